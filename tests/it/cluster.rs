@@ -100,12 +100,20 @@ pub(crate) fn channel(url: String) -> Channel {
 
 /// The target of the embedded pair.
 pub(crate) fn target() -> ServedModel<Model> {
-    load(&embedded::target().expect("embedded"), "target")
+    embedded_model("target")
 }
 
 /// The draft model of the embedded pair.
 pub(crate) fn draft() -> ServedModel<Model> {
-    load(&embedded::draft().expect("embedded"), "draft")
+    embedded_model("draft")
+}
+
+fn embedded_model(role: &str) -> ServedModel<Model> {
+    #[cfg(feature = "llama-cpp")]
+    if let Some(served) = crate::llama_cpp::suites::model(role) {
+        return served;
+    }
+    load(&embedded::model(role).expect("embedded"), role)
 }
 
 /// A draft model of the same vocabulary that knows nothing, of another shape where `change` makes it one.
@@ -139,6 +147,8 @@ pub(crate) async fn drafter_with(
     configure: impl FnOnce(&mut DrafterConfig),
 ) -> (Service, Arc<Drafter>) {
     let mut config = DrafterConfig::default();
+    #[cfg(feature = "llama-cpp")]
+    crate::llama_cpp::suites::bound("draft", &mut config.engine);
     configure(&mut config);
     let loaded = Loaded::beside(model, &config).expect("a configuration in order");
     drafter_of(loaded, config).await
@@ -172,6 +182,8 @@ pub(crate) async fn verifier_with(
     configure: impl FnOnce(&mut VerifierConfig),
 ) -> (Service, Arc<Verifier>) {
     let mut config = VerifierConfig::default();
+    #[cfg(feature = "llama-cpp")]
+    crate::llama_cpp::suites::bound("target", &mut config.engine);
     configure(&mut config);
     verifier_in(Process::default(), model, config).await
 }

@@ -1,15 +1,12 @@
 //! Services whose models llama.cpp computes: their output is their own target's for the seed.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::ops::ControlFlow;
-use std::path::PathBuf;
+mod families;
+pub(crate) mod gguf;
+pub(crate) mod suites;
 
-use candle_core::Device;
-use candle_core::quantized::gguf_file::{self, Content, Value};
-use model::gguf::{self, FileFormat, WriteProgress};
-use model::source::{EngineKind, ModelSource, ServedModel};
-use model::{Checkpoint, Model, ModelConfig, embedded};
+use model::gguf::FileFormat;
+use model::source::{EngineKind, ModelSource};
+use model::{Checkpoint, ModelConfig, embedded};
 use speculation::drafting::TreeShape;
 use tempfile::TempDir;
 use wire::drafting::shape_to_wire;
@@ -17,6 +14,7 @@ use wire::drafting::shape_to_wire;
 use crate::client::{With, generate, request};
 use crate::cluster::{Cluster, draft, target};
 use crate::lossless::{Way, equals_target_only};
+use gguf::Gguf;
 
 /// Chains and trees.
 const WAYS: [Way; 4] = [
@@ -31,73 +29,6 @@ const WAYS: [Way; 4] = [
         requested
     },
 ];
-
-/// A GGUF file in a folder that goes with it.
-struct Gguf {
-    folder: TempDir,
-    path: PathBuf,
-}
-
-impl Gguf {
-    /// An embedded model.
-    fn of(role: &str, format: FileFormat) -> Self {
-        Self::write(&embedded::model(role).expect("embedded"), format)
-    }
-
-    fn write(checkpoint: &Checkpoint, format: FileFormat) -> Self {
-        let folder = TempDir::new().expect("a folder");
-        let path = folder.path().join("model.gguf");
-        let mut file = File::create(&path).expect("a file");
-        let go_on = &mut |_: WriteProgress<'_>| ControlFlow::Continue(());
-        gguf::write(checkpoint, "model", format, &mut file, go_on).expect("written");
-        Self { folder, path }
-    }
-
-    /// The same tensors and constants as of another architecture.
-    fn named(mut self, architecture: &str) -> Self {
-        let mut file = File::open(&self.path).expect("a file");
-        let content = Content::read(&mut file).expect("GGUF");
-        let renamed = |key: &str| match key.strip_prefix("llama.") {
-            Some(name) => format!("{architecture}.{name}"),
-            None => key.to_owned(),
-        };
-        let metadata = content.metadata.iter();
-        let mut metadata: BTreeMap<String, Value> = metadata
-            .map(|(key, value)| (renamed(key), value.clone()))
-            .collect();
-        let name = Value::String(architecture.to_owned());
-        metadata.insert("general.architecture".to_owned(), name);
-        let mut tensors = Vec::new();
-        for name in content.tensor_infos.keys() {
-            let tensor = content.tensor(&mut file, name, &Device::Cpu);
-            tensors.push((name.as_str(), tensor.expect("a tensor")));
-        }
-        self.path = self.folder.path().join("renamed.gguf");
-        let metadata: Vec<_> = metadata
-            .iter()
-            .map(|(key, value)| (key.as_str(), value))
-            .collect();
-        let tensors: Vec<_> = tensors
-            .iter()
-            .map(|(name, tensor)| (*name, tensor))
-            .collect();
-        let mut file = File::create(&self.path).expect("a file");
-        gguf_file::write(&mut file, &metadata, &tensors).expect("written");
-        self
-    }
-
-    /// Computed by llama.cpp on one thread: this process computes on the other cores.
-    fn source(&self) -> ModelSource {
-        let mut source = ModelSource::new(self.path.to_str().expect("UTF-8"));
-        source.engine = EngineKind::LlamaCpp;
-        source.llama_cpp.threads = 1;
-        source
-    }
-
-    fn served(&self) -> ServedModel<Model> {
-        self.source().load().expect("a model")
-    }
-}
 
 #[tokio::test]
 async fn coupled_equals_target_only() {
@@ -178,6 +109,22 @@ fn the_vocabulary_is_that_of_our_own_runtime_and_the_numerics_are_not() {
     let in_f16 = in_f16.load().expect("a model");
     assert_ne!(in_f16.numerics.weights, by_llama_cpp.numerics.weights);
     assert_eq!(in_f16.weights_fingerprint, by_llama_cpp.weights_fingerprint);
+}
+
+/// Where our reader refuses how the file's tokenizer cuts text, llama.cpp's vocabulary is that of our own runtime
+/// all the same.
+#[tokio::test]
+async fn a_tokenizer_that_our_reader_refuses_is_made_of_llama_cpps_vocabulary() {
+    let gguf = Gguf::of("target", FileFormat::Q8_0).with("tokenizer.ggml.pre", "superbpe");
+    let mut by_us = gguf.source();
+    by_us.engine = EngineKind::Outrider;
+    let refused = format!("{:?}", by_us.load().expect_err("another tokenizer"));
+    assert!(refused.contains("superbpe"), "{refused}");
+    let (own, served) = (target(), gguf.served());
+    assert_eq!(served.vocab_fingerprint, own.vocab_fingerprint);
+    assert_eq!(served.vocab_size, own.vocab_size);
+    let cluster = Cluster::of(draft(), served).await;
+    equals_target_only(&cluster, 1, &WAYS).await;
 }
 
 #[test]

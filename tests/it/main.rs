@@ -28,6 +28,7 @@ mod peers;
 mod prompts;
 mod protocol;
 mod relay;
+mod same;
 mod security;
 mod tampering;
 mod telemetry;

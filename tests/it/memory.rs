@@ -10,6 +10,7 @@ use crate::cluster::{
     Cluster, config, coordinator, draft, drafter, drafter_with, eventually, target, verifier_with,
 };
 use crate::prompts;
+use crate::same::assert_same;
 
 #[tokio::test]
 async fn many_requests_on_little_memory_equal_target_only() {
@@ -38,8 +39,8 @@ async fn many_requests_on_little_memory_equal_target_only() {
         .iter()
         .map(|requested| generate(&coordinator, requested.clone()));
     let together = join_all(together).await;
-    for (together, alone) in together.iter().zip(&alone) {
-        assert_eq!(together.tokens, alone.tokens);
+    for ((requested, together), alone) in requested.iter().zip(&together).zip(&alone) {
+        assert_same(requested, &together.tokens, &alone.tokens);
         assert!(together.finished.exact && together.fallbacks() == 0);
     }
     let memory = monitor.memory();

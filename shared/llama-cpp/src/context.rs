@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::ledger::{BadEntry, Entry, Ledger, SEQUENCES, SequenceId};
 use crate::loading::{self, BATCH, ContextSettings, LoadError};
+use crate::pieces::{self, Vocabulary};
 use crate::settings::{KvType, Settings};
 
 /// Tokens that a context holds before [`Context::reserve`].
@@ -19,7 +20,7 @@ const FIRST_CELLS: usize = BATCH as usize;
 
 self_cell!(
     /// A context borrows its model.
-    struct Owned {
+    pub(crate) struct Owned {
         owner: LlamaModel,
         #[covariant]
         dependent: LlamaContext,
@@ -211,6 +212,11 @@ impl Context {
     /// Tokens of the vocabulary; the length of a row.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
+    }
+
+    /// The tokens of the vocabulary.
+    pub fn vocabulary(&self) -> Vocabulary {
+        pieces::read(self.model())
     }
 
     /// Longest sequence that the model was made for, in tokens.

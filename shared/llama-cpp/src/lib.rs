@@ -9,15 +9,21 @@ mod ledger;
 mod settings;
 
 #[cfg(feature = "llama-cpp")]
+mod bare;
+#[cfg(feature = "llama-cpp")]
 mod context;
 #[cfg(feature = "llama-cpp")]
 mod loading;
+#[cfg(feature = "llama-cpp")]
+mod pieces;
 
 pub use ledger::{BadEntry, Entry, Ledger, SEQUENCES, SequenceId};
 pub use settings::{KvType, Settings, SplitMode, TooManyThreads};
 
 #[cfg(feature = "llama-cpp")]
 pub use self::{
+    bare::Bare,
     context::{Context, DecodeError},
     loading::{Build, LoadError, VERSION, build},
+    pieces::{Piece, Vocabulary},
 };

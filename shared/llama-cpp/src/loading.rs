@@ -134,7 +134,9 @@ pub(crate) fn context<'a>(
         KvType::F16 => KvCacheType::F16,
     };
     let refused = || LoadError::Context { cells };
-    let n_ctx = u32::try_from(cells).ok().and_then(NonZeroU32::new);
+    // llama.cpp ends the process at the first batch of a context that holds fewer tokens than it has sequences.
+    let n_ctx = u32::try_from(cells.max(BATCH as usize)).ok();
+    let n_ctx = n_ctx.and_then(NonZeroU32::new);
     let params = LlamaContextParams::default()
         .with_n_ctx(Some(n_ctx.ok_or_else(refused)?))
         .with_n_batch(BATCH)

@@ -18,6 +18,8 @@ pub(crate) mod tokenizer;
 mod value;
 mod write;
 
+#[cfg(feature = "llama-cpp")]
+pub(crate) use self::value::Metadata;
 pub(crate) use self::{container::Container, write::encode};
 pub use self::{
     error::GgufError,

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use llama_cpp::{Context, KvType, LoadError, SEQUENCES, Settings};
+use llama_cpp::{Context, KvType, LoadError, SEQUENCES, Settings, Vocabulary};
 use speculation::ports::{Caps, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 
 pub use self::cache::LlamaCache;
@@ -69,6 +69,11 @@ impl LlamaModel {
     /// Numbers of its weights.
     pub fn parameters(&self) -> u64 {
         self.parameters
+    }
+
+    /// Its vocabulary.
+    pub fn vocabulary(&self) -> Vocabulary {
+        self.context.lock().vocabulary()
     }
 
     /// Threads of a forward.

@@ -9,6 +9,7 @@ use crate::cluster::{
 };
 use crate::prompts;
 use crate::relay::Relay;
+use crate::same::assert_same;
 
 #[tokio::test]
 async fn a_drafter_killed_mid_stream_is_done_without() {
@@ -18,8 +19,8 @@ async fn a_drafter_killed_mid_stream_is_done_without() {
         let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
         let requested = requested(index, prompt);
         let expected = target_only(&coordinator, &requested).await;
-        let answer = with_fault(&coordinator, requested, 20, || drop(drafter)).await;
-        assert_eq!(answer.tokens, expected);
+        let answer = with_fault(&coordinator, requested.clone(), 20, || drop(drafter)).await;
+        assert_same(&requested, &answer.tokens, &expected);
         assert_eq!(answer.finished.reason(), FinishReason::Length);
         assert!(answer.fallbacks() > 0, "the loss is told");
         assert!(answer.finished.exact);
@@ -33,8 +34,8 @@ async fn a_drafter_that_was_never_there_is_done_without() {
     let coordinator = coordinator(config(&[nobody], &[verifier.url()])).await;
     let requested = requested(1, "Once upon a time");
     let expected = target_only(&coordinator, &requested).await;
-    let answer = generate(&coordinator, requested).await;
-    assert_eq!(answer.tokens, expected);
+    let answer = generate(&coordinator, requested.clone()).await;
+    assert_same(&requested, &answer.tokens, &expected);
     assert_eq!(answer.finished.effective_method, "target-only");
     assert!(answer.fallbacks() > 0);
 }
@@ -46,7 +47,7 @@ async fn a_drafter_that_comes_back_is_used_again() {
     let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
     let requested = request("Once upon a time", 400).ignoring_eos();
     let expected = target_only(&coordinator, &requested).await;
-    let parts = begin(&coordinator, requested).await;
+    let parts = begin(&coordinator, requested.clone()).await;
     let (mut gone, mut back) = (false, false);
     let answer = collect(parts, |tokens| {
         if tokens >= 20 && !gone {
@@ -59,7 +60,7 @@ async fn a_drafter_that_comes_back_is_used_again() {
         }
     });
     let answer = answer.await;
-    assert_eq!(answer.tokens, expected);
+    assert_same(&requested, &answer.tokens, &expected);
     assert!(gone && back);
     let fallbacks = &answer.statistics().fallbacks;
     let after = fallbacks.last().expect("the loss is told").position as usize;
@@ -82,8 +83,11 @@ async fn a_silent_drafter_is_not_waited_for_long() {
     let requested = requested(1, "Once upon a time");
     let expected = target_only(&coordinator, &requested).await;
     let began = std::time::Instant::now();
-    let answer = with_fault(&coordinator, requested, 20, || relay.lead_to(Some(address))).await;
-    assert_eq!(answer.tokens, expected);
+    let answer = with_fault(&coordinator, requested.clone(), 20, || {
+        relay.lead_to(Some(address))
+    })
+    .await;
+    assert_same(&requested, &answer.tokens, &expected);
     assert!(answer.fallbacks() > 0);
     assert!(began.elapsed() < PATIENCE);
 }

@@ -8,6 +8,8 @@ use outrider::config::Config;
 use outrider::global::Global;
 use serde_json::json;
 
+#[cfg(feature = "llama-cpp")]
+use crate::port;
 use crate::report::{Report, ReportArgs};
 use crate::{
     batch, bigram, compare, decode, drafting, http, kernels, load, parts, record, replay, results,
@@ -60,6 +62,10 @@ enum Command {
     /// measured in turn, and ratios are medians over turns, so that a machine in another mood changes
     /// both sides alike.
     Decode(decode::DecodeArgs),
+    /// Times llama.cpp behind the engine port, as multiples of its crate alone on the same file: a block of one
+    /// session, and steps of many.
+    #[cfg(feature = "llama-cpp")]
+    Port(port::PortArgs),
     /// Times sessions that decode together on one engine, as multiples of the tokens of one.
     ///
     /// A step of several sessions reads the weights once for all of them, so together they make more
@@ -178,6 +184,8 @@ async fn carry_out(
         Command::Verification(args) => verification::run(&args, report)?,
         Command::Parts(args) => parts::run(&args, report)?,
         Command::Decode(args) => decode::run(&args, report)?,
+        #[cfg(feature = "llama-cpp")]
+        Command::Port(args) => port::run(&args, report)?,
         Command::Batch(args) => batch::run(&args, report)?,
         Command::Replay(args) => replay::run(&args, report)?,
         Command::Sweep(args) => return Box::pin(sweep::run(args, config, report)).await,

@@ -13,6 +13,8 @@ mod measure;
 mod models;
 mod pairs;
 mod parts;
+#[cfg(feature = "llama-cpp")]
+mod port;
 mod ranges;
 mod read_probe;
 mod record;

@@ -79,3 +79,11 @@ pub enum GgufError {
     #[error("its tokenizer makes no sense: {0}")]
     Tokenizer(String),
 }
+
+#[cfg(feature = "llama-cpp")]
+impl GgufError {
+    /// Whether the file is in order, but its tokenizer of a kind that is not read.
+    pub(crate) fn is_of_the_tokenizers_kind(&self) -> bool {
+        matches!(self, Self::TokenizerModel(_) | Self::PreTokenizer { .. })
+    }
+}

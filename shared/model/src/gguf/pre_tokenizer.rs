@@ -1,7 +1,10 @@
 //! How text is cut into words before byte-level BPE: `tokenizer.ggml.pre` names one of a list.
 
+mod known;
+
 use serde_json::{Value as Json, json};
 
+use self::known::KNOWN;
 use super::error::GgufError;
 
 /// One step of cutting.
@@ -29,70 +32,9 @@ pub(crate) struct PreTokenizer {
     pub(crate) add_bos: bool,
 }
 
-const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 /// How some files spell the contractions of the patterns above.
 const CONTRACTIONS: &str = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])";
 const IGNORING_CASE: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)";
-
-const KNOWN: [PreTokenizer; 7] = [
-    PreTokenizer {
-        names: &["llama-bpe", "llama3", "llama-v3"],
-        steps: &[Step::Split(LLAMA3)],
-        nfc: false,
-        ignore_merges: true,
-        add_bos: true,
-    },
-    PreTokenizer {
-        names: &["smaug-bpe", "dbrx"],
-        steps: &[Step::Split(LLAMA3)],
-        nfc: false,
-        ignore_merges: false,
-        add_bos: false,
-    },
-    PreTokenizer {
-        names: &["qwen2", "deepseek-r1-qwen"],
-        steps: &[Step::Split(QWEN2)],
-        nfc: true,
-        ignore_merges: false,
-        add_bos: false,
-    },
-    PreTokenizer {
-        names: &["tekken"],
-        steps: &[Step::Split(TEKKEN)],
-        nfc: false,
-        ignore_merges: true,
-        add_bos: true,
-    },
-    PreTokenizer {
-        names: &["smollm", "starcoder", "refact", "codeshell"],
-        steps: &[Step::Digits, Step::Gpt2],
-        nfc: false,
-        ignore_merges: false,
-        add_bos: false,
-    },
-    PreTokenizer {
-        names: &["gpt-2", "gpt2", "phi-2"],
-        steps: &[Step::Gpt2],
-        nfc: false,
-        ignore_merges: false,
-        add_bos: false,
-    },
-    // What llama.cpp falls back to.
-    PreTokenizer {
-        names: &["default"],
-        steps: &[
-            Step::Split(r"[\p{P}\$\+<=>\^~\|]+"),
-            Step::Gpt2,
-            Step::Split(r"\p{N}+"),
-            Step::Split("[0-9][0-9][0-9]"),
-        ],
-        nfc: false,
-        ignore_merges: false,
-        add_bos: false,
-    },
-];
 
 impl PreTokenizer {
     /// The one of that name; files without a name mean `default`.

@@ -3,6 +3,8 @@
 //! Two kinds: byte-level BPE (`gpt2`), and SentencePiece BPE (`llama`), which becomes what Hugging
 //! Face's converter makes of it.
 
+#[cfg(feature = "llama-cpp")]
+pub(crate) mod pieces;
 pub(super) mod sentencepiece;
 
 use serde_json::{Map, Value as Json, json};

@@ -168,6 +168,17 @@ fn cells_and_sequences_run_out_by_name() {
     assert_eq!(last.share(1).map(|shared| shared.len()), Some(1));
 }
 
+/// llama.cpp itself has no context of fewer tokens than sequences.
+#[test]
+fn memory_may_hold_fewer_tokens_than_there_are_sequences() {
+    let mut model = load(&draft(), FileFormat::F32, 48);
+    let mut cache = model.new_cache();
+    extend(&mut model, &mut cache, &text(48, 1));
+    let refused = forward(&mut model, &mut cache, &[1], &[], 0).unwrap_err();
+    assert!(LlamaModel::is_out_of_memory(&refused), "{refused}");
+    assert_eq!(cache.len(), 48);
+}
+
 /// A batch of more leaves than there are sequences: the first trees are let go, and every row is right.
 #[test]
 fn a_batch_of_many_trees_gives_all_rows() {

@@ -15,7 +15,7 @@ use super::served::token_bound;
 use super::{ModelSource, Numerics, ServedModel, SourceError, SpecialTokens};
 use crate::checkpoint::hex;
 use crate::computation::AUTOMATIC;
-use crate::gguf::{self, Container, GgufError};
+use crate::gguf::{self, Container, GgufError, Metadata};
 use crate::linear::WeightFormat;
 use crate::llama_cpp::LlamaModel;
 use crate::runtime::Model;
@@ -77,9 +77,7 @@ impl ModelSource {
         let began = Instant::now();
         let file = Container::open(path).map_err(LlamaCppError::from)?;
         let metadata = &file.metadata;
-        let json = gguf::tokenizer::read(metadata).map_err(LlamaCppError::from)?;
-        let json = json.ok_or(TokenizerError::Missing)?;
-        let tokenizer = tokenizer::from_bytes(&json)?;
+        let read = gguf::tokenizer::read(metadata);
         let ends = gguf::config::ends(metadata).map_err(LlamaCppError::from)?;
         let ends: Vec<u32> = ends.into_iter().map(|id| id as u32).collect();
         let bos = gguf::config::bos(metadata).map_err(LlamaCppError::from)?;
@@ -92,6 +90,10 @@ impl ModelSource {
             (model, digest.unwrap_or_default())
         });
         let model = model.map_err(LlamaCppError::from)?;
+        let json = read.or_else(|refused| self.by_pieces(metadata, &model, refused));
+        let json = json.map_err(LlamaCppError::from)?;
+        let json = json.ok_or(TokenizerError::Missing)?;
+        let tokenizer = tokenizer::from_bytes(&json)?;
         let (tokens, rows) = (token_bound(&tokenizer), model.shape().vocab_size);
         if tokens > rows {
             return Err(Problem::Vocabulary { tokens, rows });
@@ -132,6 +134,25 @@ impl ModelSource {
             tokenizer_json: json,
             load_time,
         })
+    }
+
+    /// A tokenizer of llama.cpp's vocabulary, where ours is `refused` for its kind.
+    fn by_pieces(
+        &self,
+        metadata: &Metadata,
+        model: &LlamaModel,
+        refused: GgufError,
+    ) -> Result<Option<Vec<u8>>, GgufError> {
+        if !refused.is_of_the_tokenizers_kind() {
+            return Err(refused);
+        }
+        let json = gguf::tokenizer::pieces::json(metadata, &model.vocabulary())?;
+        tracing::warn!(
+            model = self.served_name(),
+            "{refused}: texts are cut by llama.cpp's vocabulary, into other tokens than the model's own now and \
+             then; answers to token ids are not concerned"
+        );
+        Ok(Some(json))
     }
 
     /// The format of keys and values. Settings that are of our own runtime are refused.

@@ -54,9 +54,15 @@ fn words_are_cut_as_the_name_says() {
         ("smollm", "123 12", "1 2 3 Ġ 1 2"),
         ("gpt-2", "123 12", "123 Ġ1 2"),
         ("default", "123 12", "123 Ġ 12"),
+        ("stablelm2", "123 12", "1 2 3 Ġ 1 2"),
+        ("gpt-4o", "123 12", "123 Ġ 12"),
+        ("deepseek-v3", "123 12", "123 Ġ 12"),
+        ("deepseek-coder", "123 12", "1 2 3 Ġ 1 2"),
+        ("viking", "123 12", "1 2 3 Ġ 1 2"),
         // A word that is a token needs no merges, where the name says so.
         ("llama-bpe", "abc", "<s> abc"),
         ("smaug-bpe", "abc", "ab c"),
+        ("glm4", "abc", "abc"),
     ] {
         assert_eq!(pieces(&byte_level(pre), text).join(" "), expected, "{pre}");
     }
