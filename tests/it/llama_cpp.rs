@@ -144,13 +144,13 @@ fn what_llama_cpp_cannot_serve_is_refused_by_name() {
             },
         ),
         ("llama_cpp.gpu_layers", |source| {
-            source.device = "cuda".into()
+            source.device = "cuda".into();
         }),
         ("threads is 100000", |source| {
             source.llama_cpp.threads = 100_000;
         }),
         ("reads GGUF files only", |source| {
-            source.path = "embedded:draft".into()
+            source.path = "embedded:draft".into();
         }),
     ];
     for (words, change) in cases {

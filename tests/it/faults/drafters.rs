@@ -84,7 +84,7 @@ async fn a_silent_drafter_is_not_waited_for_long() {
     let expected = target_only(&coordinator, &requested).await;
     let began = std::time::Instant::now();
     let answer = with_fault(&coordinator, requested.clone(), 20, || {
-        relay.lead_to(Some(address))
+        relay.lead_to(Some(address));
     })
     .await;
     assert_same(&requested, &answer.tokens, &expected);
