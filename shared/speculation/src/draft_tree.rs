@@ -114,10 +114,29 @@ impl DraftTree {
             .map_or(0, |deepest| deepest + 1)
     }
 
+    /// The children of `node` (none: the root), in their order.
+    pub fn children(&self, node: Option<usize>) -> impl Iterator<Item = usize> {
+        let first = node.map_or(0, |node| node + 1);
+        (first..self.len()).filter(move |&child| self.parent(child) == node)
+    }
+
     /// The child of `node` (none: the root) that holds `token`.
     pub fn child(&self, node: Option<usize>, token: TokenId) -> Option<usize> {
-        let first = node.map_or(0, |node| node + 1);
-        (first..self.len()).find(|&child| self.parent(child) == node && self.tokens[child] == token)
+        self.children(node)
+            .find(|&child| self.tokens[child] == token)
+    }
+
+    /// The nodes that have children (none: the root), in the order of their first ones: for each group of siblings
+    /// the node that they follow. On a chain that is one for each token.
+    pub fn inner(&self) -> Vec<Option<usize>> {
+        let mut inner = Vec::new();
+        for node in 0..self.len() {
+            let parent = self.parent(node);
+            if inner.last() != Some(&parent) && !inner.contains(&parent) {
+                inner.push(parent);
+            }
+        }
+        inner
     }
 
     /// Whether `node` has no child.
@@ -163,9 +182,12 @@ mod tests {
         let children = children.map(|(node, token)| comb.child(node, token));
         assert_eq!(children, [Some(1), Some(3), None]);
         assert_eq!([comb.is_leaf(0), comb.is_leaf(3)], [false, true]);
+        assert_eq!(comb.inner(), [None, Some(0), Some(1)]);
+        assert_eq!(comb.children(None).collect::<Vec<_>>(), [0, 1]);
         assert_eq!((comb.depths(), comb.levels()), (vec![0, 0, 1, 1], 2));
         let chain = DraftTree::from(vec![1, 2, 3]);
         assert_eq!((chain.depths(), chain.levels()), (vec![0, 1, 2], 3));
+        assert_eq!(chain.inner(), [None, Some(0), Some(1)]);
         assert_eq!(DraftTree::default().levels(), 0);
         assert_eq!(tree(&[None, Some(1), None, None]), Err(BadTree::Order(1)));
         assert_eq!(tree(&[None, None, None, None]), Err(BadTree::Siblings(3)));

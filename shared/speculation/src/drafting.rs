@@ -2,6 +2,7 @@
 //! may choose of them.
 
 mod axes;
+mod drawn;
 mod label;
 pub mod policies;
 mod proposing;
@@ -9,6 +10,7 @@ mod stop;
 mod tree;
 
 pub use axes::{DraftLen, Drafting, TreeShape};
+pub use drawn::{drawn_siblings, draws_siblings};
 pub use label::{AcceptanceLabel, UnknownLabel, point_label};
 pub use proposing::{DraftToken, ProposalOptions, draft_token, draw, propose};
 pub use stop::{StopRule, Stopping};

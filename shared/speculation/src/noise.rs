@@ -26,6 +26,8 @@ pub enum Purpose {
     Choice = 5,
     /// Coupled noise of an answer given anew, after another under the same seed was discarded.
     Regenerated = 6,
+    /// Drawing a sibling of a draft token.
+    Sibling = 7,
 }
 
 /// The noise of one choice of one request.

@@ -110,6 +110,8 @@ struct Pace {
     drafter_follows: bool,
     /// The same of the verifier.
     verifier_follows: bool,
+    /// Whether the drafter has answered before, and so has read the prompt.
+    prompt_is_read: bool,
 }
 
 impl Session {

@@ -5,6 +5,7 @@
 //! | [`coupled`] | draft tokens that are the verifier's own choice | the seeded sample of π, whatever was drafted |
 //! | [`tree`] | in a tree of draft tokens, the path of the verifier's own choices | as coupled |
 //! | [`token`] | each draft token with probability `min(1, π/q)` | exact in distribution |
+//! | [`tree_rejection`] | in a tree, of each group of siblings the first that passes its test | as token |
 //! | [`block`] | the longest prefix whose joint test passes | exact in distribution |
 //! | [`block_greedy`] | the most a block can | exact in distribution, the residual carried on in [`layers`] |
 //! | [`bild`] | draft tokens that the target does not find too unlikely | the original BiLD |
@@ -22,6 +23,7 @@ pub mod residual;
 mod table;
 pub mod token;
 pub mod tree;
+pub mod tree_rejection;
 
 pub use self::procedure::Precision;
 use self::procedure::{Kept, Randomness};

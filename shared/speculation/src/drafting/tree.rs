@@ -1,9 +1,11 @@
 //! How a draft block grows into a tree: one lead path, and beside each of its tokens some others that
 //! the verifier may choose instead.
 //!
-//! Two shapes: the comb of Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference"
+//! Under coupled verification there are two shapes: the comb of Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference"
 //! (siblings are the most likely tokens), and top alternates, which are ranked as the shared noise ranks
-//! them, by `ln f(v) + G_v`: the verifier ranks its own distribution with the same noise.
+//! them, by `ln f(v) + G_v`: the verifier ranks its own distribution with the same noise. Where tokens are tested
+//! against the distribution they were drawn from, siblings of either shape are drawn too
+//! ([`drawn_siblings`](super::drawn_siblings)).
 
 use super::TreeShape;
 use crate::TokenId;

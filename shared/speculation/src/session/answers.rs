@@ -40,7 +40,11 @@ impl Session {
             return self.malformed(&outstanding, &malformed);
         }
         self.drafter_heard = true;
-        self.pace.draft_took = took.filter(|_| self.pace.drafter_follows);
+        // Who drafts without a forward, as Max-Gram does, needs none to catch up after a rest.
+        let is_free = !answer.forwards.is_empty() && answer.forwards.iter().all(|&n| n == 0);
+        let counts = self.pace.drafter_follows || is_free && self.pace.prompt_is_read;
+        self.pace.prompt_is_read = true;
+        self.pace.draft_took = took.filter(|_| counts);
         self.pace.drafter_follows = true;
         let looked_ahead =
             answer.stop == DraftStop::Policy || bonus_q && !self.ends_block(&answer.drafts);

@@ -7,6 +7,7 @@ mod oracle_and_bild;
 mod rounds;
 mod scores;
 mod sequence_cascade;
+mod sparse_drafts;
 mod token_cascade;
 mod trees;
 

@@ -15,3 +15,4 @@ mod read;
 mod rounds;
 mod targets;
 mod tree;
+mod tree_rejection;

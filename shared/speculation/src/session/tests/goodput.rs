@@ -35,14 +35,6 @@ impl Ran {
     }
 }
 
-impl Ran {
-    /// An estimator of another session, which knows what this one measured.
-    fn begin(&self) -> Estimator {
-        let known = self.session.goodput().expect("lengths follow");
-        known.begin(0.0, true)
-    }
-}
-
 impl World {
     fn run(&self, goodput: Option<Estimator>, most: u32, max_tokens: u32) -> Ran {
         let config = SessionConfig {
@@ -167,58 +159,6 @@ fn a_rest_is_decoded_in_one_go() {
     assert!((costs.alone - 0.004).abs() < 1e-6, "{costs:?}");
     // What the drafter missed in a rest, and catches up with, is no cost of drafting either.
     assert!((costs.per_token - 0.1).abs() < 0.005, "{costs:?}");
-}
-
-/// Max-Gram may find no token worth its cost: then the target goes on alone, for longer if that happens again.
-#[test]
-fn where_nothing_is_worth_drafting_the_target_decodes_a_few_tokens() {
-    let config = SessionConfig {
-        goodput: Some(QUICK.run(Some(Estimator::default()), 6, 400).begin()),
-        ..SessionConfig::new(Plan::Speculative, 6, 200, 100)
-    };
-    let mut session = Session::new(config);
-    let (mut round, mut alone, mut now) = (0, Vec::new(), NOW);
-    let mut verified_after = 0;
-    while let Some(action) = session.poll(now) {
-        let Action::Send {
-            round: current,
-            request,
-            ..
-        } = action
-        else {
-            continue;
-        };
-        now += MS;
-        match request {
-            Request::Draft { .. } => {
-                round += 1;
-                let tokens: &[TokenId] = if round == 4 { &[10] } else { &[] };
-                session.handle(stopped(current, tokens, DraftStop::Policy), now);
-            }
-            Request::Verify { drafts, .. } => {
-                assert_eq!(drafts.len(), 1, "an empty draft was verified");
-                verified_after = alone.len();
-                now += 51 * MS;
-                session.handle(verified(current, &[10, 11], 1, LastToken::Bonus), now);
-            }
-            Request::Decode { max_tokens } => {
-                alone.push(max_tokens);
-                for _ in 0..max_tokens {
-                    now += 51 * MS;
-                    let at = session.output().len() as u32;
-                    session.handle(decoded(current, at, &[11]), now);
-                }
-            }
-            Request::Score { .. } => panic!("nobody wants scores"),
-        }
-    }
-    assert_eq!(verified_after, 3);
-    assert_eq!(alone[..8], [4, 8, 16, 4, 8, 16, 32, 64]);
-    let statistics = session.statistics();
-    assert_eq!(statistics.rested_tokens, alone.iter().sum::<u32>());
-    assert_eq!(statistics.fallback_tokens, 0);
-    let (spent, came_to) = statistics.balance();
-    assert_eq!(spent, came_to);
 }
 
 /// A rest needs no distribution of the drafter; where every token does, there is none.

@@ -1,0 +1,164 @@
+//! Rounds of draft trees through the shipped functions.
+
+use crate::tree::{Pair, assert_same, emitted, outputs};
+use speculation::TokenId;
+use speculation::chance::Chance;
+use speculation::draft_tree::DraftTree;
+use speculation::drafting::{Growth, TreeShape, draft_token, drawn_siblings, draws_siblings};
+use speculation::noise::Noise;
+use speculation::proposal::{BadProposal, ProposalForm, ProposalProbs};
+use speculation::verification::tree_rejection::{self, SiblingDistributions};
+use speculation::verification::{LastToken, Verdict, Verification};
+
+/// How nodes came about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told {
+    /// They were drawn, and the distribution is told in this form.
+    Drawn(ProposalForm),
+    /// They follow from the tokens before.
+    Points,
+}
+
+/// How rounds are made.
+#[derive(Clone, Copy)]
+pub(super) struct Setup<'a> {
+    pub(super) pair: &'a Pair,
+    pub(super) told: Told,
+    pub(super) shape: TreeShape,
+    /// Most levels of a tree.
+    pub(super) levels: u32,
+    /// Whether it ends before that, after these tokens of output and lead path.
+    pub(super) stops: fn(&[TokenId]) -> bool,
+    pub(super) ends: &'a [TokenId],
+}
+
+/// The distribution that is drawn from, where `probs` is told so.
+pub(super) fn sent(mut probs: Vec<f64>, told: Told) -> Vec<f64> {
+    if let Told::Drawn(form) = told {
+        ProposalProbs::of(&mut probs, form);
+    }
+    probs
+}
+
+/// The verdict on `drafts`, with the target distributions after the root and each node.
+pub(super) fn decide(
+    drafts: &DraftTree,
+    ends: &[TokenId],
+    target: Vec<Vec<f64>>,
+    told: &[ProposalProbs],
+    chance: &mut impl Chance<f64>,
+) -> Result<Verdict, BadProposal> {
+    let mut nodes = Nodes {
+        target,
+        told,
+        inner: drafts.inner(),
+    };
+    tree_rejection::verify(drafts, ends, chance, &mut nodes)
+}
+
+struct Nodes<'a> {
+    target: Vec<Vec<f64>>,
+    told: &'a [ProposalProbs],
+    inner: Vec<Option<usize>>,
+}
+
+impl SiblingDistributions<f64> for Nodes<'_> {
+    type Error = BadProposal;
+
+    fn target(&mut self, node: Option<usize>) -> Result<&[f64], BadProposal> {
+        Ok(&self.target[node.map_or(0, |node| node + 1)])
+    }
+
+    fn draft(&self, node: Option<usize>) -> Result<&ProposalProbs, BadProposal> {
+        let group = self.inner.iter().position(|inner| *inner == node);
+        group
+            .and_then(|group| self.told.get(group))
+            .ok_or(BadProposal::Missing)
+    }
+}
+
+impl Setup<'_> {
+    /// The children of the last lead, after `context`, and what is told of them.
+    fn level(
+        &self,
+        context: &[TokenId],
+        at: (u32, u32),
+        chance: &mut impl Chance<f64>,
+    ) -> (TokenId, Vec<TokenId>, ProposalProbs) {
+        let mut probs = self.pair.draft.after(context);
+        match self.told {
+            Told::Points => {
+                let vocab = probs.len() as u32;
+                let lead = context.iter().sum::<u32>() % vocab;
+                let beside = (1..self.shape.width()).map(|more| (lead + more) % vocab);
+                (lead, beside.collect(), ProposalProbs::Point)
+            }
+            Told::Drawn(form) => {
+                let verification = Verification::TOKEN;
+                assert!(draws_siblings(verification, form));
+                let noise = Noise::new(0, 0);
+                let drafted = draft_token(&mut probs, verification, form, &noise, at, chance);
+                let (lead, level) = (drafted.id, at.1);
+                let beside = drawn_siblings(self.shape, &mut probs, lead, level, chance);
+                (lead, beside, drafted.proposal.probs)
+            }
+        }
+    }
+
+    /// One round after `prefix`: its tree, and the verdict.
+    pub(super) fn round(
+        &self,
+        prefix: &[TokenId],
+        chance: &mut impl Chance<f64>,
+    ) -> (DraftTree, Verdict) {
+        let base_len = prefix.len() as u32;
+        let mut growth = Growth::default();
+        let (mut context, mut told) = (prefix.to_vec(), Vec::new());
+        while growth.levels() < self.levels && !(self.stops)(&context) {
+            let at = (base_len, growth.levels());
+            let (lead, beside, probs) = self.level(&context, at, chance);
+            growth.push(lead, &beside);
+            told.push(probs);
+            context.push(lead);
+            if self.ends.contains(&lead) {
+                break;
+            }
+        }
+        let drafts = growth.finish();
+        let after = |node: Option<usize>| {
+            let mut path = Vec::new();
+            let mut next = node;
+            while let Some(node) = next {
+                path.push(drafts.tokens()[node]);
+                next = drafts.parent(node);
+            }
+            path.reverse();
+            self.pair.target.after(&[prefix, &path].concat())
+        };
+        let nodes = std::iter::once(None).chain((0..drafts.len()).map(Some));
+        let target = nodes.map(after).collect();
+        let verdict = decide(&drafts, self.ends, target, &told, chance).expect("well-formed");
+        let accepted = verdict.accepted();
+        for (&node, &token) in verdict.path.iter().zip(&verdict.emitted) {
+            assert_eq!(drafts.tokens()[node as usize], token);
+        }
+        let added = usize::from(verdict.last != LastToken::AcceptedEnd);
+        assert_eq!(verdict.emitted.len(), accepted + added);
+        // Sessions take nothing else.
+        let last = verdict.path.last().map(|&node| node as usize);
+        if let Some(&token) = verdict.emitted.get(accepted) {
+            assert_eq!(drafts.child(last, token), None, "a refused child was emitted");
+        }
+        (drafts, verdict)
+    }
+
+    /// Checks that the first `len` tokens of rounds one after the other are those of the target.
+    pub(super) fn assert_exact(&self, len: usize) {
+        let found = emitted(len, self.ends, |output, _, branch| {
+            self.round(output, branch).1
+        });
+        let expected = outputs(len, self.ends, |prefix| self.pair.target.after(prefix));
+        let what = format!("{:?} {:?}, {}", self.told, self.shape, self.pair.name);
+        assert_same(&found, &expected, 1e-12, &what);
+    }
+}
