@@ -5,6 +5,7 @@ mod identity;
 mod logprobs;
 mod losses;
 mod refusals;
+mod rejection;
 mod settings;
 
 use wire::v1::draft_length::Policy;

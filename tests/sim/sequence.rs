@@ -16,7 +16,7 @@ use speculation::proposal::{BadProposal, Proposal};
 use speculation::round::{self, RoundInputs, Scratch, TargetRows};
 use speculation::session::DraftStop;
 use speculation::target::TargetProbs;
-use speculation::verification::layers::Layer;
+use speculation::verification::layers::{Horizon, Layer};
 use speculation::verification::tree::{self, NodeDistributions};
 use speculation::verification::{Block, Verdict};
 
@@ -211,7 +211,7 @@ impl<'a> Sequence<'a> {
 /// What is asked about a block.
 pub(crate) struct BlockRequest<'a> {
     pub(crate) drafts: &'a [TokenId],
-    pub(crate) horizon: u32,
+    pub(crate) horizon: Horizon,
     pub(crate) layers: &'a [Layer],
 }
 

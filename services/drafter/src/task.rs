@@ -104,7 +104,9 @@ impl DraftTask {
             unscaled: spec.proposal_fields.unscaled,
         };
         let is_full = self.drafted == self.requested.max_tokens;
-        self.has_stopped |= !is_full && self.stopping.stops_before(confidence);
+        // Whether drafting would go on decides what comes after a whole block, too, where a residual lasts.
+        let is_asked = !is_full || spec.verification.carries_layers;
+        self.has_stopped |= is_asked && self.stopping.stops_before(confidence);
         if is_full || self.has_stopped {
             let propose = || drafting::propose(probs, unscaled, confidence, options);
             let bonus = self.requested.bonus_q.then(propose);
@@ -135,9 +137,13 @@ impl DraftTask {
             let unscaled = unscaled.or(kept.as_deref()).unwrap_or(probs);
             proposal.logprob = Some(unscaled[id as usize].ln_portable());
         }
-        let unscaled = unscaled.unwrap_or(probs);
         let shape = self.requested.tree;
-        let siblings = drafting::siblings(shape, probs, unscaled, id, &spec.noise, position);
+        let siblings = if drafting::draws_siblings(spec.verification, spec.proposal_form) {
+            drafting::drawn_siblings(shape, probs, id, self.drafted, &mut self.chance)
+        } else {
+            let unscaled = unscaled.unwrap_or(probs);
+            drafting::siblings(shape, probs, unscaled, id, &spec.noise, position)
+        };
         Ok(Drafted {
             drawn: Some(Drawn {
                 token: DraftToken { id, proposal },

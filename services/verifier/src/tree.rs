@@ -1,4 +1,4 @@
-//! Deciding one draft tree: coupled verification of the target model's own distribution.
+//! Deciding one draft tree: coupled or token verification of the target model's own distribution.
 
 use std::sync::Arc;
 
@@ -7,9 +7,13 @@ use speculation::draft_tree::DraftTree;
 use speculation::drafting::TreeShape;
 use speculation::history::History;
 use speculation::methods::Options;
+use speculation::chance::RoundChance;
+use speculation::noise::InnerCall;
 use speculation::pipeline::Pipeline;
-use speculation::verification::Verdict;
+use speculation::proposal::{BadProposal, Proposal, ProposalProbs};
 use speculation::verification::tree::{self, NodeDistributions};
+use speculation::verification::tree_rejection::{self, SiblingDistributions};
+use speculation::verification::{Verdict, Verification};
 use wire::open::SessionSpec;
 use wire::status::BadField;
 
@@ -35,6 +39,8 @@ pub(crate) fn check(spec: &SessionSpec) -> Result<(), BadField> {
 /// A tree that is to be decided.
 pub(crate) struct Tree {
     pub(crate) drafts: DraftTree,
+    /// What was told of each group of siblings, in the order of [`DraftTree::inner`]; token verification.
+    pub(crate) proposals: Vec<Proposal>,
     /// The nodes accepted, once that is decided.
     pub(crate) path: Vec<u32>,
 }
@@ -54,18 +60,20 @@ impl Judge for Tree {
             history: &mut block.history,
             position: base_len,
             drafts: &self.drafts,
+            inner: self.drafts.inner(),
+            proposals: &self.proposals,
             rows,
             row_len,
             vocab_size: spec.vocab_size as usize,
         };
+        let (drafts, noise) = (&self.drafts, &spec.noise);
         let ends = &spec.sampling.end_tokens;
-        let decided = tree::verify(
-            &self.drafts,
-            base_len,
-            ends,
-            &spec.noise,
-            &mut distributions,
-        )?;
+        let decided = if spec.verification == Verification::COUPLED {
+            tree::verify(drafts, base_len, ends, noise, &mut distributions)?
+        } else {
+            let mut chance = RoundChance::new(*noise, base_len, InnerCall::default());
+            tree_rejection::verify(drafts, ends, &mut chance, &mut distributions)?
+        };
         self.path.clone_from(&decided.path);
         Ok(decided)
     }
@@ -86,6 +94,9 @@ struct PathDistributions<'a> {
     history: &'a mut History,
     position: u32,
     drafts: &'a DraftTree,
+    /// The nodes with children, and what was told of them.
+    inner: Vec<Option<usize>>,
+    proposals: &'a [Proposal],
     /// Logits (nodes + 1, `row_len`): after the output, then after each node.
     rows: &'a mut [f32],
     row_len: usize,
@@ -104,5 +115,19 @@ impl NodeDistributions<f32> for PathDistributions<'_> {
         let probs = &mut self.rows[row * self.row_len..][..self.vocab_size];
         self.pipeline.probs(probs, self.history, self.position)?;
         Ok(probs)
+    }
+}
+
+impl SiblingDistributions<f32> for PathDistributions<'_> {
+    type Error = RoundError;
+
+    fn target(&mut self, node: Option<usize>) -> Result<&[f32], RoundError> {
+        self.after(node)
+    }
+
+    fn draft(&self, node: Option<usize>) -> Result<&ProposalProbs, RoundError> {
+        let group = self.inner.iter().position(|inner| *inner == node);
+        let told = group.and_then(|group| self.proposals.get(group));
+        Ok(&told.ok_or(BadProposal::Missing)?.probs)
     }
 }

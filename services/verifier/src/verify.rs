@@ -8,7 +8,7 @@ use speculation::TokenId;
 use speculation::pipeline::Want;
 use speculation::proposal::Proposal;
 use speculation::round::{self, RoundInputs, Scratch};
-use speculation::verification::layers::Layer;
+use speculation::verification::layers::{Horizon, Layer};
 use speculation::verification::{self, Verdict};
 
 use crate::rows::LogitRows;
@@ -27,7 +27,7 @@ pub(crate) struct VerifyInput {
     pub(crate) proposals: Vec<Proposal>,
     /// The same at the position after them.
     pub(crate) bonus: Option<Proposal>,
-    pub(crate) horizon: u32,
+    pub(crate) horizon: Horizon,
     pub(crate) layers: Vec<Layer>,
 }
 

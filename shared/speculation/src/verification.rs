@@ -33,7 +33,7 @@ use crate::chance::Chance;
 use crate::noise::Noise;
 use crate::proposal::BadProposal;
 use crate::real::Real;
-use crate::verification::layers::Layer;
+use crate::verification::layers::{Horizon, Layer};
 
 /// What the last emitted token of a round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,8 +55,8 @@ pub struct Block<'a> {
     pub base_len: u32,
     /// Tokens that end the output.
     pub ends: &'a [TokenId],
-    /// Draft tokens there would be if no end token had cut the block; greedy block verification.
-    pub horizon: u32,
+    /// How far drafting would have gone; greedy block verification.
+    pub horizon: Horizon,
     /// Residual layers active at `base_len`; greedy block verification.
     pub layers: &'a [Layer],
 }

@@ -18,6 +18,9 @@ pub const PROMPT_LOGPROBS: &str = "prompt_logprobs";
 /// Name of the feature of a drafter whose Max-Gram estimates how sure it is, and stops where a rule says so.
 pub const MAX_GRAM_SURVIVAL: &str = "max_gram_survival";
 
+/// Name of the feature of a peer that draws or decides trees for token verification.
+pub const TOKEN_TREES: &str = "token_trees";
+
 /// What a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {
     let proposal_forms = [
@@ -33,9 +36,15 @@ pub fn capabilities() -> PeerDescription {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         verifications: VERIFICATIONS.iter().map(|known| known.wire).collect(),
         proposal_forms: proposal_forms.map(i32::from).to_vec(),
-        features: [PROGRESS, LOGPROBS, PROMPT_LOGPROBS, MAX_GRAM_SURVIVAL]
-            .map(str::to_owned)
-            .into(),
+        features: [
+            PROGRESS,
+            LOGPROBS,
+            PROMPT_LOGPROBS,
+            MAX_GRAM_SURVIVAL,
+            TOKEN_TREES,
+        ]
+        .map(str::to_owned)
+        .into(),
         ..Default::default()
     }
 }

@@ -186,7 +186,7 @@ async fn stop_rules_read_what_drafts_and_blocks_have_a_length() {
 }
 
 #[tokio::test]
-async fn trees_are_for_coupled_verification_and_within_the_limit() {
+async fn trees_are_for_verifications_that_walk_them_and_within_the_limit() {
     let drafter = three().await;
     let comb = |siblings, levels| {
         let mut round = requested(Drafting::Model, levels);
@@ -194,12 +194,12 @@ async fn trees_are_for_coupled_verification_and_within_the_limit() {
         round
     };
     let any = || open(|_| {});
-    let token = form(Verification::Token, ProposalForm::Sparse);
+    let block = form(Verification::Block, ProposalForm::Sparse);
     let reported = form(Verification::Coupled, ProposalForm::Sparse);
     let mut bonus = comb(2, 4);
     bonus.bonus_q = true;
     let cases = vec![
-        ("tree | coupled", token, comb(2, 4)),
+        ("tree | 'coupled' or 'token'", block, comb(2, 4)),
         ("tree | needs target 'exact'", deferral(), comb(2, 4)),
         ("proposal_form | expected none", reported, comb(2, 4)),
         (

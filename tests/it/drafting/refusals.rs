@@ -111,7 +111,11 @@ async fn what_does_not_go_together_is_named() {
     let threshold = "draft_length.learned.threshold | 0 to 1";
     let cases = vec![
         ("report_distributions | 'max-gram'", distributions),
-        ("tree | coupled", comb(4).method("rejection")),
+        ("tree | 'coupled' or 'token'", comb(4).method("block")),
+        (
+            "tree | 'cascade'",
+            comb(4).by(Drafting::Cascade).method("rejection"),
+        ),
         ("tree | verifier", at_coordinator(comb(4))),
         ("drafting | exact", max_gram().method("lossy")),
         (

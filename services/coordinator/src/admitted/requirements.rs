@@ -3,6 +3,7 @@
 use speculation::drafting::{AcceptanceLabel, Drafting};
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
+use wire::describe::TOKEN_TREES;
 use wire::status::BadField;
 use wire::{drafting, v1};
 
@@ -16,6 +17,8 @@ pub(crate) struct DrafterRequirements {
     cuts_proposals: bool,
     /// Nodes of one level of a draft block.
     width: u32,
+    /// Whether draft tokens are tested against the distribution that they were drawn from.
+    tests_drafts: bool,
 }
 
 impl DrafterRequirements {
@@ -31,6 +34,7 @@ impl DrafterRequirements {
                 ProposalForm::Sparse { .. } | ProposalForm::Dense { half: true }
             ),
             width: method.tree.width(),
+            tests_drafts: method.verification.reads_draft,
         }
     }
 
@@ -105,6 +109,12 @@ impl DrafterRequirements {
         if self.is_tree() && !drafter.trees {
             return refused("tree", "does not draft trees; ask for a chain");
         }
+        let mut features = drafter.features.iter();
+        if self.is_tree() && self.tests_drafts && !features.any(|name| name == TOKEN_TREES) {
+            let problem =
+                "does not draw siblings yet; ask for a chain, or for verification COUPLED";
+            return refused("tree", problem);
+        }
         let limits = drafter.limits.unwrap_or_default();
         if self.width > limits.max_draft_tokens.max(1) {
             let problem = format!(
@@ -132,6 +142,7 @@ mod tests {
         label: None,
         cuts_proposals: false,
         width: 1,
+        tests_drafts: false,
     };
 
     /// Checks what a drafter that changes a plain one so says to requirements: a field and words, or nothing.
@@ -232,6 +243,16 @@ mod tests {
         says(wide(8), of_trees, None);
         says(wide(8), |_| {}, Some(("tree", "'x' does not draft trees")));
         says(wide(9), of_trees, Some(("tree", "at most 8")));
+        let tested = DrafterRequirements {
+            tests_drafts: true,
+            ..wide(8)
+        };
+        let draws = |drafter: &mut v1::PeerDescription| {
+            drafter.trees = true;
+            drafter.features.push(TOKEN_TREES.to_owned());
+        };
+        says(tested, draws, None);
+        says(tested, of_trees, Some(("tree", "does not draw siblings")));
         assert!(wide(8).needs_asking() && !MODEL.needs_asking());
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use speculation::draft_tree::DraftTree;
 use speculation::session::{Input, Peer};
+use speculation::verification::layers::Horizon;
 use wire::v1;
 
 use super::error::PeerError;
@@ -97,9 +98,10 @@ impl RoundProposals {
         }
     }
 
-    /// Draft tokens there would be if no end token had cut the block: `wanted` by the session, which the drafter
-    /// may have been asked for fewer than.
-    fn horizon(&self, wanted: u32, drafts: &DraftTree) -> u32 {
-        wanted.min(self.requested.unwrap_or(wanted).max(drafts.len() as u32))
+    /// How far drafting would have gone: as `wanted` by the session, or less, where the drafter was asked for less.
+    fn horizon(&self, wanted: Horizon, drafts: &DraftTree) -> Horizon {
+        let requested = self.requested.unwrap_or(wanted.len);
+        let len = wanted.len.min(requested.max(drafts.len() as u32));
+        Horizon { len, ..wanted }
     }
 }

@@ -101,7 +101,7 @@ fn draft(max_tokens: u32) -> PendingRequest {
 fn verify(drafts: &[TokenId], horizon: u32) -> PendingRequest {
     let request = Request::Verify {
         drafts: drafts.into(),
-        horizon,
+        horizon: horizon.into(),
         layers: Vec::new(),
     };
     PendingRequest::new(3, request)

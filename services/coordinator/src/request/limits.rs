@@ -6,7 +6,7 @@ use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
 use speculation::session::Plan;
 use wire::bounds::MAX_STOPS;
-use wire::describe::{LOGPROBS, PROMPT_LOGPROBS};
+use wire::describe::{LOGPROBS, PROMPT_LOGPROBS, TOKEN_TREES};
 use wire::status::BadField;
 use wire::v1;
 
@@ -156,13 +156,16 @@ pub(super) fn check_window(method: &Choice, most_drafts: u32) -> Result<(), BadF
 
 /// Refuses a tree that the verifier would not understand.
 pub(super) fn check_trees(method: &Choice, verifier: &v1::PeerDescription) -> Result<(), BadField> {
-    if method.tree == TreeShape::Chain || verifier.trees {
-        return Ok(());
-    }
-    let problem = format!(
-        "verifier '{}' does not verify trees; ask for a chain",
-        verifier.model
-    );
+    let tests = method.verification.reads_draft;
+    let lacks = match () {
+        () if method.tree == TreeShape::Chain => return Ok(()),
+        () if !verifier.trees => "trees; ask for a chain",
+        () if tests && !verifier.features.iter().any(|name| name == TOKEN_TREES) => {
+            "trees by rejection yet; ask for a chain, or for verification COUPLED"
+        }
+        () => return Ok(()),
+    };
+    let problem = format!("verifier '{}' does not verify {lacks}", verifier.model);
     Err(BadField::new("tree", problem))
 }
 

@@ -6,6 +6,7 @@ use peer::{Cost, Replies, RoundError, Turn, traced};
 use server::progress;
 use server::trace::names;
 use speculation::draft_tree::DraftTree;
+use speculation::verification::layers::Horizon;
 use tonic::Status;
 use v1::verify_reply::Reply;
 use wire::status::BadField;
@@ -111,8 +112,11 @@ async fn answer(
         if drafts.is_chain() {
             score(session, &tokens, WithLogprobs(requested), reporter).await
         } else {
-            let path = Vec::new();
-            let tree = WithLogprobs(Tree { drafts, path });
+            let tree = WithLogprobs(Tree {
+                drafts,
+                proposals: requested.proposals,
+                path: Vec::new(),
+            });
             score(session, &tokens, tree, reporter).await
         }
     };
@@ -128,8 +132,7 @@ async fn answer(
     Ok(Some(cost))
 }
 
-/// Checks what a round asks to be decided. Where the coordinator decides, and of a tree, only the draft
-/// tokens.
+/// Checks what a round asks to be decided. Where the coordinator decides only the draft tokens.
 fn requested(
     verifier: &Verifier,
     session: &VerifySession,
@@ -142,10 +145,14 @@ fn requested(
     if !drafts.is_chain() {
         tree::check(spec)?;
         let reported = [
-            ("proposals", !wire.proposals.is_empty()),
+            (
+                "proposals",
+                !wire.proposals.is_empty() && !spec.verification.reads_draft,
+            ),
             ("bonus_q", wire.bonus_q.is_some()),
             ("layers", !wire.layers.is_empty()),
             ("horizon", wire.horizon.is_some()),
+            ("stopped", wire.stopped),
         ];
         if let Some((field, _)) = reported.into_iter().find(|(_, is_told)| *is_told) {
             return Err(BadField::new(field, "does not go with a tree"));
@@ -158,17 +165,18 @@ fn requested(
         let problem = "come only where the coordinator decides";
         return Err(BadField::new("slices", problem));
     }
-    if !drafts.is_chain() {
-        return Ok((drafts, VerifyInput::default()));
-    }
     let (form, fields) = (spec.proposal_form, spec.proposal_fields);
     let bonus = wire
         .bonus_q
         .map(|bonus| proposal::one_from_wire(bonus, form, fields));
     let requested = VerifyInput {
-        proposals: proposal::from_wire(wire.proposals, drafts.len(), form, fields)?,
+        // Of a tree, one for each group of siblings.
+        proposals: proposal::from_wire(wire.proposals, drafts.inner().len(), form, fields)?,
         bonus: bonus.transpose()?,
-        horizon: horizon(wire.horizon, drafts.len(), limit)?,
+        horizon: Horizon {
+            len: horizon(wire.horizon, drafts.len(), limit)?,
+            stopped: wire.stopped,
+        },
         layers: verdict::layers_from_wire(&wire.layers)?,
         drafts: drafts.tokens().to_vec(),
     };

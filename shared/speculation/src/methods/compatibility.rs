@@ -166,10 +166,20 @@ impl Options {
         let DraftLen::Stop(rule) = self.draft_len else {
             return Ok(());
         };
-        if self.verification.carries_layers {
+        // A rule that looks at the context alone is asked anew along the output. What Max-Gram proposes leaves no
+        // residual to last: its points rule out the token that replaces them.
+        let looks_back = rule.needs_head() && self.drafting == Drafting::Model;
+        if self.verification.carries_layers && looks_back {
             let why = self.lasting_residual();
             return refused(format_args!(
-                "{why}; choose a fixed length or auto, or verification block"
+                "{why}; choose confidence, entropy, a fixed length or auto, or verification block"
+            ));
+        }
+        if self.verification.carries_layers && self.accept_at_coordinator {
+            let verification = self.verification.name;
+            return refused(format_args!(
+                "is asked where the residual of verification '{verification}' lasts, which is decided where the target \
+                 model runs, expected accept_at verifier, or a fixed length"
             ));
         }
         // Max-Gram has no distributions, but tells how sure it is of a token.
@@ -213,11 +223,17 @@ impl Options {
                  chains only; choose tree chain, or target exact"
             ));
         }
-        if self.verification != Verification::COUPLED {
-            let verification = self.verification.name;
+        let verification = self.verification.name;
+        if ![Verification::COUPLED, Verification::TOKEN].contains(&self.verification) {
             return refused(format_args!(
-                "needs verification 'coupled', and it is '{verification}', which decides chains; choose tree \
-                 chain, or verification coupled"
+                "needs verification 'coupled' or 'token', and it is '{verification}', which decides chains; choose \
+                 tree chain, or verification token"
+            ));
+        }
+        if self.drafting == Drafting::Cascade && self.verification != Verification::COUPLED {
+            return refused(format_args!(
+                "does not go with drafting 'cascade' under verification '{verification}', whose siblings are drawn \
+                 from one distribution; choose tree chain, or verification coupled"
             ));
         }
         if self.accept_at_coordinator {

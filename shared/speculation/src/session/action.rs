@@ -6,7 +6,7 @@ use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::goodput::Price;
 use crate::verification::Verdict;
-use crate::verification::layers::Layer;
+use crate::verification::layers::{Horizon, Layer};
 
 /// Which model does what, in which order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -109,8 +109,8 @@ pub enum Request {
     Verify {
         /// The draft tokens; none asks for one token of the target's.
         drafts: DraftTree,
-        /// Draft tokens there would be if no end token had cut the block; greedy block verification.
-        horizon: u32,
+        /// How far drafting would have gone; greedy block verification.
+        horizon: Horizon,
         /// Residual layers active at `base_len`; greedy block verification.
         layers: Vec<Layer>,
     },

@@ -46,7 +46,7 @@ impl Session {
     pub(super) fn drafted_by_plan(&mut self, answer: DraftBlock, max_tokens: u32) {
         match self.config.plan {
             Plan::Speculative | Plan::OracleCascade => {
-                self.verify_block(answer.drafts, max_tokens);
+                self.verify_block(answer.drafts, answer.stop, max_tokens);
             }
             Plan::DraftOnly => {
                 let ended = self.emit_drafts(answer.drafts.tokens());

@@ -149,7 +149,7 @@ fn draft_with_bonus(max_tokens: u32) -> Request {
 fn verify_layered(drafts: &[TokenId], horizon: u32, layers: &[Layer]) -> Request {
     Request::Verify {
         drafts: drafts.into(),
-        horizon,
+        horizon: horizon.into(),
         layers: layers.to_vec(),
     }
 }

@@ -18,6 +18,15 @@
 //! would be drafting from π itself, where the ratio no longer moves and no residual is left below a
 //! ratio of 1, so the longer lengths together pass exactly as often. Other outputs than the one that
 //! ended could have gone on, though, so a layer lasts as long as the block was planned to.
+//!
+//! A stop rule makes the tree of possible blocks uneven: it goes on below some prefixes and not below others. With
+//! masses `q(y)` and `π(y)` of the prefixes from the block's start, drafting brings `q(y)` to y. What stands there is
+//! `min(q, π)(y)`, and the residual tokens bring `(π - q)(y)_+`, together `π(y)`. Below a y where drafting goes on both
+//! are split anew, `E(y) = Σ_x (π(yx) - q(yx))_+ = q(y) R(y)` being residual; so the tests need no change. Below
+//! one where it stops nothing is residual: all of `π(y)` goes on by π. So a layer is active wherever drafting would
+//! have gone on, on the path that the output took, and not where the drafted path happened to end. A rule that looks at the
+//! context alone is asked there by the next round, whose drafter begins at that place: if it drafts, the layers stand;
+//! if it stops, [`Horizon::stopped`](super::layers::Horizon), they end.
 
 use super::block::pass_probability;
 use super::expected::{Tests, longest_pass};
@@ -111,13 +120,19 @@ pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
         if ended {
             return Ok(Verdict::ended(drafts));
         }
-        return bonus(drafts, whole.layers, chance, distributions, &mut probs);
+        // Where drafting would not have gone on no layer is active.
+        let layers = if block.horizon.stopped {
+            Layers::default()
+        } else {
+            whole.layers
+        };
+        return bonus(drafts, layers, chance, distributions, &mut probs);
     }
     let longest = (1..prefixes.len())
         .rev()
         .find(|&at| passes(chance, at, prefixes[at].pass))
         .unwrap_or(0);
-    let horizon = block.horizon.max(length as u32);
+    let horizon = block.horizon.len.max(length as u32);
     recovered(
         drafts,
         longest,

@@ -28,7 +28,7 @@ pub fn length_distribution<F: Precision, L: RoundDistributions<F>>(
         drafts,
         base_len: 0,
         ends: &[],
-        horizon: length as u32,
+        horizon: (length as u32).into(),
         layers: &[],
     };
     let mut kept = Kept::new(distributions);

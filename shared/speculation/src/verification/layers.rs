@@ -27,6 +27,25 @@ pub struct Layer {
     pub remaining: u32,
 }
 
+/// How far drafting goes from the start of a block: how long its layer lasts, and whether older ones end with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Horizon {
+    /// Draft tokens there would be at most: without an end token and a stop rule that cut the block.
+    pub len: u32,
+    /// Whether the stop rule ended the block: drafting would not have gone on at the position after it.
+    pub stopped: bool,
+}
+
+impl From<u32> for Horizon {
+    /// A block that no stop rule ended.
+    fn from(len: u32) -> Self {
+        Self {
+            len,
+            stopped: false,
+        }
+    }
+}
+
 /// The layers at one position, oldest first, moved along a draft or an output token by token.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layers {

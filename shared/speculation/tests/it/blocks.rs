@@ -30,6 +30,7 @@ pub(crate) fn setup(pair: &Pair, verification: Verification, length: fn(u32) -> 
         ends: &[],
         temperature: 1.0,
         length,
+        stops: |_| false,
     }
 }
 
@@ -38,7 +39,7 @@ pub(crate) fn block_of(drafts: &[TokenId], base_len: u32) -> Block<'_> {
         drafts,
         base_len,
         ends: &[],
-        horizon: drafts.len() as u32,
+        horizon: (drafts.len() as u32).into(),
         layers: &[],
     }
 }

@@ -84,6 +84,39 @@ fn outputs_that_end_follow_the_target_distribution() {
     }
 }
 
+/// A stop rule looks at the context, and so at what was drafted: with it blocks end in another place than the output goes
+/// on at. Layers end where drafting does on the output's own path, whichever block they are of.
+#[test]
+fn blocks_whose_length_is_decided_while_drafting_emit_the_target_distribution() {
+    let rules: [fn(&[TokenId]) -> bool; 4] = [
+        |context| context.last() == Some(&1),
+        |context| context.len() % 4 == 2,
+        |context| context.len() > 1 && context.iter().sum::<u32>() % 3 == 1,
+        |context| context.iter().fold(5, |hash, &token| hash * 3 + token) % 5 < 2,
+    ];
+    let cases: [(usize, Length, &[TokenId], usize); 5] = [
+        (2, |_| 4, &[], 6),
+        (2, |base_len| [4, 1, 3, 1, 2, 1][base_len as usize], &[], 6),
+        (2, |_| 3, &[0], 6),
+        (3, |_| 3, &[], 4),
+        (3, |_| 2, &[2], 4),
+    ];
+    for stops in rules {
+        for (vocab, length, ends, len) in cases {
+            for pair in pairs(90..94, vocab) {
+                for verification in VERIFICATIONS {
+                    let setup = Setup {
+                        stops,
+                        ends,
+                        ..setup(&pair, verification, length)
+                    };
+                    setup.assert_exact(len, &pair.name);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_told_of_the_draft_distribution_changes_nothing() {
     for form in [

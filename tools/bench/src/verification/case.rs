@@ -218,7 +218,7 @@ impl Case {
             drafts: &drafted.drafts,
             base_len: base_len(block),
             ends: &[],
-            horizon: DRAFTS as u32,
+            horizon: (DRAFTS as u32).into(),
             layers: &[],
         };
         let verification = self.choice.verification;

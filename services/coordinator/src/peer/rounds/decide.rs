@@ -12,7 +12,7 @@ use speculation::proposal::{BadProposal, Proposal};
 use speculation::round::{self, RoundInputs, Scratch, TargetRows};
 use speculation::session::Peer;
 use speculation::target::TargetProbs;
-use speculation::verification::layers::Layer;
+use speculation::verification::layers::{Horizon, Layer};
 use speculation::verification::{Block, Verdict};
 use wire::slice::{self, Scored};
 use wire::{proposal, v1};
@@ -29,7 +29,7 @@ pub(crate) struct WireBlock {
     pub(crate) proposals: Vec<v1::Proposal>,
     /// The same at the position after them.
     pub(crate) bonus: Option<v1::Proposal>,
-    pub(crate) horizon: u32,
+    pub(crate) horizon: Horizon,
     pub(crate) layers: Vec<Layer>,
     /// The target model's distributions, at each draft token and after them.
     pub(crate) slices: Vec<v1::Slice>,
@@ -41,7 +41,7 @@ pub(crate) struct ScoredBlock {
     pub(crate) drafts: Vec<TokenId>,
     proposals: Vec<Proposal>,
     pub(crate) bonus: Option<Proposal>,
-    horizon: u32,
+    horizon: Horizon,
     layers: Vec<Layer>,
     scored: Vec<Scored>,
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use speculation::draft_tree::DraftTree;
 use speculation::session::{Input, Peer, Request as SessionRequest};
-use speculation::verification::layers::Layer;
+use speculation::verification::layers::{Horizon, Layer};
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
 use wire::{drafting, slice, v1, verdict};
@@ -35,7 +35,7 @@ impl PendingVerify {
         session: &mut PeerSession<Verifying>,
         opener: &mut Opener,
         position: Position<'_>,
-        (drafts, horizon, layers): (&DraftTree, u32, &[Layer]),
+        (drafts, horizon, layers): (&DraftTree, Horizon, &[Layer]),
         proposals: &RoundProposals,
     ) -> Result<Self, PeerError> {
         let stream = session.ready(opener, position.allowance).await?;
@@ -57,12 +57,13 @@ impl PendingVerify {
             });
         } else {
             let horizon = proposals.horizon(horizon, drafts);
-            // Only layers have a horizon, and there are none with trees.
-            let outlives_block = drafts.is_chain() && horizon != drafts.len() as u32;
+            // Only layers have a horizon, and trees have none.
+            let outlives_block = drafts.is_chain() && horizon.len != drafts.len() as u32;
             round.proposals = proposals.of(drafts);
             round.bonus_q.clone_from(&proposals.bonus);
             round.layers = verdict::layers_to_wire(layers);
-            round.horizon = outlives_block.then_some(horizon);
+            round.horizon = outlives_block.then_some(horizon.len);
+            round.stopped = horizon.stopped;
         }
         let len = request.lead_len() + position.output.len() + drafts.len();
         let round = Request::Round(round).into();

@@ -76,7 +76,7 @@ async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
     let scored = started
         .expect("sent")
         .scored(&requested, position, &proposals);
-    assert_eq!(scored.expect("a block").horizon, 5);
+    assert_eq!(scored.expect("a block").horizon, 5.into());
 }
 
 #[tokio::test]

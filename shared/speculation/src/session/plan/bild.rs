@@ -16,7 +16,7 @@ impl Session {
     /// Asks for what the window still lacks, or for a token of the target's where the authors' code has one.
     pub(super) fn window_request(&self, window: u32, code_variant: bool) -> Request {
         if code_variant && self.target_goes_on {
-            return self.verify_request(DraftTree::default(), 0);
+            return self.verify_request(DraftTree::default(), 0.into());
         }
         let filled = self.unemitted().len() as u32;
         draft((window - filled).min(self.remaining()))
@@ -41,7 +41,7 @@ impl Session {
             return self.go_on(ended);
         }
         let horizon = drafts.len() as u32;
-        let request = self.verify_request(drafts.into(), horizon);
+        let request = self.verify_request(drafts.into(), horizon.into());
         self.send(request, 0);
     }
 }

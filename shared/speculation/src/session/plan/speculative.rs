@@ -2,8 +2,9 @@
 //! via Speculative Decoding", Algorithm 4), and the residual that greedy block verification carries
 //! from one to the next (Sun et al., "Optimal Block-Level Draft Verification", Algorithm 3).
 
-use super::super::{Plan, Request, Session};
+use super::super::{DraftStop, Plan, Request, Session};
 use crate::draft_tree::DraftTree;
+use crate::verification::layers::Horizon;
 
 /// Tokens that the target decodes alone after a draft without a token, and how often they double at most.
 const FEWEST_ALONE: u32 = 4;
@@ -23,7 +24,7 @@ impl Session {
         let max_tokens = len.min(self.remaining() - 1);
         let bonus_q = self.wants_bonus_after(max_tokens);
         if max_tokens == 0 && !bonus_q {
-            return self.verify_request(DraftTree::default(), 0);
+            return self.verify_request(DraftTree::default(), 0.into());
         }
         Request::Draft {
             max_tokens,
@@ -58,23 +59,27 @@ impl Session {
         self.config.depends_on_draft || self.config.bonus_q || self.has_live_layers()
     }
 
-    /// Asks the verifier about `drafts`, of which `max_tokens` were asked for.
-    pub(super) fn verify_block(&mut self, drafts: DraftTree, max_tokens: u32) {
+    /// Asks the verifier about `drafts`, of which `max_tokens` were asked for, and why there are no more.
+    pub(super) fn verify_block(&mut self, drafts: DraftTree, stop: DraftStop, max_tokens: u32) {
         if self.config.plan == Plan::Speculative && self.goes_alone(&drafts) {
             return;
         }
-        // Whether a layer is active must not depend on an end token that was drafted: its horizon is
-        // where drafting would have ended without it. Every other stop is a property of the prefix.
-        let horizon = if self.ends_block(&drafts) {
-            max_tokens
-        } else {
-            drafts.len() as u32
+        // Whether a layer is active must not depend on what was drafted: its horizon is where drafting would have
+        // ended without an end token, and a stop rule is asked anew along the output. A full context ends every path.
+        let stopped = self.config.carries_layers && stop == DraftStop::Policy;
+        let horizon = Horizon {
+            len: if stopped || self.ends_block(&drafts) {
+                max_tokens
+            } else {
+                drafts.len() as u32
+            },
+            stopped,
         };
         let request = self.verify_request(drafts, horizon);
         self.send(request, 0);
     }
 
-    pub(super) fn verify_request(&self, drafts: DraftTree, horizon: u32) -> Request {
+    pub(super) fn verify_request(&self, drafts: DraftTree, horizon: Horizon) -> Request {
         Request::Verify {
             drafts,
             horizon,

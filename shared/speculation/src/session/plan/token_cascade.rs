@@ -43,7 +43,7 @@ impl Run {
 impl Session {
     pub(super) fn run_request(&mut self, max_run: u32) -> Request {
         if self.run.defers || self.run.goes_on {
-            return self.verify_request(DraftTree::default(), 0);
+            return self.verify_request(DraftTree::default(), 0.into());
         }
         let one_more = (max_run - self.run.len).saturating_add(1);
         draft(one_more.min(self.remaining()))

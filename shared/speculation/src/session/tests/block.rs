@@ -1,6 +1,7 @@
 //! What a block is sent with: the distribution after it, the residual layers, the horizon.
 
 use super::*;
+use crate::verification::layers::Horizon;
 
 fn layer(log_rho: f64, remaining: u32) -> Layer {
     Layer { log_rho, remaining }
@@ -65,14 +66,13 @@ fn the_distribution_after_an_end_token_is_not_looked_at() {
 }
 
 #[test]
-fn the_horizon_is_what_was_asked_for_only_if_an_end_token_cut_the_block() {
+fn the_horizon_is_what_was_asked_for_only_if_what_was_drafted_cut_the_block() {
     use DraftStop::{Context, EndToken, Length, Policy};
     for (tokens, stop, horizon) in [
         (&[10, 11][..], EndToken, None),
         (&[10, 2], EndToken, Some(4)),
         (&[10, 2], Length, Some(4)),
         (&[10, 11], Length, Some(2)),
-        (&[10, 11], Policy, Some(2)),
         (&[10, 11], Context, Some(2)),
     ] {
         let mut session = begin(config(Plan::Speculative));
@@ -82,11 +82,26 @@ fn the_horizon_is_what_was_asked_for_only_if_an_end_token_cut_the_block() {
         let expected = horizon.map_or(alone(1, 0, 8), verify);
         assert_eq!(requested, expected, "{tokens:?} {stop:?}");
     }
+    // A stop rule is asked anew along the output; after the block it has been.
+    for tokens in [&[10, 11][..], &[]] {
+        let mut session = begin(config(Plan::Speculative));
+        let requested = on(&mut session, stopped(1, tokens, Policy));
+        let mut expected = verify(tokens);
+        let Request::Verify { horizon, .. } = &mut expected else {
+            panic!("{expected:?}");
+        };
+        let (len, stopped) = (4, true);
+        *horizon = Horizon { len, stopped };
+        assert_eq!(requested, [send(1, 0, 0, expected)]);
+    }
 }
 
 #[test]
 fn a_stop_rule_that_leaves_nothing_leaves_one_token_to_the_target() {
-    let mut session = begin(config(Plan::Speculative));
+    let mut session = begin(SessionConfig {
+        carries_layers: false,
+        ..config(Plan::Speculative)
+    });
     let requested = on(&mut session, stopped(1, &[], DraftStop::Policy));
     assert_eq!(requested, [send(1, 0, 0, verify(&[]))]);
     // It looked at a distribution all the same.

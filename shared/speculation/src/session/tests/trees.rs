@@ -33,7 +33,7 @@ fn grown(drafts: DraftTree, stop: DraftStop) -> Input {
 
 fn verify_tree(drafts: DraftTree) -> Request {
     Request::Verify {
-        horizon: drafts.len() as u32,
+        horizon: (drafts.len() as u32).into(),
         drafts,
         layers: Vec::new(),
     }

@@ -64,12 +64,17 @@ fn fit(
     let exact = method.target == TargetDistribution::Exact;
     let greedy = method.verification == Verification::BLOCK_GREEDY;
     let coupled = method.verification == Verification::COUPLED;
+    // The siblings of a cascade of drafters have no one distribution.
+    let token = method.verification == Verification::TOKEN && drafting != Cascade;
     let reads_entropy = matches!(len, DraftLen::Stop(rule) if rule.reads(Reads::Entropy));
+    // A rule that looks at the block from its start cannot be asked anew along the output.
+    let looks_back =
+        drafting == Model && matches!(len, DraftLen::Stop(rule) if rule.needs_head());
     // Max-Gram knows how sure it is of a token.
     let may_stop = drafting == MaxGram && !reads_entropy;
     (drafting == Model || exact && (!stops || may_stop))
-        && (!greedy || drafting != Cascade && !stops)
-        && (is_chain || exact && coupled && !at_coordinator)
+        && (!greedy || drafting != Cascade && !looks_back && !(stops && at_coordinator))
+        && (is_chain || exact && (coupled || token) && !at_coordinator)
 }
 
 #[test]
@@ -194,10 +199,14 @@ fn a_proposal_that_the_drafts_do_not_have_is_refused_and_another_taken() {
         ("block", Cascade, CHAIN, NONE, 1.0, probs),
         ("coupled", Model, COMB, SPARSE, 1.0, "none"),
         ("coupled", Model, COMB, Point, 0.0, "none"),
+        ("rejection", Model, COMB, NONE, 1.0, probs),
+        ("rejection", MaxGram, COMB, SPARSE, 1.0, "point"),
         ("rejection", MaxGram, CHAIN, Point, 1.0, TAKEN),
         ("coupled", MaxGram, CHAIN, Point, 1.0, TAKEN),
         ("block", Cascade, CHAIN, SPARSE, 1.0, TAKEN),
         ("block", Cascade, CHAIN, Point, 0.0, TAKEN),
+        ("rejection", Model, COMB, SPARSE, 1.0, TAKEN),
+        ("rejection", MaxGram, COMB, Point, 1.0, TAKEN),
     ] {
         let requested = MethodRequest {
             proposal: Some(proposal),

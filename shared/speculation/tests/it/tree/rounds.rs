@@ -11,7 +11,7 @@ use speculation::proposal::{BadProposal, Proposal, ProposalForm, ProposalProbs};
 use speculation::real::argmax;
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
 use speculation::target::{TargetDistribution, TargetProbs};
-use speculation::verification::layers::Layer;
+use speculation::verification::layers::{Horizon, Layer};
 use speculation::verification::{Block, LastToken, Verdict, Verification, verify};
 
 /// How rounds are made.
@@ -25,8 +25,10 @@ pub(crate) struct Setup<'a> {
     pub(crate) ends: &'a [TokenId],
     /// Divides the logits of both models; 0 takes the most likely token.
     pub(crate) temperature: f64,
-    /// The draft tokens of the round after so many output tokens.
+    /// The most draft tokens of the round after so many output tokens.
     pub(crate) length: fn(u32) -> u32,
+    /// Whether drafting stops after these tokens, output or drafted.
+    pub(crate) stops: fn(&[TokenId]) -> bool,
 }
 
 /// The target's rows along a draft: sampling distribution and unscaled distribution.
@@ -97,7 +99,11 @@ impl Setup<'_> {
         let noise = Noise::new(0, 0);
         let mut context = prefix.to_vec();
         let (mut drafts, mut proposals) = (Vec::new(), Vec::new());
+        let mut is_ended = false;
         for offset in 0..horizon {
+            if (self.stops)(&context) {
+                break;
+            }
             let (proposal, probs) = self.propose(&context);
             let token = draw(
                 &probs,
@@ -110,9 +116,11 @@ impl Setup<'_> {
             drafts.push(token);
             proposals.push(proposal);
             if self.ends.contains(&token) {
+                is_ended = true;
                 break;
             }
         }
+        let stopped = !is_ended && (self.stops)(&context);
         let rows = (0..=drafts.len())
             .map(|offset| self.target_distributions(&context[..prefix.len() + offset]))
             .collect();
@@ -131,7 +139,10 @@ impl Setup<'_> {
             drafts: &drafts,
             base_len,
             ends: self.ends,
-            horizon,
+            horizon: Horizon {
+                len: horizon,
+                stopped,
+            },
             layers,
         };
         let verdict = verify(
