@@ -7,6 +7,7 @@ mod losses;
 mod refusals;
 mod rejection;
 mod settings;
+mod stopping;
 
 use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use peer::RoundError;
+use speculation::chance::RoundChance;
 use speculation::draft_tree::DraftTree;
 use speculation::drafting::TreeShape;
 use speculation::history::History;
 use speculation::methods::Options;
-use speculation::chance::RoundChance;
 use speculation::noise::InnerCall;
 use speculation::pipeline::Pipeline;
 use speculation::proposal::{BadProposal, Proposal, ProposalProbs};

@@ -21,6 +21,9 @@ pub const MAX_GRAM_SURVIVAL: &str = "max_gram_survival";
 /// Name of the feature of a peer that draws or decides trees for token verification.
 pub const TOKEN_TREES: &str = "token_trees";
 
+/// Name of the feature of a verifier that ends residual layers where a stop rule ended the block.
+pub const STOPPED_LAYERS: &str = "stopped_layers";
+
 /// What a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {
     let proposal_forms = [
@@ -42,6 +45,7 @@ pub fn capabilities() -> PeerDescription {
             PROMPT_LOGPROBS,
             MAX_GRAM_SURVIVAL,
             TOKEN_TREES,
+            STOPPED_LAYERS,
         ]
         .map(str::to_owned)
         .into(),

@@ -4,7 +4,9 @@ use tonic::Code;
 use wire::v1::draft_length::Policy;
 use wire::v1::target_distribution::Kind;
 use wire::v1::tree_shape::Shape;
-use wire::v1::{DraftRound, Drafting, Open, ProposalForm, TargetDistribution, Verification};
+use wire::v1::{
+    DraftRound, Drafting, LearnedStop, Open, ProposalForm, TargetDistribution, Verification,
+};
 
 use super::{Rounds, draft, drafter, max_gram_alone, policy, requested, smaller, three, tree};
 use crate::cluster::Service;
@@ -171,8 +173,12 @@ async fn stop_rules_read_what_drafts_and_blocks_have_a_length() {
         cases.push(("draft_length", open(|_| {}), under(drafting, rule)));
     }
     let greedy = form(Verification::BlockGreedy, ProposalForm::Sparse);
-    let unsure = under(Drafting::Model, Policy::Confidence(0.5));
-    cases.push(("draft_length | greedy", greedy, unsure));
+    let learned = Policy::Learned(LearnedStop {
+        threshold: 0.5,
+        min_tokens: 0,
+    });
+    let learned = under(Drafting::Model, learned);
+    cases.push(("draft_length | greedy", greedy, learned));
     let goodput = under(Drafting::Model, Policy::Goodput(true));
     cases.push(("draft_length.goodput", open(|_| {}), goodput));
     for tokens in [0, 65] {

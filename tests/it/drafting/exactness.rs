@@ -68,7 +68,7 @@ async fn every_way_of_drafting_gives_the_targets_tokens_under_penalties_too() {
             }
         }
     }
-    // In so short an output there may be no token that Max-Gram is sure enough of.
+    // In so short an output there may be no token that Max-Gram is sure enough of; see `settings`.
     accepted.remove("max-gram goodput");
     assert!(accepted.values().all(|&count| count > 0), "{accepted:?}");
 }

@@ -1,8 +1,8 @@
 //! What was chosen of drafting is told afterwards.
 
-use wire::v1::Drafting;
 use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
+use wire::v1::{Drafting, LogitBias};
 
 use super::{Choosing, drafter, serving};
 use crate::client::{With, generate, request};
@@ -63,17 +63,24 @@ async fn the_settings_tell_what_was_drafted_how() {
 async fn what_was_measured_is_kept_for_the_next_request() {
     let drafter = drafter(vec![draft()], |_| {}).await;
     let serving = serving(&[&drafter]).await;
-    // Repetition: long blocks are accepted.
-    let prompt = "the cat sat on the mat and ".repeat(8);
-    let requested = request(&prompt, 60)
+    // Repetition: Max-Gram drafts it for nothing, is sure of it, and long blocks are accepted.
+    let mut requested = request("the cat sat on the mat and ", 60)
         .temperature(0.0)
+        .by(Drafting::MaxGram)
         .policy(Policy::Goodput(true))
         .ignoring_eos();
-    let mut firsts = Vec::new();
+    let sampling = requested.sampling.get_or_insert_default();
+    sampling.logit_bias.push(LogitBias {
+        token_id: 100,
+        bias: 100.0,
+    });
+    let (mut firsts, mut accepted) = (Vec::new(), 0);
     for _ in 0..8 {
         let answer = generate(&serving.coordinator, requested.clone()).await;
         firsts.push(answer.statistics().per_step_drafted.first().copied());
+        accepted += answer.statistics().num_accepted_draft_tokens;
     }
+    assert!(accepted > 100, "{accepted} of 480 tokens were drafted");
     // On a busy machine the target may decode whole answers alone at first.
     let mut firsts = firsts.into_iter().skip_while(Option::is_none);
     assert_eq!(firsts.next(), Some(Some(4)));

@@ -6,7 +6,7 @@ use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
 use speculation::session::Plan;
 use wire::bounds::MAX_STOPS;
-use wire::describe::{LOGPROBS, PROMPT_LOGPROBS, TOKEN_TREES};
+use wire::describe::{LOGPROBS, PROMPT_LOGPROBS, STOPPED_LAYERS, TOKEN_TREES};
 use wire::status::BadField;
 use wire::v1;
 
@@ -167,6 +167,19 @@ pub(super) fn check_trees(method: &Choice, verifier: &v1::PeerDescription) -> Re
     };
     let problem = format!("verifier '{}' does not verify {lacks}", verifier.model);
     Err(BadField::new("tree", problem))
+}
+
+/// Refuses a stop rule where the verifier would let a residual last beyond the block that the rule ended.
+pub(super) fn check_stops(method: &Choice, verifier: &v1::PeerDescription) -> Result<(), BadField> {
+    let stops = method.stop_rule.policy().is_some() && method.verification.carries_layers;
+    if !stops || verifier.features.iter().any(|name| name == STOPPED_LAYERS) {
+        return Ok(());
+    }
+    let problem = format!(
+        "verifier '{}' takes no stop rule with verification '{}' yet; ask for a fixed length",
+        verifier.model, method.verification.name
+    );
+    Err(BadField::new("draft_length", problem))
 }
 
 /// Refuses log probabilities where the verifier does not read every token, or cannot tell them.

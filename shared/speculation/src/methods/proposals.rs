@@ -121,12 +121,10 @@ impl Axes {
             }
         };
         match form {
-            _ if self.is_tree && form != ProposalForm::None && !self.in_verification() => {
-                refused(
-                    "is sent of trees where the verification tests against it only, expected none"
-                        .to_owned(),
-                )
-            }
+            _ if self.is_tree && form != ProposalForm::None && !self.in_verification() => refused(
+                "is sent of trees where the verification tests against it only, expected none"
+                    .to_owned(),
+            ),
             ProposalForm::Point if !self.is_point() => refused(
                 "is for temperature 0 and drafting max-gram only, expected sparse:K or dense"
                     .to_owned(),

@@ -118,7 +118,10 @@ fn siblings_only_add_to_what_is_accepted() {
         let q = setup::sent(q, WHOLE);
         let kept: f64 = q.iter().zip(&p).map(|(q, p)| q.min(*p)).sum();
         assert!((accepted[0] - kept).abs() < 1e-12, "{}", pair.name);
-        assert!(accepted.is_sorted_by(|a, b| *a <= b + 1e-12), "{accepted:?}");
+        assert!(
+            accepted.is_sorted_by(|a, b| *a <= b + 1e-12),
+            "{accepted:?}"
+        );
         gained += u32::from(accepted[2] > accepted[0] + 0.05);
     }
     assert!(gained > 10, "{gained}");
@@ -169,16 +172,31 @@ fn what_cannot_have_been_drawn_is_the_drafters_fault() {
     let tree = DraftTree::new(vec![0, 1], vec![None, None]).expect("a tree");
     let decide = |told: ProposalProbs| {
         let mut chance = RoundChance::new(Noise::new(1, 0), 0, InnerCall::default());
-        setup::decide(&tree, &[], vec![vec![0.0, 0.0, 1.0]; 3], &[told], &mut chance)
+        setup::decide(
+            &tree,
+            &[],
+            vec![vec![0.0, 0.0, 1.0]; 3],
+            &[told],
+            &mut chance,
+        )
     };
     let sparse = |ids: &[u32]| ProposalProbs::Sparse {
         ids: ids.to_vec(),
         weights: vec![1; ids.len()],
     };
     assert_eq!(decide(ProposalProbs::None), Err(BadProposal::Missing));
-    assert_eq!(decide(sparse(&[1, 2])), Err(BadProposal::TokenWithoutMass(0)));
-    assert_eq!(decide(sparse(&[0, 2])), Err(BadProposal::TokenWithoutMass(1)));
+    assert_eq!(
+        decide(sparse(&[1, 2])),
+        Err(BadProposal::TokenWithoutMass(0))
+    );
+    assert_eq!(
+        decide(sparse(&[0, 2])),
+        Err(BadProposal::TokenWithoutMass(1))
+    );
     assert_eq!(decide(sparse(&[0])), Err(BadProposal::TokenWithoutMass(1)));
     let verdict = decide(sparse(&[0, 1])).expect("a verdict");
-    assert_eq!((verdict.emitted, verdict.last), (vec![2], LastToken::Recovered));
+    assert_eq!(
+        (verdict.emitted, verdict.last),
+        (vec![2], LastToken::Recovered)
+    );
 }

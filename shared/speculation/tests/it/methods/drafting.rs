@@ -68,8 +68,7 @@ fn fit(
     let token = method.verification == Verification::TOKEN && drafting != Cascade;
     let reads_entropy = matches!(len, DraftLen::Stop(rule) if rule.reads(Reads::Entropy));
     // A rule that looks at the block from its start cannot be asked anew along the output.
-    let looks_back =
-        drafting == Model && matches!(len, DraftLen::Stop(rule) if rule.needs_head());
+    let looks_back = drafting == Model && matches!(len, DraftLen::Stop(rule) if rule.needs_head());
     // Max-Gram knows how sure it is of a token.
     let may_stop = drafting == MaxGram && !reads_entropy;
     (drafting == Model || exact && (!stops || may_stop))

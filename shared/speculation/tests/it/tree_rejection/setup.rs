@@ -99,7 +99,10 @@ impl Setup<'_> {
                 let noise = Noise::new(0, 0);
                 let drafted = draft_token(&mut probs, verification, form, &noise, at, chance);
                 let (lead, level) = (drafted.id, at.1);
+                let others = probs.iter().filter(|&&mass| mass > 0.0).count() - 1;
                 let beside = drawn_siblings(self.shape, &mut probs, lead, level, chance);
+                let wanted = self.shape.width() as usize - 1;
+                assert_eq!(beside.len(), wanted.min(others), "none is drawn twice");
                 (lead, beside, drafted.proposal.probs)
             }
         }
@@ -147,7 +150,11 @@ impl Setup<'_> {
         // Sessions take nothing else.
         let last = verdict.path.last().map(|&node| node as usize);
         if let Some(&token) = verdict.emitted.get(accepted) {
-            assert_eq!(drafts.child(last, token), None, "a refused child was emitted");
+            assert_eq!(
+                drafts.child(last, token),
+                None,
+                "a refused child was emitted"
+            );
         }
         (drafts, verdict)
     }
