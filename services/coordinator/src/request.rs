@@ -58,7 +58,7 @@ pub(crate) fn check(
     limits::check_min_tokens(params.min_tokens, max_tokens)?;
     let method = method::choose(&request, &drafting, &params, model, config)?;
     limits::check_trees(&method, description)?;
-    limits::check_stops(&method, description)?;
+    limits::check_stop_rule(&method, description)?;
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
     limits::check_logprobs(&method, logprobs, description)?;
     limits::check_prompt_logprobs(request.prompt_logprobs, logprobs, description)?;

@@ -14,7 +14,7 @@ use crate::prompts;
 async fn stop_rules_go_with_greedy_block_verification() {
     let drafter = drafter(vec![draft()], |_| {}).await;
     let serving = serving(&[&drafter]).await;
-    let (mut lengths, mut refused) = (std::collections::BTreeSet::new(), 0);
+    let (mut lengths, mut refused) = (std::collections::BTreeSet::<u32>::new(), 0);
     for (index, prompt) in prompts::mixed(4).iter().enumerate() {
         for temperature in [0.0, 1.0] {
             let requested = request(prompt, 48).temperature(temperature);

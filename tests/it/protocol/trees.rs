@@ -63,8 +63,8 @@ async fn a_verdict_on_a_tree_tells_its_path_and_the_session_goes_on_from_there()
 async fn what_is_no_tree_or_goes_with_none_is_refused() {
     let (verifier, _) = verifier(target()).await;
     let branches = || tree(&[900, 901], &[-1, -1]);
-    let token = |open: &mut Open| {
-        open.verification = Verification::Token.into();
+    let block = |open: &mut Open| {
+        open.verification = Verification::Block.into();
         open.proposal_form = ProposalForm::Point.into();
         open.sampling.get_or_insert_default().temperature = Some(0.0);
     };
@@ -77,7 +77,7 @@ async fn what_is_no_tree_or_goes_with_none_is_refused() {
     let requested: [(Change, VerifyRound, &str, &str); 4] = [
         (|_| {}, no_tree, "drafts.parents", ""),
         (
-            token,
+            block,
             branches(),
             "drafts.parents",
             "verification 'coupled'",

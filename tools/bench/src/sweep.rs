@@ -29,6 +29,10 @@ use task::Task;
 /// the draft model's.
 const METHODS: &str = "target-only,draft-only,coupled,\
     lossy:alpha=0/0.2/0.4/0.6/0.8/0.9,\
+    lossy:kl-budget=0/0.01/0.03/0.1/0.3/1,\
+    rejection:draft-len=8,\
+    rejection:tree=comb:2:draft-len=4,\
+    rejection:tree=comb:4:draft-len=2,\
     spec-cascade:rule=chow:alpha=0/0.05/0.1/0.2/0.3/0.4/0.5/0.7/1,\
     spec-cascade:rule=diff:alpha=-1/0/0.05/0.1/0.2/0.3/0.5/1,\
     spec-cascade:rule=opt:alpha=0/0.1/0.25/0.5/1/2,\

@@ -170,7 +170,10 @@ pub(super) fn check_trees(method: &Choice, verifier: &v1::PeerDescription) -> Re
 }
 
 /// Refuses a stop rule where the verifier would let a residual last beyond the block that the rule ended.
-pub(super) fn check_stops(method: &Choice, verifier: &v1::PeerDescription) -> Result<(), BadField> {
+pub(super) fn check_stop_rule(
+    method: &Choice,
+    verifier: &v1::PeerDescription,
+) -> Result<(), BadField> {
     let stops = method.stop_rule.policy().is_some() && method.verification.carries_layers;
     if !stops || verifier.features.iter().any(|name| name == STOPPED_LAYERS) {
         return Ok(());

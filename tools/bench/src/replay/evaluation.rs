@@ -34,6 +34,7 @@ struct Sums {
     acceptance: f64,
     deferral: f64,
     from_target: f64,
+    divergence: f64,
     between: f64,
     accepted: f64,
     variance: f64,
@@ -61,6 +62,8 @@ pub(crate) struct Figures {
     pub(crate) efficiency_error: Option<f64>,
     /// TV(π, p): how far the output is from the target model's.
     pub(crate) from_target: f64,
+    /// KL(p ‖ π), in nats.
+    pub(crate) divergence: f64,
     /// TV(q, p): how far the draft model is from the target model.
     pub(crate) between: f64,
 }
@@ -101,6 +104,7 @@ impl Evaluation {
             sums.positions += 1;
             sums.weight += reached;
             sums.from_target += reached * rows.from_target;
+            sums.divergence += reached * rows.divergence;
             sums.between += reached * rows.between;
             sums.deferral += reached * rows.deferral.unwrap_or_default();
             sums.acceptance += reached * self.verification.map_or(0.0, |by| acceptance(by, rows));
@@ -145,6 +149,7 @@ impl Evaluation {
             block_efficiency: verified(1.0 + accepted / count),
             efficiency_error: verified(self.sums.variance.sqrt() / count),
             from_target: self.sums.from_target / weight,
+            divergence: self.sums.divergence / weight,
             between: self.sums.between / weight,
         })
     }

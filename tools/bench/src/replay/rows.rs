@@ -24,6 +24,8 @@ pub(super) struct Rows {
     pub(super) accepted: f64,
     /// TV(π, p).
     pub(super) from_target: f64,
+    /// KL(p ‖ π), in nats.
+    pub(super) divergence: f64,
     /// TV(q, p).
     pub(super) between: f64,
 }
@@ -81,6 +83,7 @@ impl Rows {
             drafted: drafted as TokenId,
             accepted: (exact[drafted] / probs[drafted]).min(1.0),
             from_target: distance(&pi, &exact),
+            divergence: divergence(&exact, &pi),
             between: distance(&probs, &exact),
             draft: probs,
             target: pi,
@@ -132,6 +135,12 @@ fn wide(confidence: Confidence<f32>) -> Confidence<f64> {
         max: f64::from(confidence.max),
         entropy: f64::from(confidence.entropy),
     }
+}
+
+/// KL(p ‖ π), in nats; infinite where π has nothing of what p has.
+fn divergence(p: &[f64], pi: &[f64]) -> f64 {
+    let both = p.iter().zip(pi).filter(|(p, _)| **p > 0.0);
+    both.map(|(p, pi)| p * (p / pi).ln()).sum()
 }
 
 /// TV of two distributions.

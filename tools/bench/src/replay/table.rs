@@ -76,6 +76,7 @@ pub(super) fn fields(row: &Row, result: &KindFigures) -> report::Row {
         number("target_calls_per_token", calls(row, figures), 4).called("calls"),
         number("block_efficiency", figures.block_efficiency, 4).called("effic."),
         number("tv_from_target", figures.from_target, 4).called("TV(π,p)"),
+        number("kl_from_target", figures.divergence, 4).called("KL(p‖π)"),
         number("tv_draft_target", figures.between, 4).called("TV(q,p)"),
     ]
 }

@@ -109,7 +109,14 @@ fn figures_of_positions_are_means_weighted_by_exact_acceptance() {
             .collect();
         for aim in aims() {
             for verification in VERIFICATIONS {
-                let [mut weight, mut accept, mut defer, mut from, mut between] = [0.0; 5];
+                let [
+                    mut weight,
+                    mut accept,
+                    mut defer,
+                    mut from,
+                    mut apart,
+                    mut between,
+                ] = [0.0; 6];
                 for block in &blocks {
                     let mut reach = 1.0;
                     for (at, &token) in block.drafts.iter().enumerate() {
@@ -127,6 +134,8 @@ fn figures_of_positions_are_means_weighted_by_exact_acceptance() {
                         accept += reach * acceptance(verification, &q.probs, &pi);
                         defer += reach * deferral.unwrap_or_default();
                         from += reach * distance(&pi);
+                        let terms = p.probs.iter().zip(&pi).filter(|(p, _)| **p > 0.0);
+                        apart += reach * terms.map(|(p, pi)| p * (p / pi).ln()).sum::<f64>();
                         between += reach * distance(&q.probs);
                         let v = token as usize;
                         reach *= (p.probs[v] / q.probs[v]).min(1.0);
@@ -140,6 +149,12 @@ fn figures_of_positions_are_means_weighted_by_exact_acceptance() {
                     &what,
                 );
                 close(figures.from_target, from / weight, &what);
+                if apart.is_finite() {
+                    close(figures.divergence, apart / weight, &what);
+                }
+                if let TargetDistribution::LossyWithin { kl_budget } = aim {
+                    assert!(figures.divergence <= kl_budget + 1e-9, "{what}");
+                }
                 close(figures.between, between / weight, &what);
                 let deferral = matches!(aim, TargetDistribution::Deferral { .. });
                 assert_eq!(figures.deferral_rate.is_some(), deferral);

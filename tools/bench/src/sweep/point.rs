@@ -74,7 +74,12 @@ impl Point {
             )
             .called("calls/token"),
             number("tokens_per_second", measured.tokens_per_second(), 0).called("tokens/s"),
-            only_json("mean_acceptance_length", measured.mean_acceptance_length()),
+            number(
+                "mean_acceptance_length",
+                measured.mean_acceptance_length(),
+                2,
+            )
+            .called("tokens/round"),
             percent("draft_acceptance_rate", measured.acceptance_rate(), 0).called("accepted"),
             percent("deferral_rate", measured.deferral_rate(), 0).called("deferred"),
             only_json("wire_bytes_per_round", measured.wire_bytes_per_round()),
