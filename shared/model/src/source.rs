@@ -252,7 +252,10 @@ impl ModelSource {
         observer: &Arc<dyn Observer>,
     ) -> Result<ServedModel<Model>, SourceError> {
         if self.engine == EngineKind::LlamaCpp {
+            #[cfg(feature = "llama-cpp")]
             return self.serve_by_llama_cpp(located);
+            #[cfg(not(feature = "llama-cpp"))]
+            return Err(SourceError::NoLlamaCpp);
         }
         let checkpoint = self.open_located(located, observer)?;
         let computation = self.computation_of(&checkpoint)?;
@@ -263,11 +266,6 @@ impl ModelSource {
             tracing::warn!(model = self.served_name(), "{warning}");
         }
         serve(&checkpoint, computation, self.served_name(), &self.path)
-    }
-
-    #[cfg(not(feature = "llama-cpp"))]
-    fn serve_by_llama_cpp(&self, _located: &Located) -> Result<ServedModel<Model>, SourceError> {
-        Err(SourceError::NoLlamaCpp)
     }
 
     fn open_located(

@@ -105,13 +105,22 @@ struct Pace {
     rests: bool,
     /// Drafts in a row that were empty because no token was worth it.
     empty_drafts: u32,
-    /// Whether the drafter followed the output up to the last round: an answer that includes catching up
+    drafter_has_read: HasRead,
+    /// Whether the verifier followed the output up to the last round: an answer that includes catching up
     /// tells nothing of what a round costs.
-    drafter_follows: bool,
-    /// The same of the verifier.
     verifier_follows: bool,
-    /// Whether the drafter has answered before, and so has read the prompt.
-    prompt_is_read: bool,
+}
+
+/// How far a drafter has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum HasRead {
+    /// It has not answered yet.
+    #[default]
+    Nothing,
+    /// The prompt, and not all of the output: the target decoded alone since.
+    Prompt,
+    /// All up to the last round.
+    Output,
 }
 
 impl Session {

@@ -38,10 +38,10 @@ fn config() -> ModelConfig {
 
 fn load(config: ModelConfig, format: WeightFormat) -> T5 {
     let checkpoint = Checkpoint::random(config, 7).unwrap();
-    match checkpoint.load(format).unwrap() {
-        Model::T5(model) => model,
-        _ => panic!("the config has an encoder"),
-    }
+    let Model::T5(model) = checkpoint.load(format).unwrap() else {
+        panic!("the config has an encoder");
+    };
+    model
 }
 
 /// Logits and hidden states of all `tokens`, written from `source`.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Action, DraftBlock, DraftStop, Origin, Peer, Plan, Request, Session, check};
+use super::{Action, DraftBlock, DraftStop, HasRead, Origin, Peer, Plan, Request, Session, check};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::goodput::{Price, Round};
@@ -42,10 +42,13 @@ impl Session {
         self.drafter_heard = true;
         // Who drafts without a forward, as Max-Gram does, needs none to catch up after a rest.
         let is_free = !answer.forwards.is_empty() && answer.forwards.iter().all(|&n| n == 0);
-        let counts = self.pace.drafter_follows || is_free && self.pace.prompt_is_read;
-        self.pace.prompt_is_read = true;
+        let counts = match self.pace.drafter_has_read {
+            HasRead::Nothing => false,
+            HasRead::Prompt => is_free,
+            HasRead::Output => true,
+        };
         self.pace.draft_took = took.filter(|_| counts);
-        self.pace.drafter_follows = true;
+        self.pace.drafter_has_read = HasRead::Output;
         let looked_ahead =
             answer.stop == DraftStop::Policy || bonus_q && !self.ends_block(&answer.drafts);
         self.statistics.drafted(&answer, looked_ahead);
@@ -139,7 +142,9 @@ impl Session {
         self.statistics.target_forwards += tokens.len() as u32;
         let took = took.filter(|_| self.pace.verifier_follows);
         self.pace.verifier_follows = true;
-        self.pace.drafter_follows = false;
+        if self.pace.drafter_has_read == HasRead::Output {
+            self.pace.drafter_has_read = HasRead::Prompt;
+        }
         let origin = self.decode_origin();
         let is_second = origin == Origin::Deferred;
         if is_second {
@@ -167,7 +172,7 @@ impl Session {
         // The first draft after a rest includes the forwards by which the drafter catches up; they are no part of a
         // draft token's price.
         let counts = match peer {
-            Peer::Drafter => self.pace.drafter_follows,
+            Peer::Drafter => self.pace.drafter_has_read == HasRead::Output,
             Peer::Verifier => true,
         };
         if !counts {

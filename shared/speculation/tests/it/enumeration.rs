@@ -106,8 +106,8 @@ fn blocks_whose_length_is_decided_while_drafting_emit_the_target_distribution() 
             for pair in pairs(90..94, vocab) {
                 for verification in VERIFICATIONS {
                     let setup = Setup {
-                        stops,
                         ends,
+                        stops,
                         ..setup(&pair, verification, length)
                     };
                     setup.assert_exact(len, &pair.name);
