@@ -51,6 +51,12 @@ pub fn vocabulary_fingerprint(tokenizer: &Tokenizer) -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// The id after a tokenizer's last: ids may have gaps, so their number is not their bound.
+pub(crate) fn token_bound(tokenizer: &Tokenizer) -> usize {
+    let ids = tokenizer.get_vocab(true).into_values();
+    ids.max().map_or(0, |id| id as usize + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,13 +1,12 @@
 //! A model's files, looked at before its weights are loaded.
 
 use super::located::{Located, folder_of};
-use super::served::token_bound;
 use super::{ModelReference, ModelSource, ServedModel, SourceError, unobserved};
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::computation::{Computation, PlaceError, UnknownComputation};
 use crate::embedded;
 use crate::head::{self, AcceptanceHead, HeadError};
-use crate::tokenizer::{Tokenizer, vocabulary_fingerprint};
+use crate::tokenizer::{Tokenizer, token_bound, vocabulary_fingerprint};
 
 /// What a model's peers must find equal in it, or fitting.
 #[derive(Clone, Debug, PartialEq, Eq)]

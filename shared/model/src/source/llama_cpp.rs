@@ -11,7 +11,6 @@ use speculation::ports::LanguageModel;
 use thiserror::Error;
 
 use super::located::Located;
-use super::served::token_bound;
 use super::{ModelSource, Numerics, ServedModel, SourceError, SpecialTokens};
 use crate::checkpoint::hex;
 use crate::computation::AUTOMATIC;
@@ -19,7 +18,7 @@ use crate::gguf::{self, Container, GgufError, Metadata};
 use crate::linear::WeightFormat;
 use crate::llama_cpp::LlamaModel;
 use crate::runtime::Model;
-use crate::tokenizer::{self, TokenizerError, vocabulary_fingerprint};
+use crate::tokenizer::{self, TokenizerError, token_bound, vocabulary_fingerprint};
 
 /// Why llama.cpp does not serve a model.
 #[derive(Debug, Error)]

@@ -9,7 +9,6 @@ use crate::computation::Computation;
 use crate::head::AcceptanceHead;
 use crate::linear::WeightFormat;
 use crate::runtime::Model;
-use crate::tokenizer::Tokenizer;
 
 /// A model ready to serve, and what its peers must know of it.
 #[derive(Debug)]
@@ -115,12 +114,6 @@ pub fn serve(
         chat_template: checkpoint.chat_template().map(str::to_owned),
         load_time,
     })
-}
-
-/// The id after a tokenizer's last: ids may have gaps, so their number is not their bound.
-pub(super) fn token_bound(tokenizer: &Tokenizer) -> usize {
-    let ids = tokenizer.get_vocab(true).into_values();
-    ids.max().map_or(0, |id| id as usize + 1)
 }
 
 /// The format that `computation` computes the weights in, and where that is another than it says; the log tells
