@@ -216,6 +216,6 @@ mod tests {
             .collect();
         let series = spec::series(&items).expect("series");
         let count: usize = series.iter().map(|series| series.methods.len()).sum();
-        assert_eq!((series.len(), count), (items.len(), 60));
+        assert_eq!((series.len(), count), (items.len(), 69));
     }
 }
