@@ -5,6 +5,7 @@ mod overload;
 mod prefill;
 mod privacy;
 mod readers;
+mod releases;
 mod restarts;
 mod text;
 

@@ -38,6 +38,8 @@ pub(crate) enum Mode {
     HoldBonus,
     /// Nothing, but it takes a while until a tokenizer comes.
     LateTokenizer,
+    /// The verifier describes itself as one of an earlier release does.
+    Older,
 }
 
 /// How what a drafter tells is falsified.
@@ -75,6 +77,7 @@ pub(crate) struct Tampering {
     relays: Arc<[Relay; 2]>,
     replayed: Arc<AtomicUsize>,
     tokenizers: Arc<AtomicUsize>,
+    verified: Arc<AtomicUsize>,
 }
 
 impl Tampering {
@@ -93,6 +96,7 @@ impl Tampering {
             relays: Arc::new(relays),
             replayed: Arc::default(),
             tokenizers: Arc::default(),
+            verified: Arc::default(),
         };
         let (listener, address) = listener().await;
         let serving = Server::builder()
@@ -111,6 +115,11 @@ impl Tampering {
     /// How often a tokenizer was asked for.
     pub(crate) fn tokenizers(&self) -> usize {
         self.tokenizers.load(Ordering::Relaxed)
+    }
+
+    /// How many streams were opened at the verifier.
+    pub(crate) fn verified(&self) -> usize {
+        self.verified.load(Ordering::Relaxed)
     }
 
     /// How many replies came from a peer's memory.
@@ -267,9 +276,12 @@ impl verifier_server::Verifier for Tampering {
         &self,
         request: Request<DescribeRequest>,
     ) -> Result<Response<PeerDescription>, Status> {
-        verifier_client::VerifierClient::new(self.verifier.clone())
-            .describe(request)
-            .await
+        let mut client = verifier_client::VerifierClient::new(self.verifier.clone());
+        let mut described = client.describe(request).await?;
+        if self.mode == Mode::Older {
+            described.get_mut().features.clear();
+        }
+        Ok(described)
     }
 
     async fn tokenizer(
@@ -289,6 +301,7 @@ impl verifier_server::Verifier for Tampering {
         &self,
         request: Request<Streaming<VerifyRequest>>,
     ) -> Result<Response<Boxed<VerifyReply>>, Status> {
+        self.verified.fetch_add(1, Ordering::Relaxed);
         let mut client = verifier_client::VerifierClient::new(self.verifier.clone());
         let upstream = client
             .verify(messages(request.into_inner()))

@@ -3,6 +3,7 @@
 mod opening;
 mod requirements;
 mod session;
+mod verifier;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use wire::v1;
 pub(crate) use opening::open;
 pub(crate) use requirements::{DrafterRequirements, has_head};
 pub(crate) use session::session_config;
+pub(crate) use verifier::VerifierRequirements;
 
 /// A request in range.
 #[derive(Clone, Debug)]
@@ -31,9 +33,10 @@ pub(crate) struct AdmittedRequest {
     /// Whether the model has drafters at all.
     pub(crate) has_drafters: bool,
     pub(crate) method: Choice,
-    /// Whether the seed gives the same tokens again: the method does, and the target's rows do not vary.
+    /// Whether the seed gives the same tokens again: the method does, and the rows of no peer that it depends on vary.
     pub(crate) is_reproducible: bool,
     pub(crate) requirements: DrafterRequirements,
+    pub(crate) of_verifier: VerifierRequirements,
     pub(crate) prompt: Vec<TokenId>,
     pub(crate) decoder_start_token_id: Option<TokenId>,
     pub(crate) sampling: SamplingParams,

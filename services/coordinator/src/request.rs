@@ -13,7 +13,7 @@ use wire::open::MAX_TENANT_BYTES;
 use wire::status::BadField;
 use wire::{logprobs, sampling, v1};
 
-use crate::admitted::{AdmittedRequest, DrafterRequirements};
+use crate::admitted::{AdmittedRequest, DrafterRequirements, VerifierRequirements};
 use crate::config::CoordinatorConfig;
 use crate::peer::pool::{ServedModel, Target};
 use limits::{check_stops, in_range, max_tokens, timeout};
@@ -57,8 +57,6 @@ pub(crate) fn check(
     let params = params.map_err(as_clients_name_it)?;
     limits::check_min_tokens(params.min_tokens, max_tokens)?;
     let method = method::choose(&request, &drafting, &params, model, config)?;
-    limits::check_trees(&method, description)?;
-    limits::check_stop_rule(&method, description)?;
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
     limits::check_logprobs(&method, logprobs, description)?;
     limits::check_prompt_logprobs(request.prompt_logprobs, logprobs, description)?;
@@ -69,6 +67,7 @@ pub(crate) fn check(
         model: model.name().to_owned(),
         has_drafters: model.has_drafters(),
         requirements: DrafterRequirements::of(&method),
+        of_verifier: VerifierRequirements::of(&method),
         is_reproducible: method.is_reproducible() && !description.rows_vary,
         method,
         prompt,

@@ -74,7 +74,7 @@ fn ways_of_rejection(requested: &GenerateRequest) -> Vec<(String, GenerateReques
 async fn the_identity_holds_in_every_way() {
     let drafter = drafter(vec![draft(), smaller()], |_| {}).await;
     let serving = serving(&[&drafter]).await;
-    let mut ended = 0;
+    let (mut ended, mut sure) = (0, 0);
     for (index, prompt) in prompts::mixed(4).iter().enumerate() {
         for temperature in [0.0, 0.7, 1.0] {
             let requested = request(prompt, 90)
@@ -89,13 +89,19 @@ async fn the_identity_holds_in_every_way() {
                 // Where drafting does not pay, the target decodes alone.
                 let drafted = answer.statistics().num_draft_tokens > 0;
                 let rested = answer.statistics().rested_tokens > 0;
-                assert!(drafted || what.contains("goodput") && rested, "{what}");
+                if what.starts_with("sure max-gram") {
+                    // A text may have no match that is sure enough.
+                    sure += u32::from(drafted);
+                } else {
+                    assert!(drafted || what.contains("goodput") && rested, "{what}");
+                }
                 holds(&what, &answer);
                 ended += u32::from(answer.statistics().withheld > 0);
             }
         }
     }
     assert!(ended > 0, "no draft ever ended an output");
+    assert!(sure > 0, "Max-Gram was never sure");
 }
 
 /// A stop text is found when tokens behind it are out, drafted or on their way.

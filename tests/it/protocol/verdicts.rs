@@ -288,11 +288,12 @@ async fn malformed_rounds_are_refused_by_name() {
         }];
         with_header(round, 1, &[])
     };
-    let requested: [(Change, &str, VerifyRound); 9] = [
+    let requested: [(Change, &str, VerifyRound); 10] = [
         (coupled, "drafts", with_header(block(&[900; 65]), 1, &[])),
         (coupled, "committed", with_header(block(&[]), 1, &[4096])),
         (coupled, "layers", layers),
         (coupled, "horizon", round(|round| round.horizon = Some(65))),
+        (coupled, "stopped", round(|round| round.stopped = true)),
         (coupled, "slices", slices),
         (coupled, "header", block(&[])),
         (token, "proposals", round(|_| {})),

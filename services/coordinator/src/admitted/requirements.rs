@@ -3,7 +3,7 @@
 use speculation::drafting::{AcceptanceLabel, Drafting};
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
-use wire::describe::TOKEN_TREES;
+use wire::describe::{MAX_GRAM_SURVIVAL, STOPPED_LAYERS, TOKEN_TREES};
 use wire::status::BadField;
 use wire::{drafting, v1};
 
@@ -19,6 +19,8 @@ pub(crate) struct DrafterRequirements {
     width: u32,
     /// Whether draft tokens are tested against the distribution that they were drawn from.
     tests_drafts: bool,
+    /// The feature that a stop rule needs here, and what it needs it for.
+    rule: Option<(&'static str, &'static str)>,
 }
 
 impl DrafterRequirements {
@@ -26,6 +28,16 @@ impl DrafterRequirements {
     pub(crate) fn of(method: &Choice) -> Self {
         let learned = method.stop_rule.needs_head() && method.drafting == Drafting::Model;
         let label = method.verification.label;
+        let rule = method.stop_rule.policy().and_then(|_| match () {
+            // It goes on to be asked after a whole block.
+            () if method.verification.carries_layers => {
+                Some((STOPPED_LAYERS, "verification BLOCK_GREEDY"))
+            }
+            () if method.drafting == Drafting::MaxGram => {
+                Some((MAX_GRAM_SURVIVAL, "drafting max-gram"))
+            }
+            () => None,
+        });
         Self {
             drafting: method.drafting,
             label: label.filter(|_| learned),
@@ -35,6 +47,7 @@ impl DrafterRequirements {
             ),
             width: method.tree.width(),
             tests_drafts: method.verification.reads_draft,
+            rule,
         }
     }
 
@@ -45,7 +58,7 @@ impl DrafterRequirements {
 
     /// Whether a drafter must be asked before it is known to do it.
     pub(crate) fn needs_asking(self) -> bool {
-        self.is_special() || self.is_tree()
+        self.is_special() || self.is_tree() || self.rule.is_some()
     }
 
     fn is_tree(self) -> bool {
@@ -109,11 +122,21 @@ impl DrafterRequirements {
         if self.is_tree() && !drafter.trees {
             return refused("tree", "does not draft trees; ask for a chain");
         }
-        let mut features = drafter.features.iter();
-        if self.is_tree() && self.tests_drafts && !features.any(|name| name == TOKEN_TREES) {
-            let problem =
-                "does not draw siblings yet; ask for a chain, or for verification COUPLED";
+        let has = |feature: &str| drafter.features.iter().any(|name| name == feature);
+        let is_max_gram = self.drafting == Drafting::MaxGram;
+        if self.is_tree() && (self.tests_drafts || is_max_gram) && !has(TOKEN_TREES) {
+            let problem = if is_max_gram {
+                "has no trees of max-gram yet; ask for a chain"
+            } else {
+                "does not draw siblings yet; ask for a chain, or for verification COUPLED"
+            };
             return refused("tree", problem);
+        }
+        if let Some((feature, what)) = self.rule
+            && !has(feature)
+        {
+            let problem = format!("takes no stop rule with {what} yet; ask for a fixed length");
+            return refused("draft_length", &problem);
         }
         let limits = drafter.limits.unwrap_or_default();
         if self.width > limits.max_draft_tokens.max(1) {
@@ -135,6 +158,10 @@ pub(crate) fn has_head(drafter: &v1::PeerDescription, label: AcceptanceLabel) ->
 
 #[cfg(test)]
 mod tests {
+    use speculation::drafting::policies::CONFIDENCE;
+    use speculation::drafting::{DraftLen, StopRule};
+    use speculation::methods::MethodRequest;
+
     use super::*;
 
     const MODEL: DrafterRequirements = DrafterRequirements {
@@ -143,6 +170,7 @@ mod tests {
         cuts_proposals: false,
         width: 1,
         tests_drafts: false,
+        rule: None,
     };
 
     /// Checks what a drafter that changes a plain one so says to requirements: a field and words, or nothing.
@@ -254,5 +282,62 @@ mod tests {
         says(tested, draws, None);
         says(tested, of_trees, Some(("tree", "does not draw siblings")));
         assert!(wide(8).needs_asking() && !MODEL.needs_asking());
+        let of_max_gram = DrafterRequirements {
+            drafting: Drafting::MaxGram,
+            ..wide(8)
+        };
+        let before = |drafter: &mut v1::PeerDescription| {
+            drafter.trees = true;
+            drafter.draftings = vec![v1::Drafting::MaxGram.into()];
+        };
+        says(
+            of_max_gram,
+            before,
+            Some(("tree", "no trees of max-gram yet")),
+        );
+    }
+
+    #[test]
+    fn rules_are_for_those_who_ask_them_so() {
+        let ruled = DrafterRequirements {
+            rule: Some((STOPPED_LAYERS, "verification BLOCK_GREEDY")),
+            ..MODEL
+        };
+        let lacks = (
+            "draft_length",
+            "'x' takes no stop rule with verification BLOCK_GREEDY yet",
+        );
+        says(ruled, |_| {}, Some(lacks));
+        let knows = |drafter: &mut v1::PeerDescription| {
+            drafter.features = vec![STOPPED_LAYERS.to_owned()];
+        };
+        says(ruled, knows, None);
+        assert!(ruled.needs_asking() && !ruled.is_special());
+        let sure = DraftLen::Stop(StopRule::new(&CONFIDENCE, 0.5));
+        let needs = |method, drafting, length| {
+            let requested = MethodRequest {
+                method,
+                drafting: Some(drafting),
+                draft_len: Some(length),
+                ..Default::default()
+            };
+            let method = Choice::resolve(&requested, 1.0, false).expect("a method");
+            let rule = DrafterRequirements::of(&method).rule;
+            rule.map(|(feature, _)| feature)
+        };
+        let (model, max_gram) = (Drafting::Model, Drafting::MaxGram);
+        for (method, drafting, length, expected) in [
+            ("coupled", model, sure, None),
+            ("coupled", max_gram, DraftLen::Fixed, None),
+            ("coupled", max_gram, sure, Some(MAX_GRAM_SURVIVAL)),
+            ("block-greedy", model, DraftLen::Fixed, None),
+            ("block-greedy", model, sure, Some(STOPPED_LAYERS)),
+        ] {
+            assert_eq!(
+                needs(method, drafting, length),
+                expected,
+                "{method} {length:?}"
+            );
+        }
     }
 }

@@ -101,11 +101,19 @@ impl Shared {
         };
         // Turning a long text into tokens would hold up every stream of an async thread.
         let checked = tokio::task::spawn_blocking(check).await;
-        let checked = checked.map_err(|error| Failure::Internal.status(error.to_string()))??;
-        if checked.request.method.plan != Plan::TargetOnly {
-            let (model, target) = (&checked.model, &checked.target.description);
-            let requirements = checked.request.requirements;
-            model.check_requirements(requirements, target).await?;
+        let mut checked =
+            checked.map_err(|error| Failure::Internal.status(error.to_string()))??;
+        let (model, request) = (&checked.model, &mut checked.request);
+        let target = &checked.target.description;
+        if request.method.plan != Plan::TargetOnly {
+            model.check_verifiers(request.of_verifier, target).await?;
+            model
+                .check_requirements(request.requirements, target)
+                .await?;
+        }
+        // Whatever drafts, output that does not depend on it is the target's.
+        if request.method.depends_on_draft() && model.drafters_vary().await {
+            request.is_reproducible = false;
         }
         Ok(checked)
     }

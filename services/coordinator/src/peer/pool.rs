@@ -18,5 +18,5 @@ type Replicas = server::replicas::Replicas<PeerDescription>;
 
 pub(crate) use clients::{drafter_client, failed, verifier_client};
 pub(crate) use estimates::EstimateKind;
-pub(crate) use model::{ServedModel, Target, Wanted, described};
+pub(crate) use model::{Requirements, ServedModel, Target, Wanted, described};
 pub(crate) use models::Models;

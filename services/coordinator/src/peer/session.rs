@@ -8,7 +8,7 @@ use wire::status::BadField;
 use wire::v1;
 
 use super::error::PeerError;
-use super::pool::{Endpoint, ServedModel, Target, Wanted, described};
+use super::pool::{Endpoint, Requirements, ServedModel, Target, Wanted, described};
 use super::protocol::Protocol;
 use super::stream::{Allowance, PeerStream, Traffic};
 use crate::admitted::{AdmittedRequest, open};
@@ -85,11 +85,14 @@ pub(crate) struct Moves {
 
 impl Opener {
     fn wanted(&self, peer: Peer) -> Wanted {
-        let requirements = (peer == Peer::Drafter).then_some(self.request.requirements);
+        let requirements = match peer {
+            Peer::Drafter => Requirements::Drafter(self.request.requirements),
+            Peer::Verifier => Requirements::Verifier(self.request.of_verifier),
+        };
         Wanted {
             peer,
             session: self.session_id,
-            requirements,
+            requirements: Some(requirements),
         }
     }
 
@@ -134,7 +137,8 @@ impl Opener {
         let description = described(endpoint, P::PEER, &self.target.description).await?;
         let able = match P::PEER {
             Peer::Drafter => request.requirements.check(&description),
-            Peer::Verifier => check_room(&request, &description),
+            Peer::Verifier => (request.of_verifier.check(&description))
+                .and_then(|()| check_room(&request, &description)),
         };
         able.map_err(|lacking| PeerError::Unable(Box::new(lacking)))?;
         let room = request.draft_room(&description, request.lead_len());

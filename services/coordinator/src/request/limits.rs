@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
 use speculation::session::Plan;
 use wire::bounds::MAX_STOPS;
-use wire::describe::{LOGPROBS, PROMPT_LOGPROBS, STOPPED_LAYERS, TOKEN_TREES};
+use wire::describe::{LOGPROBS, PROMPT_LOGPROBS};
 use wire::status::BadField;
 use wire::v1;
 
@@ -152,37 +151,6 @@ pub(super) fn check_window(method: &Choice, most_drafts: u32) -> Result<(), BadF
         }
         _ => Ok(()),
     }
-}
-
-/// Refuses a tree that the verifier would not understand.
-pub(super) fn check_trees(method: &Choice, verifier: &v1::PeerDescription) -> Result<(), BadField> {
-    let tests = method.verification.reads_draft;
-    let lacks = match () {
-        () if method.tree == TreeShape::Chain => return Ok(()),
-        () if !verifier.trees => "trees; ask for a chain",
-        () if tests && !verifier.features.iter().any(|name| name == TOKEN_TREES) => {
-            "trees by rejection yet; ask for a chain, or for verification COUPLED"
-        }
-        () => return Ok(()),
-    };
-    let problem = format!("verifier '{}' does not verify {lacks}", verifier.model);
-    Err(BadField::new("tree", problem))
-}
-
-/// Refuses a stop rule where the verifier would let a residual last beyond the block that the rule ended.
-pub(super) fn check_stop_rule(
-    method: &Choice,
-    verifier: &v1::PeerDescription,
-) -> Result<(), BadField> {
-    let stops = method.stop_rule.policy().is_some() && method.verification.carries_layers;
-    if !stops || verifier.features.iter().any(|name| name == STOPPED_LAYERS) {
-        return Ok(());
-    }
-    let problem = format!(
-        "verifier '{}' takes no stop rule with verification '{}' yet; ask for a fixed length",
-        verifier.model, method.verification.name
-    );
-    Err(BadField::new("draft_length", problem))
 }
 
 /// Refuses log probabilities where the verifier does not read every token, or cannot tell them.

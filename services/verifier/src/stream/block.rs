@@ -158,6 +158,10 @@ fn requested(
             return Err(BadField::new(field, "does not go with a tree"));
         }
     }
+    if wire.stopped && (spec.accept_at_coordinator || !spec.verification.carries_layers) {
+        let problem = "comes only with verification BLOCK_GREEDY, decided at the verifier";
+        return Err(BadField::new("stopped", problem));
+    }
     if spec.accept_at_coordinator {
         return Ok((drafts, VerifyInput::default()));
     }

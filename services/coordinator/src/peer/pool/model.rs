@@ -16,7 +16,7 @@ use super::clients::describe;
 use super::estimates::Estimates;
 use super::fit::Fit;
 use super::texts::Texts;
-use crate::admitted::DrafterRequirements;
+use crate::admitted::{DrafterRequirements, VerifierRequirements};
 use crate::config::{CoordinatorConfig, ModelGroup};
 use crate::error::CoordinatorError;
 use crate::peer::error::PeerError;
@@ -45,15 +45,32 @@ pub(crate) struct Wanted {
     pub(crate) peer: Peer,
     /// The session's name, which says which of several.
     pub(crate) session: [u8; 16],
-    /// What a drafter must be able to do.
-    pub(crate) requirements: Option<DrafterRequirements>,
+    /// What it must be able to do; none where it is only asked who it is.
+    pub(crate) requirements: Option<Requirements>,
+}
+
+/// What a peer must be able to do for a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Requirements {
+    Drafter(DrafterRequirements),
+    Verifier(VerifierRequirements),
+}
+
+impl Requirements {
+    fn are_met_by(self, peer: &PeerDescription) -> bool {
+        let checked = match self {
+            Self::Drafter(required) => required.check(peer),
+            Self::Verifier(required) => required.check(peer),
+        };
+        checked.is_ok()
+    }
 }
 
 impl Wanted {
     /// Whether `endpoint` is not known to fall short.
     fn may_be(&self, endpoint: &Endpoint) -> bool {
         let known = self.requirements.zip(endpoint.description());
-        known.is_none_or(|(requirements, known)| requirements.check(&known).is_ok())
+        known.is_none_or(|(requirements, known)| requirements.are_met_by(&known))
     }
 }
 
@@ -222,6 +239,35 @@ impl ServedModel {
             Peer::Drafter => &self.drafters,
             Peer::Verifier => &self.verifiers,
         }
+    }
+
+    /// Fails fast when every verifier is known to fall short; others are found when a stream is opened.
+    ///
+    /// # Errors
+    /// What `target` lacks, which the request was checked by.
+    pub(crate) async fn check_verifiers(
+        &self,
+        required: VerifierRequirements,
+        target: &PeerDescription,
+    ) -> Result<(), BadField> {
+        let Err(lacking) = required.check(target) else {
+            return Ok(());
+        };
+        let may_be = |verifier: &Arc<Endpoint>| {
+            let known = verifier.description();
+            known.is_none_or(|known| required.check(&known).is_ok())
+        };
+        if self.verifiers.all().await.iter().any(may_be) {
+            return Ok(());
+        }
+        Err(lacking)
+    }
+
+    /// Whether a drafter, as far as they are known, computes rows that are the same up to rounding only.
+    pub(crate) async fn drafters_vary(&self) -> bool {
+        let drafters = self.drafters.all().await;
+        let mut known = drafters.iter().filter_map(|it| it.description());
+        known.any(|drafter| drafter.rows_vary)
     }
 
     /// Fails fast when every live drafter reports that it cannot meet the requirements. What every draft model

@@ -1,5 +1,3 @@
-use speculation::methods::MethodRequest;
-
 use super::*;
 
 #[test]
@@ -57,27 +55,6 @@ fn the_least_length_is_at_most_the_greatest() {
     assert_eq!(check_min_tokens(8, 8), Ok(()));
     let error = check_min_tokens(9, 8).expect_err("above").to_string();
     assert_eq!(error, "min_tokens: 9 is above max_tokens, which is 8");
-}
-
-#[test]
-fn a_tree_is_for_a_verifier_that_understands_it() {
-    let method = |tree| {
-        let requested = MethodRequest {
-            tree: Some(tree),
-            ..Default::default()
-        };
-        Choice::resolve(&requested, 1.0, false).expect("a method")
-    };
-    let (chain, comb) = (method(TreeShape::Chain), method(TreeShape::Comb(4)));
-    let peer = |trees| v1::PeerDescription {
-        model: "x".to_owned(),
-        trees,
-        ..Default::default()
-    };
-    assert_eq!(check_trees(&chain, &peer(false)), Ok(()));
-    assert_eq!(check_trees(&comb, &peer(true)), Ok(()));
-    let bad = check_trees(&comb, &peer(false)).expect_err("of chains");
-    assert!(bad.field == "tree" && bad.problem.contains("'x'"), "{bad}");
 }
 
 #[test]

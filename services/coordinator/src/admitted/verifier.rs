@@ -1,0 +1,145 @@
+//! What a verifier must be able to do for a request.
+
+use speculation::drafting::TreeShape;
+use speculation::methods::Choice;
+use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
+use wire::status::BadField;
+use wire::v1;
+
+/// What a verifier must be able to do for a request: what one of an earlier release would refuse, or take for
+/// something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VerifierRequirements {
+    /// Number of the verification, if it is the verifier that decides.
+    verification: Option<i32>,
+    /// Name of the verification.
+    name: &'static str,
+    has_tree: bool,
+    /// Whether draft tokens are tested against the distribution that they were drawn from.
+    tests_drafts: bool,
+    /// Whether a stop rule ends residuals that last beyond their block.
+    stops_layers: bool,
+}
+
+impl VerifierRequirements {
+    /// What `method` needs.
+    pub(crate) fn of(method: &Choice) -> Self {
+        Self {
+            verification: (!method.accept_at_coordinator).then_some(method.verification.wire),
+            name: method.verification.name,
+            has_tree: method.tree != TreeShape::Chain,
+            tests_drafts: method.verification.reads_draft,
+            stops_layers: method.stop_rule.policy().is_some() && method.verification.carries_layers,
+        }
+    }
+
+    /// Checks that `verifier` can do it.
+    ///
+    /// # Errors
+    /// Names the field of the request, the verifier and what it lacks.
+    pub(crate) fn check(self, verifier: &v1::PeerDescription) -> Result<(), BadField> {
+        let refused = |field: &str, problem: &str| {
+            let problem = format!("verifier '{}' {problem}", verifier.model);
+            Err(BadField::new(field, problem))
+        };
+        let has = |feature: &str| verifier.features.iter().any(|name| name == feature);
+        let known = &verifier.verifications;
+        if let Some(verification) = self.verification
+            && !known.is_empty()
+            && !known.contains(&verification)
+        {
+            let problem = format!("has no verification '{}' yet; ask for another", self.name);
+            return refused("verification", &problem);
+        }
+        if self.has_tree && !verifier.trees {
+            return refused("tree", "does not verify trees; ask for a chain");
+        }
+        if self.has_tree && self.tests_drafts && !has(TOKEN_TREES) {
+            let problem = "does not verify trees by rejection yet; ask for a chain, or for verification COUPLED";
+            return refused("tree", problem);
+        }
+        if self.stops_layers && !has(STOPPED_LAYERS) {
+            let problem = format!(
+                "takes no stop rule with verification '{}' yet; ask for a fixed length",
+                self.name
+            );
+            return refused("draft_length", &problem);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: VerifierRequirements = VerifierRequirements {
+        verification: Some(1),
+        name: "v",
+        has_tree: false,
+        tests_drafts: false,
+        stops_layers: false,
+    };
+
+    /// Checks what is said of a verifier with these features, which verifies trees: a field and words, or nothing.
+    fn says(required: VerifierRequirements, features: &[&str], expected: Option<(&str, &str)>) {
+        let verifier = v1::PeerDescription {
+            model: "x".to_owned(),
+            trees: true,
+            verifications: vec![1],
+            features: features.iter().map(|&name| name.to_owned()).collect(),
+            ..Default::default()
+        };
+        match (required.check(&verifier), expected) {
+            (Ok(()), None) => {}
+            (Err(bad), Some((field, words))) => {
+                assert!(bad.field == field && bad.problem.contains(words), "{bad}");
+            }
+            (found, expected) => panic!("{required:?}: {found:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_verifier_lacks_is_named() {
+        says(PLAIN, &[], None);
+        let other = VerifierRequirements {
+            verification: Some(2),
+            ..PLAIN
+        };
+        says(
+            other,
+            &[],
+            Some(("verification", "'x' has no verification 'v' yet")),
+        );
+        let tree = VerifierRequirements {
+            has_tree: true,
+            ..PLAIN
+        };
+        says(tree, &[], None);
+        let tested = VerifierRequirements {
+            tests_drafts: true,
+            ..tree
+        };
+        says(
+            tested,
+            &[STOPPED_LAYERS],
+            Some(("tree", "trees by rejection yet")),
+        );
+        says(tested, &[TOKEN_TREES], None);
+        let stopped = VerifierRequirements {
+            stops_layers: true,
+            ..PLAIN
+        };
+        says(
+            stopped,
+            &[TOKEN_TREES],
+            Some(("draft_length", "no stop rule with verification 'v'")),
+        );
+        says(stopped, &[STOPPED_LAYERS], None);
+        let of_chains = v1::PeerDescription::default();
+        let bad = tree.check(&of_chains).expect_err("of chains");
+        assert_eq!(bad.field, "tree");
+        // One that does not say which verifications it has is from before there was a choice.
+        assert_eq!(other.check(&of_chains), Ok(()));
+    }
+}

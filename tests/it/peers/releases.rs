@@ -1,0 +1,39 @@
+//! Verifiers of two releases at a time.
+
+use wire::v1::draft_length::Policy;
+
+use crate::client::{With, generate, request, try_generate};
+use crate::cluster::{config, coordinator, pair};
+use crate::drafting::Choosing;
+use crate::tampering::{Mode, Tampering};
+
+/// One that would take a request for another than it is, because it does not know a field, gets none of its rounds.
+#[tokio::test]
+async fn what_an_older_verifier_would_misread_goes_to_a_newer_one() {
+    let (drafter, verifier) = pair().await;
+    let (older, url) = Tampering::start(Mode::Older, drafter.address, verifier.address).await;
+    let drafters = [drafter.url()];
+    let requested = |seed| {
+        let requested = request("Once upon a time", 12).method("block-greedy");
+        requested.policy(Policy::Confidence(0.4)).seed(seed)
+    };
+    let both = coordinator(config(&drafters, &[url.clone(), verifier.url()])).await;
+    for seed in 0..8 {
+        let answer = generate(&both, requested(seed)).await;
+        assert_eq!(answer.finished.effective_method, "block-greedy");
+    }
+    assert_eq!(older.verified(), 0);
+    // What it knows it is asked, too.
+    for seed in 0..8 {
+        generate(&both, request("Once upon a time", 12).seed(seed)).await;
+    }
+    assert!(older.verified() > 0);
+
+    let alone = coordinator(config(&drafters, &[url])).await;
+    let refused = try_generate(&alone, requested(0)).await;
+    let said = refused.expect_err("refused").message().to_owned();
+    assert!(
+        said.contains("draft_length") && said.contains("no stop rule"),
+        "{said}"
+    );
+}
