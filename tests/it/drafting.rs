@@ -6,6 +6,7 @@ mod logprobs;
 mod losses;
 mod refusals;
 mod rejection;
+mod releases;
 mod settings;
 mod stopping;
 

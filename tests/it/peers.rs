@@ -5,7 +5,6 @@ mod overload;
 mod prefill;
 mod privacy;
 mod readers;
-mod releases;
 mod restarts;
 mod text;
 

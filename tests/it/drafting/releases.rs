@@ -2,9 +2,10 @@
 
 use wire::v1::draft_length::Policy;
 
+use super::Choosing;
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{config, coordinator, pair};
-use crate::drafting::Choosing;
+
 use crate::tampering::{Mode, Tampering};
 
 /// One that would take a request for another than it is, because it does not know a field, gets none of its rounds.
