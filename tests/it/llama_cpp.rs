@@ -4,6 +4,7 @@ mod families;
 pub(crate) mod gguf;
 pub(crate) mod suites;
 
+use candle_core::quantized::gguf_file::Value;
 use model::gguf::FileFormat;
 use model::source::{EngineKind, ModelSource};
 use model::{Checkpoint, ModelConfig, embedded};
@@ -115,7 +116,8 @@ fn the_vocabulary_is_that_of_our_own_runtime_and_the_numerics_are_not() {
 /// all the same.
 #[tokio::test]
 async fn a_tokenizer_that_our_reader_refuses_is_made_of_llama_cpps_vocabulary() {
-    let gguf = Gguf::of("target", FileFormat::Q8_0).with("tokenizer.ggml.pre", "superbpe");
+    let pre = Value::String("superbpe".to_owned());
+    let gguf = Gguf::of("target", FileFormat::Q8_0).with("tokenizer.ggml.pre", pre);
     let mut by_us = gguf.source();
     by_us.engine = EngineKind::Outrider;
     let refused = format!("{:?}", by_us.load().expect_err("another tokenizer"));

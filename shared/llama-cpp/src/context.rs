@@ -51,7 +51,8 @@ impl Context {
     /// Loads the GGUF file at `path`, with keys and values in `kv`.
     ///
     /// # Errors
-    /// If llama.cpp does not read it, it is recurrent, or a setting is out of range.
+    /// If llama.cpp does not read it, it is no causal decoder whose tokens can be taken back, or a setting is out of
+    /// range.
     pub fn load(path: &Path, settings: &Settings, kv: KvType) -> Result<Self, LoadError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let settings_of_contexts = ContextSettings {
@@ -71,28 +72,35 @@ impl Context {
             batch: LlamaBatch::new(BATCH as usize, SEQUENCES as i32),
             vocab_size,
         };
-        if loaded.can_truncate() {
-            Ok(loaded)
-        } else {
-            Err(LoadError::Recurrent)
-        }
+        loaded.check_memory()?;
+        Ok(loaded)
     }
 
-    /// Whether a sequence can forget its last token, as rounds need it: tried, since not every kind of memory that
-    /// cannot is known by name.
-    fn can_truncate(&mut self) -> bool {
-        let Some(sequence) = self.take() else {
-            return false;
-        };
+    /// Checks that a sequence holds its tokens and can forget the last, as rounds need it: tried, since not every
+    /// kind of memory that does not is known by name. llama.cpp takes all calls for a model without memory, and
+    /// computes each batch of it alone.
+    fn check_memory(&mut self) -> Result<(), LoadError> {
+        let sequence = self.take().ok_or(LoadError::NoMemory)?;
         let entry = Entry {
             token: 0,
             sequences: &[sequence],
             is_scored: false,
         };
-        let is_computed = self.decode(&[entry; 2], |_| ()).is_ok();
-        let can_truncate = is_computed && self.truncate(sequence, 1);
+        self.decode(&[entry; 2], |_| ())?;
+        if self.last_position(sequence) != 1 {
+            return Err(LoadError::NoMemory);
+        }
+        if !self.truncate(sequence, 1) || self.last_position(sequence) != 0 {
+            return Err(LoadError::Recurrent);
+        }
         self.give_back(sequence);
-        can_truncate
+        Ok(())
+    }
+
+    /// Where the last token is that llama.cpp holds of a sequence; negative if it holds none.
+    fn last_position(&self, sequence: SequenceId) -> i32 {
+        let context = self.owned.borrow_dependent();
+        context.kv_cache_seq_pos_max(sequence.index() as i32)
     }
 
     /// Makes room for `cells` tokens of all sequences together, instead of what there was. All sequences are empty

@@ -12,6 +12,7 @@ use llama_cpp_2::model::params::{LlamaModelParams, LlamaSplitMode};
 use llama_cpp_2::{LogOptions, send_logs_to_tracing};
 use thiserror::Error;
 
+use crate::context::DecodeError;
 use crate::ledger::SEQUENCES;
 use crate::settings::{KvType, Settings, SplitMode, TooManyThreads};
 
@@ -25,6 +26,9 @@ pub(crate) const BATCH: u32 = 512;
 const FLASH_OFF: i32 = 0;
 /// `LLAMA_FLASH_ATTN_TYPE_ENABLED`.
 const FLASH_ON: i32 = 1;
+
+/// Architectures with an encoder: those that `llama_model_has_encoder` knows, which the crate does not offer.
+const WITH_ENCODER: [&str; 4] = ["t5", "t5encoder", "eagle3", "dflash"];
 
 /// Why a model cannot be loaded.
 #[derive(Debug, Error)]
@@ -44,6 +48,26 @@ pub enum LoadError {
          taken back"
     )]
     Recurrent,
+    /// An encoder, whose rows no decoder's forward gives.
+    #[error(
+        "it has an encoder, and only decoders are computed by llama.cpp here: take a decoder-only model, or for T5 \
+         engine outrider and its safetensors"
+    )]
+    Encoder,
+    /// Attention to what comes later.
+    #[error(
+        "each of its tokens attends to later ones, too: it does not predict the next token; take a causal model"
+    )]
+    NotCausal,
+    /// Nothing is held between forwards.
+    #[error(
+        "it keeps no keys and values, as diffusion and embedding models do not: it does not continue a text; take a \
+         causal model"
+    )]
+    NoMemory,
+    /// Not even two tokens are computed.
+    #[error("llama.cpp loads it, and does not compute two tokens of it: {0}")]
+    Fails(#[from] DecodeError),
     /// No context.
     #[error(
         "llama.cpp makes no context of {cells} tokens, most likely for want of memory: lower engine.kv_tokens"
@@ -115,10 +139,26 @@ pub(crate) fn model(path: &Path, settings: &Settings) -> Result<LlamaModel, Load
         .with_split_mode(split);
     let refused = |_| LoadError::Model(path.to_owned());
     let model = LlamaModel::load_from_file(backend, path, &params).map_err(refused)?;
+    check_kind(&model)?;
+    Ok(model)
+}
+
+/// Refuses the kinds of models that do not continue a text token by token, and those that cannot take tokens back.
+/// What is not known by its kind is tried by the context.
+fn check_kind(model: &LlamaModel) -> Result<(), LoadError> {
     if model.is_recurrent() || model.is_hybrid() {
         return Err(LoadError::Recurrent);
     }
-    Ok(model)
+    let architecture = model.meta_val_str("general.architecture");
+    let architecture = architecture.unwrap_or_default();
+    if WITH_ENCODER.contains(&architecture.as_str()) {
+        return Err(LoadError::Encoder);
+    }
+    let is_causal = model.meta_val_str(&format!("{architecture}.attention.causal"));
+    if is_causal.is_ok_and(|is_causal| is_causal == "false") {
+        return Err(LoadError::NotCausal);
+    }
+    Ok(())
 }
 
 /// Makes a context of `model` that holds `cells` tokens.

@@ -1,6 +1,7 @@
 //! Families that our own runtime lacks, with weights that mean nothing.
 
 use candle_core::quantized::gguf_file::Value;
+use model::gguf::FileFormat;
 use model::source::EngineKind;
 
 use super::WAYS;
@@ -97,6 +98,56 @@ fn olmoe() -> Gguf {
         ];
         tensors(vocab_size, &around, &layer)
     })
+}
+
+/// An encoder, and a decoder that looks at what it read.
+fn t5() -> Gguf {
+    let mut constants = constants();
+    constants.push(("attention.layer_norm_rms_epsilon", Value::F32(1e-5)));
+    constants.push(("attention.relative_buckets_count", Value::U32(8)));
+    Gguf::random("t5", &constants, |vocab_size| {
+        let around: [(&str, &[usize]); 2] = [
+            ("enc.output_norm.weight", &[WIDTH]),
+            ("dec.output_norm.weight", &[WIDTH]),
+        ];
+        let mut all = tensors(vocab_size, &around, &[]);
+        for index in 0..LAYERS {
+            let mut add = |name: &str, shape: &[usize]| {
+                let (part, name) = name.split_once('.').expect("a part");
+                let name = format!("{part}.blk.{index}.{name}.weight");
+                all.push((name, shape.to_vec()));
+            };
+            for attention in ["enc.attn", "dec.attn", "dec.cross_attn"] {
+                add(&format!("{attention}_norm"), &[WIDTH]);
+                for matrix in ["q", "k", "v", "o"] {
+                    add(&format!("{attention}_{matrix}"), &[WIDTH, WIDTH]);
+                }
+            }
+            for part in ["enc", "dec"] {
+                add(&format!("{part}.ffn_norm"), &[WIDTH]);
+                add(&format!("{part}.ffn_up"), &[INNER, WIDTH]);
+                add(&format!("{part}.ffn_down"), &[WIDTH, INNER]);
+            }
+        }
+        all
+    })
+}
+
+/// llama.cpp takes every call for them: it computes each batch alone, or as a decoder without a source.
+#[test]
+fn what_continues_no_text_is_refused_by_name() {
+    let draft = || Gguf::of("draft", FileFormat::F32);
+    for (gguf, words) in [
+        (t5(), "it has an encoder"),
+        (draft().named("llada"), "it keeps no keys and values"),
+        (
+            draft().with("llama.attention.causal", Value::Bool(false)),
+            "attends to later ones",
+        ),
+    ] {
+        let refused = gguf.source().load().expect_err(words).to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
 }
 
 #[tokio::test]

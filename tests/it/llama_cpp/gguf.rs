@@ -48,8 +48,7 @@ impl Gguf {
     }
 
     /// The same with another value in its metadata.
-    pub(crate) fn with(self, key: &str, value: &str) -> Self {
-        let value = Value::String(value.to_owned());
+    pub(crate) fn with(self, key: &str, value: Value) -> Self {
         self.changed(|metadata, _| drop(metadata.insert(key.to_owned(), value)))
     }
 
