@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokenizers::decoders::DecoderWrapper;
 use tokenizers::decoders::sequence::Sequence;
+use tokenizers::normalizers::Replace;
 use tokenizers::{Decoder, Tokenizer};
 
 /// A piece of text before a token.
@@ -14,6 +15,8 @@ const LEAD: &str = "a";
 pub(crate) struct Vocabulary {
     tokenizer: Tokenizer,
     bytes: ByteTokens,
+    /// The replacements of the tokenizer's decoder before a token's characters become bytes.
+    replaced: Vec<Replace>,
     /// The steps of the tokenizer's decoder after its tokens are characters; `None` if it has no decoder, which
     /// puts a space between any two tokens.
     decoder: Option<Sequence>,
@@ -51,10 +54,14 @@ impl Vocabulary {
         // Fails only for a truncation that contradicts itself.
         let _ = tokenizer.with_truncation(None);
         let mut bytes = ByteTokens::None;
+        let mut replaced = Vec::new();
         let mut steps = Vec::new();
         for step in tokenizer.get_decoder().map(flat).unwrap_or_default() {
             match step {
-                DecoderWrapper::ByteLevel(_) => bytes = ByteTokens::All,
+                DecoderWrapper::ByteLevel(_) => {
+                    bytes = ByteTokens::All;
+                    replaced = steps.iter().filter_map(replacement).collect();
+                }
                 DecoderWrapper::ByteFallback(_) => bytes = ByteTokens::Fallback,
                 // The tokenizers crate panics on text shorter than what it is to strip.
                 DecoderWrapper::Strip(strip) if strip.stop > 0 => {
@@ -66,6 +73,7 @@ impl Vocabulary {
         Ok(Self {
             decoder: tokenizer.get_decoder().map(|_| Sequence::new(steps)),
             bytes,
+            replaced,
             tokenizer,
         })
     }
@@ -86,7 +94,7 @@ impl Vocabulary {
             Some(TokenPiece::Text(name)) => name,
             None => {
                 let name = self.tokenizer.id_to_token(token);
-                return name.unwrap_or_default().into_bytes();
+                return self.replaced(name.unwrap_or_default()).into_bytes();
             }
         };
         // Decoders treat the first piece of a text otherwise.
@@ -108,11 +116,21 @@ impl Vocabulary {
             ByteTokens::Fallback => fallback_byte(&name).map(|byte| vec![byte]),
             // A token that is not made of such characters was added by hand, and stands for itself.
             ByteTokens::All => {
+                let name = self.replaced(name.clone());
                 let bytes: Option<Vec<u8>> = name.chars().map(byte_level).collect();
-                Some(bytes.unwrap_or_else(|| name.clone().into_bytes()))
+                Some(bytes.unwrap_or_else(|| name.into_bytes()))
             }
         };
         Some(bytes.map_or(TokenPiece::Text(name), TokenPiece::Bytes))
+    }
+
+    /// A token's name after the replacements before its characters become bytes.
+    fn replaced(&self, name: String) -> String {
+        self.replaced.iter().fold(name, |name, step| {
+            // Fails for expressions that take too long to match.
+            let replaced = step.decode_chain(vec![name.clone()]);
+            replaced.map_or(name, |names| names.concat())
+        })
     }
 
     /// The text of neighbouring pieces of whole characters, the first of which begins the text: many decoders
@@ -148,6 +166,13 @@ fn flat(decoder: &DecoderWrapper) -> Vec<DecoderWrapper> {
     }
 }
 
+fn replacement(step: &DecoderWrapper) -> Option<Replace> {
+    match step {
+        DecoderWrapper::Replace(replace) => Some(replace.clone()),
+        _ => None,
+    }
+}
+
 /// The byte that the token `name` stands for under byte fallback.
 fn fallback_byte(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
@@ -172,6 +197,21 @@ fn byte_level(c: char) -> Option<u8> {
 mod tests {
     use super::*;
     use crate::samples;
+
+    /// Of two tokens for the same bytes one has a mark in its name that decoding removes.
+    #[test]
+    fn names_are_replaced_before_they_become_bytes() {
+        let json = samples::byte_level(&["A"]);
+        let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        json["model"]["vocab"]["\u{F8FF}\u{120}A"] = 9_000.into();
+        let mark = serde_json::json!({"type": "Replace", "pattern": {"String": "\u{F8FF}"}, "content": ""});
+        json["decoder"] =
+            serde_json::json!({"type": "Sequence", "decoders": [mark, json["decoder"]]});
+        let vocabulary = Vocabulary::from_json(json.to_string().as_bytes()).unwrap();
+        let piece = TokenPiece::Bytes(b" A".to_vec());
+        assert_eq!(vocabulary.piece(9_000), Some(piece));
+        assert_eq!(vocabulary.bytes(9_000), b" A");
+    }
 
     #[test]
     fn a_file_cut_short_anywhere_is_refused() {

@@ -6,9 +6,13 @@
 use llama_cpp::{Piece, Vocabulary};
 use serde_json::{Map, Value as Json, json};
 
-use super::begin_and_end;
+use super::{begin_and_end, kind};
 use crate::gguf::{error::GgufError, pre_tokenizer::PreTokenizer, value::Metadata};
 use crate::tokenizer;
+
+/// Stands once or more before the name of a token whose bytes another has, too; decoding removes it. No text becomes
+/// such a name, for it stands for no byte.
+const TWIN: char = '\u{F8FF}';
 
 /// Longest word that is looked up, in characters: the time for it is its square.
 const WORD: &str = "(?s).{1,200}";
@@ -20,11 +24,10 @@ const WORD: &str = "(?s).{1,200}";
 pub(crate) fn json(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<Vec<u8>, GgufError> {
     let mut names = Map::new();
     let mut added = Vec::new();
-    for piece in &vocabulary.pieces {
-        let name = name(piece);
-        if names.contains_key(&name) {
-            // The first one is the one that text becomes.
-            continue;
+    for piece in by_claim(metadata, vocabulary)? {
+        let mut name = name(piece);
+        while names.contains_key(&name) {
+            name.insert(0, TWIN);
         }
         if piece.is_control {
             added.push(
@@ -56,8 +59,10 @@ pub(crate) fn json(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<Vec<u
             "normalizer": null,
             "pre_tokenizer": pre_tokenizer,
             "post_processor": begin_and_end(metadata, vocabulary.begins)?,
-            "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true,
-                "use_regex": true},
+            "decoder": {"type": "Sequence", "decoders": [
+                {"type": "Replace", "pattern": {"String": TWIN}, "content": ""},
+                {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+            ]},
             "model": model,
         });
         Ok(json.to_string().into_bytes())
@@ -76,6 +81,20 @@ pub(crate) fn json(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<Vec<u
     )?;
     tokenizer::from_bytes(&json).map_err(|error| GgufError::Tokenizer(error.to_string()))?;
     Ok(json)
+}
+
+/// The tokens in the order in which they get names: of those that stand for the same bytes the first is the one that
+/// text becomes. Tokens of a single byte are there for what no other token has.
+fn by_claim<'a>(
+    metadata: &Metadata,
+    vocabulary: &'a Vocabulary,
+) -> Result<Vec<&'a Piece>, GgufError> {
+    let kinds = metadata.wholes("tokenizer.ggml.token_type")?;
+    let kinds = kinds.unwrap_or_default();
+    let is_byte = |piece: &Piece| kinds.get(piece.id as usize) == Some(&kind::BYTE);
+    let mut pieces: Vec<&Piece> = vocabulary.pieces.iter().collect();
+    pieces.sort_by_key(|piece| (!piece.is_control, is_byte(piece)));
+    Ok(pieces)
 }
 
 /// A token's name: its bytes, each as the character that stands for it, or its text if it controls the model.
@@ -100,7 +119,8 @@ fn character(byte: u8) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gguf::tests::{metadata, strings};
+    use crate::gguf::tests::{array, metadata, strings};
+    use crate::tokenizer::token_bound;
 
     fn vocabulary(tokens: &[&[u8]]) -> Vocabulary {
         let of_bytes = (0..=u8::MAX).map(|byte| vec![byte]);
@@ -123,8 +143,19 @@ mod tests {
 
     #[test]
     fn every_text_is_cut_and_comes_back() {
-        let vocabulary = vocabulary(&[b" the", b" th", b"\xc3\xa4t", b"the"]);
-        let json = json(&metadata(&[]), &vocabulary).unwrap();
+        let mut vocabulary = vocabulary(&[b" the", b" th", b"\xc3\xa4t", b"the"]);
+        // Twins of the token of one byte, whose id is 66.
+        vocabulary.pieces.extend([300, 301].map(|id| Piece {
+            id,
+            bytes: b"A".to_vec(),
+            is_control: false,
+        }));
+        let of_kinds = (0..302_u32).map(|id| match id {
+            1..=256 => kind::BYTE as i32,
+            _ => kind::NORMAL as i32,
+        });
+        let of_kinds = [("tokenizer.ggml.token_type", array(of_kinds.collect()))];
+        let json = json(&metadata(&of_kinds), &vocabulary).unwrap();
         let tokenizer = tokenizer::from_bytes(&json).unwrap();
         let text = format!("the th\u{e4}tre\n \u{1F600}\0</s>{}", "a".repeat(700));
         let encoded = tokenizer.encode(&text[..], true).unwrap();
@@ -132,6 +163,11 @@ mod tests {
         assert_eq!(encoded.get_ids()[..3], [260, 258, 259]);
         assert_eq!(encoded.get_ids().iter().filter(|id| **id == 0).count(), 1);
         assert_eq!(tokenizer.decode(encoded.get_ids(), false).unwrap(), text);
+        for id in [66, 300, 301] {
+            assert_eq!(tokenizer.decode(&[id], false).unwrap(), "A", "{id}");
+        }
+        assert_eq!(tokenizer.encode("A", true).unwrap().get_ids(), [300]);
+        assert_eq!(token_bound(&tokenizer), 302);
     }
 
     #[test]
