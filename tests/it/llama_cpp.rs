@@ -71,7 +71,11 @@ async fn a_family_that_our_own_runtime_lacks_is_served() {
         refused.contains("\"internlm2\" is not supported"),
         "{refused}"
     );
-    let other = Cluster::of(draft(), other.served()).await;
+    let inspected = other.source().inspect().expect("in order");
+    let served = other.served();
+    let outline = inspected.expect("a tokenizer of ours").outline;
+    assert_eq!(outline, served.outline());
+    let other = Cluster::of(draft(), served).await;
     let requested = request("Once upon a time", 32).ignoring_eos();
     let expected = generate(&known.coordinator, requested.clone()).await;
     let found = generate(&other.coordinator, requested).await;
@@ -122,6 +126,7 @@ async fn a_tokenizer_that_our_reader_refuses_is_made_of_llama_cpps_vocabulary() 
     by_us.engine = EngineKind::Outrider;
     let refused = format!("{:?}", by_us.load().expect_err("another tokenizer"));
     assert!(refused.contains("superbpe"), "{refused}");
+    assert!(gguf.source().inspect().expect("in order").is_none());
     let (own, served) = (target(), gguf.served());
     assert_eq!(served.vocab_fingerprint, own.vocab_fingerprint);
     assert_eq!(served.vocab_size, own.vocab_size);
@@ -163,6 +168,8 @@ fn what_llama_cpp_cannot_serve_is_refused_by_name() {
             refused.contains(words) && refused.starts_with("engine llama-cpp"),
             "{refused}"
         );
+        let before = source.inspect().err().expect(words).to_string();
+        assert_eq!(before, refused);
     }
     let mut source = gguf.source();
     source.path = cut.to_str().expect("UTF-8").to_owned();
@@ -171,4 +178,6 @@ fn what_llama_cpp_cannot_serve_is_refused_by_name() {
         refused.contains("cut.gguf") && refused.contains("truncated"),
         "{refused}"
     );
+    let before = source.inspect().err().expect("half a file").to_string();
+    assert_eq!(before, refused);
 }

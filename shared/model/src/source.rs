@@ -11,7 +11,7 @@ mod rounding;
 mod served;
 
 pub use error::SourceError;
-pub use inspected::{Inspected, Outline};
+pub use inspected::{Inspected, InspectedText, Outline};
 pub use reference::{BadReference, HubReference, ModelReference};
 pub use served::{Numerics, ServedModel, serve};
 

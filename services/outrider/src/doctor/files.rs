@@ -1,6 +1,8 @@
 //! The models' files, and whether the two models fit each other.
 
-use model::source::Inspected;
+use std::path::Path;
+
+use model::source::{EngineKind, Inspected, ModelSource};
 use model::{Computation, CpuFormat, WeightFormat};
 use server::causes::in_one_line;
 use wire::describe::check_pair;
@@ -35,7 +37,7 @@ pub(super) fn look(config: &Config, role: Role) -> (Models, Findings) {
                 describe(&mut findings, "verifier.model", &found);
                 models.target = Some(found);
             }
-            Ok(None) => absent(&mut findings, "verifier.model", &config.verifier.model.path),
+            Ok(None) => absent(&mut findings, "verifier.model", &config.verifier.model),
             Err(error) => findings.error(in_one_line(&error), MEND),
         }
     }
@@ -48,7 +50,7 @@ pub(super) fn look(config: &Config, role: Role) -> (Models, Findings) {
             findings.error(in_one_line(error), MEND);
         }
         if found.description.is_none() && found.problems.is_empty() {
-            absent(&mut findings, "drafter.model", &config.drafter.model.path);
+            absent(&mut findings, "drafter.model", &config.drafter.model);
         }
         (models.drafts, models.draft) = (found.models, found.description);
     }
@@ -58,7 +60,14 @@ pub(super) fn look(config: &Config, role: Role) -> (Models, Findings) {
 const MEND: &str =
     "name another model, or mend this one; `outrider models list` shows those that are here";
 
-fn absent(findings: &mut Findings, setting: &str, path: &str) {
+fn absent(findings: &mut Findings, setting: &str, source: &ModelSource) {
+    let path = &source.path;
+    if source.engine == EngineKind::LlamaCpp && Path::new(path).exists() {
+        findings.info(format!(
+            "{setting}: {path} has a tokenizer that llama.cpp alone reads, when it is served"
+        ));
+        return;
+    }
     findings.info(format!(
         "{setting}: {path} is not here yet, and is downloaded when it is served; `outrider models pull {path}` does \
          so now"
@@ -66,21 +75,26 @@ fn absent(findings: &mut Findings, setting: &str, path: &str) {
 }
 
 fn describe(findings: &mut Findings, setting: &str, model: &Inspected) {
-    let stored = model.checkpoint.stored_bytes();
+    let (stored, name) = (&model.stored, &model.outline.name);
     let formats: Vec<_> = stored.keys().map(String::as_str).collect();
-    let (name, context) = (&model.outline.name, model.checkpoint.config().context_len);
+    let size = mebibytes(stored.values().sum());
+    let weights = format!("{setting}: '{name}', {size} in {}", formats.join(" and "));
+    let Some((checkpoint, computation)) = &model.own else {
+        findings.ok(format!(
+            "{weights}, computed by llama.cpp, which reads the rest when it is served"
+        ));
+        return;
+    };
+    let context = checkpoint.config().context_len;
     findings.ok(format!(
-        "{setting}: '{name}', {} in {}, computed in {}, context of {context} tokens",
-        mebibytes(stored.values().sum()),
-        formats.join(" and "),
-        model.computation
+        "{weights}, computed in {computation}, context of {context} tokens"
     ));
     let of_16_bits = ["F16", "BF16"]
         .iter()
         .filter_map(|format| stored.get(*format));
     let is_mostly = of_16_bits.sum::<u64>() * 2 > stored.values().sum();
     let is_quantised = matches!(
-        model.computation,
+        computation,
         Computation::Cpu(CpuFormat {
             weights: WeightFormat::Q8_0,
             ..

@@ -34,17 +34,18 @@ pub(super) fn findings(config: &Config, models: &Models, free: Option<u64>) -> F
 }
 
 impl Need {
-    /// None on a GPU, which has memory of its own.
+    /// None on a GPU, which has memory of its own, and in llama.cpp, which takes its own way.
     fn of(service: &'static str, model: &Inspected, engine: &EngineConfig) -> Option<Self> {
-        let Computation::Cpu(format) = model.computation else {
+        let (checkpoint, computation) = model.own.as_ref()?;
+        let Computation::Cpu(format) = computation else {
             return None;
         };
-        let config = model.checkpoint.config();
+        let config = checkpoint.config();
         let a_token = 2 * config.layers * config.kv_heads * config.head_dim * format.kv.bytes();
         let tokens = (engine.kv_tokens > 0).then_some(engine.kv_tokens as u64);
         Some(Self {
             service,
-            weights: model.checkpoint.computed_bytes(model.computation),
+            weights: checkpoint.computed_bytes(*computation),
             keys_and_values: tokens.map(|tokens| tokens.saturating_mul(a_token as u64)),
         })
     }

@@ -34,16 +34,15 @@ pub(super) fn findings(models: &Models) -> Vec<Findings> {
 }
 
 fn served(model: &Inspected) -> Result<ServedText, String> {
-    let checkpoint = &model.checkpoint;
-    let tokenizer = checkpoint.tokenizer().map_err(|error| error.to_string())?;
-    let special = checkpoint.special_tokens(&tokenizer);
+    let text = &model.text;
+    let special = text.special_tokens.clone();
     let part = TokenizerPart {
-        chat_template: checkpoint.chat_template().unwrap_or_default().to_owned(),
+        chat_template: text.chat_template.clone().unwrap_or_default(),
         bos_token: special.bos.unwrap_or_default(),
         eos_token: special.eos.unwrap_or_default(),
         tokenizer_json: Vec::new(),
     };
-    ServedText::new(checkpoint.tokenizer_json().unwrap_or_default(), part)
+    ServedText::new(&text.tokenizer_json, part)
 }
 
 fn round_trip(findings: &mut Findings, name: &str, text: &ServedText) {
@@ -65,7 +64,7 @@ fn round_trip(findings: &mut Findings, name: &str, text: &ServedText) {
 
 fn chat(name: &str, model: &Inspected, text: &ServedText) -> Findings {
     let mut findings = Findings::of("chat template");
-    if model.checkpoint.chat_template().is_none() {
+    if model.text.chat_template.is_none() {
         findings.info(format!(
             "'{name}' has none: prompts are taken as text, chats are refused"
         ));

@@ -88,6 +88,19 @@ fn each_thing_that_serve_would_refuse_is_refused() {
 }
 
 #[test]
+fn an_engine_that_cannot_serve_the_model_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "[verifier.model];path = 'embedded:target';engine = 'llama-cpp'";
+    let said = fails(&mut checking(folder.path(), text));
+    let problem = if cfg!(feature = "llama-cpp") {
+        "GGUF files only"
+    } else {
+        "built without llama.cpp"
+    };
+    says(&said, &format!("verifier.model | {problem}"));
+}
+
+#[test]
 fn what_is_in_the_way_of_one_role_is_not_of_another() {
     let folder = tempfile::tempdir().expect("a folder");
     let check = |text: &str, role: &str| {

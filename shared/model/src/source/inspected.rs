@@ -1,8 +1,10 @@
 //! A model's files, looked at before its weights are loaded.
 
+use std::collections::BTreeMap;
+
 use super::located::{Located, folder_of};
-use super::{ModelReference, ModelSource, ServedModel, SourceError, unobserved};
-use crate::checkpoint::{Checkpoint, CheckpointError};
+use super::{EngineKind, ModelReference, ModelSource, ServedModel, SourceError, unobserved};
+use crate::checkpoint::{Checkpoint, CheckpointError, SpecialTokens};
 use crate::computation::{Computation, PlaceError, UnknownComputation};
 use crate::embedded;
 use crate::head::{self, AcceptanceHead, HeadError};
@@ -35,12 +37,24 @@ impl<M> ServedModel<M> {
 
 /// A model whose files are in order, as far as can be seen without reading its weights.
 pub struct Inspected {
-    /// Its files.
-    pub checkpoint: Checkpoint,
-    /// Where it is to be computed, and in which numbers.
-    pub computation: Computation,
+    /// Its files, and where it is to be computed and in which numbers; none of one for llama.cpp.
+    pub own: Option<(Checkpoint, Computation)>,
+    /// Bytes of its weights, by the format that the files hold them in.
+    pub stored: BTreeMap<String, u64>,
     /// What its peers must know of it.
     pub outline: Outline,
+    /// How texts and chats become its tokens.
+    pub text: InspectedText,
+}
+
+/// How texts and chats become a model's tokens.
+pub struct InspectedText {
+    /// The bytes of its `tokenizer.json`.
+    pub tokenizer_json: Vec<u8>,
+    /// The tokens its chat template names.
+    pub special_tokens: SpecialTokens,
+    /// Its chat template, in Jinja.
+    pub chat_template: Option<String>,
 }
 
 /// A tokenizer that fits its model.
@@ -85,17 +99,32 @@ impl ModelSource {
         {
             return Err(SourceError::UnknownEmbedded(self.path.clone()));
         }
+        if self.engine == EngineKind::LlamaCpp {
+            #[cfg(feature = "llama-cpp")]
+            return self.check_for_llama_cpp();
+            #[cfg(not(feature = "llama-cpp"))]
+            return Err(SourceError::NoLlamaCpp);
+        }
         self.computation()?;
         Ok(())
     }
 
     /// Looks at the model's files as loading does, but for the bytes of the weights; none if it is one of the hub's
-    /// that has yet to be downloaded. Nothing is downloaded here.
+    /// that has yet to be downloaded, or one for llama.cpp whose tokenizer that alone reads. Nothing is downloaded
+    /// here.
     ///
     /// # Errors
     /// As [`ModelSource::load`], but for what only the weights' bytes show: that some are damaged, or that a head was
     /// trained for others.
     pub fn inspect(&self) -> Result<Option<Inspected>, SourceError> {
+        if self.engine == EngineKind::LlamaCpp {
+            self.check()?;
+            #[cfg(feature = "llama-cpp")]
+            return match self.locate_here()? {
+                Some(located) => self.inspect_for_llama_cpp(&located),
+                None => Ok(None),
+            };
+        }
         check_place(self.computation()?).map_err(UnknownComputation::from)?;
         let Some(located) = self.locate_here()? else {
             return Ok(None);
@@ -117,8 +146,13 @@ impl ModelSource {
                 decoder_start_token_id: (checkpoint.config().encoder)
                     .map(|encoder| encoder.decoder_start_token_id),
             },
-            checkpoint,
-            computation,
+            stored: checkpoint.stored_bytes(),
+            text: InspectedText {
+                tokenizer_json: checkpoint.tokenizer_json().unwrap_or_default().to_vec(),
+                special_tokens: checkpoint.special_tokens(&vocabulary.tokenizer),
+                chat_template: checkpoint.chat_template().map(str::to_owned),
+            },
+            own: Some((checkpoint, computation)),
         };
         let heads = inspected.check_heads(&located);
         heads.map_err(|source| SourceError::Head {
@@ -169,7 +203,9 @@ impl Inspected {
     /// # Errors
     /// Names the head's file.
     pub fn fit(&self, head: AcceptanceHead) -> Result<AcceptanceHead, HeadError> {
-        head.check_width(self.checkpoint.config().hidden_size)?;
+        // llama.cpp gives no hidden states, as a model without any width.
+        let own = self.own.as_ref();
+        head.check_width(own.map_or(0, |(checkpoint, _)| checkpoint.config().hidden_size))?;
         Ok(head)
     }
 
@@ -178,7 +214,8 @@ impl Inspected {
         let Located::Stored(path) = located else {
             return Ok(());
         };
-        if self.checkpoint.is_gguf() {
+        let own = self.own.as_ref();
+        if own.is_none_or(|(checkpoint, _)| checkpoint.is_gguf()) {
             return Ok(());
         }
         let files = head::files_in(folder_of(path))?;

@@ -1,6 +1,8 @@
 //! GGUF files served by llama.cpp. Their tokenizer is read as for our own runtime, so that both have one
 //! vocabulary.
 
+mod inspect;
+
 use std::path::Path;
 use std::time::Instant;
 
@@ -18,7 +20,7 @@ use crate::gguf::{self, Container, GgufError, Metadata};
 use crate::linear::WeightFormat;
 use crate::llama_cpp::LlamaModel;
 use crate::runtime::Model;
-use crate::tokenizer::{self, TokenizerError, token_bound, vocabulary_fingerprint};
+use crate::tokenizer::{self, Tokenizer, TokenizerError, token_bound, vocabulary_fingerprint};
 
 /// Why llama.cpp does not serve a model.
 #[derive(Debug, Error)]
@@ -49,11 +51,13 @@ impl ModelSource {
         &self,
         located: &Located,
     ) -> Result<ServedModel<Model>, SourceError> {
-        let served = match located {
-            Located::Stored(path) if path.is_file() => self.gguf(path),
-            _ => Err(LlamaCppError::NotGguf.into()),
-        };
-        served.map_err(|problem| match problem {
+        let served = located.gguf().and_then(|path| self.gguf(path));
+        served.map_err(|problem| self.named(problem))
+    }
+
+    /// A problem of this model.
+    fn named(&self, problem: Problem) -> SourceError {
+        match problem {
             Problem::Engine(source) => SourceError::LlamaCpp {
                 path: self.path.clone(),
                 source,
@@ -67,21 +71,20 @@ impl ModelSource {
                 tokens,
                 rows,
             },
-        })
+        }
     }
 
     /// Loads the GGUF file at `path`.
     fn gguf(&self, path: &Path) -> Result<ServedModel<Model>, Problem> {
         let kv = self.kv_of_llama_cpp()?;
         let began = Instant::now();
-        let file = Container::open(path).map_err(LlamaCppError::from)?;
+        let Opened {
+            file,
+            tokenizer: read,
+            special,
+            chat_template,
+        } = Opened::of(path)?;
         let metadata = &file.metadata;
-        let read = gguf::tokenizer::read(metadata);
-        let ends = gguf::config::ends(metadata).map_err(LlamaCppError::from)?;
-        let ends: Vec<u32> = ends.into_iter().map(|id| id as u32).collect();
-        let bos = gguf::config::bos(metadata).map_err(LlamaCppError::from)?;
-        let template = metadata.string("tokenizer.chat_template");
-        let template = template.map_err(LlamaCppError::from)?;
         let (model, weights) = std::thread::scope(|scope| {
             let digest = scope.spawn(|| Sha256::digest(&file.tensors.bytes[..]));
             let model = LlamaModel::load(path, &self.llama_cpp, kv);
@@ -113,11 +116,7 @@ impl ModelSource {
             name,
             vocab_size: tokens as u32,
             vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
-            special_tokens: SpecialTokens::by_id(
-                bos.map(|id| id as u32),
-                ends.first().copied(),
-                &tokenizer,
-            ),
+            special_tokens: special.of(&tokenizer),
             numerics: Numerics {
                 weights: hex(&numerics[..8]),
                 dtype: file.tensors.main_format().to_lowercase(),
@@ -127,9 +126,9 @@ impl ModelSource {
             is_converted: true,
             head_format: WeightFormat::F32,
             heads: Vec::new(),
-            eos_token_ids: ends,
+            eos_token_ids: special.ends,
             decoder_start_token_id: None,
-            chat_template: template.map(str::to_owned),
+            chat_template,
             tokenizer_json: json,
             load_time,
         })
@@ -152,6 +151,13 @@ impl ModelSource {
              then; answers to token ids are not concerned"
         );
         Ok(Some(json))
+    }
+
+    /// Threads of a forward.
+    fn threads(&self) -> Result<u32, LlamaCppError> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.llama_cpp.threads_on(cores as u32);
+        threads.map_err(|error| LoadError::from(error).into())
     }
 
     /// The format of keys and values. Settings that are of our own runtime are refused.
@@ -191,6 +197,56 @@ impl ModelSource {
         };
         let kv = kv.name();
         format!("llama.cpp-{VERSION}-kv-{kv}{flash}{gpu}-threads-{threads}")
+    }
+}
+
+impl Located {
+    /// The file that llama.cpp would read.
+    fn gguf(&self) -> Result<&Path, Problem> {
+        match self {
+            Self::Stored(path) if path.is_file() => Ok(path),
+            _ => Err(LlamaCppError::NotGguf.into()),
+        }
+    }
+}
+
+/// A file, and what is read of it before llama.cpp reads it.
+struct Opened {
+    file: Container,
+    /// The bytes of a `tokenizer.json`, if our own reader knows the tokenizer's kind.
+    tokenizer: Result<Option<Vec<u8>>, GgufError>,
+    special: Special,
+    chat_template: Option<String>,
+}
+
+/// Tokens that begin and end texts.
+struct Special {
+    bos: Option<u32>,
+    ends: Vec<u32>,
+}
+
+impl Opened {
+    fn of(path: &Path) -> Result<Self, LlamaCppError> {
+        let file = Container::open(path)?;
+        let metadata = &file.metadata;
+        let ends = gguf::config::ends(metadata)?;
+        let special = Special {
+            bos: gguf::config::bos(metadata)?.map(|id| id as u32),
+            ends: ends.into_iter().map(|id| id as u32).collect(),
+        };
+        let chat_template = metadata.string("tokenizer.chat_template")?;
+        Ok(Self {
+            tokenizer: gguf::tokenizer::read(metadata),
+            special,
+            chat_template: chat_template.map(str::to_owned),
+            file,
+        })
+    }
+}
+
+impl Special {
+    fn of(&self, tokenizer: &Tokenizer) -> SpecialTokens {
+        SpecialTokens::by_id(self.bos, self.ends.first().copied(), tokenizer)
     }
 }
 
