@@ -7,7 +7,7 @@ use model::Model;
 use model::bigram::BigramFile;
 use model::head::AcceptanceHead;
 use model::progress::{Lines, Observer};
-use model::source::ServedModel;
+use model::source::{ServedModel, share_threads};
 use peer::PeerError;
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
@@ -48,6 +48,9 @@ impl Loaded {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
         }
+        let mut config = config.clone();
+        share_threads(config.sources_mut());
+        let config = &config;
         if config.model.path != NO_MODEL {
             let served = config.model.load_observed(observer);
             let served = served.map_err(|error| wrong("model", error))?;

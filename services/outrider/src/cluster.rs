@@ -6,7 +6,7 @@ use anyhow::Context;
 use coordinator::{Coordinator, ModelGroup};
 use drafter::Loaded;
 use model::Model;
-use model::source::ServedModel;
+use model::source::{ServedModel, share_threads};
 use server::listen::Listen;
 use server::metrics::Metrics;
 use server::process::Process;
@@ -46,7 +46,8 @@ impl Cluster {
     ) -> anyhow::Result<Self> {
         let processes = processes(&config, &process)?;
         let ports = Ports::bind(&config, is_http_chosen).await?;
-        let (of_draft, of_target) = (config.drafter.clone(), config.verifier.clone());
+        let (mut of_draft, mut of_target) = (config.drafter.clone(), config.verifier.clone());
+        share_threads(of_draft.sources_mut().chain([&mut of_target.model]));
         // On threads that nobody waits for if this is given up, or one of the two fails.
         let (watched, watched_too) = (bars.observer(), bars.observer());
         let draft = startup::blocking(move || Loaded::load_observed(&of_draft, &watched));

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Threads of a forward, at most one for each core that this process may use; 0 is all but one of these cores.
+    /// Threads of a forward, at most one for each core that this process may use; 0 is all but one of these cores, shared
+    /// among the models of this process that llama.cpp computes.
     /// llama.cpp's threads wait for one another without sleeping, so one that is off its core stops all.
     pub threads: u32,
     /// Layers whose weights lie on GPUs, where the program was built for them. 999 is all of them.

@@ -9,11 +9,13 @@ mod located;
 pub(crate) mod reference;
 mod rounding;
 mod served;
+mod threads;
 
 pub use error::SourceError;
 pub use inspected::{Inspected, InspectedText, Outline};
 pub use reference::{BadReference, HubReference, ModelReference};
 pub use served::{Numerics, ServedModel, serve};
+pub use threads::share_threads;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -64,6 +64,13 @@ impl DrafterConfig {
     }
 }
 
+impl DrafterConfig {
+    /// The draft models, the largest first.
+    pub fn sources_mut(&mut self) -> impl Iterator<Item = &mut ModelSource> {
+        std::iter::once(&mut self.model).chain(&mut self.cascade.models)
+    }
+}
+
 impl CascadeSection {
     /// Its models, each with the setting that names it.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (String, &ModelSource)> {
