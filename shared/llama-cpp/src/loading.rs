@@ -9,7 +9,10 @@ use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams};
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::{LlamaModelParams, LlamaSplitMode};
-use llama_cpp_2::{LogOptions, send_logs_to_tracing};
+use llama_cpp_2::{
+    LlamaBackendDevice, LlamaBackendDeviceType, LogOptions, list_llama_ggml_backend_devices,
+    send_logs_to_tracing,
+};
 use thiserror::Error;
 
 use crate::context::DecodeError;
@@ -103,8 +106,8 @@ fn backend() -> Result<&'static LlamaBackend, LoadError> {
 pub struct Build {
     /// Instruction sets and other choices that its numbers may depend on, as it names them.
     pub features: String,
-    /// Whether it can compute on GPUs.
-    pub offloads: bool,
+    /// The GPUs that it can compute on here, as it names them.
+    pub gpus: Vec<String>,
 }
 
 /// What was compiled of llama.cpp.
@@ -115,8 +118,21 @@ pub fn build() -> Build {
     let features = unsafe { std::ffi::CStr::from_ptr(llama_cpp_sys_2::llama_print_system_info()) };
     Build {
         features: features.to_string_lossy().into_owned(),
-        offloads: backend().is_ok_and(LlamaBackend::supports_gpu_offload),
+        gpus: backend().map_or_else(|_| Vec::new(), gpus),
     }
+}
+
+fn gpus(backend: &LlamaBackend) -> Vec<String> {
+    if !backend.supports_gpu_offload() {
+        return Vec::new();
+    }
+    let is_gpu = |device: &LlamaBackendDevice| {
+        use LlamaBackendDeviceType::{Gpu, IntegratedGpu};
+        matches!(device.device_type, Gpu | IntegratedGpu)
+    };
+    let devices = list_llama_ggml_backend_devices().into_iter();
+    let named = |device: LlamaBackendDevice| format!("{} {}", device.name, device.description);
+    devices.filter(is_gpu).map(named).collect()
 }
 
 /// Models and contexts are made one after the other: making a context may write to the model.

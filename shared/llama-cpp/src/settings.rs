@@ -44,6 +44,17 @@ pub enum SplitMode {
     Row,
 }
 
+impl SplitMode {
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Layer => "layer",
+            Self::Row => "row",
+        }
+    }
+}
+
 /// Format of keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KvType {

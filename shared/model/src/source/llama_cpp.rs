@@ -6,7 +6,7 @@ mod inspect;
 use std::path::Path;
 use std::time::Instant;
 
-use ::llama_cpp::{KvType, LoadError, VERSION, build};
+use ::llama_cpp::{Build, KvType, LoadError, Settings, VERSION, build};
 use sha2::{Digest, Sha256};
 use speculation::pipeline;
 use speculation::ports::LanguageModel;
@@ -100,10 +100,11 @@ impl ModelSource {
         if tokens > rows {
             return Err(Problem::Vocabulary { tokens, rows });
         }
-        let kernels = self.kernels(kv, model.threads());
+        let Build { features, gpus } = build();
+        let kernels = kernels(&self.llama_cpp, kv, model.threads(), &gpus);
         let numerics = format!(
-            "{weights} {kernels} {} {}",
-            build().features,
+            "{weights} {kernels} {features} {} {}",
+            gpus.join(" "),
             pipeline::FAMILY
         );
         let numerics = Sha256::digest(numerics);
@@ -181,23 +182,24 @@ impl ModelSource {
             other => Err(refused("kv_dtype", other, "expected auto, f32 or f16")),
         }
     }
+}
 
-    /// Names everything that its numbers depend on beside the file: another version, or as many threads fewer, may
-    /// round differently.
-    fn kernels(&self, kv: KvType, threads: u32) -> String {
-        let settings = &self.llama_cpp;
-        let flash = if settings.flash_attention {
-            "-flash"
-        } else {
-            ""
-        };
-        let gpu = match settings.gpu_layers {
-            layers if build().offloads => format!("-gpu-{layers}"),
-            _ => String::new(),
-        };
-        let kv = kv.name();
-        format!("llama.cpp-{VERSION}-kv-{kv}{flash}{gpu}-threads-{threads}")
-    }
+/// Names what its numbers depend on beside the file and the machine: another version, or as many threads fewer, may
+/// round differently.
+fn kernels(settings: &Settings, kv: KvType, threads: u32, gpus: &[String]) -> String {
+    let flash = if settings.flash_attention {
+        "-flash"
+    } else {
+        ""
+    };
+    let gpu = match settings.gpu_layers {
+        layers if layers > 0 && !gpus.is_empty() => {
+            format!("-gpu-{layers}-split-{}", settings.split_mode.name())
+        }
+        _ => String::new(),
+    };
+    let kv = kv.name();
+    format!("llama.cpp-{VERSION}-kv-{kv}{flash}{gpu}-threads-{threads}")
 }
 
 impl Located {
@@ -266,5 +268,28 @@ impl From<LlamaCppError> for Problem {
 impl From<TokenizerError> for Problem {
     fn from(error: TokenizerError) -> Self {
         Self::Tokenizer(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::llama_cpp::SplitMode;
+
+    use super::*;
+
+    #[test]
+    fn gpus_and_how_a_model_is_divided_among_them_are_named() {
+        let mut settings = Settings {
+            split_mode: SplitMode::Row,
+            ..Settings::default()
+        };
+        let gpus = ["CUDA0 A card".to_owned()];
+        let name = |settings: &Settings, gpus: &[String]| kernels(settings, KvType::F16, 3, gpus);
+        let on_gpus = format!("llama.cpp-{VERSION}-kv-f16-gpu-999-split-row-threads-3");
+        assert_eq!(name(&settings, &gpus), on_gpus);
+        let on_cpu = format!("llama.cpp-{VERSION}-kv-f16-threads-3");
+        assert_eq!(name(&settings, &[]), on_cpu);
+        settings.gpu_layers = 0;
+        assert_eq!(name(&settings, &gpus), on_cpu);
     }
 }
