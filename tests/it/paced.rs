@@ -76,6 +76,7 @@ pub(crate) fn with_model<M, N>(
         vocab_size: served.vocab_size,
         vocab_fingerprint: served.vocab_fingerprint,
         numerics: served.numerics,
+        is_on_processors: served.is_on_processors,
         weights_fingerprint: served.weights_fingerprint,
         is_converted: served.is_converted,
         head_format: served.head_format,

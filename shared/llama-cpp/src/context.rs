@@ -237,6 +237,11 @@ impl Context {
         self.model().n_params()
     }
 
+    /// Its layers.
+    pub fn layers(&self) -> u32 {
+        self.model().n_layer()
+    }
+
     /// Threads of a forward.
     pub fn threads(&self) -> u32 {
         self.settings.threads

@@ -76,6 +76,11 @@ impl LlamaModel {
         self.context.lock().vocabulary()
     }
 
+    /// Its layers.
+    pub fn layers(&self) -> u32 {
+        self.context.lock().layers()
+    }
+
     /// Threads of a forward.
     pub fn threads(&self) -> u32 {
         self.context.lock().threads()

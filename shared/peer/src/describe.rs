@@ -33,11 +33,10 @@ pub fn describe<M: LanguageModel>(served: &ServedModel<M>) -> v1::PeerDescriptio
         }),
         eos_token_ids: served.eos_token_ids.clone(),
         rows_vary: !served.model.caps().bit_invariant,
-        // A model on a GPU takes no time from other peers' processors.
-        processors: if served.numerics.kernels.contains("cuda") {
-            Vec::new()
-        } else {
+        processors: if served.is_on_processors {
             processors::name()
+        } else {
+            Vec::new()
         },
         ..self::outline(&served.outline())
     }

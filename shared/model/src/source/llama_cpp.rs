@@ -108,6 +108,7 @@ impl ModelSource {
             pipeline::FAMILY
         );
         let numerics = Sha256::digest(numerics);
+        let model_layers = model.layers();
         let load_time = began.elapsed();
         let name = self.served_name();
         let load_ms = load_time.as_millis() as u64;
@@ -123,6 +124,8 @@ impl ModelSource {
                 dtype: file.tensors.main_format().to_lowercase(),
                 kernels,
             },
+            // The output is one layer more.
+            is_on_processors: gpus.is_empty() || self.llama_cpp.gpu_layers <= model_layers,
             weights_fingerprint: weights,
             is_converted: true,
             head_format: WeightFormat::F32,

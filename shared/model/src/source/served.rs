@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::SourceError;
 use super::inspected::Vocabulary;
 use crate::checkpoint::{Checkpoint, Matrices, SpecialTokens};
-use crate::computation::Computation;
+use crate::computation::{Computation, Place};
 use crate::head::AcceptanceHead;
 use crate::linear::WeightFormat;
 use crate::runtime::Model;
@@ -23,6 +23,8 @@ pub struct ServedModel<M> {
     pub vocab_fingerprint: [u8; 32],
     /// What its numbers depend on.
     pub numerics: Numerics,
+    /// Whether it takes time from others that compute on this machine's processors: not where GPUs compute all of it.
+    pub is_on_processors: bool,
     /// Fingerprint of its weights, the same whatever format they are computed in.
     pub weights_fingerprint: String,
     /// Whether the weights may have been converted from those of another file, as a GGUF file's are: heads that
@@ -101,6 +103,7 @@ pub fn serve(
         vocab_fingerprint: vocabulary.fingerprint,
         special_tokens: checkpoint.special_tokens(&vocabulary.tokenizer),
         numerics,
+        is_on_processors: !matches!(computation, Computation::Device(Place::Cuda(_), _)),
         weights_fingerprint: checkpoint.fingerprint(),
         is_converted: checkpoint.is_gguf(),
         head_format: computation.on_cpu(),
