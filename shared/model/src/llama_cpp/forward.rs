@@ -109,8 +109,13 @@ impl Forwarded {
                 cache.cut(context, cache.trunk);
                 return Ok(false);
             };
-            context.copy(own, sequence, cache.trunk).map_err(refused)?;
             taken.push((leaf, sequence));
+            if let Err(bad) = context.copy(own, sequence, cache.trunk) {
+                taken
+                    .drain(..)
+                    .for_each(|(_, leaf)| context.give_back(leaf));
+                return Err(refused(bad));
+            }
         }
         if !leaves.is_empty() {
             cache.tree = Some(Tree {
