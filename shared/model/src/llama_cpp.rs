@@ -42,7 +42,9 @@ struct Shared(Arc<Mutex<Context>>);
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Context> {
-        // The context is in order whoever panicked: its ledger is rewound before anything else is done.
+        // A panic in a forward may leave the ledger with tokens that llama.cpp did not compute. The engine's thread,
+        // which alone computes, ends with it; the caches that are left only free their sequences, which forgets in
+        // both whatever either holds.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
