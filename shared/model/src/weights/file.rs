@@ -76,14 +76,19 @@ impl TensorFile {
         Some((info, &self.bytes[info.range.clone()]))
     }
 
-    /// The format that most bytes are in, as the file calls it; empty without tensors.
+    /// The format that most numbers are in, as the file calls it; empty without tensors. How many bytes they take is
+    /// not known of every format.
     #[cfg(feature = "llama-cpp")]
     pub(crate) fn main_format(&self) -> &str {
-        let mut bytes: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
         for info in self.tensors.values() {
-            *bytes.entry(&info.format_name).or_default() += info.range.len();
+            let sizes = info.shape.iter();
+            // Shapes of formats that are not known were not checked.
+            let count = sizes.fold(1_usize, |count, size| count.saturating_mul(*size));
+            let sum = numbers.entry(&info.format_name).or_default();
+            *sum = sum.saturating_add(count);
         }
-        let most = bytes.into_iter().max_by_key(|(_, bytes)| *bytes);
+        let most = numbers.into_iter().max_by_key(|(_, count)| *count);
         most.map_or("", |(format, _)| format)
     }
 
@@ -92,5 +97,31 @@ impl TensorFile {
         let bytes = |info: &TensorInfo| &self.bytes[info.range.clone()];
         let tensors = self.tensors.iter();
         tensors.map(move |(name, info)| (name.as_str(), info, bytes(info)))
+    }
+}
+
+#[cfg(all(test, feature = "llama-cpp"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_main_format_may_be_one_that_is_not_read() {
+        let tensor = |format_name: &str, shape: &[usize], bytes| TensorInfo {
+            format: None,
+            format_name: format_name.to_owned(),
+            shape: shape.to_vec(),
+            range: 0..bytes,
+        };
+        let tensors = [
+            ("norm", tensor("F32", &[64], 256)),
+            ("matrix", tensor("IQ4_XS", &[64, 256], 0)),
+            ("broken", tensor("Q8_0", &[0, usize::MAX, 3], 0)),
+        ];
+        let tensors = tensors.map(|(name, info)| (name.to_owned(), info));
+        let file = TensorFile {
+            bytes: Box::new(vec![0; 256]),
+            tensors: tensors.into(),
+        };
+        assert_eq!(file.main_format(), "IQ4_XS");
     }
 }
