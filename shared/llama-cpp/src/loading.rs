@@ -40,7 +40,7 @@ pub enum LoadError {
     #[error("llama.cpp does not start: {0}")]
     Start(String),
     /// It refuses the file.
-    #[error("llama.cpp does not load {}; its log lines say why (log = \"info,llama-cpp-2=info\")", .0.display())]
+    #[error("llama.cpp does not load {}; its log lines say why (log.filter = \"info,llama-cpp-2=info\")", .0.display())]
     Model(PathBuf),
     /// More threads than cores.
     #[error("llama_cpp.{0}")]
