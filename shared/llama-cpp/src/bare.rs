@@ -5,7 +5,8 @@ use std::path::Path;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::context::{DecodeError, Owned};
+use crate::context::Owned;
+use crate::decode_error::DecodeError;
 use crate::ledger::SEQUENCES;
 use crate::loading::{self, BATCH, ContextSettings, LoadError};
 use crate::settings::{KvType, Settings};

@@ -8,8 +8,8 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 use self_cell::self_cell;
-use thiserror::Error;
 
+use crate::decode_error::DecodeError;
 use crate::ledger::{BadEntry, Entry, Ledger, SEQUENCES, SequenceId};
 use crate::loading::{self, BATCH, ContextSettings, LoadError};
 use crate::pieces::{self, Vocabulary};
@@ -34,17 +34,6 @@ pub struct Context {
     ledger: Ledger,
     batch: LlamaBatch<'static>,
     vocab_size: usize,
-}
-
-/// Why a batch was not computed. Every sequence holds what it held before.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum DecodeError {
-    /// An entry was refused.
-    #[error(transparent)]
-    Entry(#[from] BadEntry),
-    /// llama.cpp failed.
-    #[error("llama.cpp failed: {0}")]
-    Failed(String),
 }
 
 impl Context {

@@ -13,6 +13,8 @@ mod bare;
 #[cfg(feature = "llama-cpp")]
 mod context;
 #[cfg(feature = "llama-cpp")]
+mod decode_error;
+#[cfg(feature = "llama-cpp")]
 mod loading;
 #[cfg(feature = "llama-cpp")]
 mod pieces;
@@ -23,7 +25,8 @@ pub use settings::{KvType, Settings, SplitMode, TooManyThreads};
 #[cfg(feature = "llama-cpp")]
 pub use self::{
     bare::Bare,
-    context::{Context, DecodeError},
+    context::Context,
+    decode_error::DecodeError,
     loading::{Build, LoadError, VERSION, build},
     pieces::{Piece, Vocabulary},
 };

@@ -15,7 +15,7 @@ use llama_cpp_2::{
 };
 use thiserror::Error;
 
-use crate::context::DecodeError;
+use crate::decode_error::DecodeError;
 use crate::ledger::SEQUENCES;
 use crate::settings::{KvType, Settings, SplitMode, TooManyThreads};
 
