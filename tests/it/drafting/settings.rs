@@ -1,12 +1,14 @@
 //! What was chosen of drafting is told afterwards.
 
+use std::time::Instant;
+
 use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
 use wire::v1::{Drafting, LogitBias};
 
 use super::{Choosing, drafter, serving};
 use crate::client::{With, generate, request};
-use crate::cluster::draft;
+use crate::cluster::{PATIENCE, draft};
 
 #[tokio::test]
 async fn the_settings_tell_what_was_drafted_how() {
@@ -94,14 +96,19 @@ async fn max_gram_drafts_what_repeats_if_lengths_follow_what_pays() {
         token_id: 100,
         bias: 100.0,
     });
-    let mut last_accepted = 0;
-    for _ in 0..8 {
+    // On a busy machine it takes some answers until it is known what pays.
+    let limit = Instant::now() + PATIENCE;
+    loop {
         let answer = generate(&serving.coordinator, requested.clone()).await;
         assert!(answer.tokens.iter().all(|&token| token == 100));
-        last_accepted = answer.statistics().num_accepted_draft_tokens;
+        let accepted = answer.statistics().num_accepted_draft_tokens;
+        if accepted > 20 {
+            break;
+        }
+        let is_late = Instant::now() > limit;
+        assert!(
+            !is_late,
+            "{accepted} of 60 tokens were drafted and accepted"
+        );
     }
-    assert!(
-        last_accepted > 20,
-        "{last_accepted} of 60 tokens were drafted"
-    );
 }
