@@ -128,8 +128,11 @@ fn silence(status: &Status) -> Silence {
     if refused {
         return Silence::NobodyThere;
     }
-    // What this side says once a request's own time is over.
-    if matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded) {
+    // What this side says once a request's own time is over. A connection that broke may have the same code, and says
+    // what lies beneath.
+    if matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded)
+        && status.source().is_none()
+    {
         return Silence::Mute;
     }
     Silence::Other(describe(status))
