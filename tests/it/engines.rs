@@ -1,4 +1,4 @@
-//! What an engine lacks is told and refused at admission, and what it bounds is kept to.
+//! Requests that need what an engine lacks are refused at admission, and its limits are kept.
 
 use futures_util::future::join_all;
 use server::process::Process;

@@ -96,8 +96,8 @@ impl AdmittedRequest {
         label.filter(|_| is_open && !method.verification.carries_layers)
     }
 
-    /// Whether Max-Gram is to propose only what it is sure enough of: under draft length `auto`, unless how long blocks
-    /// are must not depend on what is drafted.
+    /// Whether Max-Gram proposes only tokens whose estimated survival pays: under draft length `auto`, unless the
+    /// verification forbids that the length of a block depends on its tokens.
     pub(crate) fn max_gram_is_sure(&self) -> bool {
         let method = &self.method;
         let is_open = method.auto && method.drafting == Drafting::MaxGram;

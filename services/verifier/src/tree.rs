@@ -39,7 +39,8 @@ pub(crate) fn check(spec: &SessionSpec) -> Result<(), BadField> {
 /// A tree that is to be decided.
 pub(crate) struct Tree {
     pub(crate) drafts: DraftTree,
-    /// What was told of each group of siblings, in the order of [`DraftTree::inner`]; token verification.
+    /// The draft distribution of each group of siblings, in the order of [`DraftTree::inner`]; only token verification has
+    /// them.
     pub(crate) proposals: Vec<Proposal>,
     /// The nodes accepted, once that is decided.
     pub(crate) path: Vec<u32>,
@@ -94,7 +95,7 @@ struct PathDistributions<'a> {
     history: &'a mut History,
     position: u32,
     drafts: &'a DraftTree,
-    /// The nodes with children, and what was told of them.
+    /// The nodes with children, in the order of `proposals`.
     inner: Vec<Option<usize>>,
     proposals: &'a [Proposal],
     /// Logits (nodes + 1, `row_len`): after the output, then after each node.

@@ -131,7 +131,8 @@ impl Context {
         computed
     }
 
-    /// The same of at most [`BATCH`] entries and at least one, but that nothing is taken back.
+    /// Computes one batch, 1 to [`BATCH`] entries, as [`Context::decode`] does. Where it fails the caller rewinds the
+    /// sequences.
     fn decode_part(
         &mut self,
         entries: &[Entry<'_>],
@@ -158,7 +159,7 @@ impl Context {
         })
     }
 
-    /// A sequence that nobody has; none if all are taken.
+    /// Takes a free sequence; none if all are in use.
     pub fn take(&mut self) -> Option<SequenceId> {
         self.ledger.take()
     }

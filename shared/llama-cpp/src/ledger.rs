@@ -81,7 +81,7 @@ impl Ledger {
         self.free_cells = (0..cells).rev().collect();
     }
 
-    /// A sequence that nobody has, empty; none if all are taken.
+    /// Takes a free sequence, which is empty; none if all are in use.
     pub fn take(&mut self) -> Option<SequenceId> {
         self.free.pop()
     }

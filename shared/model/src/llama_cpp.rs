@@ -21,10 +21,10 @@ use crate::{forward_error::ForwardError, free_memory};
 
 /// Sequences left for the leaves of draft trees.
 const LEAVES: usize = 64;
-/// Most tokens that memory is taken for where nobody says how many: llama.cpp takes all of it at once, and its
+/// Most tokens that memory is allocated for where `kv_tokens` is 0: llama.cpp takes all of it at once, and its
 /// attention looks at every cell in use.
 const MOST_UNASKED: usize = 1 << 15;
-/// Share of the free memory for keys and values where nobody says how much.
+/// Share of the free memory that keys and values get where `kv_tokens` is 0.
 const SHARE: (u64, u64) = (2, 5);
 
 /// A GGUF file that llama.cpp computes. Clones share the memory of all sequences.

@@ -213,7 +213,7 @@ pub trait LanguageModel {
         None
     }
 
-    /// Sets memory aside for `pages` pages, which is what its caches will take together at most. It is told once,
+    /// Sets memory aside for `pages` pages, which is what its caches will take together at most. Called once,
     /// before there is any sequence; models that take memory as they need it do nothing.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ pub fn truncation_leaves_no_trace<M: LanguageModel>(
     }
 }
 
-/// Tokens whose rows nobody wants, and no token at all.
+/// Forwards that score no token, and forwards without a token.
 pub fn nothing_scored_gives_no_row<M: LanguageModel>(model: &mut M) {
     let mut cache = model.new_cache();
     let found = forward(model, &mut cache, &text(5, 1), &[], 5).expect("a forward");

@@ -10,7 +10,7 @@ use wire::v1;
 
 use crate::generate::turn;
 
-/// All turns, the oldest first, and which of them the model is still told.
+/// All turns, the oldest first, and which of them are still in the model's prompt.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     turns: Vec<Turn>,
@@ -22,7 +22,7 @@ pub(super) struct Conversation {
 type Turn = (String, String);
 
 impl Conversation {
-    /// The number of turns that the model is told.
+    /// The number of turns in the model's prompt.
     pub(super) fn len(&self) -> usize {
         self.turns.len() - self.forgotten
     }
@@ -31,12 +31,13 @@ impl Conversation {
         self.turns.push((said, answer));
     }
 
-    /// Tells the model no more of the oldest `count` turns that it was told.
+    /// Leaves the oldest `count` turns out of the model's prompt from now on.
     pub(super) fn forget(&mut self, count: usize) {
         self.forgotten += count;
     }
 
-    /// What the model was told before, the turns without the oldest `forgotten` of these, and what the user says next.
+    /// The messages of the next request: the system message, the turns but for the oldest `forgotten`, and the user's next
+    /// message.
     pub(super) fn messages(
         &self,
         system: Option<&str>,
@@ -50,7 +51,7 @@ impl Conversation {
         said.chain([turn("user", next)]).collect()
     }
 
-    /// Writes all of it, what the model is not told any more too, to `file` as an object of messages, as the OpenAI API takes them.
+    /// Writes all turns, those that left the model's prompt included, to `file` as an object of messages, as the OpenAI API takes them.
     ///
     /// # Errors
     /// If the file is there, unless it is to be replaced, or cannot be written; it is then as it was.
@@ -81,7 +82,7 @@ impl Conversation {
             );
         }
         let unwritten = || format!("'{place}' cannot be written");
-        // The name that it has meanwhile is nobody's business.
+        // Only the kind of the error: its text has the temporary file's name, which means nothing to the user.
         let begun = NamedTempFile::new_in(folder).map_err(|error| io::Error::from(error.kind()));
         let mut begun = begun.with_context(unwritten)?;
         serde_json::to_writer_pretty(&mut begun, &json!({ "messages": messages }))
@@ -129,7 +130,7 @@ mod tests {
         let refused = refused.expect_err("it is there").to_string();
         assert!(refused.contains("said.json replaces it"), "{refused}");
         assert_eq!(saved(), "precious");
-        // What the model was no longer told is saved as well.
+        // Turns that left the prompt are saved as well.
         let mut conversation = conversation();
         conversation.forget(1);
         let replaced = conversation.save(Some("Be brief."), &file, true);

@@ -32,7 +32,8 @@ struct Port {
 /// Whether an address can be listened on.
 enum State {
     Free,
-    /// Somebody has it: an outrider, which is described, or nobody that says so. HTTP ports are not asked.
+    /// Another process listens there: an outrider, which is described, or one that did not say what it is. HTTP ports are
+    /// not asked.
     Taken(Result<String, Silence>),
     Unusable(io::Error),
 }

@@ -66,7 +66,7 @@ pub trait Task: Send + 'static {
         false
     }
 
-    /// Told after a forward that was a chunk of the prefill, so that the rows are yet to come: of `total`
+    /// Report after a forward that was a chunk of the prefill, so that the rows are yet to come: of `total`
     /// tokens that the step takes, `done` have been forwarded, those of an encoded source included. `total`
     /// grows if the sequence loses its memory in between.
     fn prefilled(&mut self, _done: usize, _total: usize) {}

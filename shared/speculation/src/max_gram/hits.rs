@@ -44,7 +44,7 @@ struct Class {
 pub(super) struct Hits([[Class; COUNTS.len() + 1]; LENGTHS.len() + 1]);
 
 impl Hits {
-    /// Takes note of whether the token for which `evidence` spoke is the one that came.
+    /// Records whether the token that `evidence` supported was the one emitted.
     pub(super) fn observe(&mut self, evidence: Evidence, is_right: bool) {
         let (length, count) = classes(evidence);
         let class = &mut self.0[length][count];

@@ -36,10 +36,10 @@ pub trait SiblingDistributions<F> {
     /// If a model's row gives no distribution.
     fn target(&mut self, node: Option<usize>) -> Result<&[F], Self::Error>;
 
-    /// What was told of the children of `node`: the distribution of the first, or that each is a point.
+    /// The proposal of the children of `node`: the draft distribution of the first child, or a point for each.
     ///
     /// # Errors
-    /// If nothing was told.
+    /// If the drafter sent no proposal for them.
     fn draft(&self, node: Option<usize>) -> Result<&ProposalProbs, Self::Error>;
 }
 
@@ -121,15 +121,15 @@ impl<F: Real> Siblings<F> {
         self.left.extend_from_slice(target);
     }
 
-    /// Takes note of what was told of the children.
-    fn drawn_from(&mut self, told: &ProposalProbs) -> Result<(), BadProposal> {
+    /// Stores the proposal of the children.
+    fn drawn_from(&mut self, proposal: &ProposalProbs) -> Result<(), BadProposal> {
         self.draft.clear();
         self.draft.resize(self.left.len(), F::zero());
-        self.are_points = matches!(told, ProposalProbs::Point);
+        self.are_points = matches!(proposal, ProposalProbs::Point);
         if self.are_points {
             return Ok(());
         }
-        told.write(&mut self.draft)
+        proposal.write(&mut self.draft)
     }
 
     /// `r_k(x)/e_k(x)` of the sibling `token`.

@@ -4,7 +4,7 @@
 mod setup;
 
 use crate::tree::{Pair, enumerate, pairs};
-use setup::{Setup, Told};
+use setup::{NodeSource, Setup};
 use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::draft_tree::DraftTree;
@@ -13,12 +13,12 @@ use speculation::noise::{InnerCall, Noise};
 use speculation::proposal::{BadProposal, ProposalForm, ProposalProbs};
 use speculation::verification::LastToken;
 
-const WHOLE: Told = Told::Drawn(ProposalForm::Sparse { top: 8 });
+const WHOLE: NodeSource = NodeSource::Drawn(ProposalForm::Sparse { top: 8 });
 
-fn setup(pair: &Pair, told: Told, shape: TreeShape, levels: u32) -> Setup<'_> {
+fn setup(pair: &Pair, source: NodeSource, shape: TreeShape, levels: u32) -> Setup<'_> {
     Setup {
         pair,
-        told,
+        source,
         shape,
         levels,
         stops: |_| false,
@@ -46,7 +46,7 @@ fn trees_of_drawn_siblings_emit_the_target_distribution() {
 }
 
 #[test]
-fn whatever_is_told_of_the_distribution_the_siblings_are_drawn_from_that() {
+fn siblings_are_drawn_from_the_distribution_as_it_is_sent() {
     for form in [
         ProposalForm::Sparse { top: 1 },
         ProposalForm::Sparse { top: 2 },
@@ -54,7 +54,7 @@ fn whatever_is_told_of_the_distribution_the_siblings_are_drawn_from_that() {
         ProposalForm::Dense { half: true },
     ] {
         for pair in pairs(30..33, 3) {
-            setup(&pair, Told::Drawn(form), TreeShape::Comb(3), 2).assert_exact(3);
+            setup(&pair, NodeSource::Drawn(form), TreeShape::Comb(3), 2).assert_exact(3);
         }
     }
 }
@@ -69,7 +69,7 @@ fn points_beside_one_another_emit_the_target_distribution() {
         (5, TreeShape::Comb(5), 2, 3),
     ] {
         for pair in pairs(40..44, vocab) {
-            setup(&pair, Told::Points, shape, levels).assert_exact(len);
+            setup(&pair, NodeSource::Points, shape, levels).assert_exact(len);
         }
     }
 }
@@ -84,11 +84,11 @@ fn trees_of_any_depth_that_end_anywhere_emit_the_target_distribution() {
     ];
     for stops in rules {
         for pair in pairs(50..53, 3) {
-            for told in [WHOLE, Told::Points] {
+            for source in [WHOLE, NodeSource::Points] {
                 let setup = Setup {
                     stops,
                     ends: &[2],
-                    ..setup(&pair, told, TreeShape::Comb(2), 3)
+                    ..setup(&pair, source, TreeShape::Comb(2), 3)
                 };
                 setup.assert_exact(4);
             }
@@ -170,13 +170,13 @@ fn a_round_is_repeated_by_its_seed() {
 #[test]
 fn what_cannot_have_been_drawn_is_the_drafters_fault() {
     let tree = DraftTree::new(vec![0, 1], vec![None, None]).expect("a tree");
-    let decide = |told: ProposalProbs| {
+    let decide = |proposal: ProposalProbs| {
         let mut chance = RoundChance::new(Noise::new(1, 0), 0, InnerCall::default());
         setup::decide(
             &tree,
             &[],
             vec![vec![0.0, 0.0, 1.0]; 3],
-            &[told],
+            &[proposal],
             &mut chance,
         )
     };

@@ -3,7 +3,7 @@
 use super::generating::small_model;
 #[cfg(feature = "device")]
 use super::generating::small_model_on_a_device;
-use super::progress::{Listen, Told};
+use super::progress::{Listen, Report};
 use super::*;
 use crate::Model;
 
@@ -42,10 +42,10 @@ fn the_youngest_makes_room(model: Model) {
     // The first step holds the engine up until all have been submitted.
     let [oldest, second, youngest] = [submit(0, 60, 20), submit(1, 10, 40), submit(2, 10, 40)];
     drop(closed);
-    let steps = |reported: Receiver<Told>| -> Vec<usize> {
+    let steps = |reported: Receiver<Report>| -> Vec<usize> {
         let forwarded = |reported| match reported {
-            Told::Step(forwarded) => forwarded,
-            Told::Prefilled(..) => panic!("no prompt is that long"),
+            Report::Step(forwarded) => forwarded,
+            Report::Prefilled(..) => panic!("no prompt is that long"),
         };
         reported.iter().map(forwarded).collect()
     };

@@ -7,11 +7,11 @@ pub(super) struct Listen {
     pub(super) tokens: Vec<u32>,
     pub(super) extra: usize,
     pub(super) gate: Arc<Mutex<()>>,
-    pub(super) reported: Sender<Told>,
+    pub(super) reported: Sender<Report>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Report {
     Prefilled(usize, usize),
     Step(usize),
 }
@@ -26,13 +26,13 @@ impl Task for Listen {
     }
 
     fn prefilled(&mut self, done: usize, total: usize) {
-        self.reported.send(Told::Prefilled(done, total)).unwrap();
+        self.reported.send(Report::Prefilled(done, total)).unwrap();
     }
 
     fn step(&mut self, rows: StepRows<'_>) -> Progress {
         let _gate = self.gate.lock();
         let forwarded = rows.timing().forwarded_tokens;
-        self.reported.send(Told::Step(forwarded)).unwrap();
+        self.reported.send(Report::Step(forwarded)).unwrap();
         if self.extra == 0 {
             return Progress::Done;
         }
@@ -46,7 +46,7 @@ impl Task for Listen {
     }
 }
 
-fn listen(bench: &Bench, slot: u64, tokens: Vec<u32>, extra: usize) -> Receiver<Told> {
+fn listen(bench: &Bench, slot: u64, tokens: Vec<u32>, extra: usize) -> Receiver<Report> {
     let (reported, receiver) = channel();
     let task = Listen {
         tokens,
@@ -61,16 +61,16 @@ fn listen(bench: &Bench, slot: u64, tokens: Vec<u32>, extra: usize) -> Receiver<
 #[test]
 fn each_chunk_of_a_prefill_is_told_and_no_other_forward() {
     let bench = Bench::new(|config| config.prefill_chunk = bound(4));
-    let reported: Vec<Told> = listen(&bench, 1, vec![1; 11], 2).iter().collect();
-    let prefilled = [Told::Prefilled(4, 11), Told::Prefilled(8, 11)];
+    let reported: Vec<Report> = listen(&bench, 1, vec![1; 11], 2).iter().collect();
+    let prefilled = [Report::Prefilled(4, 11), Report::Prefilled(8, 11)];
     assert_eq!(reported[..2], prefilled);
     assert_eq!(
         reported[2..],
-        [Told::Step(11), Told::Step(1), Told::Step(1)]
+        [Report::Step(11), Report::Step(1), Report::Step(1)]
     );
     // What the slot holds is not forwarded, and does not count.
-    let reported: Vec<Told> = listen(&bench, 1, vec![1; 19], 0).iter().collect();
-    assert_eq!(reported, [Told::Prefilled(4, 6), Told::Step(6)]);
+    let reported: Vec<Report> = listen(&bench, 1, vec![1; 19], 0).iter().collect();
+    assert_eq!(reported, [Report::Prefilled(4, 6), Report::Step(6)]);
 }
 
 #[test]
@@ -80,10 +80,10 @@ fn each_task_of_a_batch_is_told_of_its_own_prefill() {
     let short = listen(&bench, 1, vec![2; 3], 1);
     let long = listen(&bench, 2, vec![3; 10], 0);
     drop(gate);
-    let short: Vec<Told> = short.iter().collect();
-    assert_eq!(short, [Told::Step(3), Told::Step(1)]);
-    let long: Vec<Told> = long.iter().collect();
-    let prefilled = [Told::Prefilled(4, 10), Told::Prefilled(8, 10)];
+    let short: Vec<Report> = short.iter().collect();
+    assert_eq!(short, [Report::Step(3), Report::Step(1)]);
+    let long: Vec<Report> = long.iter().collect();
+    let prefilled = [Report::Prefilled(4, 10), Report::Prefilled(8, 10)];
     assert_eq!(long[..2], prefilled);
-    assert_eq!(long[2..], [Told::Step(10)]);
+    assert_eq!(long[2..], [Report::Step(10)]);
 }

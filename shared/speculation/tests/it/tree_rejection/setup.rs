@@ -10,12 +10,12 @@ use speculation::proposal::{BadProposal, ProposalForm, ProposalProbs};
 use speculation::verification::tree_rejection::{self, SiblingDistributions};
 use speculation::verification::{LastToken, Verdict, Verification};
 
-/// How nodes came about.
+/// Where the nodes of a tree come from.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told {
-    /// They were drawn, and the distribution is told in this form.
+pub(super) enum NodeSource {
+    /// They are drawn from the draft distribution, which is sent in this form.
     Drawn(ProposalForm),
-    /// They follow from the tokens before.
+    /// They are point proposals, chosen by the tokens before them.
     Points,
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Told {
 #[derive(Clone, Copy)]
 pub(super) struct Setup<'a> {
     pub(super) pair: &'a Pair,
-    pub(super) told: Told,
+    pub(super) source: NodeSource,
     pub(super) shape: TreeShape,
     /// Most levels of a tree.
     pub(super) levels: u32,
@@ -32,9 +32,9 @@ pub(super) struct Setup<'a> {
     pub(super) ends: &'a [TokenId],
 }
 
-/// The distribution that is drawn from, where `probs` is told so.
-pub(super) fn sent(mut probs: Vec<f64>, told: Told) -> Vec<f64> {
-    if let Told::Drawn(form) = told {
+/// The distribution that nodes of `source` are drawn from, given the draft model's `probs`.
+pub(super) fn sent(mut probs: Vec<f64>, source: NodeSource) -> Vec<f64> {
+    if let NodeSource::Drawn(form) = source {
         ProposalProbs::of(&mut probs, form);
     }
     probs
@@ -45,12 +45,12 @@ pub(super) fn decide(
     drafts: &DraftTree,
     ends: &[TokenId],
     target: Vec<Vec<f64>>,
-    told: &[ProposalProbs],
+    proposals: &[ProposalProbs],
     chance: &mut impl Chance<f64>,
 ) -> Result<Verdict, BadProposal> {
     let mut nodes = Nodes {
         target,
-        told,
+        proposals,
         inner: drafts.inner(),
     };
     tree_rejection::verify(drafts, ends, chance, &mut nodes)
@@ -58,7 +58,7 @@ pub(super) fn decide(
 
 struct Nodes<'a> {
     target: Vec<Vec<f64>>,
-    told: &'a [ProposalProbs],
+    proposals: &'a [ProposalProbs],
     inner: Vec<Option<usize>>,
 }
 
@@ -72,13 +72,13 @@ impl SiblingDistributions<f64> for Nodes<'_> {
     fn draft(&self, node: Option<usize>) -> Result<&ProposalProbs, BadProposal> {
         let group = self.inner.iter().position(|inner| *inner == node);
         group
-            .and_then(|group| self.told.get(group))
+            .and_then(|group| self.proposals.get(group))
             .ok_or(BadProposal::Missing)
     }
 }
 
 impl Setup<'_> {
-    /// The children of the last lead, after `context`, and what is told of them.
+    /// The children of the last lead, after `context`: the lead, its siblings and their proposal.
     fn level(
         &self,
         context: &[TokenId],
@@ -86,14 +86,14 @@ impl Setup<'_> {
         chance: &mut impl Chance<f64>,
     ) -> (TokenId, Vec<TokenId>, ProposalProbs) {
         let mut probs = self.pair.draft.after(context);
-        match self.told {
-            Told::Points => {
+        match self.source {
+            NodeSource::Points => {
                 let vocab = probs.len() as u32;
                 let lead = context.iter().sum::<u32>() % vocab;
                 let beside = (1..self.shape.width()).map(|more| (lead + more) % vocab);
                 (lead, beside.collect(), ProposalProbs::Point)
             }
-            Told::Drawn(form) => {
+            NodeSource::Drawn(form) => {
                 let verification = Verification::TOKEN;
                 assert!(draws_siblings(verification, form));
                 let noise = Noise::new(0, 0);
@@ -116,12 +116,12 @@ impl Setup<'_> {
     ) -> (DraftTree, Verdict) {
         let base_len = prefix.len() as u32;
         let mut growth = Growth::default();
-        let (mut context, mut told) = (prefix.to_vec(), Vec::new());
+        let (mut context, mut proposals) = (prefix.to_vec(), Vec::new());
         while growth.levels() < self.levels && !(self.stops)(&context) {
             let at = (base_len, growth.levels());
             let (lead, beside, probs) = self.level(&context, at, chance);
             growth.push(lead, &beside);
-            told.push(probs);
+            proposals.push(probs);
             context.push(lead);
             if self.ends.contains(&lead) {
                 break;
@@ -140,7 +140,7 @@ impl Setup<'_> {
         };
         let nodes = std::iter::once(None).chain((0..drafts.len()).map(Some));
         let target = nodes.map(after).collect();
-        let verdict = decide(&drafts, self.ends, target, &told, chance).expect("well-formed");
+        let verdict = decide(&drafts, self.ends, target, &proposals, chance).expect("well-formed");
         let accepted = verdict.accepted();
         for (&node, &token) in verdict.path.iter().zip(&verdict.emitted) {
             assert_eq!(drafts.tokens()[node as usize], token);
@@ -165,7 +165,7 @@ impl Setup<'_> {
             self.round(output, branch).1
         });
         let expected = outputs(len, self.ends, |prefix| self.pair.target.after(prefix));
-        let what = format!("{:?} {:?}, {}", self.told, self.shape, self.pair.name);
+        let what = format!("{:?} {:?}, {}", self.source, self.shape, self.pair.name);
         assert_same(&found, &expected, 1e-12, &what);
     }
 }
