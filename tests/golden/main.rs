@@ -11,7 +11,8 @@ mod trees;
 
 use std::{fs, path::PathBuf};
 
-use model::{Checkpoint, Computation, CpuFormat, KvFormat, Model, SequenceCache, WeightFormat};
+use model::{Checkpoint, Computation, CpuFormat, KvFormat, Model, WeightFormat};
+use outrider_tests::contract::{extend, fresh};
 use safetensors::SafeTensors;
 use speculation::{
     TokenId,
@@ -81,31 +82,6 @@ fn golden(name: &str) -> Vec<Golden> {
             greedy,
         })
         .collect()
-}
-
-/// Appends `tokens` to `cache`; logits and hidden states of all of them.
-fn extend(
-    model: &mut Model,
-    cache: &mut SequenceCache,
-    tokens: &[TokenId],
-) -> (Vec<f32>, Vec<f32>) {
-    let mut rows = Rows {
-        want_hidden: true,
-        ..Rows::default()
-    };
-    let segment = Segment {
-        cache,
-        tokens,
-        parents: &[],
-        scored_from: 0,
-    };
-    model.forward(&mut [segment], &mut rows).unwrap();
-    (rows.logits, rows.hidden)
-}
-
-fn fresh(model: &mut Model, tokens: &[TokenId]) -> (Vec<f32>, Vec<f32>) {
-    let mut cache = model.new_cache();
-    extend(model, &mut cache, tokens)
 }
 
 fn assert_near(found: &[f32], expected: &[f32], what: &str) {

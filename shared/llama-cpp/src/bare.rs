@@ -5,10 +5,10 @@ use std::path::Path;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::context::Owned;
 use crate::decode_error::DecodeError;
 use crate::ledger::SEQUENCES;
-use crate::loading::{self, BATCH, ContextSettings, LoadError};
+use crate::loading::{BATCH, LoadError};
+use crate::owned::Owned;
 use crate::settings::{KvType, Settings};
 
 /// A model, and sequences that all hold the same number of tokens.
@@ -24,15 +24,9 @@ impl Bare {
     /// # Errors
     /// As of a context.
     pub fn load(path: &Path, settings: &Settings, cells: usize) -> Result<Self, LoadError> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let of_context = ContextSettings {
-            threads: settings.threads_on(cores as u32)?,
-            kv: KvType::F32,
-            flash_attention: settings.flash_attention,
-        };
-        let model = loading::model(path, settings)?;
+        let (owned, _) = Owned::load(path, settings, KvType::F32, cells)?;
         Ok(Self {
-            owned: Owned::try_new(model, |model| loading::context(model, &of_context, cells))?,
+            owned,
             batch: LlamaBatch::new(BATCH as usize, 1),
             held: 0,
         })

@@ -3,29 +3,19 @@
 use std::fmt;
 use std::path::Path;
 
-use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
-use self_cell::self_cell;
 
 use crate::decode_error::DecodeError;
 use crate::ledger::{BadEntry, Entry, Ledger, SEQUENCES, SequenceId};
 use crate::loading::{self, BATCH, ContextSettings, LoadError};
+use crate::owned::Owned;
 use crate::pieces::{self, Vocabulary};
 use crate::settings::{KvType, Settings};
 
 /// Tokens that a context holds before [`Context::reserve`].
 const FIRST_CELLS: usize = BATCH as usize;
-
-self_cell!(
-    /// A context borrows its model.
-    pub(crate) struct Owned {
-        owner: LlamaModel,
-        #[covariant]
-        dependent: LlamaContext,
-    }
-);
 
 /// A model, and the memory of up to [`SEQUENCES`] sequences.
 pub struct Context {
@@ -43,20 +33,11 @@ impl Context {
     /// If llama.cpp does not read it, it is no causal decoder whose tokens can be taken back, or a setting is out of
     /// range.
     pub fn load(path: &Path, settings: &Settings, kv: KvType) -> Result<Self, LoadError> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let settings_of_contexts = ContextSettings {
-            threads: settings.threads_on(cores as u32)?,
-            kv,
-            flash_attention: settings.flash_attention,
-        };
-        let model = loading::model(path, settings)?;
-        let vocab_size = usize::try_from(model.n_vocab()).unwrap_or_default();
-        let owned = Owned::try_new(model, |model| {
-            loading::context(model, &settings_of_contexts, FIRST_CELLS)
-        })?;
+        let (owned, settings) = Owned::load(path, settings, kv, FIRST_CELLS)?;
+        let vocab_size = usize::try_from(owned.borrow_owner().n_vocab()).unwrap_or_default();
         let mut loaded = Self {
             owned,
-            settings: settings_of_contexts,
+            settings,
             ledger: Ledger::new(FIRST_CELLS, vocab_size),
             batch: LlamaBatch::new(BATCH as usize, SEQUENCES as i32),
             vocab_size,

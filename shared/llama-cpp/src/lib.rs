@@ -17,6 +17,8 @@ mod decode_error;
 #[cfg(feature = "llama-cpp")]
 mod loading;
 #[cfg(feature = "llama-cpp")]
+mod owned;
+#[cfg(feature = "llama-cpp")]
 mod pieces;
 
 pub use ledger::{BadEntry, Entry, Ledger, SEQUENCES, SequenceId};

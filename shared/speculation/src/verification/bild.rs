@@ -19,23 +19,26 @@ use crate::coupled::choice;
 use crate::noise::Noise;
 use crate::real::Real;
 
+/// What both forms have in common, and the paper's.
+const SPEC: VerificationSpec = VerificationSpec {
+    name: "bild",
+    summary: "a draft token x is kept while -ln p(x) is at most the rollback threshold; a part of plan bild",
+    wire: 5,
+    draws: Draws::Shared,
+    reads_draft: false,
+    reads_unscaled: true,
+    label: None,
+    carries_layers: false,
+    bonus_may_differ: false,
+    is_choosable: false,
+    procedures: Procedures::of(&Bild {
+        keeps_repeated: false,
+    }),
+};
+
 impl Verification {
     /// A draft token x stands while -ln p(x) is at most the rollback threshold; a part of plan bild.
-    pub const BILD: Self = Self::new(&VerificationSpec {
-        name: "bild",
-        summary: "a draft token x is kept while -ln p(x) is at most the rollback threshold; a part of plan bild",
-        wire: 5,
-        draws: Draws::Shared,
-        reads_draft: false,
-        reads_unscaled: true,
-        label: None,
-        carries_layers: false,
-        bonus_may_differ: false,
-        is_choosable: false,
-        procedures: Procedures::of(&Bild {
-            keeps_repeated: false,
-        }),
-    });
+    pub const BILD: Self = Self::new(&SPEC);
 
     /// As [`Verification::BILD`], but where the target would choose a refused token again the whole block stands; a
     /// part of plan bild.
@@ -43,16 +46,10 @@ impl Verification {
         name: "bild-code",
         summary: "as bild, but keeps the whole block where the target chooses a refused token again; a part of plan bild",
         wire: 6,
-        draws: Draws::Shared,
-        reads_draft: false,
-        reads_unscaled: true,
-        label: None,
-        carries_layers: false,
-        bonus_may_differ: false,
-        is_choosable: false,
         procedures: Procedures::of(&Bild {
             keeps_repeated: true,
         }),
+        ..SPEC
     });
 }
 

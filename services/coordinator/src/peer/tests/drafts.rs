@@ -189,22 +189,7 @@ async fn max_gram_proposes_only_what_is_worth_its_cost() {
             request.draft_len = len;
             request.drafting = v1::Drafting::MaxGram.into();
         };
-        let (mut peers, mut wire) = requesting(asked, drafter.clone()).await;
-        let mut requested = draft(2);
-        let position = Position {
-            worth,
-            ..position(&OUTPUT)
-        };
-        let others = RoundProposals::default();
-        let answer = peers.answer(&mut requested, position, &others);
-        let replies = replying(&mut wire, |header| vec![block(header, &[2, 0])]);
-        let (answer, (_, round)) = soon(async { tokio::join!(answer, replies) }).await;
-        drafted(answer);
-        let policy = round.draft_length.and_then(|length| length.policy);
-        let learned = policy.map(|policy| match policy {
-            v1::draft_length::Policy::Learned(learned) => (learned.threshold, learned.min_tokens),
-            other => panic!("{other:?}"),
-        });
+        let learned = learned_stop(asked, drafter.clone(), worth).await;
         assert_eq!(learned, expected.map(|threshold| (threshold, 0)));
     }
 }
@@ -228,22 +213,32 @@ async fn a_drafter_with_a_head_stops_where_a_token_is_not_worth_its_cost() {
         (head(v1::Verification::Token), None, Some(0.25), None),
         (description(100, 8), None, Some(0.25), None),
     ] {
-        let (mut peers, mut wire) = requesting(|request| request.draft_len = len, drafter).await;
-        let mut requested = draft(2);
-        let position = Position {
-            worth,
-            ..position(&OUTPUT)
-        };
-        let others = RoundProposals::default();
-        let answer = peers.answer(&mut requested, position, &others);
-        let replies = replying(&mut wire, |header| vec![block(header, &[2, 0])]);
-        let (answer, (_, round)) = soon(async { tokio::join!(answer, replies) }).await;
-        drafted(answer);
-        let policy = round.draft_length.and_then(|length| length.policy);
-        let threshold = policy.map(|policy| match policy {
-            v1::draft_length::Policy::Learned(learned) => (learned.threshold, learned.min_tokens),
-            other => panic!("{other:?}"),
-        });
-        assert_eq!(threshold, expected.map(|threshold| (threshold, 1)));
+        let learned = learned_stop(|request| request.draft_len = len, drafter, worth).await;
+        assert_eq!(learned, expected.map(|threshold| (threshold, 1)));
     }
+}
+
+/// Threshold and fewest tokens of the learnt stop that a draft is sent with, if it is sent with one. A draft token must
+/// survive with the probability `worth` to pay.
+async fn learned_stop(
+    configure: impl Fn(&mut v1::GenerateRequest),
+    drafter: v1::PeerDescription,
+    worth: Option<f64>,
+) -> Option<(f64, u32)> {
+    let (mut peers, mut wire) = requesting(configure, drafter).await;
+    let mut requested = draft(2);
+    let position = Position {
+        worth,
+        ..position(&OUTPUT)
+    };
+    let others = RoundProposals::default();
+    let answer = peers.answer(&mut requested, position, &others);
+    let replies = replying(&mut wire, |header| vec![block(header, &[2, 0])]);
+    let (answer, (_, round)) = soon(async { tokio::join!(answer, replies) }).await;
+    drafted(answer);
+    let policy = round.draft_length.and_then(|length| length.policy);
+    policy.map(|policy| match policy {
+        v1::draft_length::Policy::Learned(learned) => (learned.threshold, learned.min_tokens),
+        other => panic!("{other:?}"),
+    })
 }
