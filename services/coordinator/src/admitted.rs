@@ -1,9 +1,9 @@
 //! A request that was checked: plain data, which travels down through driver and peers.
 
+mod drafter_requirements;
 mod opening;
-mod requirements;
 mod session;
-mod verifier;
+mod verifier_requirements;
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use wire::draft_block::ProposalBounds;
 use wire::open::ProposalFields;
 use wire::v1;
 
+pub(crate) use drafter_requirements::{DrafterRequirements, has_head};
 pub(crate) use opening::open;
-pub(crate) use requirements::{DrafterRequirements, has_head};
 pub(crate) use session::session_config;
-pub(crate) use verifier::VerifierRequirements;
+pub(crate) use verifier_requirements::VerifierRequirements;
 
 /// A request in range.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ pub(crate) struct AdmittedRequest {
     pub(crate) method: Choice,
     /// Whether the seed gives the same tokens again: the method does, and the rows of no peer that it depends on vary.
     pub(crate) is_reproducible: bool,
-    pub(crate) requirements: DrafterRequirements,
-    pub(crate) of_verifier: VerifierRequirements,
+    pub(crate) drafter_requirements: DrafterRequirements,
+    pub(crate) verifier_requirements: VerifierRequirements,
     pub(crate) prompt: Vec<TokenId>,
     pub(crate) decoder_start_token_id: Option<TokenId>,
     pub(crate) sampling: SamplingParams,

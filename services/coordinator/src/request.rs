@@ -66,8 +66,8 @@ pub(crate) fn check(
     Ok(AdmittedRequest {
         model: model.name().to_owned(),
         has_drafters: model.has_drafters(),
-        requirements: DrafterRequirements::of(&method),
-        of_verifier: VerifierRequirements::of(&method),
+        drafter_requirements: DrafterRequirements::of(&method),
+        verifier_requirements: VerifierRequirements::of(&method),
         is_reproducible: method.is_reproducible() && !description.rows_vary,
         method,
         prompt,

@@ -106,9 +106,11 @@ impl Shared {
         let (model, request) = (&checked.model, &mut checked.request);
         let target = &checked.target.description;
         if request.method.plan != Plan::TargetOnly {
-            model.check_verifiers(request.of_verifier, target).await?;
             model
-                .check_requirements(request.requirements, target)
+                .check_verifiers(request.verifier_requirements, target)
+                .await?;
+            model
+                .check_drafters(request.drafter_requirements, target)
                 .await?;
         }
         // Whatever drafts, output that does not depend on it is the target's.

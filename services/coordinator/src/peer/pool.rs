@@ -7,6 +7,7 @@ mod meeting;
 mod model;
 mod models;
 mod texts;
+mod wanted;
 
 use wire::v1::PeerDescription;
 
@@ -18,5 +19,6 @@ type Replicas = server::replicas::Replicas<PeerDescription>;
 
 pub(crate) use clients::{drafter_client, failed, verifier_client};
 pub(crate) use estimates::EstimateKind;
-pub(crate) use model::{Requirements, ServedModel, Target, Wanted, described};
+pub(crate) use model::{ServedModel, Target, described};
 pub(crate) use models::Models;
+pub(crate) use wanted::{Requirements, Wanted};

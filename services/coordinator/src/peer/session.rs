@@ -86,8 +86,8 @@ pub(crate) struct Moves {
 impl Opener {
     fn wanted(&self, peer: Peer) -> Wanted {
         let requirements = match peer {
-            Peer::Drafter => Requirements::Drafter(self.request.requirements),
-            Peer::Verifier => Requirements::Verifier(self.request.of_verifier),
+            Peer::Drafter => Requirements::Drafter(self.request.drafter_requirements),
+            Peer::Verifier => Requirements::Verifier(self.request.verifier_requirements),
         };
         Wanted {
             peer,
@@ -136,8 +136,8 @@ impl Opener {
         let request = Arc::clone(&self.request);
         let description = described(endpoint, P::PEER, &self.target.description).await?;
         let able = match P::PEER {
-            Peer::Drafter => request.requirements.check(&description),
-            Peer::Verifier => (request.of_verifier.check(&description))
+            Peer::Drafter => request.drafter_requirements.check(&description),
+            Peer::Verifier => (request.verifier_requirements.check(&description))
                 .and_then(|()| check_room(&request, &description)),
         };
         able.map_err(|lacking| PeerError::Unable(Box::new(lacking)))?;

@@ -16,6 +16,7 @@ use super::clients::describe;
 use super::estimates::Estimates;
 use super::fit::Fit;
 use super::texts::Texts;
+use super::wanted::Wanted;
 use crate::admitted::{DrafterRequirements, VerifierRequirements};
 use crate::config::{CoordinatorConfig, ModelGroup};
 use crate::error::CoordinatorError;
@@ -37,41 +38,6 @@ pub(crate) struct ServedModel {
     last_target: Mutex<Option<Target>>,
     /// What requests measured, for draft lengths that follow it.
     pub(crate) estimates: Estimates,
-}
-
-/// The peer that a session wants.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) peer: Peer,
-    /// The session's name, which says which of several.
-    pub(crate) session: [u8; 16],
-    /// What it must be able to do; none where it is only asked who it is.
-    pub(crate) requirements: Option<Requirements>,
-}
-
-/// What a peer must be able to do for a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Requirements {
-    Drafter(DrafterRequirements),
-    Verifier(VerifierRequirements),
-}
-
-impl Requirements {
-    fn are_met_by(self, peer: &PeerDescription) -> bool {
-        let checked = match self {
-            Self::Drafter(required) => required.check(peer),
-            Self::Verifier(required) => required.check(peer),
-        };
-        checked.is_ok()
-    }
-}
-
-impl Wanted {
-    /// Whether `endpoint` is not known to fall short.
-    fn may_be(&self, endpoint: &Endpoint) -> bool {
-        let known = self.requirements.zip(endpoint.description());
-        known.is_none_or(|(requirements, known)| requirements.are_met_by(&known))
-    }
 }
 
 /// The target model, as the verifier says that a session is to run at.
@@ -275,7 +241,7 @@ impl ServedModel {
     ///
     /// # Errors
     /// What the first of them lacks.
-    pub(crate) async fn check_requirements(
+    pub(crate) async fn check_drafters(
         &self,
         requirements: DrafterRequirements,
         target: &PeerDescription,
