@@ -41,7 +41,7 @@ pub(crate) struct ScoreArgs {
     /// How many of the most likely next tokens are told at each position.
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
-    /// Format the weights are computed in: q8_0, q4_k or f32 on a CPU; bf16, f16 or f32 on a GPU; auto is
+    /// Format the weights are computed in: q8_0, q4_k or f32 on a CPU; bf16, f16, f32, q8_0 or q4_k on a GPU; auto is
     /// the first of these, but q4_k for a file that is mostly in it.
     #[arg(long, value_name = "FORMAT", default_value = computation::AUTOMATIC)]
     dtype: String,

@@ -60,7 +60,7 @@ struct PeerArgs {
     /// `org/name[@revision][:file.gguf]` of the hub, or embedded:target, embedded:draft, embedded:small.
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Format the weights are computed in: q8_0, q4_k or f32 on a CPU; bf16, f16 or f32 on a GPU; auto is
+    /// Format the weights are computed in: q8_0, q4_k or f32 on a CPU; bf16, f16, f32, q8_0 or q4_k on a GPU; auto is
     /// the first of these, but q4_k for a file that is mostly in it.
     #[arg(long, value_name = "FORMAT")]
     dtype: Option<String>,

@@ -6,6 +6,7 @@ mod matrices;
 mod random;
 mod shapes;
 mod special_tokens;
+mod synthetic;
 
 use std::{
     borrow::Cow,
@@ -32,7 +33,7 @@ use crate::computation::PlaceError;
 #[cfg(feature = "device")]
 use crate::device::{DeviceError, DeviceModel};
 use crate::{
-    computation::Computation,
+    computation::{Computation, NumberFormat},
     config::{ConfigError, ModelConfig, OneOrMany},
     decoder::{Decoder, fused::row_ranges, tensors::TensorNames},
     gguf::{self, GgufError},
@@ -217,6 +218,20 @@ impl Checkpoint {
         Ok(Self::of(config, weights))
     }
 
+    /// A model of random weights for timing, of which the same rows are repeated in large matrices: one of billions of
+    /// weights is made in seconds. They are stored as `format` computes with them.
+    ///
+    /// # Errors
+    /// If there are numbers that cannot be in `format`.
+    pub fn synthetic(
+        config: ModelConfig,
+        seed: u64,
+        format: NumberFormat,
+    ) -> Result<Self, CheckpointError> {
+        let file = synthetic::file(&config, seed, format)?;
+        Ok(Self::of(config, Weights::from_file(file)))
+    }
+
     /// Adds a tokenizer, the bytes of a `tokenizer.json`, to a checkpoint that has none or another.
     #[must_use]
     pub fn with_tokenizer(mut self, json: impl Into<Cow<'static, [u8]>>) -> Self {
@@ -249,6 +264,11 @@ impl Checkpoint {
     /// The model's tensors.
     pub fn weights(&self) -> &Weights {
         &self.weights
+    }
+
+    /// Bytes of all tensors as they are stored.
+    pub fn weights_bytes(&self) -> u64 {
+        self.weights.bytes()
     }
 
     /// The bytes of `tokenizer.json`.

@@ -55,7 +55,7 @@ pub enum UnknownComputation {
     KvFormat(#[from] UnknownKvFormat),
     /// Of the format of keys and values, on a GPU.
     #[error(
-        "kv_dtype: on a GPU keys and values have the format of the weights, {0}; not {1:?}: leave it at auto"
+        "kv_dtype: on a GPU keys and values beside these weights are in {0}; not {1:?}: leave it at auto"
     )]
     KvOnDevice(NumberFormat, String),
 }
@@ -109,9 +109,10 @@ impl Computation {
                 } else {
                     dtype.parse()?
                 };
-                if kv_dtype != AUTOMATIC && kv_dtype != format.name() {
+                let kv = format.activations();
+                if kv_dtype != AUTOMATIC && kv_dtype != kv.name() {
                     let requested = kv_dtype.to_owned();
-                    return Err(UnknownComputation::KvOnDevice(format, requested));
+                    return Err(UnknownComputation::KvOnDevice(kv, requested));
                 }
                 Ok(Self::Device(place, format))
             }
@@ -176,6 +177,8 @@ mod tests {
             ("cuda:1", "f32", "auto", gpu(NumberFormat::F32)),
             ("cuda:1", "bf16", "bf16", gpu(NumberFormat::Bf16)),
             ("cuda:1", "f16", "f16", gpu(NumberFormat::F16)),
+            ("cuda:1", "q8_0", "auto", gpu(NumberFormat::Q8_0)),
+            ("cuda:1", "q4_k", "bf16", gpu(NumberFormat::Q4_K)),
         ] {
             assert_eq!(read(device, dtype, kv_dtype), Ok(expected));
         }
@@ -186,8 +189,9 @@ mod tests {
         for (device, dtype, kv_dtype, parts) in [
             ("cpu", "bf16", "auto", ["dtype", "bf16", "q8_0"]),
             ("cpu", "auto", "q8_0", ["kv_dtype", "q8_0", "f16"]),
-            ("cuda", "q8_0", "auto", ["dtype", "q8_0", "bf16"]),
+            ("cuda", "q5_0", "auto", ["dtype", "q5_0", "bf16"]),
             ("cuda", "auto", "f16", ["kv_dtype", "bf16", "auto"]),
+            ("cuda", "q8_0", "q8_0", ["kv_dtype", "bf16", "auto"]),
             ("tpu", "auto", "auto", ["device", "tpu", "cuda:N"]),
         ] {
             let refused = read(device, dtype, kv_dtype).unwrap_err().to_string();

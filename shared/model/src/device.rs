@@ -1,8 +1,8 @@
 //! Models on a device of candle's: NVIDIA GPUs, with the feature `cuda`; compiled with the feature `device`, which that turns on.
 //!
 //! The same models and the same interface as [`crate::Decoder`], with other arithmetic: weights, keys and
-//! values stay on the device in bf16, f16 or f32, linear layers run over the rows of all segments, and
-//! attention over segments padded to one another. A row's numbers depend on its own sequence up to
+//! values stay on the device in bf16, f16 or f32, or weights in blocks of 8 or 4 bits. Linear layers run over the
+//! rows of all segments, and attention over segments padded to one another. A row's numbers depend on its own sequence up to
 //! rounding only: the libraries behind candle choose the order of their sums by the shape of the batch.
 //! The promise about bits is the CPU's, and the numerics fingerprint tells the two apart.
 //!
@@ -50,6 +50,7 @@ const SHARE: (usize, usize) = (3, 4);
 pub struct DeviceModel {
     config: ModelConfig,
     device: Device,
+    /// Of keys and values.
     dtype: DType,
     embedding: Linear,
     layers: Vec<Layer>,
@@ -120,8 +121,7 @@ impl DeviceModel {
             return Err(DeviceError::Unsupported("encoder-decoder models"));
         }
         let device = backend::open(place)?;
-        let dtype = backend::dtype(format);
-        let loader = Loader::new(config, weights, &device, dtype);
+        let loader = Loader::new(config, weights, &device, format);
         let rotary = |rope: &RopeConfig| Rotary::new(rope, config.head_dim, config.context_len);
         Ok(Self {
             embedding: loader.embedding()?,
@@ -135,7 +135,7 @@ impl DeviceModel {
             memory: CacheMemory::default(),
             max_scores: MAX_SCORES,
             config: config.clone(),
-            dtype,
+            dtype: backend::dtype(format),
             device,
         })
     }

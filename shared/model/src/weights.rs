@@ -66,12 +66,17 @@ impl Weights {
     pub fn from_bytes(bytes: impl Into<Cow<'static, [u8]>>) -> Result<Self, WeightsError> {
         let file = TensorFile::safetensors(Box::new(bytes.into()));
         let file = file.map_err(|error| WeightsError::malformed("the file in memory", &error))?;
-        Ok(Self {
+        Ok(Self::from_file(file))
+    }
+
+    /// Takes the tensors of one file, under the names they have there.
+    pub(crate) fn from_file(file: TensorFile) -> Self {
+        Self {
             files: vec![file],
             names: None,
             row_ranges: BTreeMap::new(),
             progress: LoadProgress::default(),
-        })
+        }
     }
 
     /// Whether there is a tensor of that name.

@@ -8,6 +8,8 @@ use outrider::config::Config;
 use outrider::global::Global;
 use serde_json::json;
 
+#[cfg(feature = "device")]
+use crate::device;
 #[cfg(feature = "llama-cpp")]
 use crate::port;
 use crate::report::{Report, ReportArgs};
@@ -62,6 +64,11 @@ enum Command {
     /// measured in turn, and ratios are medians over turns, so that a machine in another mood changes
     /// both sides alike.
     Decode(decode::DecodeArgs),
+    /// Compares what a GPU computes with the CPU and with Hugging Face's numbers, then times synthetic models on it.
+    ///
+    /// Ends with an error, before anything is timed, where the GPU computes something else.
+    #[cfg(feature = "device")]
+    Device(device::DeviceArgs),
     /// Times llama.cpp behind the engine port, as multiples of its crate alone on the same file: a block of one
     /// session, and steps of many.
     #[cfg(feature = "llama-cpp")]
@@ -184,6 +191,8 @@ async fn carry_out(
         Command::Verification(args) => verification::run(&args, report)?,
         Command::Parts(args) => parts::run(&args, report)?,
         Command::Decode(args) => decode::run(&args, report)?,
+        #[cfg(feature = "device")]
+        Command::Device(args) => device::run(&args, report)?,
         #[cfg(feature = "llama-cpp")]
         Command::Port(args) => port::run(&args, report)?,
         Command::Batch(args) => batch::run(&args, report)?,

@@ -5,6 +5,8 @@ mod bigram;
 mod cli;
 mod compare;
 mod decode;
+#[cfg(feature = "device")]
+mod device;
 mod drafting;
 mod http;
 mod kernels;

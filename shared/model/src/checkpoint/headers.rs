@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Checkpoint, shapes::shapes};
 use crate::{
-    computation::{Computation, NumberFormat},
-    decoder::tensors::TensorNames,
-    linear::WeightFormat,
+    computation::Computation, decoder::tensors::TensorNames, linear::WeightFormat,
     weights::WeightsError,
 };
 
@@ -42,26 +40,27 @@ impl Checkpoint {
 
 /// Sixteenths of a byte that a number takes in a tensor of this shape, the scales of blocks included.
 fn bits_a_number(computation: Computation, shape: &[usize]) -> u64 {
-    let format = match computation {
-        Computation::Device(_, NumberFormat::F32) => return 16 * 4,
-        Computation::Device(_, NumberFormat::Bf16 | NumberFormat::F16) => return 16 * 2,
-        Computation::Cpu(format) => format.weights,
+    let &[_, inputs] = shape else {
+        return 16 * 4;
     };
-    match shape {
-        // 32 numbers in 34 bytes, or 256 in 144.
-        [_, inputs] => match format.of_rows(*inputs) {
+    match computation {
+        Computation::Device(_, format) => {
+            let stored = format.stored(inputs);
+            (16 * stored.type_size() / stored.block_size()) as u64
+        }
+        Computation::Cpu(format) => match format.weights.of_rows(inputs) {
+            // 32 numbers in 34 bytes, or 256 in 144.
             WeightFormat::Q8_0 => 17,
             WeightFormat::Q4_K => 9,
             WeightFormat::F32 => 16 * 4,
         },
-        _ => 16 * 4,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CpuFormat, KvFormat, ModelConfig};
+    use crate::{CpuFormat, KvFormat, ModelConfig, NumberFormat, Place};
 
     #[test]
     fn sizes_follow_the_format() {
@@ -74,6 +73,10 @@ mod tests {
         };
         let exact = in_format(WeightFormat::F32);
         assert_eq!(stored, BTreeMap::from([("F32".to_owned(), exact)]));
+        let on_gpu =
+            |format| checkpoint.computed_bytes(Computation::Device(Place::Cuda(0), format));
+        assert_eq!(on_gpu(NumberFormat::F32), exact);
+        assert_eq!(on_gpu(NumberFormat::Q8_0), in_format(WeightFormat::Q8_0));
         let quantised = in_format(WeightFormat::Q8_0);
         assert!(
             quantised * 3 < exact && quantised * 4 > exact,

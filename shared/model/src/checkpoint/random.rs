@@ -50,7 +50,7 @@ pub(crate) fn weights(
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
-struct SplitMix(u64);
+pub(super) struct SplitMix(pub(super) u64);
 
 impl SplitMix {
     fn next(&mut self) -> u64 {
@@ -62,7 +62,7 @@ impl SplitMix {
     }
 
     /// Uniform in [-1, 1).
-    fn next_signed(&mut self) -> f32 {
+    pub(super) fn next_signed(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1_u32 << 23) as f32 - 1.0
     }
 }

@@ -2,12 +2,14 @@
 
 use std::{fmt, str::FromStr};
 
+use candle_core::quantized::GgmlDType;
 use thiserror::Error;
 
 use super::Place;
 
-/// Format of weights, keys and values on a device, and of the inputs of its products. Norms, rotations,
-/// softmax and the sums between layers are computed in f32 whatever this is.
+/// Format of weights on a device. Keys, values and the inputs of products are in it too, or in
+/// [`NumberFormat::activations`] where it is for weights alone. Norms, rotations, softmax and the sums between
+/// layers are computed in f32 whatever this is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NumberFormat {
     /// bfloat16: the range of f32, 8 bits of precision. What most models were trained in.
@@ -17,11 +19,17 @@ pub enum NumberFormat {
     F16,
     /// Single precision.
     F32,
+    /// Weights in 8-bit blocks of 32, the rest in bf16. Matrices whose rows are no whole blocks are in bf16.
+    Q8_0,
+    /// Weights in 4-bit blocks of 256, the rest in bf16. Matrices whose rows are no whole blocks are in
+    /// [`NumberFormat::Q8_0`].
+    #[allow(non_camel_case_types, reason = "so it is called")]
+    Q4_K,
 }
 
 impl NumberFormat {
     /// All formats.
-    pub const ALL: [Self; 3] = [Self::Bf16, Self::F16, Self::F32];
+    pub const ALL: [Self; 5] = [Self::Bf16, Self::F16, Self::F32, Self::Q8_0, Self::Q4_K];
 
     /// The name in configuration and on the command line.
     pub fn name(self) -> &'static str {
@@ -29,6 +37,28 @@ impl NumberFormat {
             Self::Bf16 => "bf16",
             Self::F16 => "f16",
             Self::F32 => "f32",
+            Self::Q8_0 => "q8_0",
+            Self::Q4_K => "q4_k",
+        }
+    }
+
+    /// The format of keys, values and hidden states beside weights in this one.
+    pub fn activations(self) -> Self {
+        match self {
+            Self::Q8_0 | Self::Q4_K => Self::Bf16,
+            format => format,
+        }
+    }
+
+    /// What rows of `inputs` weights are stored in: blocks, if they are whole ones.
+    pub(crate) fn stored(self, inputs: usize) -> GgmlDType {
+        let fits = |format: GgmlDType| inputs.is_multiple_of(format.block_size());
+        match self {
+            Self::F16 => GgmlDType::F16,
+            Self::F32 => GgmlDType::F32,
+            Self::Q4_K if fits(GgmlDType::Q4K) => GgmlDType::Q4K,
+            Self::Q8_0 | Self::Q4_K if fits(GgmlDType::Q8_0) => GgmlDType::Q8_0,
+            Self::Bf16 | Self::Q8_0 | Self::Q4_K => GgmlDType::BF16,
         }
     }
 
@@ -52,7 +82,7 @@ impl fmt::Display for NumberFormat {
 
 /// No number format has that name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("no format {0:?} on a GPU: bf16, f16 and f32 are known")]
+#[error("no format {0:?} on a GPU: bf16, f16, f32, q8_0 and q4_k are known")]
 pub struct UnknownNumberFormat(pub String);
 
 impl FromStr for NumberFormat {

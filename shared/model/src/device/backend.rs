@@ -22,11 +22,12 @@ pub(super) fn open(place: Place) -> Result<Device, PlaceError> {
     }
 }
 
+/// Of keys, values and hidden states beside weights in `format`.
 pub(super) fn dtype(format: NumberFormat) -> DType {
     match format {
-        NumberFormat::Bf16 => DType::BF16,
         NumberFormat::F16 => DType::F16,
         NumberFormat::F32 => DType::F32,
+        NumberFormat::Bf16 | NumberFormat::Q8_0 | NumberFormat::Q4_K => DType::BF16,
     }
 }
 

@@ -1,10 +1,16 @@
 //! Products with weights on the device, and how weights get there.
 
-use candle_core::{DType, Device, Result, Tensor};
+use std::{borrow::Cow, sync::Arc};
+
+use candle_core::{
+    DType, Device, Result, Tensor,
+    quantized::{GgmlDType, QStorage, QTensor},
+};
 use candle_nn::ops::rms_norm;
 
-use super::DeviceError;
+use super::{DeviceError, backend};
 use crate::{
+    computation::NumberFormat,
     config::ModelConfig,
     decoder::tensors::{Part, TensorNames},
     weights::Weights,
@@ -15,16 +21,33 @@ type Loaded<T> = std::result::Result<T, DeviceError>;
 /// A linear layer: `y = W x + b`.
 #[derive(Clone, Debug)]
 pub(super) struct Linear {
-    /// `(outputs, inputs)`.
-    weight: Tensor,
-    /// `(outputs)`.
+    weight: Matrix,
+    /// `(outputs)`, of type `dtype`.
     bias: Option<Tensor>,
+    /// Type of what comes out.
+    dtype: DType,
+}
+
+/// Weights, `(outputs, inputs)`.
+#[derive(Clone, Debug)]
+enum Matrix {
+    /// Of the type that the layer's outputs have.
+    Plain(Tensor),
+    /// In blocks, which candle's kernels multiply as they are.
+    Blocks(Arc<QTensor>),
 }
 
 impl Linear {
-    /// `x` is `(rows, inputs)`, of any float type; the result `(rows, outputs)`, of the weights' type.
+    /// `x` is `(rows, inputs)`, of any float type; the result `(rows, outputs)`, of the layer's type.
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let product = x.to_dtype(self.weight.dtype())?.matmul(&self.weight.t()?)?;
+        let product = match &self.weight {
+            Matrix::Plain(weight) => x.to_dtype(self.dtype)?.matmul(&weight.t()?)?,
+            // The kernels quantise each row of `x`, so there is nothing to gain from narrowing it before.
+            Matrix::Blocks(weight) => {
+                let x = x.to_dtype(DType::F32)?.contiguous()?;
+                x.apply_op1_no_bwd(weight.as_ref())?.to_dtype(self.dtype)?
+            }
+        };
         match &self.bias {
             Some(bias) => product.broadcast_add(bias),
             None => Ok(product),
@@ -33,7 +56,10 @@ impl Linear {
 
     /// The rows `rows` of the weights, as an embedding table has them.
     pub(super) fn rows(&self, rows: &Tensor) -> Result<Tensor> {
-        self.weight.index_select(rows, 0)
+        match &self.weight {
+            Matrix::Plain(weight) => weight.index_select(rows, 0),
+            Matrix::Blocks(weight) => weight.embedding(rows),
+        }
     }
 }
 
@@ -57,7 +83,7 @@ pub(super) struct Loader<'a> {
     weights: &'a Weights,
     names: TensorNames,
     device: &'a Device,
-    dtype: DType,
+    format: NumberFormat,
 }
 
 impl<'a> Loader<'a> {
@@ -65,14 +91,14 @@ impl<'a> Loader<'a> {
         config: &'a ModelConfig,
         weights: &'a Weights,
         device: &'a Device,
-        dtype: DType,
+        format: NumberFormat,
     ) -> Self {
         Self {
             config,
             weights,
             names: TensorNames::of(weights),
             device,
-            dtype,
+            format,
         }
     }
 
@@ -83,23 +109,25 @@ impl<'a> Loader<'a> {
     /// Projections of one input of layer `layer`, as one matrix.
     pub(super) fn stack(&self, layer: usize, parts: &[Part]) -> Loaded<Linear> {
         let config = self.config;
-        let (mut matrices, mut biases) = (Vec::new(), Vec::new());
-        for &part in parts {
+        let matrix = |part: &Part| {
             let shape = part.shape(config);
-            let name = self.names.weight(config, layer, part);
-            matrices.push(self.tensor(&name, &shape, self.dtype)?);
-            if part.has_bias(config) {
-                let name = self.names.bias(config, layer, part);
-                biases.push(self.tensor(&name, &shape[..1], self.dtype)?);
-            }
-        }
-        let stack = |tensors: &[Tensor]| {
-            let first = || self.names.weight(config, layer, parts[0]);
-            Tensor::cat(tensors, 0).map_err(|error| DeviceError::loading(&first(), &error))
+            let name = self.names.weight(config, layer, *part);
+            (name, [shape[0], shape[1]])
+        };
+        let bias = |part: &Part| {
+            let name = self.names.bias(config, layer, *part);
+            self.tensor(&name, &part.shape(config)[..1], self.dtype())
+        };
+        let matrices: Vec<_> = parts.iter().map(matrix).collect();
+        let biased = parts.iter().filter(|part| part.has_bias(config));
+        let biases = biased.map(bias).collect::<Loaded<Vec<_>>>()?;
+        let stacked = || {
+            Tensor::cat(&biases, 0).map_err(|error| DeviceError::loading(&matrices[0].0, &error))
         };
         Ok(Linear {
-            weight: stack(&matrices)?,
-            bias: (!biases.is_empty()).then(|| stack(&biases)).transpose()?,
+            bias: (!biases.is_empty()).then(stacked).transpose()?,
+            weight: self.matrix(&matrices)?,
+            dtype: self.dtype(),
         })
     }
 
@@ -134,9 +162,36 @@ impl<'a> Loader<'a> {
     fn table(&self, name: &str) -> Loaded<Linear> {
         let shape = [self.config.vocab_size, self.config.hidden_size];
         Ok(Linear {
-            weight: self.tensor(name, &shape, self.dtype)?,
+            weight: self.matrix(&[(name.to_owned(), shape)])?,
             bias: None,
+            dtype: self.dtype(),
         })
+    }
+
+    /// Type of all that is no weight in blocks.
+    fn dtype(&self) -> DType {
+        backend::dtype(self.format)
+    }
+
+    /// Matrices of one input as one.
+    fn matrix(&self, parts: &[(String, [usize; 2])]) -> Loaded<Matrix> {
+        let (first, [_, inputs]) = &parts[0];
+        let format = self.format.stored(*inputs);
+        if matches!(format, GgmlDType::Q8_0 | GgmlDType::Q4K)
+            && let Some(blocks) = self.weights.in_blocks(parts, format)?
+        {
+            let outputs: usize = parts.iter().map(|(_, [outputs, _])| outputs).sum();
+            let stored = QStorage::from_data(Cow::Owned(blocks), self.device, format);
+            let matrix = stored.and_then(|stored| QTensor::new(stored, (outputs, *inputs)));
+            let matrix = matrix.map_err(|error| DeviceError::loading(first, &error))?;
+            return Ok(Matrix::Blocks(Arc::new(matrix)));
+        }
+        let plain = |(name, shape): &(String, [usize; 2])| self.tensor(name, shape, self.dtype());
+        let matrices = parts.iter().map(plain).collect::<Loaded<Vec<_>>>()?;
+        let stacked = Tensor::cat(&matrices, 0);
+        stacked
+            .map(Matrix::Plain)
+            .map_err(|error| DeviceError::loading(first, &error))
     }
 
     fn norm_of(&self, name: &str, shape: &[usize]) -> Loaded<Norm> {

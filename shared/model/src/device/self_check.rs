@@ -19,6 +19,12 @@ const PROMPT: usize = 40;
 /// Two branches and a side shoot.
 const TREE: [Option<u32>; 6] = [None, None, Some(1), Some(0), Some(2), Some(0)];
 
+/// Formats of plain numbers.
+const PLAIN: [NumberFormat; 3] = [NumberFormat::Bf16, NumberFormat::F16, NumberFormat::F32];
+
+/// Formats of weights in blocks.
+const BLOCKS: [NumberFormat; 2] = [NumberFormat::Q8_0, NumberFormat::Q4_K];
+
 /// How far a device was from the CPU in one kind of model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -52,7 +58,7 @@ fn allowed(format: NumberFormat) -> f32 {
     match format {
         NumberFormat::F32 => 1e-3,
         NumberFormat::F16 => 5e-2,
-        NumberFormat::Bf16 => 2e-1,
+        NumberFormat::Bf16 | NumberFormat::Q8_0 | NumberFormat::Q4_K => 2e-1,
     }
 }
 
@@ -62,16 +68,16 @@ fn allowed(format: NumberFormat) -> f32 {
 /// If the device cannot be used, or refuses an operation.
 pub fn self_check(place: Place) -> Result<Vec<Outcome>, String> {
     let mut outcomes = Vec::new();
-    for (what, config) in kinds() {
-        let checkpoint = Checkpoint::random(config, 7).map_err(|error| error.to_string())?;
-        let exact = checkpoint.load(WeightFormat::F32);
-        let exact = logits(&mut exact.map_err(|error| error.to_string())?)?;
-        for format in NumberFormat::ALL {
-            let (config, weights) = (checkpoint.config(), checkpoint.weights());
-            let model = DeviceModel::load(config, weights, format, place);
-            let found = logits(&mut model.map_err(|error| error.to_string())?);
-            let found = found.map_err(|error| format!("{place}: {what} in {format}: {error}"))?;
-            let difference = largest_difference(&found, &exact);
+    for Kind {
+        what,
+        config,
+        formats,
+    } in kinds()
+    {
+        for &format in formats {
+            let found = compare(config.clone(), format, place);
+            let difference =
+                found.map_err(|error| format!("{place}: {what} in {format}: {error}"))?;
             outcomes.push(Outcome {
                 what,
                 format,
@@ -82,8 +88,30 @@ pub fn self_check(place: Place) -> Result<Vec<Outcome>, String> {
     Ok(outcomes)
 }
 
+/// Largest difference of two logits of one model, by `place` and by the CPU from the same weights.
+fn compare(config: ModelConfig, format: NumberFormat, place: Place) -> Result<f32, String> {
+    let (stored, exact) = match format {
+        NumberFormat::Q8_0 => (format, WeightFormat::Q8_0),
+        NumberFormat::Q4_K => (format, WeightFormat::Q4_K),
+        _ => (NumberFormat::F32, WeightFormat::F32),
+    };
+    let checkpoint = Checkpoint::synthetic(config, 7, stored).map_err(|error| error.to_string())?;
+    let exact = checkpoint.load(exact).map_err(|error| error.to_string());
+    let (config, weights) = (checkpoint.config(), checkpoint.weights());
+    let found = DeviceModel::load(config, weights, format, place);
+    let found = logits(&mut found.map_err(|error| error.to_string())?)?;
+    Ok(largest_difference(&found, &logits(&mut exact?)?))
+}
+
+/// A model, and the formats it is compared in.
+struct Kind {
+    what: &'static str,
+    config: ModelConfig,
+    formats: &'static [NumberFormat],
+}
+
 /// Models that together have every operation.
-fn kinds() -> [(&'static str, ModelConfig); 2] {
+fn kinds() -> [Kind; 3] {
     let plain = ModelConfig {
         vocab_size: 101,
         hidden_size: 48,
@@ -109,9 +137,27 @@ fn kinds() -> [(&'static str, ModelConfig); 2] {
         windowed: vec![true, false],
         ..plain.clone()
     };
+    let blocks = ModelConfig {
+        hidden_size: 256,
+        intermediate_size: 512,
+        heads: 4,
+        head_dim: 64,
+        attention_scale: 1.0 / 64_f32.sqrt(),
+        ..plain.clone()
+    };
+    let kind = |what, config, formats| Kind {
+        what,
+        config,
+        formats,
+    };
     [
-        ("products, norms, rotation and attention", plain),
-        ("windows, soft caps, biases and norms of heads", everything),
+        kind("products, norms, rotation and attention", plain, &PLAIN),
+        kind(
+            "windows, soft caps, biases and norms of heads",
+            everything,
+            &PLAIN,
+        ),
+        kind("products with weights in blocks", blocks, &BLOCKS),
     ]
 }
 
@@ -164,7 +210,7 @@ mod tests {
     #[test]
     fn the_devices_code_passes_on_the_cpu_and_a_wrong_number_does_not() {
         let outcomes = self_check(Place::Cpu).expect("it computes");
-        assert_eq!(outcomes.len(), 6);
+        assert_eq!(outcomes.len(), 8);
         for outcome in &outcomes {
             assert!(outcome.is_near(), "{outcome}");
         }

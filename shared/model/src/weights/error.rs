@@ -81,6 +81,14 @@ pub enum WeightsError {
         /// Whether it is in a GGUF file.
         gguf: bool,
     },
+    /// Numbers that a format cannot hold.
+    #[error("tensor {name} cannot be stored: {reason}")]
+    Encode {
+        /// The tensor.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
 }
 
 impl WeightsError {

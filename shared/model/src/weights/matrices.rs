@@ -61,6 +61,19 @@ impl Weights {
         if !parts.iter().any(is_stored) {
             return Ok(None);
         }
+        self.in_blocks(parts, wanted)
+    }
+
+    /// Matrices as one, in blocks of the format `wanted`: as they are stored, or else quantised; `None` if their
+    /// numbers cannot be in it, as rows that are no whole blocks.
+    ///
+    /// # Errors
+    /// As [`Weights::tensor`].
+    pub(crate) fn in_blocks(
+        &self,
+        parts: &[(String, [usize; 2])],
+        wanted: GgmlDType,
+    ) -> Result<Option<Vec<u8>>, WeightsError> {
         let mut stacked = Vec::new();
         for (name, shape) in parts {
             if let Some(bytes) = self.blocks(name, shape, wanted)? {

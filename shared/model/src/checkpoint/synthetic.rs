@@ -1,0 +1,122 @@
+//! Random weights of models of any size, as files store them: made in seconds, for timing.
+
+use std::collections::BTreeMap;
+
+use candle_core::quantized::GgmlDType;
+
+use super::{random::SplitMix, shapes::shapes};
+use crate::{
+    computation::NumberFormat,
+    config::ModelConfig,
+    decoder::tensors::TensorNames,
+    gguf::encode,
+    weights::{
+        WeightsError,
+        file::{TensorFile, TensorInfo},
+    },
+};
+
+/// Most numbers of a matrix that are drawn; longer matrices repeat these rows.
+const DRAWN: usize = 1 << 20;
+
+/// A file in memory with every tensor that `config` implies. Matrices are uniform with the variance 1 / inputs,
+/// and stored as `format` computes with them; norms multiply by 1, biases are 0, and both are in f32.
+pub(super) fn file(
+    config: &ModelConfig,
+    seed: u64,
+    format: NumberFormat,
+) -> Result<TensorFile, WeightsError> {
+    let mut generator = SplitMix(seed);
+    let norm = if config.norm_plus_one { 0.0 } else { 1.0 };
+    let mut bytes = Vec::new();
+    let mut tensors = BTreeMap::new();
+    for (name, shape) in shapes(config, TensorNames::TEXT) {
+        let begin = bytes.len();
+        let stored = match shape[..] {
+            [rows, inputs] => {
+                let drawn = rows.min((DRAWN / inputs).max(1));
+                let width = (3.0 / inputs as f32).sqrt();
+                let values = (0..drawn * inputs).map(|_| width * generator.next_signed());
+                let stored = format.stored(inputs);
+                let values: Vec<f32> = values.collect();
+                let piece = encode(&values, stored).map_err(|reason| WeightsError::Encode {
+                    name: name.clone(),
+                    reason,
+                })?;
+                let row = piece.len() / drawn;
+                let mut missing = rows * row;
+                bytes.reserve_exact(missing);
+                while missing > 0 {
+                    let some = missing.min(piece.len());
+                    bytes.extend_from_slice(&piece[..some]);
+                    missing -= some;
+                }
+                stored
+            }
+            _ => {
+                let value = if name.contains("norm") { norm } else { 0.0_f32 };
+                let count: usize = shape.iter().product();
+                bytes.extend((0..count).flat_map(|_| value.to_le_bytes()));
+                GgmlDType::F32
+            }
+        };
+        let info = TensorInfo {
+            format: Some(stored),
+            format_name: format!("{stored:?}"),
+            shape,
+            range: begin..bytes.len(),
+        };
+        tensors.insert(name, info);
+    }
+    Ok(TensorFile {
+        bytes: Box::new(bytes),
+        tensors,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{checkpoint::Checkpoint, linear::WeightFormat};
+
+    #[test]
+    fn a_matrix_is_stored_as_it_is_computed_with() {
+        let config = ModelConfig {
+            hidden_size: 256,
+            intermediate_size: 96,
+            ..ModelConfig::llama()
+        };
+        for (format, down) in [
+            (NumberFormat::Bf16, GgmlDType::BF16),
+            (NumberFormat::F32, GgmlDType::F32),
+            (NumberFormat::Q8_0, GgmlDType::Q8_0),
+            // Rows of 96 are no blocks of 256.
+            (NumberFormat::Q4_K, GgmlDType::Q8_0),
+        ] {
+            let file = file(&config, 1, format).unwrap();
+            let of = |name: &str| file.tensors[name].format.unwrap();
+            assert_eq!(of("model.layers.0.mlp.down_proj.weight"), down, "{format}");
+            assert_eq!(of("model.norm.weight"), GgmlDType::F32);
+        }
+    }
+
+    #[test]
+    fn long_matrices_repeat_their_first_rows() {
+        let config = ModelConfig {
+            vocab_size: 5000,
+            hidden_size: 512,
+            heads: 8,
+            kv_heads: 8,
+            head_dim: 64,
+            ..ModelConfig::llama()
+        };
+        let checkpoint = Checkpoint::synthetic(config, 1, NumberFormat::Q8_0).unwrap();
+        let name = "model.embed_tokens.weight";
+        let table = checkpoint.weights().tensor(name, &[5000, 512]).unwrap();
+        let rows: Vec<_> = table.chunks(512).collect();
+        assert!(rows[0] != rows[1] && rows[0] == rows[DRAWN / 512]);
+        let power: f32 = table.iter().map(|value| value * value).sum();
+        assert!((power / 5000.0 - 1.0).abs() < 0.01, "{power}");
+        checkpoint.load(WeightFormat::Q8_0).unwrap();
+    }
+}
