@@ -32,33 +32,28 @@ pub(super) fn file(
     let mut tensors = BTreeMap::new();
     for (name, shape) in shapes(config, TensorNames::TEXT) {
         let begin = bytes.len();
-        let stored = match shape[..] {
-            [rows, inputs] => {
-                let drawn = rows.min((DRAWN / inputs).max(1));
-                let width = (3.0 / inputs as f32).sqrt();
-                let values = (0..drawn * inputs).map(|_| width * generator.next_signed());
-                let stored = format.stored(inputs);
-                let values: Vec<f32> = values.collect();
-                let piece = encode(&values, stored).map_err(|reason| WeightsError::Encode {
-                    name: name.clone(),
-                    reason,
-                })?;
-                let row = piece.len() / drawn;
-                let mut missing = rows * row;
-                bytes.reserve_exact(missing);
-                while missing > 0 {
-                    let some = missing.min(piece.len());
-                    bytes.extend_from_slice(&piece[..some]);
-                    missing -= some;
-                }
-                stored
+        let stored = if let [rows, inputs] = shape[..] {
+            let stored = format.stored(inputs);
+            let drawn = rows.min((DRAWN / inputs).max(1));
+            let width = (3.0 / inputs as f32).sqrt();
+            let values = (0..drawn * inputs).map(|_| width * generator.next_signed());
+            let values: Vec<f32> = values.collect();
+            let piece = encode(&values, stored).map_err(|reason| WeightsError::Encode {
+                name: name.clone(),
+                reason,
+            })?;
+            let end = begin + rows * (piece.len() / drawn);
+            bytes.reserve_exact(end - begin);
+            while bytes.len() < end {
+                let some = piece.len().min(end - bytes.len());
+                bytes.extend_from_slice(&piece[..some]);
             }
-            _ => {
-                let value = if name.contains("norm") { norm } else { 0.0_f32 };
-                let count: usize = shape.iter().product();
-                bytes.extend((0..count).flat_map(|_| value.to_le_bytes()));
-                GgmlDType::F32
-            }
+            stored
+        } else {
+            let value = if name.contains("norm") { norm } else { 0.0_f32 };
+            let count: usize = shape.iter().product();
+            bytes.extend((0..count).flat_map(|_| value.to_le_bytes()));
+            GgmlDType::F32
         };
         let info = TensorInfo {
             format: Some(stored),

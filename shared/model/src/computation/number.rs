@@ -43,6 +43,7 @@ impl NumberFormat {
     }
 
     /// The format of keys, values and hidden states beside weights in this one.
+    #[must_use]
     pub fn activations(self) -> Self {
         match self {
             Self::Q8_0 | Self::Q4_K => Self::Bf16,
