@@ -3,6 +3,7 @@
 mod case;
 mod enumeration;
 mod random;
+mod refusals;
 mod shares;
 mod sweep;
 mod ties;

@@ -72,11 +72,11 @@ impl Case {
         PartialRow::whole(&self.logprobs, self.mass_error).expect("a row")
     }
 
-    /// What an engine returns that is asked for the `top` most likely tokens, those of most noise, those that must be
-    /// known, and the draft distribution's. Which of equals it puts first depends on `order`.
+    /// What an engine returns that is asked for the `top` most likely tokens, the `noise` tokens of most noise, those that
+    /// must be known, and the draft distribution's. Which of equals it puts first depends on `order`.
     pub(crate) fn part<U: TokenUniforms>(
         &self,
-        top: usize,
+        (top, noise): (usize, usize),
         ranking: &NoiseRanking<U>,
         order: u64,
     ) -> PartialRow {
@@ -92,7 +92,7 @@ impl Case {
             b.logprob.total_cmp(&a.logprob).then(tie.total_cmp(other))
         });
         let top: Vec<Likely> = sorted.iter().take(top).map(|&(_, likely)| likely).collect();
-        let mut asked: Vec<TokenId> = ranking.tokens().collect();
+        let mut asked: Vec<TokenId> = ranking.tokens().take(noise).collect();
         asked.extend(must_ask(&self.params, &self.history, 64));
         asked.extend(self.draft.iter().map(|&(token, _)| token));
         asked.sort_unstable();

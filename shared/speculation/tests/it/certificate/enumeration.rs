@@ -57,7 +57,7 @@ fn races(weights: &[f64]) -> Vec<(f64, Table)> {
 /// What is emitted where a part of the row that proves nothing is followed by the whole.
 fn emitted(
     case: &Case,
-    top: usize,
+    asking: (usize, usize),
     ranking: &NoiseRanking<Table>,
     decide: impl Fn(&PartialDistribution<'_>) -> Proof<TokenId>,
 ) -> (TokenId, bool) {
@@ -65,7 +65,7 @@ fn emitted(
         let law = PartialDistribution::of(&row, &case.params, &case.history, POSITION);
         decide(&law.expect("a distribution")).proved()
     };
-    match decided(case.part(top, ranking, 1)) {
+    match decided(case.part(asking, ranking, 1)) {
         Some(token) => (token, true),
         None => (decided(case.whole()).expect("of a whole row"), false),
     }
@@ -100,8 +100,9 @@ fn choices_emit_the_target_distribution() {
             let top = top.min(case.vocab());
             let mut masses = BTreeMap::new();
             for (probability, table) in races(&probs) {
-                let ranking = NoiseRanking::new(table, case.vocab(), noise);
-                let (token, proved) = emitted(&case, top, &ranking, |law| law.choice(&ranking));
+                let ranking = NoiseRanking::new(table, case.vocab(), case.vocab());
+                let (token, proved) =
+                    emitted(&case, (top, noise), &ranking, |law| law.choice(&ranking));
                 *masses.entry(token).or_insert(0.0) += probability;
                 proofs[usize::from(proved)] += 1;
             }
@@ -150,7 +151,7 @@ fn tested_draft_tokens_and_residuals_emit_the_target_distribution() {
                         let law = law.expect("a distribution");
                         law.accepts(token, draft_prob, eta).expect("known").proved()
                     };
-                    let tested = accepts(case.part(top, &none, 1));
+                    let tested = accepts(case.part((top, 0), &none, 1));
                     if tested
                         .or_else(|| accepts(case.whole()))
                         .expect("of a whole row")
@@ -159,11 +160,11 @@ fn tested_draft_tokens_and_residuals_emit_the_target_distribution() {
                         continue;
                     }
                     for (probability, table) in races(&excess) {
-                        let ranking = NoiseRanking::new(table, case.vocab(), noise);
+                        let ranking = NoiseRanking::new(table, case.vocab(), case.vocab());
                         let redraw = |law: &PartialDistribution<'_>| {
                             law.residual(&case.draft, &ranking).expect("known")
                         };
-                        let (token, proved) = emitted(&case, top, &ranking, redraw);
+                        let (token, proved) = emitted(&case, (top, noise), &ranking, redraw);
                         *masses.entry(token).or_insert(0.0) += reached * probability;
                         proofs[usize::from(proved)] += 1;
                     }

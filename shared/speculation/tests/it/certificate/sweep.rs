@@ -89,9 +89,11 @@ fn check(number: u64, case: &Case, tally: &mut Tally) {
     let of_whole = of_whole.expect("a distribution");
     let top = random.below(case.vocab() + 1);
     let noise = random.below(case.vocab() / 2 + 1);
-    let shared = case.ranking(case.noise, noise);
-    let own = case.ranking(case.noise.unshared(), noise);
-    let part = case.part(top, &shared, number);
+    // As many as are asked for, or more, so that the first of the others is at hand.
+    let ranked = noise + [0, 1, 8, 200][random.below(4)];
+    let shared = case.ranking(case.noise, ranked);
+    let own = case.ranking(case.noise.unshared(), ranked);
+    let part = case.part((top, noise), &shared, number);
     let of_part = PartialDistribution::of(&part, &case.params, &case.history, POSITION);
     let of_part = of_part.expect("a distribution");
 
@@ -118,7 +120,7 @@ fn check(number: u64, case: &Case, tally: &mut Tally) {
     }
 
     // Its own noise, of which other tokens were asked for.
-    let part = case.part(top, &own, number);
+    let part = case.part((top, noise), &own, number);
     let of_part = PartialDistribution::of(&part, &case.params, &case.history, POSITION);
     let found = of_whole.residual(&case.draft, &own);
     assert_eq!(found, Ok(Proof::Proved(dense.residual)), "case {number}");

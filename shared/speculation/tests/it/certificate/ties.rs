@@ -58,7 +58,9 @@ fn equal_scores_go_to_the_lowest_token_or_stay_unproved() {
         let levels = [0.2, 0.9, 0.97, 0.999];
         let kinds = 1 + random.below(4);
         let table = (0..vocab).map(|_| levels[random.below(kinds)]).collect();
-        let ranking = NoiseRanking::new(Table(table), vocab, random.below(vocab));
+        let noise = random.below(vocab);
+        let ranked = noise + random.below(3) * 8;
+        let ranking = NoiseRanking::new(Table(table), vocab, ranked);
         let temperature = [0.0, 0.5, 1.0, 2.0][random.below(4)];
         let params = SamplingParams {
             temperature,
@@ -82,7 +84,7 @@ fn equal_scores_go_to_the_lowest_token_or_stay_unproved() {
             .take(expected)
             .map(|&(_, token)| likely(token))
             .collect();
-        let asked: Vec<Likely> = ranking.tokens().map(likely).collect();
+        let asked: Vec<Likely> = ranking.tokens().take(noise).map(likely).collect();
         let row = PartialRow::new(vocab, expected, &top, &asked, 1e-9).expect("a row");
         let history = History::default();
         let law = PartialDistribution::of(&row, &params, &history, 0).expect("a distribution");
