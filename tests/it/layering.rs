@@ -17,7 +17,7 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
     match package {
         "llama-cpp" | "speculation" | "server" => Some(&[]),
         "model" => Some(&["llama-cpp", "speculation"]),
-        "wire" => Some(&["speculation"]),
+        "engines" | "wire" => Some(&["speculation"]),
         "peer" => Some(&["speculation", "model", "wire", "server"]),
         "drafter" | "verifier" => Some(&["speculation", "model", "wire", "server", "peer"]),
         "text" => Some(&["speculation", "wire"]),

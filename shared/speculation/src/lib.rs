@@ -9,6 +9,7 @@
 //! | [`sampling`], [`history`], [`pipeline`] | from a logits row to the distribution a token is drawn from |
 //! | [`philox`], [`noise`], [`chance`] | the only source of randomness, and who may draw from it |
 //! | [`coupled`], [`verification`], [`round`] | how a draft block is accepted, and by which distributions |
+//! | [`certificate`] | the same decisions proved from a part of a row, where an engine returns no more |
 //! | [`drafting`], [`draft_tree`], [`tree_paths`], [`proposal`] | how tokens are drafted, and what the verifier is told of them |
 //! | [`max_gram`], [`cascade`] | drafting without a model, and by several that review each other |
 //! | [`goodput`] | how long to draft, from what was measured |
@@ -26,6 +27,7 @@
 
 pub mod bad_value;
 pub mod cascade;
+pub mod certificate;
 pub mod chance;
 pub mod committed;
 pub mod confidence;

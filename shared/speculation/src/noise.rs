@@ -6,6 +6,7 @@
 //! (Keyed by position alone, block verification would reuse draws that already influenced its
 //! length, and be biased.)
 
+use crate::TokenId;
 use crate::philox::{LANES, philox, philox_lanes};
 
 /// What a draw is for; a word of the counter, so that no two purposes ever share a number.
@@ -28,6 +29,8 @@ pub enum Purpose {
     Regenerated = 6,
     /// Drawing a sibling of a draft token.
     Sibling = 7,
+    /// Gumbel noise of a verifier that draws by itself; no drafter has it.
+    Unshared = 8,
 }
 
 /// The noise of one choice of one request.
@@ -70,6 +73,17 @@ impl Noise {
         }
     }
 
+    /// The noise by which a verifier draws a recovered or a bonus token as the largest of scores, where it knows
+    /// only a part of the distribution and so cannot draw by one uniform. No drafter has it: draft tokens are
+    /// independent of it, as of the accept tests. Each output position takes one such draw.
+    #[must_use]
+    pub fn unshared(self) -> Self {
+        Self {
+            coupled: Purpose::Unshared,
+            ..self
+        }
+    }
+
     /// The uniform of a rejection-type draw, in (0, 1).
     ///
     /// `offset` counts positions within the round, `base_len` is the round's number of committed
@@ -91,6 +105,14 @@ impl Noise {
             *u = uniform(high, low);
         }
         uniforms
+    }
+
+    /// The uniform of coupled noise at output position `position` for one token: the first of
+    /// [`Self::coupled`] from there on.
+    pub fn coupled_of(&self, position: u32, token: TokenId) -> f64 {
+        let counter = [token, position, self.coupled as u32, self.choice];
+        let block = philox(counter, self.key);
+        uniform(block[0].into(), block[1].into())
     }
 }
 
@@ -156,5 +178,9 @@ mod tests {
         assert_eq!(block[1], noise.coupled(3, 9)[0]);
         assert_ne!(block[1], noise.coupled(4, 9)[0]);
         assert_ne!(block[1], noise.regenerated().coupled(3, 9)[0]);
+        assert_ne!(block[1], noise.unshared().coupled(3, 9)[0]);
+        for token in 8..24 {
+            assert_eq!(block[token as usize - 8], noise.coupled_of(3, token));
+        }
     }
 }

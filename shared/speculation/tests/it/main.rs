@@ -2,6 +2,7 @@
 
 mod blocks;
 mod cascades;
+mod certificate;
 mod drafters;
 mod drafting;
 mod enumeration;

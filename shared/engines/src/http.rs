@@ -1,0 +1,241 @@
+//! The connection to an engine.
+//!
+//! Where it is comes from the operator's configuration alone: no redirect is followed, and no proxy of the environment
+//! is used. Answers are bounded in bytes and in time.
+
+use std::fmt;
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use ureq::http::{HeaderMap, Uri, header};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body};
+
+use crate::back_off::BackOff;
+use crate::error::EngineError;
+
+/// Where an engine is, and how it is spoken to.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectionSettings {
+    /// Where it is: `http://` or `https://`, a host, and a path before its routes if it has one.
+    pub url: String,
+    /// A file of PEM certificates, one of which must have signed the engine's; none takes those of the public web.
+    pub ca_file: Option<PathBuf>,
+    /// A file with the key that is sent as `Authorization: Bearer`.
+    pub key_file: Option<PathBuf>,
+}
+
+/// A connection to one engine, with those that wait to be used again.
+#[derive(Debug)]
+pub struct Connection {
+    agent: Agent,
+    url: String,
+    authorization: Option<Authorization>,
+}
+
+/// The value of a header that is in no log.
+struct Authorization(String);
+
+impl fmt::Debug for Authorization {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Bearer …")
+    }
+}
+
+/// One request, and what is known of its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) path: &'static str,
+    /// Most bytes of an answer.
+    pub(crate) longest: u64,
+    pub(crate) deadline: Instant,
+    /// Words by which the engine says in a refusal that it does not offer something, and what.
+    pub(crate) not_offered: &'static [(&'static str, &'static str)],
+}
+
+/// Most bytes that are read of a refusal.
+const REFUSAL_BYTES: u64 = 64 << 10;
+
+impl Connection {
+    /// Connects nowhere yet.
+    ///
+    /// # Errors
+    /// If the address is none, or a file cannot be read.
+    pub fn new(settings: &ConnectionSettings) -> Result<Self, EngineError> {
+        let url = settings.url.trim_end_matches('/').to_owned();
+        let bad_url = |problem: &str| EngineError::Settings {
+            field: "engine.url",
+            problem: problem.to_owned(),
+        };
+        let uri: Uri = url.parse().map_err(|_| bad_url("is no URL"))?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err(bad_url("must begin with http:// or https://"));
+        }
+        let authority = uri.authority().ok_or_else(|| bad_url("has no host"))?;
+        if authority.as_str().contains('@') || uri.query().is_some() {
+            return Err(bad_url("must have neither a user nor a query"));
+        }
+        let mut tls = TlsConfig::builder();
+        if let Some(file) = &settings.ca_file {
+            tls = tls.root_certs(authorities(&read("engine.ca_file", file)?)?);
+        }
+        let agent = Agent::config_builder()
+            .max_redirects(0)
+            .proxy(None)
+            .http_status_as_error(false)
+            // Bytes are bounded as they come.
+            .accept_encoding("identity")
+            .user_agent(concat!("outrider/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls.build())
+            .build()
+            .new_agent();
+        let authorization = settings.key_file.as_ref().map(bearer).transpose()?;
+        Ok(Self {
+            agent,
+            url,
+            authorization,
+        })
+    }
+
+    /// Posts `body` and reads the answer. While the engine says that it is busy or not up (429, 503), it is asked again
+    /// until the deadline.
+    ///
+    /// # Errors
+    /// If there is no whole answer in time, it is none of success, too long, or not of this shape.
+    pub(crate) fn post<T: DeserializeOwned>(
+        &self,
+        call: Call,
+        body: &impl Serialize,
+    ) -> Result<T, EngineError> {
+        let allowed = call.deadline.saturating_duration_since(Instant::now());
+        let body = serde_json::to_vec(body)
+            .map_err(|_| EngineError::Request("the request cannot be written as JSON"))?;
+        let failed = |error: ureq::Error| failure(&error, allowed, call.longest);
+        let mut back_off = BackOff::new();
+        loop {
+            let left = call.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(EngineError::Late(allowed));
+            }
+            let mut response = self.send(call.path, &body, left).map_err(failed)?;
+            let status = response.status().as_u16();
+            match status {
+                200 => {
+                    let bytes = read_bounded(response.body_mut(), call.longest).map_err(failed)?;
+                    return serde_json::from_slice(&bytes)
+                        .map_err(|error| EngineError::malformed(&error));
+                }
+                429 | 503 => {
+                    let said = retry_after(response.headers());
+                    let left = call.deadline.saturating_duration_since(Instant::now());
+                    let Some(wait) = back_off.wait(said, left) else {
+                        let tries = back_off.tries;
+                        return Err(EngineError::Busy { status, tries });
+                    };
+                    std::thread::sleep(wait);
+                }
+                400 => return Err(refusal(response.body_mut(), call)),
+                status => return Err(EngineError::Status(status)),
+            }
+        }
+    }
+
+    fn send(
+        &self,
+        path: &str,
+        body: &[u8],
+        left: Duration,
+    ) -> Result<ureq::http::Response<Body>, ureq::Error> {
+        let mut request = self
+            .agent
+            .post(format!("{}{path}", self.url))
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, &authorization.0);
+        }
+        let request = request.config().timeout_global(Some(left)).build();
+        request.send(body)
+    }
+}
+
+/// The whole body, if it has at most `longest` bytes.
+fn read_bounded(body: &mut Body, longest: u64) -> Result<Vec<u8>, ureq::Error> {
+    let mut bytes = Vec::new();
+    // One more, to tell one that is too long.
+    let mut reader = body.with_config().limit(longest + 1).reader();
+    reader.read_to_end(&mut bytes).map_err(ureq::Error::from)?;
+    if bytes.len() as u64 > longest {
+        return Err(ureq::Error::BodyExceedsLimit(longest));
+    }
+    Ok(bytes)
+}
+
+/// What a request was refused for, if it is one of the things known; the words themselves are not passed on.
+fn refusal(body: &mut Body, call: Call) -> EngineError {
+    let bytes = read_bounded(body, REFUSAL_BYTES).unwrap_or_default();
+    let words = String::from_utf8_lossy(&bytes);
+    let known = call
+        .not_offered
+        .iter()
+        .find(|(said, _)| words.contains(said));
+    known.map_or(EngineError::Status(400), |&(_, what)| {
+        EngineError::NotOffered(what)
+    })
+}
+
+fn failure(error: &ureq::Error, allowed: Duration, longest: u64) -> EngineError {
+    match error {
+        ureq::Error::Timeout(_) => EngineError::Late(allowed),
+        ureq::Error::BodyExceedsLimit(_) => EngineError::TooLong(longest),
+        other => EngineError::Unreachable(other.to_string()),
+    }
+}
+
+/// How long the engine asks to wait, if it says so in seconds.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let said = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
+    said.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn read(field: &'static str, file: &PathBuf) -> Result<Vec<u8>, EngineError> {
+    std::fs::read(file).map_err(|error| EngineError::Settings {
+        field,
+        problem: format!("{}: {error}", file.display()),
+    })
+}
+
+fn authorities(pem: &[u8]) -> Result<RootCerts, EngineError> {
+    let bad = |problem: &str| EngineError::Settings {
+        field: "engine.ca_file",
+        problem: problem.to_owned(),
+    };
+    let mut found: Vec<Certificate<'static>> = Vec::new();
+    for item in parse_pem(pem) {
+        match item {
+            Ok(PemItem::Certificate(certificate)) => found.push(certificate),
+            Ok(_) => {}
+            Err(_) => return Err(bad("is no PEM file")),
+        }
+    }
+    if found.is_empty() {
+        return Err(bad("has no certificate"));
+    }
+    Ok(RootCerts::new_with_certs(&found))
+}
+
+fn bearer(file: &PathBuf) -> Result<Authorization, EngineError> {
+    let field = "engine.key_file";
+    let bad = |problem: &str| EngineError::Settings {
+        field,
+        problem: problem.to_owned(),
+    };
+    let key = String::from_utf8(read(field, file)?).map_err(|_| bad("is no text"))?;
+    let key = key.trim();
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(bad("must hold one key of visible ASCII characters"));
+    }
+    Ok(Authorization(format!("Bearer {key}")))
+}

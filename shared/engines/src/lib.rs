@@ -1,0 +1,34 @@
+//! Engines that serve a model to others over HTTP, as what scores draft tokens.
+//!
+//! A round asks an engine for the rows after the last committed token and after each draft token. It returns of each
+//! the K most likely tokens and those that were asked for, as log probabilities; what follows from that for a
+//! decision is [`speculation::certificate`]'s.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`request`] | what is asked of an engine |
+//! | [`engine`] | what an engine can do, and the port |
+//! | [`sglang`], [`vllm`] | an engine's request bodies and answers |
+//! | `checks` | that an answer is one to what was asked |
+//! | [`http`] | the connection: bounds, deadlines, waits |
+//! | [`error`] | why there is no answer |
+//!
+//! Calls block, and are made on an engine's own thread. Nothing that an engine says is trusted: an answer that has
+//! entries too many or too few, out of order or out of range, is an error and never a row. Neither tokens nor bodies
+//! are in errors, so that no prompt gets into a log.
+
+mod back_off;
+mod checks;
+pub mod engine;
+pub mod error;
+pub mod http;
+pub mod request;
+pub mod sglang;
+pub mod vllm;
+
+pub use engine::{Caps, Ids, ScoringEngine};
+pub use error::EngineError;
+pub use http::{Connection, ConnectionSettings};
+pub use request::{Scoring, Sequence};
+pub use sglang::Sglang;
+pub use vllm::{Vllm, VllmCompletions};

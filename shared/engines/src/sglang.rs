@@ -1,0 +1,86 @@
+//! SGLang, by its route `/generate`.
+//!
+//! One request scores several sequences and generates one token of each, of which only the row is read: it is the one
+//! after the last draft token. Keys and values of the committed tokens are kept, so a request computes only the rows
+//! asked for, and so does its repetition.
+//!
+//! What its answers are like, and what must not be asked of it:
+//!
+//! - `logprob_start_len` is one less than the committed tokens; there are then as many entries as draft tokens and one
+//!   more, of which the first is null. With 0 nothing is taken from the cache, with -1 there are no rows.
+//! - The last row stands apart, in `output_*`, and is divided by the request's temperature, which the others are not:
+//!   the temperature is always 0, which leaves it alone.
+//! - `token_ids_logprob` is one list for all rows: it is the union of what the rows ask for.
+
+mod answer;
+mod body;
+
+use std::time::Instant;
+
+use speculation::certificate::PartialRow;
+
+use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
+use crate::error::EngineError;
+use crate::http::{Call, Connection};
+use crate::request::Scoring;
+
+const ROUTE: &str = "/generate";
+/// More bytes than an entry takes, about 29: a log probability of up to 24 digits, a token and a null.
+const ENTRY_BYTES: u64 = 64;
+/// More bytes than an answer takes for a sequence beside its entries.
+const SEQUENCE_BYTES: u64 = 64 << 10;
+
+/// An SGLang server.
+#[derive(Debug)]
+pub struct Sglang {
+    connection: Connection,
+    model: ServedModel,
+}
+
+impl Sglang {
+    /// The server at the other end of `connection`, which serves `model`.
+    pub fn new(connection: Connection, model: ServedModel) -> Self {
+        Self { connection, model }
+    }
+}
+
+impl ScoringEngine for Sglang {
+    fn caps(&self) -> Caps {
+        Caps {
+            ids: Ids::Shared,
+            keeps_cache: true,
+            max_sequences: usize::MAX,
+        }
+    }
+
+    fn score(
+        &self,
+        scoring: &Scoring<'_>,
+        deadline: Instant,
+    ) -> Result<Vec<Vec<PartialRow>>, EngineError> {
+        let ServedModel {
+            vocab_size,
+            context_len,
+        } = self.model;
+        scoring.check(vocab_size, context_len)?;
+        let entries = scoring.entries(vocab_size) as u64;
+        let sequences = scoring.sequences.len() as u64;
+        let call = Call {
+            path: ROUTE,
+            longest: entries * ENTRY_BYTES + sequences * SEQUENCE_BYTES,
+            deadline,
+            not_offered: &[],
+        };
+        let answers: Vec<answer::Answer> = match scoring.sequences {
+            [one] => {
+                let body = body::One::of(one, scoring.top.min(vocab_size));
+                vec![self.connection.post(call, &body)?]
+            }
+            several => {
+                let body = body::Several::of(several, scoring.top.min(vocab_size));
+                self.connection.post(call, &body)?
+            }
+        };
+        answer::rows(scoring, vocab_size, answers)
+    }
+}

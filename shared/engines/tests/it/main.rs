@@ -1,0 +1,8 @@
+//! The clients of engines, against servers that answer as the engines do, and as they must not.
+
+mod certified;
+mod http;
+mod model;
+mod sglang;
+mod stub;
+mod vllm;
