@@ -44,7 +44,7 @@ LONG = [
 ]
 LAST = [removal.uninstall]
 # Tokens of each answer.
-MAX_TOKENS = 400
+MAX_TOKENS = 300
 
 
 def run(case, trial):

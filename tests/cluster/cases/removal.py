@@ -1,6 +1,6 @@
 """The end of a release."""
 
-from rows import Failed
+from chart import until
 
 KINDS = (
     "all,configmaps,secrets,serviceaccounts,ingresses,networkpolicies,poddisruptionbudgets,horizontalpodautoscalers,"
@@ -14,8 +14,12 @@ def uninstall(trial):
     chart.install()
     chart.helm("test", chart.release)
     chart.helm("uninstall", chart.release, "--wait", "--timeout", "3m")
-    left = chart.kubectl("get", KINDS, "--selector", f"app.kubernetes.io/instance={chart.release}", "--output", "name")
-    left += chart.kubectl("get", "secrets", "--selector", "owner=helm", "--output", "name")
-    if left:
-        raise Failed(f"left behind: {left.split()}")
+
+    def left():
+        ours = ["--selector", f"app.kubernetes.io/instance={chart.release}", "--output", "name"]
+        records = ["get", "secrets", "--selector", f"owner=helm,name={chart.release}", "--output", "name"]
+        return chart.kubectl("get", KINDS, *ours) + chart.kubectl(*records)
+
+    # Pods take their time to stop.
+    until(60, "nothing is left", lambda: not left(), every=1)
     trial.rows.add("uninstalled, nothing is left")

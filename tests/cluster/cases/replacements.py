@@ -6,14 +6,14 @@ from rows import Failed
 
 ROLES = ("drafter", "verifier", "coordinator")
 
-# Two of each role. The built-in pair answers in a tenth of a second: verifiers are held to a tenth of a CPU, so that
+# Two of each role. The built-in pair answers in a tenth of a second: verifiers are held to a quarter of a CPU, so that
 # something can happen in the middle of an answer. With a draft length of its own the coordinator asks drafters also
 # where the measured times say that drafting does not pay.
 PAIRS = """
 config: {coordinator: {draft_len: 4}}
 coordinator: {replicas: 2}
-drafter: {replicas: 2, resources: {requests: {cpu: 50m}, limits: {cpu: 200m}}}
-verifier: {replicas: 2, resources: {requests: {cpu: 50m}, limits: {cpu: 100m}}}
+drafter: {replicas: 2, resources: {requests: {cpu: 50m}, limits: {cpu: 300m}}}
+verifier: {replicas: 2, resources: {requests: {cpu: 50m}, limits: {cpu: 250m}}}
 """
 
 
