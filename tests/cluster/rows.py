@@ -7,7 +7,8 @@ from collections import namedtuple
 
 Row = namedtuple("Row", "event requests failed resumed slowest undisturbed")
 HEADINGS = ("event", "requests", "failed", "resumed", "slowest, s", "slowest undisturbed, s")
-MARKER = "<!-- tests/cluster/run --table"
+# Comments of Markdown that `outrider-bench results`, whose own are HTML's, does not take for a command of its.
+BEGIN, END = "[//]: # (tests/cluster/run --table", "[//]: # (end)"
 
 
 class Failed(Exception):
@@ -48,13 +49,13 @@ def heading():
 
 
 def put_into(page, table):
-    """Puts the table between the markers of a page: a comment that begins as MARKER says, and `<!-- end -->`."""
+    """Puts the table between the markers of a page: a line that begins as BEGIN says, and END."""
     with open(page, encoding="utf-8") as file:
         text = file.read()
-    before, found, rest = text.partition(MARKER)
-    marker, closed, rest = rest.partition("-->\n")
-    _, ended, after = rest.partition("<!-- end -->")
+    before, found, rest = text.partition(BEGIN)
+    marker, closed, rest = rest.partition("\n")
+    _, ended, after = rest.partition(END)
     if not (found and closed and ended):
-        raise Failed(f"{page} has no section between {MARKER} ... --> and <!-- end -->")
+        raise Failed(f"{page} has no section between lines {BEGIN}...) and {END}")
     with open(page, "w", encoding="utf-8") as file:
-        file.write(f"{before}{found}{marker}{closed}\n{table}\n<!-- end -->{after}")
+        file.write(f"{before}{found}{marker}\n\n{table}\n{END}{after}")

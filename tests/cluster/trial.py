@@ -59,7 +59,9 @@ class Disturbance:
 def refuse(name, answers, may_resume):
     bad = [answer for answer in answers if answer.how != "ok"]
     if bad:
-        raise Failed(f"{name}: {len(bad)} of {len(answers)} requests: {bad[0].how}: {bad[0].said}")
+        first = min(answer.began for answer in answers)
+        shown = [f"{it.how} from {it.began - first:.1f} to {it.ended - first:.1f} s: {it.said}" for it in bad[:5]]
+        raise Failed(f"{name}: {len(bad)} of {len(answers)} requests:\n      " + "\n      ".join(shown))
     if not answers:
         raise Failed(f"{name}: nothing was answered")
     resumed = [answer for answer in answers if answer.resumes]
