@@ -72,8 +72,8 @@ def install(trial, chart, name, file):
     if not runs:
         trial.rows.add(f"ci/{file.name}: accepted by the API server, its pods cannot run here")
         return
-    for role in re.findall(rf"^  name: {chart.release}-(\w+)$", shown.split("kind: Deployment", 1)[1], re.MULTILINE):
-        chart.rollout(role)
+    for one in chart.object("deployments")["items"]:
+        chart.rollout(one["metadata"]["labels"]["app.kubernetes.io/component"])
     if "helm.sh/hook: test" in shown:
         chart.helm("test", chart.release, "--timeout", "2m")
     elif not client:
