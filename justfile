@@ -31,6 +31,10 @@ network:
 containers *arguments:
     tests/containers/run {{arguments}}
 
+# Installs the chart on a Kubernetes of one node and breaks things; needs root on Debian, Go and Python.
+cluster *arguments:
+    tests/cluster/run {{arguments}}
+
 # Runs clients that people have against a server, all or those named; needs Python, npm and their registries.
 clients *arguments:
     tests/clients/run {{arguments}}

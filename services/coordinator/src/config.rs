@@ -182,7 +182,7 @@ impl Default for CoordinatorConfig {
             lossless_only: false,
             max_output_tokens: 0,
             round_timeout_ms: const { NonZeroU64::new(30_000).unwrap() },
-            draft_timeout_ms: const { NonZeroU64::new(2_000).unwrap() },
+            draft_timeout_ms: const { NonZeroU64::new(1_000).unwrap() },
             request_timeout_ms: const { NonZeroU64::new(600_000).unwrap() },
             retries: 2,
             verifier_retries: 5,

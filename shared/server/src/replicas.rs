@@ -4,6 +4,7 @@
 mod breaker;
 mod budget;
 mod endpoint;
+mod health;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,7 +22,8 @@ use crate::channel::{self, ChannelConfig, ChannelError};
 use crate::deadline::within;
 use crate::process::Process;
 
-pub use endpoint::{Endpoint, SILENT};
+pub use endpoint::Endpoint;
+pub use health::SILENT;
 
 /// How the addresses behind a name are found.
 type Lookup = fn(String, u16) -> Found;
@@ -91,8 +93,8 @@ impl<D: Send + Sync + 'static> Replicas<D> {
 
     /// The endpoint for `session`: of those alive that `suit` the one with the highest hash of session
     /// and address, so that a session stays where it is while other replicas come and go; one that is
-    /// about to stop, or was silent, only if there is no other. With `even_dead` the best of all if none is
-    /// alive.
+    /// about to stop, was silent, or could not be reached when it was last tried, only if there is no other. With
+    /// `even_dead` the best of all if none is alive.
     pub async fn pick(
         &self,
         session: &[u8; 16],
@@ -115,12 +117,20 @@ impl<D: Send + Sync + 'static> Replicas<D> {
     ) -> Option<Arc<Endpoint<D>>> {
         let mut endpoints = self.all().await;
         endpoints.retain(|endpoint| suits(endpoint) && (even_dead || endpoint.is_alive()));
-        endpoints.into_iter().max_by_key(|endpoint| {
+        let is_well = |endpoint: &Endpoint<D>| {
+            !endpoint.is_suspected() && !endpoint.is_draining() && !endpoint.is_lost()
+        };
+        let best = endpoints.iter().max_by_key(|endpoint| {
             let mut hasher = DefaultHasher::new();
             (session, endpoint.address()).hash(&mut hasher);
-            let is_well = !endpoint.is_suspected() && !endpoint.is_draining();
-            (endpoint.is_alive(), is_well, hasher.finish())
-        })
+            (endpoint.is_alive(), is_well(endpoint), hasher.finish())
+        })?;
+        if best.is_alive() && is_well(best) {
+            // With somewhere else to go, nobody waits to find out whether those that were lost are back.
+            let lost = (endpoints.iter()).filter(|it| it.is_alive() && it.is_lost());
+            lost.for_each(Endpoint::look_for);
+        }
+        Some(Arc::clone(best))
     }
 
     /// All of them, dead or alive. Where some are known, their names are resolved anew in the background: no
@@ -232,6 +242,8 @@ fn look_up(host: String, port: u16) -> Found {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use tokio_stream::wrappers::TcpListenerStream;
+
     use super::*;
 
     fn replicas(urls: &[&str]) -> Replicas<()> {
@@ -282,6 +294,39 @@ mod tests {
         assert_eq!(replicas.counts(), (0, 1));
         assert!(replicas.pick(&[0; 16], false, |_| true).await.is_none());
         assert!(replicas.pick(&[0; 16], true, |_| true).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn one_that_was_lost_is_looked_for_before_a_session_goes_there() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a port");
+        let back = format!("http://{}", listener.local_addr().expect("an address"));
+        let (_, health) = tonic_health::server::health_reporter();
+        let server = tonic::transport::Server::builder().add_service(health);
+        tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+        let (gone, well) = ("http://127.0.0.1:1", "http://127.0.0.1:2");
+        let replicas = replicas(&[gone, well, &back]);
+        let lost = |it: &Arc<Endpoint<()>>| it.address() != well;
+        let lost: Vec<_> = (replicas.all().await).into_iter().filter(lost).collect();
+        for endpoint in &lost {
+            endpoint.unreachable("a test");
+        }
+        tokio::time::sleep(Duration::from_millis(1_050)).await;
+        assert_eq!(replicas.counts(), (3, 0), "they were left alone for long enough");
+        for byte in 0..=255 {
+            assert_eq!(picked(&replicas, byte).await.address(), well);
+        }
+        for endpoint in &lost {
+            endpoint.known().await;
+        }
+        assert_eq!(replicas.counts(), (2, 1));
+        let mut seen = BTreeMap::new();
+        for byte in 0..=255 {
+            let address = picked(&replicas, byte).await.address().to_owned();
+            *seen.entry(address).or_insert(0) += 1;
+        }
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert!(seen[&back] > 60, "{seen:?}");
     }
 
     #[tokio::test]

@@ -6,24 +6,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tonic::transport::Uri;
-use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::health_client::HealthClient;
 
 use super::breaker::Breaker;
 use super::budget::RetryBudget;
-use crate::channel::{self, ChannelConfig, Connections, PeerChannel, connection_fault};
-use crate::deadline::within;
+use crate::channel::{self, ChannelConfig, Connections, PeerChannel};
 use crate::process::Process;
 
 /// How long an endpoint that said it is about to stop is believed to be stopping. Then it is asked
 /// again, and if it still is, or is not there any more, it says so or is found out.
 const DRAINING_FOR: Duration = Duration::from_secs(5);
-
-/// How long a peer may take to answer a health check. No model has a part in the answer.
-const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Why a peer is left alone that does not answer.
-pub const SILENT: &str = "no answer in time";
 
 /// How much longer than it asks for an overloaded peer is left in peace once its budget of repetitions is spent.
 const OVER_BUDGET: u32 = 4;
@@ -36,8 +27,8 @@ pub struct Endpoint<D> {
     channel: PeerChannel,
     connections: Connections,
     state: Mutex<State<D>>,
-    /// Whether it is being asked how it is, because it was silent.
-    suspected: watch::Sender<bool>,
+    /// Whether it is being asked how it is, because it was silent or could not be reached.
+    pub(super) suspected: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -48,6 +39,8 @@ struct State<D> {
     description: Option<(u64, Arc<D>)>,
     draining_until: Option<Instant>,
     overloaded_until: Option<Instant>,
+    /// Whether it could not be reached when it was last asked for anything.
+    is_lost: bool,
 }
 
 impl<D: Send + Sync + 'static> Endpoint<D> {
@@ -71,6 +64,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
                 description: None,
                 draining_until: None,
                 overloaded_until: None,
+                is_lost: false,
             }),
             suspected: watch::Sender::new(false),
         }
@@ -129,6 +123,16 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         let _ = suspected.wait_for(|suspected| !suspected).await;
     }
 
+    /// Whether it could not be reached, and nothing was heard of it since.
+    pub(super) fn is_lost(&self) -> bool {
+        self.with(|state| state.is_lost)
+    }
+
+    /// It answers, whatever comes of the next round.
+    pub(super) fn found(&self) {
+        self.with(|state| state.is_lost = false);
+    }
+
     /// Whether it said lately that it is about to stop.
     pub fn is_draining(&self) -> bool {
         let until = self.with(|state| state.draining_until);
@@ -182,6 +186,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         let recovered = self.with(|state| {
             state.draining_until = None;
             state.overloaded_until = None;
+            state.is_lost = false;
             state.breaker.succeeded()
         });
         if recovered {
@@ -196,35 +201,8 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
 
     /// It could not be reached at all.
     pub fn unreachable(&self, why: &str) {
+        self.with(|state| state.is_lost = true);
         self.note_failure("peer does not answer", why, Breaker::unreachable);
-    }
-
-    /// It was silent for longer than it may be. One that computes for too long still answers a health check, and
-    /// has failed one round; one that does not is left alone. Until that is known, others are tried first.
-    pub fn silent(self: &Arc<Self>) {
-        if self.suspected.send_replace(true) {
-            return;
-        }
-        let endpoint = Arc::clone(self);
-        tokio::spawn(async move {
-            if endpoint.answers().await {
-                endpoint.failed();
-            } else {
-                endpoint.unreachable(SILENT);
-            }
-            endpoint.suspected.send_replace(false);
-        });
-    }
-
-    /// Whether the process answers a health check, whatever it says: then the connection stands.
-    async fn answers(&self) -> bool {
-        let mut client = HealthClient::new(self.channel());
-        let checking = client.check(HealthCheckRequest::default());
-        match within(HEALTH_TIMEOUT, "health check", checking).await {
-            Ok(Ok(_)) => true,
-            Ok(Err(status)) => connection_fault(&status).is_none(),
-            Err(_) => false,
-        }
     }
 
     fn note_failure(
