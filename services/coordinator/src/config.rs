@@ -38,7 +38,7 @@ pub struct CoordinatorConfig {
     pub max_output_tokens: u32,
     /// How long a peer may take for one answer.
     pub round_timeout_ms: NonZeroU64,
-    /// How long a drafter may take for one draft; then the target goes on without it.
+    /// How long a drafter may be silent; then the target goes on without it.
     pub draft_timeout_ms: NonZeroU64,
     /// How long a request may take as a whole, and the most it may ask for.
     pub request_timeout_ms: NonZeroU64,
