@@ -312,7 +312,11 @@ mod tests {
             endpoint.unreachable("a test");
         }
         tokio::time::sleep(Duration::from_millis(1_050)).await;
-        assert_eq!(replicas.counts(), (3, 0), "they were left alone for long enough");
+        assert_eq!(
+            replicas.counts(),
+            (3, 0),
+            "they were left alone for long enough"
+        );
         for byte in 0..=255 {
             assert_eq!(picked(&replicas, byte).await.address(), well);
         }
