@@ -8,10 +8,11 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 /// The crates that a level by itself is for.
-const OURS: [&str; 13] = [
+const OURS: [&str; 14] = [
     "client",
     "coordinator",
     "drafter",
+    "engines",
     "llama_cpp",
     "model",
     "outrider",
