@@ -56,8 +56,8 @@ def ci_values(trial):
         trial.chart.kubectl("wait", "--for", "condition=Established", f"crd/{one['metadata']['name']}")
     # Three at a time: most of it is waiting.
     with ThreadPoolExecutor(3) as pool:
-        installed = [pool.submit(install, trial, file) for file in sorted((trial.chart.folder / "ci").glob("*-values.yaml"))]
-        for one in installed:
+        files = sorted((trial.chart.folder / "ci").glob("*-values.yaml"))
+        for one in [pool.submit(install, trial, file) for file in files]:
             one.result()
 
 
