@@ -25,8 +25,8 @@ class Authority:
         """A certificate and its key for these names, as tls.crt and tls.key in the folder."""
         extensions = "extendedKeyUsage=serverAuth,clientAuth\nkeyUsage=digitalSignature\n"
         (self.folder / "extensions").write_text(extensions + "subjectAltName=" + ",".join(f"DNS:{it}" for it in names))
-        self._openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "tls.key",
-                      "-out", "tls.csr", "-subj", "/CN=outrider")  # fmt: skip
+        self._openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                      "-keyout", "tls.key", "-out", "tls.csr", "-subj", "/CN=outrider")  # fmt: skip
         self._openssl("x509", "-req", "-in", "tls.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
                       "-days", "2", "-out", "tls.crt", "-extfile", "extensions")  # fmt: skip
 

@@ -46,7 +46,8 @@ class Chart:
         return json.loads(self.kubectl("get", *words, "--output", "json"))
 
     def apply(self, *objects):
-        self.kubectl("apply", "--filename", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        several = {"apiVersion": "v1", "kind": "List", "items": objects}
+        self.kubectl("apply", "--filename", "-", stdin=json.dumps(several))
 
     def install(self, *flags, folder=None, wait=True, check=True):
         """Installs or upgrades to exactly these values."""

@@ -75,6 +75,7 @@ def main():
     began = time.monotonic()
     chart = Chart(ROOT / "helm" / "outrider")
     trial = Trial(chart, Expected(str(args.binary), MAX_TOKENS), Rows(), str(args.binary), ROOT, args.scratch)
+    chart.kubectl("create", "namespace", chart.namespace, check=False)
     heading()
     cases = [case for case in [*QUICK, *([] if args.quick else LONG), *LAST] if args.only in case.__name__]
     if not cases:

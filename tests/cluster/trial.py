@@ -42,8 +42,8 @@ class Disturbance:
         self.under = load
 
     def event(self, name, action, may_resume=False, beyond=None, after=AFTER):
-        """Does something, waits for its consequences, and adds a row. No request may fail, none may have other tokens than
-        alone, none may be resumed unless it `may_resume`, and none may take `beyond` seconds more than is usual."""
+        """Does something, waits for its consequences, and adds a row. No request may fail, none may have other tokens
+        than alone, none may be resumed unless it `may_resume`, and none may take `beyond` seconds more than usual."""
         began = time.monotonic()
         action()
         time.sleep(after)

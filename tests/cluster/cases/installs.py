@@ -1,6 +1,7 @@
 """Each values file of the chart's ci/ folder is installed, in a namespace of its own."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from certificates import Authority, names_of, secret, token
@@ -53,14 +54,17 @@ def ci_values(trial):
     trial.chart.apply(*kinds)
     for one in kinds:
         trial.chart.kubectl("wait", "--for", "condition=Established", f"crd/{one['metadata']['name']}")
-    for file in sorted((trial.chart.folder / "ci").glob("*-values.yaml")):
-        name = file.name[: -len("-values.yaml")]
-        chart = Chart(trial.chart.folder, f"ci-{name}")
-        install(trial, chart, name, file)
-        chart.helm("uninstall", chart.release)
+    # Three at a time: most of it is waiting.
+    with ThreadPoolExecutor(3) as pool:
+        files = sorted((trial.chart.folder / "ci").glob("*-values.yaml"))
+        for one in [pool.submit(install, trial, file) for file in files]:
+            one.result()
 
 
-def install(trial, chart, name, file):
+def install(trial, file):
+    """Installs a values file on top of the variant it is about, asks, and uninstalls it."""
+    name = file.name[: -len("-values.yaml")]
+    chart = Chart(trial.chart.folder, f"ci-{name}")
     variant = chart.folder / f"values-{name}.yaml"
     flags = [*(["--values", variant] if variant.exists() else []), "--values", file]
     chart.kubectl("create", "namespace", chart.namespace)
@@ -71,6 +75,7 @@ def install(trial, chart, name, file):
     chart.install(*flags, wait=runs and "type: LoadBalancer" not in shown)
     if not runs:
         trial.rows.add(f"ci/{file.name}: accepted by the API server, its pods cannot run here")
+        chart.helm("uninstall", chart.release)
         return
     for one in chart.object("deployments")["items"]:
         chart.rollout(one["metadata"]["labels"]["app.kubernetes.io/component"])
@@ -82,6 +87,7 @@ def install(trial, chart, name, file):
         if how != "ok":
             raise Failed(f"{file.name}: {said}")
     trial.rows.add(f"ci/{file.name}: installed, answers as the program alone")
+    chart.helm("uninstall", chart.release)
 
 
 def needed_secrets(trial, chart, shown):

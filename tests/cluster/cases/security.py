@@ -24,8 +24,9 @@ def network_policies(trial):
     monitoring, other = places
 
     def reaches(place, role, port):
-        asked = ["curl", "--silent", "--max-time", "3", "--http2-prior-knowledge", f"http://{address[role]}:{port}/metrics"]
-        return place.in_pod("idle", *asked, check=False).returncode == 0
+        asked = ["curl", "--silent", "--max-time", "3", "--http2-prior-knowledge"]
+        url = f"http://{address[role]}:{port}/metrics"
+        return place.in_pod("idle", *asked, url, check=False).returncode == 0
 
     for place, role, port, may in (
         (monitoring, "coordinator", 9464, True),
@@ -48,8 +49,8 @@ def network_policies(trial):
 
 def fetched(pod, port):
     """The serial number of the certificate that a pod shows."""
-    shown = command("sh", "-c", f"openssl s_client -connect {pod}:{port} </dev/null 2>/dev/null | openssl x509 -serial -noout")
-    return shown.strip()
+    connected = f"openssl s_client -connect {pod}:{port} </dev/null 2>/dev/null"
+    return command("sh", "-c", f"{connected} | openssl x509 -serial -noout").strip()
 
 
 def tls_and_tokens(trial):
@@ -65,8 +66,9 @@ def tls_and_tokens(trial):
         secret("clients", tokens=clients),
         secret("client", token=clients),
     )
-    values = "tls.mode=server,tls.existingSecret=outrider-tls,auth.peerToken.secret=peers,auth.clientTokens.secret=clients"
-    values += ",tests.tokenSecret.name=client,config.auth.reload_seconds=2,config.tls.reload_seconds=2"
+    values = "tls.mode=server,tls.existingSecret=outrider-tls,auth.peerToken.secret=peers"
+    values += ",auth.clientTokens.secret=clients,tests.tokenSecret.name=client"
+    values += ",config.auth.reload_seconds=2,config.tls.reload_seconds=2"
     chart.install("--set", values)
     chart.helm("test", chart.release)
     flags = ["--ca-file", authority.path("ca.crt"), "--token-file", str(file)]

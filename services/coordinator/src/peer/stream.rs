@@ -5,8 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use server::channel::connection_fault;
 use server::deadline::within;
 use server::trace::TraceContext;
+use server::transport::KEEPALIVE_TIMEOUT;
 use speculation::TokenId;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -116,6 +118,8 @@ pub(crate) struct PeerStream<P: Protocol> {
     draining: bool,
     /// Whether the round before was answered: then the peer holds the sequence up to there.
     has_answered: bool,
+    /// When it was heard last, or asked something after that.
+    heard: tokio::time::Instant,
     /// How much longer than usual the round under way may take.
     pub(super) prefill: Duration,
     pub(super) traffic: Traffic,
@@ -175,6 +179,7 @@ impl<P: Protocol> PeerStream<P> {
             description,
             draining: false,
             has_answered: false,
+            heard: tokio::time::Instant::now(),
             prefill: Duration::ZERO,
             traffic,
         })
@@ -235,17 +240,20 @@ impl<P: Protocol> PeerStream<P> {
     /// Sends a request. If the stream is broken, its status comes with the next reply.
     pub(super) async fn send(&mut self, request: P::Request) {
         self.traffic.rounds += request.encoded_bytes();
+        self.heard = tokio::time::Instant::now();
         let _ = self.requests.send(request).await;
     }
 
     /// The next reply, whatever it answers.
     ///
-    /// A stream that breaks is one failed round: the peer may be back at once, and often is.
+    /// A stream that breaks is one failed round: the peer may be back at once, and often is. One that breaks after a
+    /// silence was broken by the keepalive, as its host is gone: nobody waits there for a connection.
     pub(super) async fn receive(&mut self) -> Result<Incoming<P::Part>, PeerError> {
         let status = loop {
             match self.replies.next().await {
                 Some(Ok(reply)) => {
                     let bytes = reply.encoded_bytes();
+                    self.heard = tokio::time::Instant::now();
                     match P::read(reply) {
                         Incoming::Draining => {
                             self.draining = true;
@@ -261,7 +269,9 @@ impl<P: Protocol> PeerStream<P> {
                 Some(Err(status)) => break status,
             }
         };
-        if classify(&status) == PeerFailure::Transient {
+        if connection_fault(&status).is_some() && self.heard.elapsed() >= KEEPALIVE_TIMEOUT {
+            self.endpoint.silent();
+        } else if classify(&status) == PeerFailure::Transient {
             self.endpoint.failed();
         } else {
             // It refuses what by its description it could do: it may have been started anew.
@@ -321,6 +331,7 @@ mod tests {
                 description: Arc::new(description),
                 draining: false,
                 has_answered: false,
+                heard: tokio::time::Instant::now(),
                 prefill: Duration::ZERO,
                 traffic: Traffic::default(),
             }

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod drafts;
+mod losses;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -50,7 +51,9 @@ struct Wire<P: Messages> {
 
 /// The peers of a request for `message` at a target that takes 8 draft tokens.
 fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
-    let config = CoordinatorConfig::default();
+    let mut config = CoordinatorConfig::default();
+    // Nobody is there.
+    config.models[0].drafters = vec!["http://127.0.0.1:1".to_owned()];
     let models = Models::new(&config, &Process::default()).expect("a configuration");
     let model = Arc::clone(models.find("").expect("the default model"));
     let served = ServedText::new(TOKENIZER.as_bytes(), v1::TokenizerPart::default());
