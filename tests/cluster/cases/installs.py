@@ -65,6 +65,13 @@ def install(trial, file):
     """Installs a values file on top of the variant it is about, asks, and uninstalls it."""
     name = file.name[: -len("-values.yaml")]
     chart = Chart(trial.chart.folder, f"ci-{name}")
+    try:
+        ask(trial, chart, name, file)
+    finally:
+        chart.helm("uninstall", chart.release, "--ignore-not-found")
+
+
+def ask(trial, chart, name, file):
     variant = chart.folder / f"values-{name}.yaml"
     flags = [*(["--values", variant] if variant.exists() else []), "--values", file]
     chart.kubectl("create", "namespace", chart.namespace)
@@ -75,7 +82,6 @@ def install(trial, file):
     chart.install(*flags, wait=runs and "type: LoadBalancer" not in shown)
     if not runs:
         trial.rows.add(f"ci/{file.name}: accepted by the API server, its pods cannot run here")
-        chart.helm("uninstall", chart.release)
         return
     for one in chart.object("deployments")["items"]:
         chart.rollout(one["metadata"]["labels"]["app.kubernetes.io/component"])
@@ -87,7 +93,6 @@ def install(trial, file):
         if how != "ok":
             raise Failed(f"{file.name}: {said}")
     trial.rows.add(f"ci/{file.name}: installed, answers as the program alone")
-    chart.helm("uninstall", chart.release)
 
 
 def needed_secrets(trial, chart, shown):
