@@ -15,8 +15,8 @@ type Dependencies = BTreeSet<String>;
 /// The crates of this workspace that a crate may import; `None` for crates without a rule.
 fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
     match package {
-        "llama-cpp" | "speculation" | "server" => Some(&[]),
-        "model" => Some(&["llama-cpp", "speculation"]),
+        "llama" | "speculation" | "server" => Some(&[]),
+        "model" => Some(&["llama", "speculation"]),
         "engines" | "wire" => Some(&["speculation"]),
         "peer" => Some(&["speculation", "model", "wire", "server"]),
         "drafter" | "verifier" => Some(&["speculation", "model", "wire", "server", "peer"]),
@@ -30,7 +30,7 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
 /// Crates from outside that only some of ours may import. A trailing `*` stands for any ending.
 const CONFINED: [(&str, &[&str]); 8] = [
     ("candle-*", &["model", "outrider-bench"]),
-    ("llama-cpp-*", &["llama-cpp"]),
+    ("llama-cpp-*", &["llama"]),
     ("prost", &["wire", "outrider-bench"]),
     ("figment", &["server"]),
     ("opentelemetry*", &["server"]),
@@ -184,7 +184,7 @@ fn each_rule_catches_its_offender() {
             "candle-core",
         ),
         ("server", "peer", "must not import our peer", "figment"),
-        ("model", "llama-cpp-2", "only llama-cpp may", "llama-cpp"),
+        ("model", "llama-cpp-2", "only llama may", "llama"),
         ("client", "model", "must not import our model", "server"),
         ("verifier", "drafter", "must not import our drafter", "peer"),
         ("coordinator", "model", "must not import our model", "wire"),

@@ -13,7 +13,7 @@ const OURS: [&str; 14] = [
     "coordinator",
     "drafter",
     "engines",
-    "llama_cpp",
+    "llama",
     "model",
     "outrider",
     "outrider_bench",
