@@ -2,6 +2,8 @@
 
 import time
 
+import notes
+from room import small_node
 from rows import Failed
 
 ROLES = ("drafter", "verifier", "coordinator")
@@ -18,11 +20,19 @@ verifier: {replicas: 2, resources: {requests: {cpu: 50m}, limits: {cpu: 250m}}}
 
 
 def defaults(trial):
-    """The chart as it is, and its own test."""
-    trial.chart.install()
-    trial.chart.helm("test", trial.chart.release)
-    trial.ask()
-    trial.rows.add("installed with default values, `helm test`")
+    """The chart as it is, on a small node: its own test, what its notes show, and a restart of all pods at once."""
+    chart = trial.chart
+    chart.helm("uninstall", chart.release, "--wait", "--ignore-not-found")
+    with small_node(chart):
+        chart.install()
+        chart.helm("test", chart.release)
+        trial.ask()
+        notes.run(trial)
+        chart.kubectl("rollout", "restart", "deployment")
+        for role in ROLES:
+            chart.rollout(role)
+        chart.helm("test", chart.release)
+    trial.rows.add("installed with default values beside a system on 2 CPUs, restarted")
 
 
 def restarts_of_one(trial):

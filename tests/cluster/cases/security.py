@@ -2,6 +2,7 @@
 
 import time
 
+import notes
 from certificates import Authority, names_of, secret, token
 from chart import Chart, command, until
 from load import Load
@@ -71,6 +72,7 @@ def tls_and_tokens(trial):
     values += ",config.auth.reload_seconds=2,config.tls.reload_seconds=2"
     chart.install("--set", values)
     chart.helm("test", chart.release)
+    notes.run(trial)
     flags = ["--ca-file", authority.path("ca.crt"), "--token-file", str(file)]
     refused = Load(trial.expected, chart.address(), 0, 0, "https", flags[:2])._generate(7)
     if refused[0] != "failed" or "token" not in refused[2]:
