@@ -20,6 +20,7 @@ PLACES = [
     ("helm/outrider/values-gpu.yaml", r"^ +tag: (.*)-cuda$"),
     ("deploy/Dockerfile", r"^ARG VERSION=(.*)$"),
     ("deploy/Dockerfile", IMAGE),
+    ("deploy/docker-bake.hcl", r'^variable "VERSION" \{\n  default = "(.*)"$'),
     ("deploy/README.md", r"^\| `VERSION`, `REVISION` \| `(.*?)`,"),
     ("deploy/README.md", IMAGE),
     ("deploy/compose.yaml", IMAGE),
