@@ -13,6 +13,7 @@
 //! | [`distribution`] | the choice |
 //! | [`rejection`] | the test of a draft token, and the residual's choice |
 //! | [`asking`] | how much to ask for |
+//! | [`chain`] | a chain of draft tokens, decided by all of these |
 //!
 //! # The choice
 //!
@@ -62,6 +63,7 @@
 //! draw is proved depends on its noise, so to draw what was not proved with another noise would be biased.
 
 pub mod asking;
+pub mod chain;
 pub mod distribution;
 pub mod noise_ranking;
 pub mod partial_row;
@@ -73,6 +75,7 @@ mod interval;
 mod support;
 
 pub use asking::Asking;
+pub use chain::{Chain, Decided};
 pub use distribution::{PartialDistribution, Proof};
 pub use noise_ranking::{KeyedUniforms, NoiseRanking, TokenUniforms};
 pub use partial_row::{BadRow, PartialRow};

@@ -24,6 +24,10 @@ impl Asking {
         noise: 128,
     };
 
+    /// Where the most likely token is chosen, or all that may be drawn are asked for: enough to see that it is the only
+    /// one, but where an engine rounds so that many are equal.
+    pub const GREEDY: Self = Self { top: 8, noise: 0 };
+
     /// The share of unproved choices that a start chosen by a draft distribution aims at, at most.
     pub const GOAL: f64 = 0.01;
 

@@ -104,7 +104,7 @@ impl Case {
 
 /// Log probabilities as an engine has them: with ties, rounded to bf16 before or after the softmax or not at all, in
 /// single precision, some of them without mass.
-fn logprobs(random: &mut Random, vocab: usize) -> Vec<f64> {
+pub(crate) fn logprobs(random: &mut Random, vocab: usize) -> Vec<f64> {
     let scale = random.between(0.2, 5.0);
     let kind = random.below(4);
     let values = 1 + random.below(4);
@@ -183,7 +183,7 @@ fn params(random: &mut Random, vocab: usize) -> SamplingParams {
 }
 
 /// A draft distribution over a few tokens, mostly likely ones.
-fn draft(random: &mut Random, logprobs: &[f64]) -> Vec<(TokenId, f64)> {
+pub(crate) fn draft(random: &mut Random, logprobs: &[f64]) -> Vec<(TokenId, f64)> {
     let count = 1 + random.below(8);
     let mut tokens: Vec<TokenId> = (0..count)
         .map(|_| {
