@@ -21,5 +21,26 @@ mod generate;
 mod npy;
 mod prompt_logprobs;
 
+use speculation::certificate::PartialRow;
+
+use crate::engine::ServedModel;
+use crate::error::EngineError;
+use crate::request::{Scoring, Sequence};
+
 pub use completions::VllmCompletions;
 pub use generate::Vllm;
+
+/// Scores one sequence after the other by `score_one`, which is told the index of each, it, and how many most likely
+/// tokens are wanted of its rows. A sequence is sent with one token more, so the context holds one less.
+fn score_each(
+    scoring: &Scoring<'_>,
+    model: ServedModel,
+    score_one: impl Fn(usize, &Sequence<'_>, usize) -> Result<Vec<PartialRow>, EngineError>,
+) -> Result<Vec<Vec<PartialRow>>, EngineError> {
+    scoring.check(model.vocab_size, model.context_len.saturating_sub(1))?;
+    let top = scoring.top.min(model.vocab_size);
+    let sequences = scoring.sequences.iter().enumerate();
+    sequences
+        .map(|(at, sequence)| score_one(at, sequence, top))
+        .collect()
+}

@@ -7,6 +7,7 @@ use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
 use super::prompt_logprobs::{self, PromptLogprobs};
+use super::score_each;
 use crate::checks::{self, Place};
 use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
 use crate::error::EngineError;
@@ -110,20 +111,12 @@ impl ScoringEngine for VllmCompletions {
         scoring: &Scoring<'_>,
         deadline: Instant,
     ) -> Result<Vec<Vec<PartialRow>>, EngineError> {
-        let ServedModel {
-            vocab_size,
-            context_len,
-        } = self.model;
-        // A sequence is sent with one token more.
-        scoring.check(vocab_size, context_len.saturating_sub(1))?;
         let asks = |sequence: &Sequence<'_>| sequence.asked.iter().any(|ids| !ids.is_empty());
         if scoring.sequences.iter().any(asks) {
             return Err(EngineError::NotOffered("log probabilities of given tokens"));
         }
-        let top = scoring.top.min(vocab_size);
-        let sequences = scoring.sequences.iter().enumerate();
-        sequences
-            .map(|(at, sequence)| self.score_one(at, sequence, top, deadline))
-            .collect()
+        score_each(scoring, self.model, |at, sequence, top| {
+            self.score_one(at, sequence, top, deadline)
+        })
     }
 }

@@ -9,6 +9,7 @@ use speculation::logprobs::Likely;
 
 use super::npy;
 use super::prompt_logprobs::{self, PromptLogprobs, Said};
+use super::score_each;
 use crate::checks::{self, Place};
 use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
 use crate::error::EngineError;
@@ -166,16 +167,8 @@ impl ScoringEngine for Vllm {
         scoring: &Scoring<'_>,
         deadline: Instant,
     ) -> Result<Vec<Vec<PartialRow>>, EngineError> {
-        let ServedModel {
-            vocab_size,
-            context_len,
-        } = self.model;
-        // A sequence is sent with one token more.
-        scoring.check(vocab_size, context_len.saturating_sub(1))?;
-        let top = scoring.top.min(vocab_size);
-        let sequences = scoring.sequences.iter().enumerate();
-        sequences
-            .map(|(at, sequence)| self.score_one(at, sequence, top, deadline))
-            .collect()
+        score_each(scoring, self.model, |at, sequence, top| {
+            self.score_one(at, sequence, top, deadline)
+        })
     }
 }

@@ -104,6 +104,24 @@ fn answer_completions(request: &Request) -> Value {
 
 const TOKENS: [TokenId; 6] = [3, 1, 4, 1, 5, 9];
 
+/// The rows after the fourth token and after each further one.
+fn score(
+    engine: &impl ScoringEngine,
+    top: usize,
+    asked: &[Vec<TokenId>],
+) -> Result<Vec<Vec<PartialRow>>, EngineError> {
+    let sequence = Sequence {
+        tokens: &TOKENS,
+        committed: 4,
+        asked,
+    };
+    let scoring = Scoring {
+        sequences: &[sequence],
+        top,
+    };
+    engine.score(&scoring, soon())
+}
+
 fn generate(
     top: usize,
     asked: &[Vec<TokenId>],
@@ -114,16 +132,7 @@ fn generate(
         change(&mut said);
         Response::json(&said)
     });
-    let sequence = Sequence {
-        tokens: &TOKENS,
-        committed: 4,
-        asked,
-    };
-    let scoring = Scoring {
-        sequences: &[sequence],
-        top,
-    };
-    let rows = Vllm::new(stub.connection(), MODEL).score(&scoring, soon());
+    let rows = score(&Vllm::new(stub.connection(), MODEL), top, asked);
     (rows, stub.requests()[0].body.clone())
 }
 
@@ -136,17 +145,8 @@ fn completions(
         change(&mut said);
         Response::json(&said)
     });
-    let sequence = Sequence {
-        tokens: &TOKENS,
-        committed: 4,
-        asked,
-    };
-    let scoring = Scoring {
-        sequences: &[sequence],
-        top: 5,
-    };
     let engine = VllmCompletions::new(stub.connection(), "served".to_owned(), MODEL);
-    let rows = engine.score(&scoring, soon());
+    let rows = score(&engine, 5, asked);
     let body = stub.requests().first().map(|request| request.body.clone());
     (rows, body)
 }

@@ -1,6 +1,6 @@
 //! A chain of draft tokens, decided position by position from parts of rows.
 
-use std::sync::Arc;
+mod rules;
 
 use super::asking::Asking;
 use super::distribution::PartialDistribution;
@@ -9,38 +9,14 @@ use super::partial_row::PartialRow;
 use super::refusal::{Refusal, must_ask};
 use crate::TokenId;
 use crate::history::History;
-use crate::logprobs::{Likely, TokenLogprobs};
-use crate::noise::{InnerCall, Noise, Purpose};
-use crate::sampling::SamplingParams;
+use crate::logprobs::TokenLogprobs;
+use crate::noise::{InnerCall, Purpose};
 use crate::verification::{LastToken, Verdict};
+
+pub use rules::{Rules, Test};
 
 /// More allowed tokens are not asked for one by one.
 const MOST_ALLOWED: usize = 1024;
-
-/// How a draft token is tested.
-#[derive(Clone, Debug)]
-pub enum Test {
-    /// Coupled verification: it stands if the target chooses it under the noise that both share.
-    Coupled,
-    /// Token verification: it stands with probability min(1, π/q). For each draft token, the support of the draft
-    /// distribution q and its probabilities, ascending by token.
-    Token(Vec<Vec<(TokenId, f64)>>),
-}
-
-/// What a chain is decided by.
-#[derive(Clone, Debug)]
-pub struct Rules {
-    /// How tokens are drawn.
-    pub params: Arc<SamplingParams>,
-    /// The noise of the request.
-    pub noise: Noise,
-    /// Length of the whole rows.
-    pub vocab_size: usize,
-    /// How draft tokens are tested.
-    pub test: Test,
-    /// How many alternatives are told with the log probability of each emitted token; none if none are wanted.
-    pub logprobs: Option<usize>,
-}
 
 /// A chain of draft tokens of which the first are decided.
 ///
@@ -243,7 +219,7 @@ impl Chain {
     /// Notes the log probabilities of `token`, which `row` knows, if they are wanted.
     fn tell(&mut self, row: &PartialRow, token: TokenId) {
         if let Some(top) = self.rules.logprobs {
-            self.logprobs.push(told(row, token, top));
+            self.logprobs.push(row.logprobs(token, top));
         }
     }
 
@@ -269,17 +245,5 @@ impl Chain {
                 self.rankings[offset] = ranking(offset);
             }
         }
-    }
-}
-
-/// The log probabilities of `token`, which `row` knows, and of the `top` most likely ones.
-///
-/// An engine that returns log probabilities tells no logits: the normaliser is 0.
-pub fn told(row: &PartialRow, token: TokenId, top: usize) -> TokenLogprobs {
-    let found = row.known().iter().find(|likely| likely.token == token);
-    TokenLogprobs {
-        logprob: found.map_or(f64::NAN, |likely: &Likely| likely.logprob),
-        top: row.known()[..top.min(row.known().len())].to_vec(),
-        normaliser: 0.0,
     }
 }

@@ -8,9 +8,10 @@ use speculation::certificate::{Asking, PartialRow};
 use speculation::chance::RoundChance;
 use speculation::history::History;
 use speculation::logprobs::Likely;
-use speculation::noise::InnerCall;
+use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::{DistributionError, Pipeline};
 use speculation::proposal::BadProposal;
+use speculation::sampling::SamplingParams;
 use speculation::verification::{
     self, LastToken, Position, RoundDistributions, Verdict, Verification,
 };
@@ -232,6 +233,44 @@ fn tests_of_draft_tokens_are_those_of_whole_rows_and_so_is_what_replaces_them() 
     }
     let tally = [compared, accepted, again, replaced];
     assert!(at_least(tally, [19_000, 2_000, 8_000, 15_000]), "{tally:?}");
+}
+
+#[test]
+fn a_chain_begins_with_as_much_as_its_distributions_are_flat() {
+    let vocab_size = 32_768;
+    let start = |params: SamplingParams, logprobs, probs: &[Vec<f64>], are_shared| {
+        let rules = Rules {
+            params: Arc::new(params),
+            noise: Noise::new(1, 0),
+            vocab_size,
+            test: Test::Coupled,
+            logprobs,
+        };
+        Chain::new(rules, &[1, 2, 3], BASE).start(probs, are_shared)
+    };
+    let plain = SamplingParams::default;
+    assert_eq!(start(plain(), None, &[], true), Asking::START);
+    let greedy = SamplingParams {
+        temperature: 0.0,
+        ..plain()
+    };
+    assert_eq!(start(greedy.clone(), None, &[], true), Asking::GREEDY);
+    let few = SamplingParams {
+        allowed_tokens: vec![5, 6],
+        ..plain()
+    };
+    assert_eq!(start(few, None, &[], true), Asking::GREEDY);
+    // Alternatives that are told are asked for.
+    assert_eq!(start(greedy, Some(20), &[], true).top, 20);
+    let sure: Vec<f64> = (0..200).map(|rank| 0.5_f64.powi(rank + 1)).collect();
+    let flat: Vec<f64> = (1..200).map(|rank| 0.1 / f64::from(rank)).collect();
+    let of = |probs: &[f64], rows| Asking::for_draft(probs, vocab_size, rows);
+    // One list for all rows holds that of each; of several positions the flattest tells.
+    let both = [sure.clone(), flat.clone()];
+    assert_eq!(start(plain(), None, &both, true), of(&flat, 4));
+    assert_eq!(start(plain(), None, &both, false), of(&flat, 1));
+    assert_eq!(start(plain(), None, &[sure.clone()], true), of(&sure, 4));
+    assert!(of(&flat, 4) != of(&flat, 1) && of(&flat, 4) != of(&sure, 4));
 }
 
 fn at_least(tally: [usize; 4], least: [usize; 4]) -> bool {
