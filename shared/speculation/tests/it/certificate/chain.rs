@@ -269,7 +269,10 @@ fn a_chain_begins_with_as_much_as_its_distributions_are_flat() {
     let both = [sure.clone(), flat.clone()];
     assert_eq!(start(plain(), None, &both, true), of(&flat, 4));
     assert_eq!(start(plain(), None, &both, false), of(&flat, 1));
-    assert_eq!(start(plain(), None, &[sure.clone()], true), of(&sure, 4));
+    assert_eq!(
+        start(plain(), None, std::slice::from_ref(&sure), true),
+        of(&sure, 4)
+    );
     assert!(of(&flat, 4) != of(&flat, 1) && of(&flat, 4) != of(&sure, 4));
 }
 
