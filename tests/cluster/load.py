@@ -18,6 +18,9 @@ SEEDS = (7, 8, 9)
 # A request is given up, and counts as failed, after this many seconds.
 LIMIT = 120
 
+# What the command line client says where it has reached no coordinator within five seconds, and nothing was begun.
+UNREACHED = "shows which services answer"
+
 # `took` in seconds; `how` is "ok", "failed" or "other" (other tokens than alone); `said` explains the latter two.
 Answer = namedtuple("Answer", "began ended seed how resumes said")
 
@@ -51,10 +54,11 @@ class Load:
     """So many `outrider generate` at a time, and so many kept HTTP connections, from `start` to `stop`.
 
     `address` is host and ports of the coordinator, (host, grpc, http); `flags` are those of the command line client.
+    `insists` on a coordinator: where none is reached, `outrider generate` is called again, which counts as resumed.
     """
 
-    def __init__(self, expected, address, generating=3, kept=1, scheme="http", flags=()):
-        self.expected, self.flags = expected, list(flags)
+    def __init__(self, expected, address, generating=3, kept=1, scheme="http", flags=(), insists=False):
+        self.expected, self.flags, self.insists = expected, list(flags), insists
         self.host, self.grpc, self.http = address
         self.url = f"{scheme}://{self.host}:{self.grpc}"
         self.answers, self.stopping = [], threading.Event()
@@ -102,6 +106,14 @@ class Load:
         del self.under_way[number]
 
     def _generate(self, seed):
+        how, resumes, said = self._call(seed)
+        again, last = 0, time.monotonic() + LIMIT
+        while self.insists and how == "failed" and UNREACHED in said and time.monotonic() < last:
+            how, resumes, said = self._call(seed)
+            again += 1
+        return how, resumes + again, said
+
+    def _call(self, seed):
         asked = [self.expected.binary, "generate", *self.expected.arguments(seed), "--coordinator", self.url]
         try:
             done = subprocess.run([*asked, *self.flags], capture_output=True, text=True, timeout=LIMIT)

@@ -28,7 +28,7 @@ def small_node(chart):
     the scheduler places then, it places there."""
     pods = ["get", "pods", "--selector", f"app.kubernetes.io/instance={chart.release}", "--output", "name"]
     until(60, "the pods of the release before are gone", lambda: not chart.kubectl(*pods), every=1)
-    node = chart.object("node", "node")["status"]["allocatable"]["cpu"]
+    node = chart.object("node", "node1")["status"]["allocatable"]["cpu"]
     taken = thousandths(node) - requested(chart) - LEFT_OF_TWO_CPUS
     resources = {"requests": {"cpu": f"{taken}m"}}
     chart.apply(

@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
-from cases import installs, removal, replacements, scaling, security, upgrades  # noqa: E402
+from cases import installs, removal, replacements, scaling, security, two_nodes, upgrades  # noqa: E402
 from chart import Chart  # noqa: E402
 from load import Expected  # noqa: E402
 from rows import Failed, Rows, heading, put_into  # noqa: E402
@@ -41,6 +41,7 @@ LONG = [
     security.network_policies,
     security.tls_and_tokens,
     scaling.autoscaling,
+    two_nodes.two_nodes,
 ]
 LAST = [removal.uninstall]
 # Tokens of each answer.

@@ -102,7 +102,6 @@ pub fn connect_to(
 ) -> (PeerChannel, Connections) {
     let connections = Connections::default();
     let endpoint = Endpoint::from(uri)
-        .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
         .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
@@ -113,6 +112,7 @@ pub fn connect_to(
         .http2_max_local_error_reset_streams(None);
     let connector = Connector {
         address,
+        timeout: Duration::from_millis(config.connect_timeout_ms),
         tls: process.tls.clone(),
         connections: connections.clone(),
     };
@@ -243,6 +243,30 @@ mod tests {
             let uri = parse(address, &Process::default()).unwrap();
             assert_eq!(uri.to_string(), format!("http://{address}/"), "{address}");
         }
+    }
+
+    /// A server that takes no connection, as one whose host is lost.
+    #[tokio::test]
+    async fn a_server_that_is_not_reached_in_time_is_unavailable() {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        // Its queue is full with what nobody accepts; whatever else comes is not answered.
+        let listener = socket.listen(1).unwrap();
+        let address = listener.local_addr().unwrap();
+        let waiting = (0..4).map(|_| tokio::net::TcpStream::connect(address));
+        let _waiting: Vec<_> = (waiting.map(tokio::spawn)).collect();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+
+        let config = ChannelConfig {
+            connect_timeout_ms: 100,
+        };
+        let channel = connect(&format!("http://{address}"), &config, &Process::default()).unwrap();
+        let mut health = tonic_health::pb::health_client::HealthClient::new(channel);
+        let asked = tonic_health::pb::HealthCheckRequest::default();
+        let status = health.check(asked).await.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Unavailable, "{status:?}");
+        let fault = crate::connector::connection_fault(&status);
+        assert_eq!(fault.as_deref(), Some("not within 100 ms"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
@@ -34,6 +35,8 @@ const UNHEARD: &str = "the server closed the connection before it said anything:
 pub(crate) struct Connector {
     /// Where, if it is not for the resolver to say.
     pub(crate) address: Option<SocketAddr>,
+    /// How long it may take.
+    pub(crate) timeout: Duration,
     pub(crate) tls: Tls,
     pub(crate) connections: Connections,
 }
@@ -94,11 +97,25 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connector = self.clone();
-        Box::pin(async move { connector.connect(&uri).await.map(TokioIo::new) })
+        // Not left to tonic, which has the status `UNKNOWN` for it, as if the server had answered.
+        Box::pin(async move {
+            let limited = tokio::time::timeout(connector.timeout, connector.connect(&uri));
+            let connected = limited.await.unwrap_or_else(|_| Err(connector.late(&uri)));
+            connected.map(TokioIo::new)
+        })
     }
 }
 
 impl Connector {
+    /// The fault of a server that has not taken the connection in time.
+    fn late(&self, uri: &Uri) -> ConnectFault {
+        let why = format!("not within {} ms", self.timeout.as_millis());
+        ConnectFault::Tcp {
+            to: uri.authority().map(ToString::to_string).unwrap_or_default(),
+            source: io::Error::new(io::ErrorKind::TimedOut, why),
+        }
+    }
+
     async fn connect(&self, uri: &Uri) -> Result<Outgoing, ConnectFault> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
         let is_encrypted = uri.scheme_str() == Some("https");

@@ -100,10 +100,10 @@ def drain(trial):
 
     def drained():
         done = chart.kubectl(
-            "drain", "node", "--pod-selector", f"app.kubernetes.io/instance={chart.release}", "--timeout", "15s",
+            "drain", "node1", "--pod-selector", f"app.kubernetes.io/instance={chart.release}", "--timeout", "15s",
             check=False,
         )  # fmt: skip
-        chart.kubectl("uncordon", "node")
+        chart.kubectl("uncordon", "node1")
         if done.returncode == 0 or "disruption budget" not in done.stderr:
             raise Failed(f"drain: {done.stderr[-500:]}")
         time.sleep(1)

@@ -27,7 +27,7 @@ def autoscaling(trial):
         load.event("autoscaling turned on: three coordinators", lambda: turned_on(chart, scaled))
         gone = lambda: replicas(chart, "coordinator") == 2  # noqa: E731
         load.event("scaled down, coordinators to two", lambda: until(90, "two coordinators", gone, 1))
-    with trial.load(generating=5) as load:
+    with trial.load(generating=8) as load:
         for role in ("coordinator", "verifier"):
             grown = lambda role=role: replicas(chart, role) > 2  # noqa: E731
             load.event(f"scaled up, {role}s to three", lambda grown=grown: until(90, "a third", grown, 1))

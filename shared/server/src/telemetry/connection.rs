@@ -50,6 +50,7 @@ pub(super) fn connector(
     };
     Ok(Connector {
         address: None,
+        timeout: destination.timeout,
         tls,
         connections: Connections::default(),
     })
