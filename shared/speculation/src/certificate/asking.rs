@@ -28,6 +28,14 @@ impl Asking {
     /// one, but where an engine rounds so that many are equal.
     pub const GREEDY: Self = Self { top: 8, noise: 0 };
 
+    /// The whole of a row of `vocab_size` tokens.
+    pub const fn whole(vocab_size: usize) -> Self {
+        Self {
+            top: vocab_size,
+            noise: 0,
+        }
+    }
+
     /// The share of unproved choices that a start chosen by a draft distribution aims at, at most.
     pub const GOAL: f64 = 0.01;
 
@@ -71,10 +79,7 @@ impl Asking {
             noise: 4 * self.noise.max(1),
         };
         if grown.top + grown.noise > vocab_size / 2 {
-            return Self {
-                top: vocab_size,
-                noise: 0,
-            };
+            return Self::whole(vocab_size);
         }
         grown
     }

@@ -115,6 +115,29 @@ impl PartialRow {
         Self::new(top.len(), top.len(), &top, &[], mass_error)
     }
 
+    /// The same row over the first `vocab_size` tokens: those behind them pad the model's rows and are never drawn. What
+    /// they may weigh is missing from the mass.
+    #[must_use]
+    pub fn within(mut self, vocab_size: usize) -> Self {
+        let padding = self.vocab_size.saturating_sub(vocab_size);
+        if padding == 0 {
+            return self;
+        }
+        let is_within = |token: TokenId| (token as usize) < vocab_size;
+        let mass_of = |likely: &Likely| likely.logprob.exp_nonpositive();
+        let padded = self.known.iter().filter(|likely| !is_within(likely.token));
+        let (known, mass) = padded.fold((0, 0.0), |(count, mass), likely| {
+            (count + 1, mass + mass_of(likely))
+        });
+        let unknown = (padding - known) as f64 * self.ceiling.exp_nonpositive();
+        self.mass_error += mass + unknown;
+        self.known.retain(|likely| is_within(likely.token));
+        self.ids.retain(|&token| is_within(token));
+        self.known_mass = self.known.iter().rev().map(mass_of).sum();
+        self.vocab_size = vocab_size;
+        self
+    }
+
     /// Length of the whole row.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size

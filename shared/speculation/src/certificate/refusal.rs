@@ -7,7 +7,7 @@ use crate::target::TargetDistribution;
 use crate::verification::Verification;
 
 /// Why a decision cannot be made from a part of a row, however large the part is made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The repetition penalty divides or multiplies a logit by its sign, which log probabilities do not tell.
     #[error("repetition_penalty needs logits, and the engine returns log probabilities")]
