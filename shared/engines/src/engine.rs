@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
 use crate::error::EngineError;
@@ -35,14 +36,17 @@ pub struct Caps {
 pub struct ServedModel {
     /// Length of a row, in tokens.
     pub vocab_size: usize,
-    /// Longest sequence, in tokens.
+    /// Longest sequence and the tokens that must follow it in a request, in tokens.
     pub context_len: usize,
 }
 
 /// An engine that scores tokens.
-pub trait ScoringEngine {
+pub trait ScoringEngine: Send + Sync {
     /// What it can do.
     fn caps(&self) -> Caps;
+
+    /// The model that it serves.
+    fn model(&self) -> ServedModel;
 
     /// The rows of each sequence, in the order of the request: the first after its last committed token, then one
     /// after each draft token. Each knows the most likely tokens wanted and all that were asked of it; it may know
@@ -55,4 +59,16 @@ pub trait ScoringEngine {
         scoring: &Scoring<'_>,
         deadline: Instant,
     ) -> Result<Vec<Vec<PartialRow>>, EngineError>;
+
+    /// The engine's own tokens of `text`, with those that its tokenizer puts around it.
+    ///
+    /// # Errors
+    /// As [`Self::score`].
+    fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError>;
+
+    /// Whether it says that it is well.
+    ///
+    /// # Errors
+    /// If it does not before `deadline`.
+    fn is_well(&self, deadline: Instant) -> Result<(), EngineError>;
 }

@@ -61,6 +61,17 @@ pub enum EngineError {
         /// How many were expected.
         expected: usize,
     },
+    /// The engine's model is another one than ours.
+    #[error(
+        "the engine's rows have {found} tokens, those of the model named here {expected}: name the model that the engine \
+         serves"
+    )]
+    Rows {
+        /// Length of its rows.
+        found: usize,
+        /// Length of those of our model.
+        expected: usize,
+    },
     /// A part of the answer is missing, or stands where none should.
     #[error("the engine's answer {0}")]
     Answer(&'static str),

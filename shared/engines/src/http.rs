@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ureq::http::{HeaderMap, Uri, header};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, RequestBuilder};
 
 use crate::back_off::BackOff;
 use crate::error::EngineError;
@@ -67,7 +67,7 @@ impl Connection {
     pub fn new(settings: &ConnectionSettings) -> Result<Self, EngineError> {
         let url = settings.url.trim_end_matches('/').to_owned();
         let bad_url = |problem: &str| EngineError::Settings {
-            field: "engine.url",
+            field: "url",
             problem: problem.to_owned(),
         };
         let uri: Uri = url.parse().map_err(|_| bad_url("is no URL"))?;
@@ -80,7 +80,7 @@ impl Connection {
         }
         let mut tls = TlsConfig::builder();
         if let Some(file) = &settings.ca_file {
-            tls = tls.root_certs(authorities(&read("engine.ca_file", file)?)?);
+            tls = tls.root_certs(authorities(&read("ca_file", file)?)?);
         }
         let agent = Agent::config_builder()
             .max_redirects(0)
@@ -110,9 +110,56 @@ impl Connection {
         call: Call,
         body: &impl Serialize,
     ) -> Result<T, EngineError> {
+        let body = written(body)?;
+        let bytes = self.ask(call, Some(&body))?;
+        serde_json::from_slice(&bytes).map_err(|error| EngineError::malformed(&error))
+    }
+
+    /// Gets what stands at the path of `call`, as [`Self::post`] does.
+    ///
+    /// # Errors
+    /// As [`Self::post`].
+    pub(crate) fn get<T: DeserializeOwned>(&self, call: Call) -> Result<T, EngineError> {
+        let bytes = self.ask(call, None)?;
+        serde_json::from_slice(&bytes).map_err(|error| EngineError::malformed(&error))
+    }
+
+    /// Whether the path of `call` is answered with success, once and whatever it says.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub(crate) fn is_answered(&self, call: Call) -> Result<(), EngineError> {
         let allowed = call.deadline.saturating_duration_since(Instant::now());
-        let body = serde_json::to_vec(body)
-            .map_err(|_| EngineError::Request("the request cannot be written as JSON"))?;
+        let failed = |error: ureq::Error| failure(&error, allowed, call.longest);
+        let response = self.send(call.path, None, allowed).map_err(failed)?;
+        match response.status().as_u16() {
+            200 => Ok(()),
+            status => Err(EngineError::Status(status)),
+        }
+    }
+
+    /// Posts `body`, which the engine is to refuse (400); its words, of which the first 64 KiB are read.
+    ///
+    /// # Errors
+    /// If it does not answer in time, or refuses otherwise or not at all.
+    pub(crate) fn refused(&self, call: Call, body: &impl Serialize) -> Result<String, EngineError> {
+        let allowed = call.deadline.saturating_duration_since(Instant::now());
+        let failed = |error: ureq::Error| failure(&error, allowed, call.longest);
+        let body = written(body)?;
+        let mut response = self.send(call.path, Some(&body), allowed).map_err(failed)?;
+        match response.status().as_u16() {
+            400 => {
+                let words = read_bounded(response.body_mut(), REFUSAL_BYTES).map_err(failed)?;
+                Ok(String::from_utf8_lossy(&words).into_owned())
+            }
+            200 => Err(EngineError::Answer("was expected to be a refusal")),
+            status => Err(EngineError::Status(status)),
+        }
+    }
+
+    /// The bytes of the answer.
+    fn ask(&self, call: Call, body: Option<&[u8]>) -> Result<Vec<u8>, EngineError> {
+        let allowed = call.deadline.saturating_duration_since(Instant::now());
         let failed = |error: ureq::Error| failure(&error, allowed, call.longest);
         let mut back_off = BackOff::new();
         loop {
@@ -120,14 +167,10 @@ impl Connection {
             if left.is_zero() {
                 return Err(EngineError::Late(allowed));
             }
-            let mut response = self.send(call.path, &body, left).map_err(failed)?;
+            let mut response = self.send(call.path, body, left).map_err(failed)?;
             let status = response.status().as_u16();
             match status {
-                200 => {
-                    let bytes = read_bounded(response.body_mut(), call.longest).map_err(failed)?;
-                    return serde_json::from_slice(&bytes)
-                        .map_err(|error| EngineError::malformed(&error));
-                }
+                200 => return read_bounded(response.body_mut(), call.longest).map_err(failed),
                 429 | 503 => {
                     let said = retry_after(response.headers());
                     let left = call.deadline.saturating_duration_since(Instant::now());
@@ -146,19 +189,33 @@ impl Connection {
     fn send(
         &self,
         path: &str,
-        body: &[u8],
+        body: Option<&[u8]>,
         left: Duration,
     ) -> Result<ureq::http::Response<Body>, ureq::Error> {
-        let mut request = self
-            .agent
-            .post(format!("{}{path}", self.url))
-            .header(header::CONTENT_TYPE, "application/json");
-        if let Some(authorization) = &self.authorization {
-            request = request.header(header::AUTHORIZATION, &authorization.0);
-        }
+        let url = format!("{}{path}", self.url);
+        let Some(body) = body else {
+            let request = self.authorized(self.agent.get(url));
+            let request = request.config().timeout_global(Some(left)).build();
+            return request.call();
+        };
+        let request = self.authorized(self.agent.post(url));
+        let request = request.header(header::CONTENT_TYPE, "application/json");
         let request = request.config().timeout_global(Some(left)).build();
         request.send(body)
     }
+
+    fn authorized<T>(&self, request: RequestBuilder<T>) -> RequestBuilder<T> {
+        match &self.authorization {
+            Some(authorization) => request.header(header::AUTHORIZATION, &authorization.0),
+            None => request,
+        }
+    }
+}
+
+/// A body as JSON.
+fn written(body: &impl Serialize) -> Result<Vec<u8>, EngineError> {
+    serde_json::to_vec(body)
+        .map_err(|_| EngineError::Request("the request cannot be written as JSON"))
 }
 
 /// The whole body, if it has at most `longest` bytes.
@@ -209,7 +266,7 @@ fn read(field: &'static str, file: &PathBuf) -> Result<Vec<u8>, EngineError> {
 
 fn authorities(pem: &[u8]) -> Result<RootCerts, EngineError> {
     let bad = |problem: &str| EngineError::Settings {
-        field: "engine.ca_file",
+        field: "ca_file",
         problem: problem.to_owned(),
     };
     let mut found: Vec<Certificate<'static>> = Vec::new();
@@ -227,7 +284,7 @@ fn authorities(pem: &[u8]) -> Result<RootCerts, EngineError> {
 }
 
 fn bearer(file: &PathBuf) -> Result<Authorization, EngineError> {
-    let field = "engine.key_file";
+    let field = "key_file";
     let bad = |problem: &str| EngineError::Settings {
         field,
         problem: problem.to_owned(),

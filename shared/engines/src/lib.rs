@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`request`] | what is asked of an engine |
 //! | [`engine`] | what an engine can do, and the port |
+//! | [`probe`] | what an engine says of itself, asked once |
 //! | [`sglang`], [`vllm`] | an engine's request bodies and answers |
 //! | `checks` | that an answer is one to what was asked |
 //! | [`http`] | the connection: bounds, deadlines, waits |
@@ -22,6 +23,7 @@ mod checks;
 pub mod engine;
 pub mod error;
 pub mod http;
+pub mod probe;
 pub mod request;
 pub mod sglang;
 pub mod vllm;
@@ -29,6 +31,7 @@ pub mod vllm;
 pub use engine::{Caps, Ids, ScoringEngine};
 pub use error::EngineError;
 pub use http::{Connection, ConnectionSettings};
+pub use probe::{Engine, Kind};
 pub use request::{Scoring, Sequence};
 pub use sglang::Sglang;
 pub use vllm::{Vllm, VllmCompletions};

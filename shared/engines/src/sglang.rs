@@ -14,9 +14,12 @@
 
 mod answer;
 mod body;
+pub(crate) mod said;
+mod text;
 
 use std::time::Instant;
 
+use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
 use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
@@ -53,6 +56,10 @@ impl ScoringEngine for Sglang {
         }
     }
 
+    fn model(&self) -> ServedModel {
+        self.model
+    }
+
     fn score(
         &self,
         scoring: &Scoring<'_>,
@@ -82,5 +89,18 @@ impl ScoringEngine for Sglang {
             }
         };
         answer::rows(scoring, vocab_size, answers)
+    }
+
+    fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError> {
+        text::tokens_of(&self.connection, text, deadline)
+    }
+
+    fn is_well(&self, deadline: Instant) -> Result<(), EngineError> {
+        self.connection.is_answered(Call {
+            path: "/health",
+            longest: 0,
+            deadline,
+            not_offered: &[],
+        })
     }
 }

@@ -20,6 +20,7 @@ mod completions;
 mod generate;
 mod npy;
 mod prompt_logprobs;
+pub(crate) mod said;
 
 use speculation::certificate::PartialRow;
 

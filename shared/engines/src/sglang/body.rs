@@ -7,13 +7,13 @@ use crate::request::Sequence;
 
 /// How the one token is generated that a request must generate. Its row is divided by the temperature, except at 0.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct SamplingParams {
+pub(crate) struct SamplingParams {
     max_new_tokens: u32,
     temperature: u32,
     ignore_eos: bool,
 }
 
-const GREEDY: SamplingParams = SamplingParams {
+pub(crate) const GREEDY: SamplingParams = SamplingParams {
     max_new_tokens: 1,
     temperature: 0,
     ignore_eos: true,

@@ -7,7 +7,7 @@ use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
 use super::prompt_logprobs::{self, PromptLogprobs};
-use super::score_each;
+use super::{said, score_each};
 use crate::checks::{self, Place};
 use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
 use crate::error::EngineError;
@@ -76,7 +76,7 @@ impl VllmCompletions {
             path: ROUTE,
             longest: prompt_logprobs::longest(sequence, top),
             deadline,
-            not_offered: &[],
+            not_offered: &[prompt_logprobs::TOO_MANY],
         };
         let mut answer: Answer = self.connection.post(call, &request)?;
         checks::count("choices", answer.choices.len(), 1)?;
@@ -118,5 +118,17 @@ impl ScoringEngine for VllmCompletions {
         score_each(scoring, self.model, |at, sequence, top| {
             self.score_one(at, sequence, top, deadline)
         })
+    }
+
+    fn model(&self) -> ServedModel {
+        self.model
+    }
+
+    fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError> {
+        said::tokens_of(&self.connection, &self.name, text, deadline)
+    }
+
+    fn is_well(&self, deadline: Instant) -> Result<(), EngineError> {
+        said::is_well(&self.connection, deadline)
     }
 }

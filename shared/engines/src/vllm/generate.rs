@@ -9,7 +9,7 @@ use speculation::logprobs::Likely;
 
 use super::npy;
 use super::prompt_logprobs::{self, PromptLogprobs, Said};
-use super::score_each;
+use super::{said, score_each};
 use crate::checks::{self, Place};
 use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
 use crate::error::EngineError;
@@ -20,15 +20,19 @@ const ROUTE: &str = "/inference/v1/generate";
 /// Fills the lists that are shorter than the longest; what is said of it is not read.
 const PADDING: i64 = -1;
 /// How the V1 model runner refuses.
-const NOT_OFFERED: &[(&str, &str)] = &[(
-    "V2 model runner",
-    "log probabilities of given tokens, which take its V2 model runner",
-)];
+const NOT_OFFERED: &[(&str, &str)] = &[
+    (
+        "V2 model runner",
+        "log probabilities of given tokens, which take its V2 model runner",
+    ),
+    prompt_logprobs::TOO_MANY,
+];
 
 /// A vLLM server, by the route that scores given tokens.
 #[derive(Debug)]
 pub struct Vllm {
     connection: Connection,
+    name: String,
     model: ServedModel,
 }
 
@@ -62,9 +66,18 @@ struct Answer {
 }
 
 impl Vllm {
-    /// The server at the other end of `connection`, which serves `model`.
-    pub fn new(connection: Connection, model: ServedModel) -> Self {
-        Self { connection, model }
+    /// The server at the other end of `connection`, which calls the model `name`.
+    pub fn new(connection: Connection, name: String, model: ServedModel) -> Self {
+        Self {
+            connection,
+            name,
+            model,
+        }
+    }
+
+    /// Where it was asked.
+    pub(super) fn into_connection(self) -> Connection {
+        self.connection
     }
 
     fn score_one(
@@ -170,5 +183,17 @@ impl ScoringEngine for Vllm {
         score_each(scoring, self.model, |at, sequence, top| {
             self.score_one(at, sequence, top, deadline)
         })
+    }
+
+    fn model(&self) -> ServedModel {
+        self.model
+    }
+
+    fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError> {
+        said::tokens_of(&self.connection, &self.name, text, deadline)
+    }
+
+    fn is_well(&self, deadline: Instant) -> Result<(), EngineError> {
+        said::is_well(&self.connection, deadline)
     }
 }

@@ -14,6 +14,11 @@ use crate::request::Sequence;
 const ENTRY_BYTES: u64 = 256;
 /// More bytes than an answer takes beside its entries.
 const ANSWER_BYTES: u64 = 64 << 10;
+/// How a server refuses that was started with a limit, and what to do.
+pub(super) const TOO_MANY: (&str, &str) = (
+    "greater than max allowed",
+    "as many most likely tokens as are needed: start it with --max-logprobs -1",
+);
 /// The token that stands after a sequence, so that there is a row after its last one.
 const DUMMY: TokenId = 0;
 

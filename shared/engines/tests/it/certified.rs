@@ -84,5 +84,5 @@ fn choices_over_sglang_are_those_of_whole_rows() {
 #[test]
 fn choices_over_vllm_are_those_of_whole_rows() {
     let stub = Stub::new(|_, request| Response::json(&crate::vllm::answer_generate(request)));
-    is_right_on(&Vllm::new(stub.connection(), MODEL));
+    is_right_on(&Vllm::new(stub.connection(), "served".to_owned(), MODEL));
 }

@@ -179,37 +179,37 @@ fn settings_that_make_no_connection_are_named() {
     let missing = Some("/nowhere".into());
     let file = Some(empty.path().to_owned());
     for (settings, field) in [
-        (of_url("engine:80 80"), "engine.url"),
-        (of_url("ftp://engine"), "engine.url"),
-        (of_url("http://user:key@engine"), "engine.url"),
-        (of_url("http://engine?key=1"), "engine.url"),
+        (of_url("engine:80 80"), "url: "),
+        (of_url("ftp://engine"), "url: "),
+        (of_url("http://user:key@engine"), "url: "),
+        (of_url("http://engine?key=1"), "url: "),
         (
             ConnectionSettings {
                 key_file: missing.clone(),
                 ..of_url("http://engine")
             },
-            "engine.key_file: /nowhere",
+            "key_file: /nowhere",
         ),
         (
             ConnectionSettings {
                 key_file: file.clone(),
                 ..of_url("http://engine")
             },
-            "engine.key_file",
+            "key_file",
         ),
         (
             ConnectionSettings {
                 ca_file: missing,
                 ..of_url("http://engine")
             },
-            "engine.ca_file: /nowhere",
+            "ca_file: /nowhere",
         ),
         (
             ConnectionSettings {
                 ca_file: file,
                 ..of_url("http://engine")
             },
-            "engine.ca_file: has no certificate",
+            "ca_file: has no certificate",
         ),
     ] {
         let error = Connection::new(&settings).expect_err(field).to_string();

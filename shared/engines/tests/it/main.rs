@@ -3,6 +3,8 @@
 mod certified;
 mod http;
 mod model;
+mod probe;
+mod recorded;
 mod sglang;
 mod stub;
 mod vllm;

@@ -86,7 +86,7 @@ pub(crate) fn answer_generate(request: &Request) -> Value {
     said
 }
 
-fn answer_completions(request: &Request) -> Value {
+pub(crate) fn answer_completions(request: &Request) -> Value {
     assert_eq!(request.path, "/v1/completions");
     let top = request.body["prompt_logprobs"].as_u64().expect("a number");
     json!({
@@ -132,7 +132,11 @@ fn generate(
         change(&mut said);
         Response::json(&said)
     });
-    let rows = score(&Vllm::new(stub.connection(), MODEL), top, asked);
+    let rows = score(
+        &Vllm::new(stub.connection(), "served".to_owned(), MODEL),
+        top,
+        asked,
+    );
     (rows, stub.requests()[0].body.clone())
 }
 
@@ -258,7 +262,7 @@ fn a_model_runner_that_cannot_score_given_tokens_is_told_by_its_refusal() {
         sequences: &[sequence],
         top: 5,
     };
-    let engine = Vllm::new(stub.connection(), MODEL);
+    let engine = Vllm::new(stub.connection(), "served".to_owned(), MODEL);
     let error = engine.score(&scoring, soon()).expect_err("a refusal");
     assert!(matches!(error, EngineError::NotOffered(_)), "{error}");
 }

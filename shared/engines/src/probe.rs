@@ -1,0 +1,76 @@
+//! What an engine is and can do, found out before it is used.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::engine::ScoringEngine;
+use crate::error::EngineError;
+use crate::http::{Call, Connection};
+use crate::{sglang, vllm};
+
+/// A kind of engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// SGLang.
+    Sglang,
+    /// vLLM.
+    Vllm,
+}
+
+/// An engine that was asked what it is.
+pub struct Engine {
+    /// What scores.
+    pub scoring: Box<dyn ScoringEngine>,
+    /// Name and version.
+    pub version: String,
+    /// What it calls the model.
+    pub model: String,
+    /// What its numbers depend on beside version and number format, as far as it says.
+    pub fingerprint: String,
+    /// Format of its numbers; empty where it does not say.
+    pub dtype: String,
+    /// Longest sequence that it scores, draft tokens included.
+    pub longest: usize,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (version, model) = (&self.version, &self.model);
+        formatter
+            .debug_struct("Engine")
+            .field("version", version)
+            .field("model", model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Most bytes of what an engine says of itself: SGLang tells all its settings.
+const LONGEST: u64 = 4 << 20;
+
+/// How long one question may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+impl Kind {
+    /// Asks the engine at the other end of `connection`, whose rows should have `row_len` tokens: what it is, whether it
+    /// gives rows, and whether those of given tokens.
+    ///
+    /// # Errors
+    /// If it does not say what is needed, or cannot do what is.
+    pub fn probe(self, connection: Connection, row_len: usize) -> Result<Engine, EngineError> {
+        let deadline = Instant::now() + PATIENCE;
+        match self {
+            Self::Sglang => sglang::said::probe(connection, row_len, deadline),
+            Self::Vllm => vllm::said::probe(connection, row_len, deadline),
+        }
+    }
+}
+
+/// Asks an engine what it is at `path`.
+pub(crate) fn call(path: &'static str, deadline: Instant) -> Call {
+    Call {
+        path,
+        longest: LONGEST,
+        deadline,
+        not_offered: &[],
+    }
+}
