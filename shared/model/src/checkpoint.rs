@@ -7,17 +7,17 @@ mod random;
 mod shapes;
 mod special_tokens;
 mod synthetic;
+mod text_files;
 
 use std::{
     borrow::Cow,
     fmt::Write,
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
 use candle_core::quantized::GgmlDType;
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use speculation::{TokenId, pipeline};
 use thiserror::Error;
@@ -27,6 +27,8 @@ pub(crate) use self::matrices::Matrices;
 #[cfg(test)]
 pub(crate) use self::random::weights as random_weights;
 pub use self::special_tokens::SpecialTokens;
+use self::text_files::chat_template;
+pub(crate) use self::text_files::{TextFiles, optional};
 
 #[cfg(not(feature = "device"))]
 use crate::computation::PlaceError;
@@ -34,7 +36,7 @@ use crate::computation::PlaceError;
 use crate::device::{DeviceError, DeviceModel};
 use crate::{
     computation::{Computation, NumberFormat},
-    config::{ConfigError, ModelConfig, OneOrMany},
+    config::{ConfigError, ModelConfig},
     decoder::{Decoder, fused::row_ranges, tensors::TensorNames},
     gguf::{self, GgufError},
     linear::WeightFormat,
@@ -50,11 +52,7 @@ use crate::{
 pub struct Checkpoint {
     config: ModelConfig,
     weights: Weights,
-    tokenizer: Option<Cow<'static, [u8]>>,
-    chat_template: Option<String>,
-    /// Tokens that the tokenizer's config names.
-    named_tokens: Option<SpecialTokens>,
-    generation_eos: Vec<TokenId>,
+    text: TextFiles,
     /// Digest of the weights, once it was asked for.
     weights_digest: OnceLock<Sha256>,
 }
@@ -126,30 +124,10 @@ impl Checkpoint {
         if folder.is_file() {
             return Self::open_gguf(folder);
         }
-        let shared = folder.with_file_name("tokenizer");
-        let text =
-            if !folder.join("tokenizer.json").exists() && shared.join("tokenizer.json").exists() {
-                shared.as_path()
-            } else {
-                folder
-            };
         let config = optional(&folder.join("config.json"))?;
         let config = config.ok_or_else(|| CheckpointError::NoConfig(folder.to_owned()))?;
-        let template = optional(&text.join("chat_template.jinja"))?;
-        let tokenizer_config = optional(&text.join("tokenizer_config.json"))?;
-        let tokenizer_config = tokenizer_config.as_deref();
-        let generation = optional(&folder.join("generation_config.json"))?;
         Ok(Self {
-            tokenizer: optional(&text.join("tokenizer.json"))?.map(Cow::Owned),
-            chat_template: match template {
-                Some(template) => Some(String::from_utf8_lossy(&template).into_owned()),
-                None => chat_template(tokenizer_config)?,
-            },
-            named_tokens: tokenizer_config.and_then(SpecialTokens::named_in),
-            generation_eos: match generation {
-                Some(json) => generation_eos(&json)?,
-                None => Vec::new(),
-            },
+            text: TextFiles::open(folder)?,
             ..Self::of(ModelConfig::from_json(&config)?, Weights::open(folder)?)
         })
     }
@@ -160,10 +138,7 @@ impl Checkpoint {
         Self {
             weights: weights.with_row_ranges(fused),
             config,
-            tokenizer: None,
-            chat_template: None,
-            named_tokens: None,
-            generation_eos: Vec::new(),
+            text: TextFiles::default(),
             weights_digest: OnceLock::new(),
         }
     }
@@ -176,8 +151,11 @@ impl Checkpoint {
         let template = file.metadata.string("tokenizer.chat_template")?;
         let tensors = gguf::tensor_names::tensors(&config, TensorNames::TEXT);
         Ok(Self {
-            chat_template: template.map(str::to_owned),
-            tokenizer: tokenizer.map(Cow::Owned),
+            text: TextFiles {
+                chat_template: template.map(str::to_owned),
+                tokenizer: tokenizer.map(Cow::Owned),
+                ..TextFiles::default()
+            },
             ..Self::of(config, Weights::from_gguf(file.tensors, tensors))
         })
     }
@@ -189,8 +167,11 @@ impl Checkpoint {
     pub fn from_bytes(files: CheckpointFiles) -> Result<Self, CheckpointError> {
         let config = ModelConfig::from_json(&files.config)?;
         Ok(Self {
-            tokenizer: files.tokenizer,
-            chat_template: chat_template(files.tokenizer_config.as_deref())?,
+            text: TextFiles {
+                tokenizer: files.tokenizer,
+                chat_template: chat_template(files.tokenizer_config.as_deref())?,
+                ..TextFiles::default()
+            },
             ..Self::of(config, Weights::from_bytes(files.weights)?)
         })
     }
@@ -235,7 +216,7 @@ impl Checkpoint {
     /// Adds a tokenizer, the bytes of a `tokenizer.json`, to a checkpoint that has none or another.
     #[must_use]
     pub fn with_tokenizer(mut self, json: impl Into<Cow<'static, [u8]>>) -> Self {
-        self.tokenizer = Some(json.into());
+        self.text.tokenizer = Some(json.into());
         self
     }
 
@@ -244,12 +225,18 @@ impl Checkpoint {
         &self.config
     }
 
+    /// What text needs of it.
+    pub(crate) fn into_text(self) -> TextFiles {
+        self.text
+    }
+
     /// The model's own end tokens: those of `config.json`, and those of `generation_config.json`,
     /// where instruct models often keep the end of a turn.
     pub fn eos_token_ids(&self) -> Vec<TokenId> {
         let mut ids = self.config.eos_token_ids.clone();
         ids.extend(
-            self.generation_eos
+            self.text
+                .generation_eos
                 .iter()
                 .filter(|id| !self.config.eos_token_ids.contains(id)),
         );
@@ -273,7 +260,7 @@ impl Checkpoint {
 
     /// The bytes of `tokenizer.json`.
     pub fn tokenizer_json(&self) -> Option<&[u8]> {
-        self.tokenizer.as_deref()
+        self.text.tokenizer.as_deref()
     }
 
     /// The tokenizer.
@@ -286,12 +273,12 @@ impl Checkpoint {
 
     /// The chat template, in Jinja.
     pub fn chat_template(&self) -> Option<&str> {
-        self.chat_template.as_deref()
+        self.text.chat_template.as_deref()
     }
 
     /// The tokens that its chat template may name: by the tokenizer's config, or else by their ids.
     pub fn special_tokens(&self, tokenizer: &Tokenizer) -> SpecialTokens {
-        let named = self.named_tokens.clone();
+        let named = self.text.named_tokens.clone();
         let ids = (
             self.config.bos_token_id,
             self.config.eos_token_ids.first().copied(),
@@ -386,61 +373,6 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut hex, byte| {
         let _infallible = write!(hex, "{byte:02x}");
         hex
-    })
-}
-
-/// The bytes of a file, or `None` if there is no such file.
-fn optional(path: &Path) -> Result<Option<Vec<u8>>, CheckpointError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(CheckpointError::Io {
-            path: path.to_owned(),
-            source,
-        }),
-    }
-}
-
-/// The end tokens of a `generation_config.json`: one, several or none.
-fn generation_eos(json: &[u8]) -> Result<Vec<TokenId>, CheckpointError> {
-    #[derive(Deserialize)]
-    struct GenerationConfig {
-        eos_token_id: Option<OneOrMany>,
-    }
-    let config: GenerationConfig =
-        serde_json::from_slice(json).map_err(CheckpointError::GenerationConfig)?;
-    Ok(config.eos_token_id.map_or_else(Vec::new, OneOrMany::ids))
-}
-
-/// The chat template of a `tokenizer_config.json`: the only one, or the one named `default`.
-fn chat_template(json: Option<&[u8]>) -> Result<Option<String>, CheckpointError> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Template {
-        One(String),
-        Named(Vec<Named>),
-    }
-    #[derive(Deserialize)]
-    struct Named {
-        name: String,
-        template: String,
-    }
-    #[derive(Deserialize)]
-    struct TokenizerConfig {
-        chat_template: Option<Template>,
-    }
-    let Some(json) = json else {
-        return Ok(None);
-    };
-    let config: TokenizerConfig =
-        serde_json::from_slice(json).map_err(CheckpointError::TokenizerConfig)?;
-    Ok(match config.chat_template {
-        None => None,
-        Some(Template::One(template)) => Some(template),
-        Some(Template::Named(templates)) => templates
-            .into_iter()
-            .find(|named| named.name == "default")
-            .map(|named| named.template),
     })
 }
 

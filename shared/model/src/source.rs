@@ -9,12 +9,14 @@ mod located;
 pub(crate) mod reference;
 mod rounding;
 mod served;
+mod text;
 mod threads;
 
 pub use error::SourceError;
 pub use inspected::{Inspected, InspectedText, Outline};
 pub use reference::{BadReference, HubReference, ModelReference};
 pub use served::{Numerics, ServedModel, serve};
+pub use text::ModelText;
 pub use threads::share_threads;
 
 use std::path::Path;

@@ -23,6 +23,12 @@ pub enum SourceError {
         "path: '{0}' is no folder and no file here; a model of the hub is named org/name[@revision][:file]"
     )]
     NotHere(String),
+    /// Neither here nor needed whole.
+    #[error(
+        "path: '{0}' is not here; where another engine computes the model, name a folder with its config.json and \
+         tokenizer.json, which needs no weights"
+    )]
+    TextNotHere(String),
     /// A folder with several GGUF files, and no other weights.
     #[error(
         "path: '{}' holds several GGUF files ({files}): name one, as in '{}'", path.display(), first.display()

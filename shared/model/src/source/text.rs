@@ -1,0 +1,207 @@
+//! A model that another program computes: what text needs of it, without weights.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use speculation::TokenId;
+
+use super::located::{Located, folder_of};
+use super::{Inspected, InspectedText, ModelSource, Outline, SourceError};
+use crate::checkpoint::{Checkpoint, CheckpointError, SpecialTokens, TextFiles, optional};
+use crate::config::{ConfigError, OneOrMany};
+use crate::embedded;
+use crate::tokenizer::{self, Tokenizer, TokenizerError, token_bound, vocabulary_fingerprint};
+
+/// A model's tokenizer and what `config.json` says of its tokens. Its family need not be known here.
+pub struct ModelText {
+    /// What its peers must know of it.
+    pub outline: Outline,
+    /// How texts and chats become its tokens.
+    pub text: InspectedText,
+    /// Length of its rows, at least the number of the tokenizer's ids.
+    pub row_len: usize,
+    /// Its own end tokens.
+    pub eos_token_ids: Vec<TokenId>,
+    tokenizer: Tokenizer,
+}
+
+/// What is read of `config.json`; models that also see have it in a section of its own.
+#[derive(Default, Deserialize)]
+struct TokenConfig {
+    vocab_size: Option<usize>,
+    bos_token_id: Option<OneOrMany>,
+    eos_token_id: Option<OneOrMany>,
+    #[serde(default)]
+    text_config: Option<Box<TokenConfig>>,
+}
+
+/// The same, whatever it was read from.
+struct Tokens {
+    row_len: usize,
+    bos: Option<TokenId>,
+    eos: Vec<TokenId>,
+}
+
+impl ModelSource {
+    /// Reads tokenizer, chat template and config of a model that is computed elsewhere; a folder needs no weights.
+    /// Nothing is downloaded.
+    ///
+    /// # Errors
+    /// [`SourceError`] naming the path and what is missing or broken there.
+    pub fn text(&self) -> Result<ModelText, SourceError> {
+        let at = |source| SourceError::Checkpoint {
+            path: self.path.clone(),
+            source,
+        };
+        let located = self.locate_here()?;
+        let located = located.ok_or_else(|| SourceError::TextNotHere(self.path.clone()))?;
+        let (files, tokens) = match &located {
+            Located::Embedded(role) => of_checkpoint(embedded::model(role).map_err(at)?),
+            Located::Stored(path) if path.is_file() => {
+                of_checkpoint(Checkpoint::open(path).map_err(at)?)
+            }
+            Located::Stored(path) => {
+                let folder = folder_of(path);
+                let config = optional(&folder.join("config.json")).map_err(at)?;
+                let config = config.ok_or_else(|| at(CheckpointError::NoConfig(folder.into())))?;
+                let tokens = Tokens::read(&config).map_err(|error| at(error.into()))?;
+                (TextFiles::open(folder).map_err(at)?, tokens)
+            }
+        };
+        self.text_of(files, &tokens)
+    }
+
+    fn text_of(&self, files: TextFiles, tokens: &Tokens) -> Result<ModelText, SourceError> {
+        let path = || self.path.clone();
+        let broken = |source| SourceError::Tokenizer {
+            path: path(),
+            source,
+        };
+        let json = files
+            .tokenizer
+            .ok_or_else(|| broken(TokenizerError::Missing))?;
+        let tokenizer = tokenizer::from_bytes(&json).map_err(broken)?;
+        let bound = token_bound(&tokenizer);
+        if bound > tokens.row_len {
+            return Err(SourceError::VocabularyTooLarge {
+                path: path(),
+                tokens: bound,
+                rows: tokens.row_len,
+            });
+        }
+        let by_id = || SpecialTokens::by_id(tokens.bos, tokens.eos.first().copied(), &tokenizer);
+        let mut eos_token_ids = tokens.eos.clone();
+        eos_token_ids.extend(files.generation_eos);
+        eos_token_ids.sort_unstable();
+        eos_token_ids.dedup();
+        Ok(ModelText {
+            outline: Outline {
+                name: self.served_name(),
+                vocab_size: bound as u32,
+                vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
+                decoder_start_token_id: None,
+            },
+            text: InspectedText {
+                special_tokens: files.named_tokens.clone().unwrap_or_else(by_id),
+                tokenizer_json: json.into_owned(),
+                chat_template: files.chat_template,
+            },
+            row_len: tokens.row_len,
+            eos_token_ids,
+            tokenizer,
+        })
+    }
+}
+
+impl From<ModelText> for Inspected {
+    /// There are no weights here.
+    fn from(text: ModelText) -> Self {
+        Self {
+            own: None,
+            stored: BTreeMap::new(),
+            outline: text.outline,
+            text: text.text,
+        }
+    }
+}
+
+impl ModelText {
+    /// The tokens of `text`, with those that the tokenizer puts around it; none if it refuses it.
+    pub fn tokens_of(&self, text: &str) -> Option<Vec<TokenId>> {
+        let encoded = self.tokenizer.encode(text, true).ok()?;
+        Some(encoded.get_ids().to_vec())
+    }
+}
+
+fn of_checkpoint(checkpoint: Checkpoint) -> (TextFiles, Tokens) {
+    let config = checkpoint.config();
+    let tokens = Tokens {
+        row_len: config.vocab_size,
+        bos: config.bos_token_id,
+        eos: config.eos_token_ids.clone(),
+    };
+    (checkpoint.into_text(), tokens)
+}
+
+impl Tokens {
+    fn read(json: &[u8]) -> Result<Self, ConfigError> {
+        let mut config: TokenConfig = serde_json::from_slice(json)?;
+        let text = config
+            .text_config
+            .take()
+            .map_or_else(Default::default, |text| *text);
+        let row_len = text.vocab_size.or(config.vocab_size);
+        let ids = |own: Option<OneOrMany>, outer: Option<OneOrMany>| {
+            own.or(outer).map_or_else(Vec::new, OneOrMany::ids)
+        };
+        Ok(Self {
+            row_len: row_len.ok_or(ConfigError::Missing("vocab_size"))?,
+            bos: ids(text.bos_token_id, config.bos_token_id).first().copied(),
+            eos: ids(text.eos_token_id, config.eos_token_id),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "model":
+        {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "c": 2}}}"#;
+
+    fn text_of(config: &str) -> Result<ModelText, SourceError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).expect("written");
+        };
+        write("config.json", config);
+        write("tokenizer.json", TOKENIZER);
+        write("generation_config.json", r#"{"eos_token_id": [2, 1]}"#);
+        ModelSource::new(folder.path().to_str().expect("text")).text()
+    }
+
+    /// As of a family that this program does not compute, and without weights.
+    #[test]
+    fn a_folder_without_weights_is_enough_whatever_the_family() {
+        let flat = r#"{"model_type": "unheard_of", "vocab_size": 8, "eos_token_id": 2}"#;
+        let nested = r#"{"text_config": {"vocab_size": 8, "eos_token_id": [2]}, "vocab_size": 1}"#;
+        for config in [flat, nested] {
+            let text = text_of(config).expect("text");
+            assert_eq!((text.row_len, text.outline.vocab_size), (8, 3));
+            assert_eq!(text.eos_token_ids, [1, 2]);
+            assert_eq!(text.tokens_of("c").expect("tokens"), [2]);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let refused = |config: &str, part: &str| {
+            let error = text_of(config).err().expect(part).to_string();
+            assert!(error.contains(part), "{error}");
+        };
+        refused("{}", "vocab_size");
+        refused(r#"{"vocab_size": 2}"#, "3 tokens, the model only 2");
+        let absent = ModelSource::new("org/name").text().err().expect("absent");
+        assert!(absent.to_string().contains("tokenizer.json"), "{absent}");
+    }
+}
