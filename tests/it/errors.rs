@@ -255,7 +255,10 @@ async fn a_coordinator_is_ready_while_a_verifier_answers() {
         .shows("not ready", |scrape| is_ready(scrape) == 0.0)
         .await;
     let conditions = coordinator.process.services.conditions();
-    assert_eq!(conditions[0].1.name(), "waiting for a verifier");
+    assert_eq!(
+        conditions[0].1.name(),
+        "waiting for a verifier or its engine"
+    );
     relay.lead_to(Some(verifier.address));
     coordinator
         .shows("ready again", |scrape| is_ready(scrape) == 1.0)

@@ -28,6 +28,7 @@ mod peers;
 mod prompts;
 mod protocol;
 mod relay;
+mod remote;
 mod same;
 mod security;
 mod tampering;

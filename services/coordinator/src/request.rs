@@ -67,7 +67,7 @@ pub(crate) fn check(
         model: model.name().to_owned(),
         has_drafters: model.has_drafters(),
         drafter_requirements: DrafterRequirements::of(&method),
-        verifier_requirements: VerifierRequirements::of(&method),
+        verifier_requirements: VerifierRequirements::of(&method, &params),
         is_reproducible: method.is_reproducible() && !description.rows_vary,
         method,
         prompt,

@@ -57,8 +57,7 @@ impl Cluster {
         },);
         bars.end();
         let (target, draft) = loaded?;
-        let models = (draft, target);
-        Self::serve(config, processes, models, ports, stop)
+        Self::serve(config, processes, (draft, target), ports, stop)
     }
 
     /// The same with models that are loaded already, whatever `config` names; `draft` is the only draft
@@ -70,6 +69,7 @@ impl Cluster {
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let draft = Loaded::of(vec![draft], &config.drafter)?;
+        let target = verifier::Loaded::Here(Box::new(target));
         let processes = processes(&config, &Process::default())?;
         let ports = Ports::bind(&config, true).await?;
         Self::serve(config, processes, (draft, target), ports, stop)
@@ -78,7 +78,7 @@ impl Cluster {
     fn serve(
         mut config: Config,
         (process, of_peers): Processes,
-        (draft, target): (Loaded, ServedModel<Model>),
+        (draft, target): (Loaded, verifier::Loaded),
         ports: Ports,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
@@ -104,7 +104,7 @@ impl Cluster {
         let metrics = process.metrics.clone();
 
         let drafter = drafter::start(draft, &config.drafter, of_peers.clone())?;
-        let verifier = verifier::start(target, &config.verifier, of_peers)?;
+        let verifier = target.start(&config.verifier, of_peers)?;
         check_pair(&drafter.description, &verifier.description)
             .context("the draft model does not fit the target model")?;
         let coordinator = Coordinator::new(config.coordinator, process)?.with_http(ports.http);

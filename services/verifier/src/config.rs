@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use server::lifecycle::ServerConfig;
 use server::listen::Listen;
 
+use crate::remote::RemoteConfig;
+
 /// Its section of the configuration, and what it is called in metrics and traces.
 pub(crate) const ROLE: &str = "verifier";
 
@@ -21,6 +23,8 @@ pub struct VerifierConfig {
     pub listen: Listen,
     /// The target model.
     pub model: ModelSource,
+    /// An engine elsewhere that computes it, SGLang or vLLM.
+    pub remote: RemoteConfig,
     /// Most draft tokens in one round.
     pub max_draft_tokens: NonZeroU32,
     /// Most sessions, with an open stream or waiting for their next one.
@@ -38,7 +42,10 @@ impl VerifierConfig {
         let budget = budget.err().map(PeerError::engine(ROLE));
         let model = self.model.check().err();
         let model = model.map(|error| PeerError::setting(ROLE, "model", error));
-        budget.into_iter().chain(model).collect()
+        let remote = self.remote.is_set().then(|| self.remote.connection());
+        let remote = remote.and_then(Result::err);
+        let remote = remote.map(|error| PeerError::setting(ROLE, "remote", error));
+        budget.into_iter().chain(model).chain(remote).collect()
     }
 
     /// What it bounds.
@@ -58,6 +65,7 @@ impl Default for VerifierConfig {
         Self {
             listen: default_address.into(),
             model: ModelSource::embedded("target"),
+            remote: RemoteConfig::default(),
             max_draft_tokens: const { NonZeroU32::new(64).unwrap() },
             max_sessions: const { NonZeroUsize::new(1_024).unwrap() },
             engine: EngineConfig::default(),

@@ -5,6 +5,8 @@
 //!             ◀──Verdict, Slice, Decoded──          ◀──  scoring.rs (verify.rs, tree.rs, score.rs), decode.rs
 //! ```
 //!
+//! Where an engine elsewhere computes the target model, [`remote`] takes the place of the engine thread.
+//!
 //! What it has in common with a drafter is in [`peer`].
 
 // A new value of an axis is to be missed wherever axes are told apart.
@@ -14,6 +16,7 @@ mod config;
 mod decode;
 mod logprobs;
 mod prompt;
+mod remote;
 mod rows;
 mod score;
 mod scoring;
@@ -25,5 +28,6 @@ mod verify;
 
 pub use config::VerifierConfig;
 pub use peer::PeerError;
-pub use service::{inspect, load, outline, run, start};
+pub use remote::{RemoteConfig, RemoteKind, RemoteModel, ask_engine};
+pub use service::{Loaded, inspect, load, outline, run, start};
 pub use target::{Target, Verifier};

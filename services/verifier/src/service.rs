@@ -15,6 +15,7 @@ use wire::v1;
 use wire::v1::verifier_server;
 
 use crate::config::{ROLE, VerifierConfig};
+use crate::remote::{self, RemoteModel};
 use crate::target::{Target, Verifier};
 
 /// Bytes of tokenizer.json in one message: well below every default limit of message sizes.
@@ -22,19 +23,46 @@ const TOKENIZER_PART_BYTES: usize = 1 << 20;
 
 type BoxStream<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Loads the model that `config` names, if the rest of it can be; `observer` watches.
+/// A target model that is there.
+pub enum Loaded {
+    /// In this process.
+    Here(Box<ServedModel<Model>>),
+    /// In an engine elsewhere.
+    Elsewhere(Box<RemoteModel>),
+}
+
+impl Loaded {
+    /// Starts what computes it, or asks the engine that does.
+    ///
+    /// # Errors
+    /// If the model has no tokenizer, or fails its first forward.
+    pub fn start(
+        self,
+        config: &VerifierConfig,
+        process: Process,
+    ) -> Result<Arc<Verifier>, PeerError> {
+        match self {
+            Self::Here(model) => start(*model, config, process),
+            Self::Elsewhere(model) => remote::start(*model, config, process),
+        }
+    }
+}
+
+/// Loads the model that `config` names, if the rest of it can be; `observer` watches. Where an engine elsewhere computes
+/// it, that is waited for.
 ///
 /// # Errors
 /// [`PeerError`] naming what is wrong with the model or another setting.
-pub fn load(
-    config: &VerifierConfig,
-    observer: &Arc<dyn Observer>,
-) -> Result<ServedModel<Model>, PeerError> {
+pub fn load(config: &VerifierConfig, observer: &Arc<dyn Observer>) -> Result<Loaded, PeerError> {
     if let Some(problem) = config.check().into_iter().next() {
         return Err(problem);
     }
+    if config.remote.is_set() {
+        return Ok(Loaded::Elsewhere(Box::new(remote::load(config)?)));
+    }
     let model = config.model.load_observed(observer);
-    model.map_err(|error| PeerError::setting(ROLE, "model", error))
+    let model = model.map_err(|error| PeerError::setting(ROLE, "model", error))?;
+    Ok(Loaded::Here(Box::new(model)))
 }
 
 /// What a verifier will say of its model to those who ask whether it fits theirs.
@@ -48,7 +76,11 @@ pub fn outline(model: &Inspected) -> v1::PeerDescription {
 /// # Errors
 /// [`PeerError`] naming what is wrong with them.
 pub fn inspect(config: &VerifierConfig) -> Result<Option<Inspected>, PeerError> {
-    let inspected = config.model.inspect();
+    let inspected = if config.remote.is_set() {
+        config.model.text().map(|text| Some(text.into()))
+    } else {
+        config.model.inspect()
+    };
     inspected.map_err(|error| PeerError::setting(ROLE, "model", error))
 }
 
@@ -64,7 +96,7 @@ pub async fn run(
 ) -> Result<(), PeerError> {
     let (listen, of_model) = (config.listen, config.clone());
     let load = move || load(&of_model, &(Arc::new(Lines::default()) as _));
-    let start = |model| start(model, &config, process);
+    let start = |model: Loaded| model.start(&config, process);
     peer::run(listen, load, start, shutdown).await
 }
 
@@ -98,6 +130,7 @@ where
         tokenizer_json: served.tokenizer_json,
         chat_template: served.chat_template.unwrap_or_default(),
         special_tokens: served.special_tokens,
+        remote: None,
     };
     let load_times = vec![(served.name, served.load_time)];
     Ok(Peer::new(

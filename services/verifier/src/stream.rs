@@ -18,6 +18,7 @@ use wire::v1;
 use wire::v1::verifier_server::VerifierServer;
 
 use crate::config::ROLE;
+use crate::remote::RemoteMemory;
 use crate::service::Service;
 use crate::target::{Target, Verifier, VerifySession};
 
@@ -41,7 +42,7 @@ impl Role for Target {
     type Reply = v1::VerifyReply;
     type Round = Round;
     type Answer = v1::Verdict;
-    type Memory = ();
+    type Memory = RemoteMemory;
 
     fn read(request: v1::VerifyRequest) -> Option<StreamRequest<Round>> {
         Some(match request.request? {

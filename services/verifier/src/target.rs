@@ -1,7 +1,11 @@
 //! What a verifier knows of its target model beside the engine.
 
+use std::sync::Arc;
+
 use model::source::SpecialTokens;
 use peer::{Peer, Session};
+
+use crate::remote::Remote;
 
 /// A verifier with its model loaded and its engine running.
 pub type Verifier = Peer<Target>;
@@ -14,4 +18,6 @@ pub struct Target {
     pub(crate) tokenizer_json: Vec<u8>,
     pub(crate) chat_template: String,
     pub(crate) special_tokens: SpecialTokens,
+    /// The engine elsewhere that computes it, if there is one.
+    pub(crate) remote: Option<Arc<Remote>>,
 }

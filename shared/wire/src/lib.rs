@@ -29,6 +29,7 @@ pub mod slice;
 pub mod status;
 pub mod target;
 pub mod verdict;
+pub mod whole_rows;
 
 /// Version of the protocol; peers of another one are refused.
 pub const PROTOCOL_VERSION: u32 = 1;

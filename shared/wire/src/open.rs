@@ -11,6 +11,7 @@ use speculation::verification::Verification;
 
 pub use crate::proposal::ProposalFields;
 use crate::status::BadField;
+use crate::whole_rows::NeedsWholeRows;
 use crate::{describe, logprobs, proposal, sampling, target, v1};
 
 /// Everything a peer must know of a session to rebuild it from nothing.
@@ -150,7 +151,7 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         0 => DEFAULT_LEASE_MS,
         requested => requested.min(MAX_LEASE_MS),
     };
-    Ok(SessionSpec {
+    let spec = SessionSpec {
         id,
         prompt,
         decoder_start_token_id: open.decoder_start_token_id,
@@ -178,7 +179,17 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         logprobs,
         lease_ms,
         tenant,
-    })
+    };
+    let needs = NeedsWholeRows::of(
+        &spec.sampling,
+        &spec.target,
+        spec.verification,
+        accept_at_coordinator,
+    );
+    match needs {
+        Some(needs) if peer.rows_are_parts => Err(needs.refused_by(model)),
+        _ => Ok(spec),
+    }
 }
 
 /// Checks that the session is for a model with an encoder if the peer's has one, and only then.

@@ -2,9 +2,11 @@
 
 use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
+use speculation::sampling::SamplingParams;
 use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
 use wire::status::BadField;
 use wire::v1;
+use wire::whole_rows::NeedsWholeRows;
 
 /// What a verifier must be able to do for a request: what one of an earlier release would refuse, or take for
 /// something else.
@@ -19,17 +21,25 @@ pub(crate) struct VerifierRequirements {
     tests_drafts: bool,
     /// Whether a stop rule ends residuals that last beyond their block.
     stops_layers: bool,
+    /// What needs whole rows, if anything does.
+    whole_rows: Option<NeedsWholeRows>,
 }
 
 impl VerifierRequirements {
-    /// What `method` needs.
-    pub(crate) fn of(method: &Choice) -> Self {
+    /// What `method` needs, with tokens drawn by `params`.
+    pub(crate) fn of(method: &Choice, params: &SamplingParams) -> Self {
         Self {
             verification: (!method.accept_at_coordinator).then_some(method.verification.wire),
             name: method.verification.name,
             has_tree: method.tree != TreeShape::Chain,
             tests_drafts: method.verification.reads_draft,
             stops_layers: method.stop_rule.policy().is_some() && method.verification.carries_layers,
+            whole_rows: NeedsWholeRows::of(
+                params,
+                &method.target,
+                method.verification,
+                method.accept_at_coordinator,
+            ),
         }
     }
 
@@ -42,6 +52,11 @@ impl VerifierRequirements {
             let problem = format!("verifier '{}' {problem}", verifier.model);
             Err(BadField::new(field, problem))
         };
+        if let Some(needs) = self.whole_rows
+            && verifier.rows_are_parts
+        {
+            return Err(needs.refused_by(&verifier.model));
+        }
         let has = |feature: &str| verifier.features.iter().any(|name| name == feature);
         let known = &verifier.verifications;
         if let Some(verification) = self.verification
@@ -79,6 +94,7 @@ mod tests {
         has_tree: false,
         tests_drafts: false,
         stops_layers: false,
+        whole_rows: None,
     };
 
     /// Checks what is said of a verifier with these features, which verifies trees: a field and words, or nothing.
@@ -136,6 +152,19 @@ mod tests {
             Some(("draft_length", "no stop rule with verification 'v'")),
         );
         says(stopped, &[STOPPED_LAYERS], None);
+        let of_parts = v1::PeerDescription {
+            model: "x".to_owned(),
+            rows_are_parts: true,
+            ..Default::default()
+        };
+        let whole = VerifierRequirements {
+            whole_rows: Some(NeedsWholeRows::AtCoordinator),
+            ..PLAIN
+        };
+        assert_eq!(PLAIN.check(&of_parts), Ok(()));
+        let bad = whole.check(&of_parts).expect_err("parts");
+        assert_eq!(bad.field, "accept_at");
+        says(whole, &[], None);
         let of_chains = v1::PeerDescription::default();
         let bad = tree.check(&of_chains).expect_err("of chains");
         assert_eq!(bad.field, "tree");

@@ -5,6 +5,7 @@ use std::path::Path;
 use model::source::{EngineKind, Inspected, ModelSource};
 use model::{Computation, CpuFormat, WeightFormat};
 use server::causes::in_one_line;
+use verifier::RemoteKind;
 use wire::describe::check_pair;
 use wire::v1::PeerDescription;
 
@@ -35,6 +36,7 @@ pub(super) fn look(config: &Config, role: Role) -> (Models, Findings) {
         match verifier::inspect(&config.verifier) {
             Ok(Some(found)) => {
                 describe(&mut findings, "verifier.model", &found);
+                engine(&mut findings, config);
                 models.target = Some(found);
             }
             Ok(None) => absent(&mut findings, "verifier.model", &config.verifier.model),
@@ -55,6 +57,28 @@ pub(super) fn look(config: &Config, role: Role) -> (Models, Findings) {
         (models.drafts, models.draft) = (found.models, found.description);
     }
     (models, findings)
+}
+
+/// Asks the engine that computes the target model, if there is one, what it is.
+fn engine(findings: &mut Findings, config: &Config) {
+    let remote = &config.verifier.remote;
+    if remote.url.is_empty() {
+        return;
+    }
+    match verifier::ask_engine(&config.verifier) {
+        Ok(said) => findings.ok(format!("verifier.remote: {said}")),
+        Err(error) => findings.error(
+            in_one_line(&error),
+            "see that the engine is up and serves this model (docs/engines.md)",
+        ),
+    }
+    if remote.engine == RemoteKind::Vllm {
+        findings.warning(
+            "verifier.remote: a vLLM with the V1 runner answers `skip_reading_prefix_cache: false` with \
+             `prompt_logprobs` by what its memory holds, or ends; Outrider never asks so",
+            "see that no other client of this engine can ask so, or run it with the V2 runner",
+        );
+    }
 }
 
 const MEND: &str =
@@ -79,6 +103,14 @@ fn describe(findings: &mut Findings, setting: &str, model: &Inspected) {
     let formats: Vec<_> = stored.keys().map(String::as_str).collect();
     let size = mebibytes(stored.values().sum());
     let weights = format!("{setting}: '{name}', {size} in {}", formats.join(" and "));
+    if stored.is_empty() {
+        let tokens = model.outline.vocab_size;
+        findings.ok(format!(
+            "{setting}: '{name}', {tokens} tokens, computed by the engine of {}",
+            setting.replace(".model", ".remote")
+        ));
+        return;
+    }
     let Some((checkpoint, computation)) = &model.own else {
         findings.ok(format!(
             "{weights}, computed by llama.cpp, which reads the rest when it is served"

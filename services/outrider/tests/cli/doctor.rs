@@ -268,3 +268,32 @@ fn a_build_without_gpus_says_how_to_build_one() {
     );
     says(&fails(&mut doctor("--device tpu")), "tpu | cuda:N");
 }
+
+/// An engine elsewhere that does not answer is an error; what a shared vLLM should not be asked is told in any case.
+#[test]
+fn an_engine_elsewhere_is_asked() {
+    let closed = free_address();
+    let mut command = doctor("--role verifier");
+    command
+        .env("OUTRIDER__VERIFIER__REMOTE__ENGINE", "vllm")
+        .env(
+            "OUTRIDER__VERIFIER__REMOTE__URL",
+            format!("http://{closed}"),
+        );
+    let (findings, is_ok) = found(&mut command);
+    assert!(!is_ok);
+    let is_said = |level: &str, part: &str| {
+        let messages = findings.iter().filter(|finding| finding["level"] == level);
+        messages
+            .map(|finding| finding["message"].to_string())
+            .any(|message| message.contains(part))
+    };
+    assert!(
+        is_said("error", "verifier.remote: the engine cannot be reached"),
+        "{findings:?}"
+    );
+    assert!(
+        is_said("warning", "skip_reading_prefix_cache"),
+        "{findings:?}"
+    );
+}

@@ -41,7 +41,7 @@ fn health_says_in_one_line_why_not() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         output.stdout,
-        b"not ready: outrider.v1.Coordinator is waiting for a verifier\n"
+        b"not ready: outrider.v1.Coordinator is waiting for a verifier or its engine\n"
     );
     assert_eq!(get(&coordinator.admin, "/livez"), "alive\n");
 

@@ -14,6 +14,7 @@ use wire::{drafting, logprobs, proposal, round, v1, verdict};
 
 use super::{check_room, reply};
 use crate::logprobs::WithLogprobs;
+use crate::remote;
 use crate::score::Wanted;
 use crate::scoring::score;
 use crate::target::{Target, Verifier, VerifySession};
@@ -109,7 +110,10 @@ async fn answer(
     }
     let deciding = async {
         let tokens = drafts.tokens().to_vec();
-        if drafts.is_chain() {
+        if let Some(remote) = &verifier.role.remote {
+            let deciding = remote::decide(remote, session, requested, reporter, round.timeout);
+            Box::pin(deciding).await
+        } else if drafts.is_chain() {
             score(session, &tokens, WithLogprobs(requested), reporter).await
         } else {
             let tree = WithLogprobs(Tree {

@@ -14,6 +14,7 @@ use wire::{logprobs, round, v1};
 
 use super::{check_room, reply};
 use crate::decode::{DecodeTask, DecodedToken, Report};
+use crate::remote;
 use crate::target::{Target, Verifier, VerifySession};
 
 /// Decodes alone and streams the tokens as they come.
@@ -46,8 +47,15 @@ pub(super) async fn decode(
             return Ok(());
         }
         let (reporter, mut progressing) = progress::channel();
-        let (task, mut reports) = DecodeTask::new(session, requested.max_tokens, reporter);
-        session.submit(task)?;
+        let (max_tokens, limit) = (requested.max_tokens, turn.round.timeout);
+        let mut reports = if let Some(remote) = &verifier.role.remote {
+            let reading = remote::decode(remote, session, max_tokens, reporter, limit);
+            turn.wait(&mut progressing, Box::pin(reading)).await??
+        } else {
+            let (task, reports) = DecodeTask::new(session, max_tokens, reporter);
+            session.submit(task)?;
+            reports
+        };
         while decoded < requested.max_tokens {
             let began = Instant::now();
             let next = next_report(&mut reports, &mut progressing, &turn);

@@ -12,6 +12,7 @@ use wire::{logprobs, round, v1};
 
 use super::reply;
 use crate::prompt::OfPrompt;
+use crate::remote;
 use crate::scoring::score_prompt;
 use crate::target::{Target, Verifier, VerifySession};
 
@@ -47,8 +48,15 @@ pub(super) async fn score(
             let began = Instant::now();
             let end = wanted.min(start + PART);
             let (reporter, mut progressing) = progress::channel();
-            let judge = OfPrompt { first: start + 1 };
-            let scoring = score_prompt(session, start..end, judge, reporter);
+            let limit = turn.round.timeout;
+            let scoring = async {
+                if let Some(remote) = &verifier.role.remote {
+                    let scoring = remote::score_prompt(remote, session, start..end, limit);
+                    return Box::pin(scoring).await;
+                }
+                let judge = OfPrompt { first: start + 1 };
+                score_prompt(session, start..end, judge, reporter).await
+            };
             let (scores, cost) = turn.wait(&mut progressing, scoring).await??;
             cost.count(&verifier.metrics);
             total.add(&cost);

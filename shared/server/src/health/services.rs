@@ -7,7 +7,7 @@ use tokio::sync::watch;
 pub enum Condition {
     /// It loads its model, or warms up.
     Starting,
-    /// It is a coordinator that no verifier answers.
+    /// It is a coordinator that no verifier answers, or a verifier whose engine elsewhere does not.
     Waiting,
     /// It takes requests.
     Ready,
@@ -22,7 +22,7 @@ impl Condition {
     pub fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",
-            Self::Waiting => "waiting for a verifier",
+            Self::Waiting => "waiting for a verifier or its engine",
             Self::Ready => "ready",
             Self::Draining => "draining",
             Self::Dead => "dead",

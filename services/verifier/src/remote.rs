@@ -1,0 +1,44 @@
+//! A target model that an engine elsewhere computes: SGLang or vLLM, as they are.
+//!
+//! ```text
+//! stream.rs ──chain──▶ settle.rs ──asks──▶ queue.rs ──sessions together──▶ engines ──HTTP──▶ SGLang, vLLM
+//!           ◀─verdict─            ◀─parts of rows──
+//! ```
+//!
+//! The engine returns the most likely tokens of a row and those that were asked for, and what follows from that is
+//! proved ([`speculation::certificate`]). What is not proved is asked for again, with more.
+
+mod config;
+mod decide;
+mod decode;
+mod fault;
+mod load;
+mod prompt;
+mod queue;
+mod settle;
+mod watch;
+
+pub use config::{RemoteConfig, RemoteKind};
+pub(crate) use decide::decide;
+pub(crate) use decode::decode;
+pub use load::{RemoteModel, ask_engine};
+pub(crate) use load::{load, start};
+pub(crate) use prompt::score_prompt;
+
+use engines::Caps;
+use queue::Queue;
+
+/// An engine elsewhere, and what waits for it.
+pub(crate) struct Remote {
+    queue: Queue,
+    caps: Caps,
+    /// Length of its rows, those of the tokenizer and what pads them.
+    row_len: usize,
+}
+
+/// What a session knows of the engine.
+#[derive(Debug, Default)]
+pub struct RemoteMemory {
+    /// How many of its first tokens the engine has read, and may still hold.
+    read: usize,
+}

@@ -1,0 +1,75 @@
+//! Where an engine is that computes the target model.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use engines::{Connection, ConnectionSettings, EngineError, Kind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Section `verifier.remote`: an engine that computes the target model elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RemoteConfig {
+    /// What it is: `sglang` or `vllm`.
+    pub engine: RemoteKind,
+    /// Where it is, http:// or https://; empty if this process computes the model itself. `verifier.model.path` is then
+    /// a folder with the model's config.json and tokenizer.json, and no weights.
+    pub url: String,
+    /// PEM certificates, one of which signed the engine's; empty takes those of the public web.
+    pub ca_file: PathBuf,
+    /// A file with the key that is sent as `Authorization: Bearer`; empty sends none.
+    pub key_file: PathBuf,
+    /// Requests under way at a time. Rounds that wait meanwhile go into one request, where the engine takes several.
+    pub requests: NonZeroUsize,
+}
+
+/// A kind of engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RemoteKind {
+    /// SGLang, by `/generate`.
+    #[default]
+    Sglang,
+    /// vLLM, by `/inference/v1/generate` with its V2 model runner, else by `/v1/completions`, which is slow.
+    Vllm,
+}
+
+impl RemoteConfig {
+    /// Whether there is one.
+    pub(crate) fn is_set(&self) -> bool {
+        !self.url.is_empty()
+    }
+
+    /// A connection, to nowhere yet.
+    ///
+    /// # Errors
+    /// Names the setting at fault.
+    pub(crate) fn connection(&self) -> Result<Connection, EngineError> {
+        let file = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
+        Connection::new(&ConnectionSettings {
+            url: self.url.clone(),
+            ca_file: file(&self.ca_file),
+            key_file: file(&self.key_file),
+        })
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self.engine {
+            RemoteKind::Sglang => Kind::Sglang,
+            RemoteKind::Vllm => Kind::Vllm,
+        }
+    }
+}
+
+impl Default for RemoteConfig {
+    fn default() -> Self {
+        Self {
+            engine: RemoteKind::default(),
+            url: String::new(),
+            ca_file: PathBuf::new(),
+            key_file: PathBuf::new(),
+            requests: const { NonZeroUsize::new(4).unwrap() },
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A block of draft tokens over an engine elsewhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use peer::{Cost, RoundError};
+use server::progress::Reporter;
+use speculation::TokenId;
+use speculation::certificate::chain::{Rules, Test};
+use speculation::certificate::{Asking, Chain};
+use speculation::logprobs::TokenLogprobs;
+use speculation::proposal::{Proposal, ProposalProbs};
+use speculation::verification::{Verdict, Verification};
+use wire::open::SessionSpec;
+
+use super::Remote;
+use super::settle::Open;
+use crate::target::VerifySession;
+use crate::verify::VerifyInput;
+
+/// Draft distributions with more tokens are not asked for token by token.
+const MOST_DRAFTED: usize = 1_024;
+
+/// Decides a block; what of it stands, the log probabilities that are wanted, and what it cost. `limit` bounds each
+/// request.
+pub(crate) async fn decide(
+    remote: &Remote,
+    session: &mut VerifySession,
+    input: VerifyInput,
+    progress: Reporter,
+    limit: Duration,
+) -> Result<((Verdict, Vec<TokenLogprobs>), Cost), RoundError> {
+    let spec = Arc::clone(&session.spec);
+    let base_len = session.committed.tokens().len() as u32;
+    let tokens = session.sequence(&input.drafts);
+    let committed = tokens.len() - input.drafts.len();
+    remote
+        .read(&mut session.memory, &tokens[..committed], &progress, limit)
+        .await?;
+    let is_coupled = spec.verification == Verification::COUPLED;
+    let drafted = if is_coupled {
+        Vec::new()
+    } else {
+        drafted(&spec, &input.drafts, &input.proposals)?
+    };
+    let likeliest = drafted.iter().map(|drafted| descending(drafted));
+    let likeliest: Vec<Vec<f64>> = likeliest.collect();
+    let most = drafted.iter().map(Vec::len).max().unwrap_or(0);
+    let rules = Rules {
+        params: Arc::clone(&spec.sampling),
+        noise: spec.noise,
+        vocab_size: spec.vocab_size as usize,
+        test: if is_coupled {
+            Test::Coupled
+        } else {
+            Test::Token(drafted)
+        },
+        logprobs: spec.logprobs.map(|top| top as usize),
+    };
+    let chain = Chain::new(rules, &input.drafts, base_len);
+    let asking = if most > MOST_DRAFTED {
+        Asking::whole(spec.vocab_size as usize)
+    } else {
+        chain.start(&likeliest, remote.caps.ids == engines::Ids::Shared)
+    };
+    let open = Open {
+        chain,
+        history: session.history(),
+        tokens,
+        committed,
+        vocab_size: spec.vocab_size as usize,
+        asking,
+    };
+    let (decided, _, cost) = remote.settle(open, limit).await?;
+    Ok(((decided.verdict, decided.logprobs), cost))
+}
+
+/// The draft distribution at each draft token: what has mass, ascending by token.
+fn drafted(
+    spec: &SessionSpec,
+    drafts: &[TokenId],
+    proposals: &[Proposal],
+) -> Result<Vec<Vec<(TokenId, f64)>>, RoundError> {
+    let mut row = vec![0.0_f64; spec.vocab_size as usize];
+    let told = drafts.iter().enumerate().map(|(at, &draft)| {
+        let proposal = proposals.get(at);
+        let probs = proposal.map(|proposal| &proposal.probs);
+        probs
+            .unwrap_or(&ProposalProbs::default())
+            .write_probs(draft, &mut row)?;
+        let entries = row.iter().enumerate();
+        let has_mass = entries.filter(|&(_, &prob)| prob > 0.0);
+        Ok(has_mass
+            .map(|(token, &prob)| (token as TokenId, prob))
+            .collect())
+    });
+    told.collect()
+}
+
+/// The probabilities of a draft distribution, the largest first.
+fn descending(drafted: &[(TokenId, f64)]) -> Vec<f64> {
+    let mut probs: Vec<f64> = drafted.iter().map(|&(_, prob)| prob).collect();
+    probs.sort_unstable_by(|a, b| b.total_cmp(a));
+    probs
+}

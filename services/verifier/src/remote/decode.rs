@@ -1,0 +1,126 @@
+//! Decoding without drafts over an engine elsewhere: one token a request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use peer::{Cost, CountedHistory, RoundError};
+use server::progress::Reporter;
+use speculation::TokenId;
+use speculation::certificate::Chain;
+use speculation::certificate::chain::{Rules, Test};
+use tokio::sync::mpsc;
+use wire::open::SessionSpec;
+
+use super::Remote;
+use super::settle::Open;
+use crate::decode::{DecodedToken, Report};
+use crate::target::VerifySession;
+
+/// Decodes at most `max_tokens` tokens after the session's output, as [`DecodeTask`](crate::decode::DecodeTask) does; the
+/// channel closes at the end. `limit` bounds each request.
+///
+/// # Errors
+/// If the engine does not read what stands before them.
+pub(crate) async fn decode(
+    remote: &Arc<Remote>,
+    session: &mut VerifySession,
+    max_tokens: u32,
+    progress: Reporter,
+    limit: Duration,
+) -> Result<mpsc::Receiver<Report>, RoundError> {
+    let tokens = session.sequence(&[]);
+    remote
+        .read(&mut session.memory, &tokens, &progress, limit)
+        .await?;
+    // Room for all, so that sending never waits.
+    let (reports, receiver) = mpsc::channel(max_tokens as usize + 1);
+    let decoding = Decoding {
+        remote: Arc::clone(remote),
+        spec: Arc::clone(&session.spec),
+        tokens,
+        progress,
+        limit,
+    };
+    let history = session.history();
+    tokio::spawn(async move {
+        tokio::select! {
+            biased;
+            () = reports.closed() => {}
+            () = decoding.run(history, max_tokens, &reports) => {}
+        }
+    });
+    Ok(receiver)
+}
+
+struct Decoding {
+    remote: Arc<Remote>,
+    spec: Arc<SessionSpec>,
+    /// Prompt and output.
+    tokens: Vec<TokenId>,
+    progress: Reporter,
+    limit: Duration,
+}
+
+impl Decoding {
+    async fn run(
+        mut self,
+        mut history: CountedHistory,
+        max_tokens: u32,
+        reports: &mpsc::Sender<Report>,
+    ) {
+        for _ in 0..max_tokens {
+            let decoded = match self.next(history).await {
+                Ok((decoded, after)) => {
+                    history = after;
+                    decoded
+                }
+                Err(error) => {
+                    let _ = reports.try_send(Err(error));
+                    return;
+                }
+            };
+            let token = decoded.token;
+            self.progress.count(1);
+            self.tokens.push(token);
+            history.push(token);
+            let _ = reports.try_send(Ok(decoded));
+            if self.spec.sampling.end_tokens.contains(&token) {
+                return;
+            }
+        }
+    }
+
+    async fn next(
+        &self,
+        history: CountedHistory,
+    ) -> Result<(DecodedToken, CountedHistory), RoundError> {
+        let spec = &self.spec;
+        let rules = Rules {
+            params: Arc::clone(&spec.sampling),
+            noise: spec.noise,
+            vocab_size: spec.vocab_size as usize,
+            test: Test::Coupled,
+            logprobs: spec.logprobs.map(|top| top as usize),
+        };
+        let position = (self.tokens.len() - spec.lead().len()) as u32;
+        let chain = Chain::new(rules, &[], position);
+        let open = Open {
+            asking: chain.start(&[], false),
+            chain,
+            history,
+            tokens: self.tokens.clone(),
+            committed: self.tokens.len(),
+            vocab_size: spec.vocab_size as usize,
+        };
+        let settled = self.remote.settle(open, self.limit).await;
+        let (decided, history, cost): (_, _, Cost) = settled?;
+        // A chain without draft tokens emits one token.
+        let token = decided.verdict.emitted.first().copied();
+        let decoded = DecodedToken {
+            token: token.ok_or(RoundError::Dropped)?,
+            logprobs: decided.logprobs.into_iter().next(),
+            cost,
+        };
+        Ok((decoded, history))
+    }
+}

@@ -1,0 +1,218 @@
+//! From settings to a verifier over an engine elsewhere.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engines::{Engine, EngineError, Ids, ScoringEngine};
+use model::source::ModelText;
+use peer::{Peer, PeerError};
+use server::process::Process;
+use speculation::verification::Verification;
+use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
+use wire::{digest, v1};
+
+use super::queue::Queue;
+use super::watch::watch;
+use super::{Remote, RemoteConfig};
+use crate::config::{ROLE, VerifierConfig};
+use crate::target::{Target, Verifier};
+
+/// Section of the configuration.
+const SECTION: &str = "remote";
+/// Between two tries to reach the engine, and between two lines that say that it is waited for.
+const RETRY: Duration = Duration::from_secs(1);
+const TELL: Duration = Duration::from_secs(15);
+/// How long the engine may take for the tokens of a text.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Texts of which the engine must make the tokens that our tokenizer makes: words, accents, white space, digits, code
+/// and other scripts.
+const PROBES: [&str; 4] = [
+    "Once upon a time, there was a small house.",
+    "Tom paid 1,234.50 for 3 cafés;\n\tthat's 411.50 each.",
+    "fn main() {\n    println!(\"{}\", 0x1f);\n}",
+    "Привет, 世界! 🙂",
+];
+
+/// A model that an engine elsewhere serves.
+pub struct RemoteModel {
+    engine: Engine,
+    text: ModelText,
+    load_time: Duration,
+}
+
+/// Reads the model's text, waits for the engine, and checks that it serves this model.
+///
+/// # Errors
+/// [`PeerError`] naming what is wrong with either.
+pub(crate) fn load(config: &VerifierConfig) -> Result<RemoteModel, PeerError> {
+    let began = Instant::now();
+    let text = config.model.text();
+    let text = text.map_err(|error| PeerError::setting(ROLE, "model", error))?;
+    let engine = reach(&config.remote, text.row_len);
+    let engine = engine.map_err(|error| PeerError::setting(ROLE, SECTION, error))?;
+    check_tokens(&engine, &text)?;
+    let (version, model, dtype) = (&engine.version, &engine.model, &engine.dtype);
+    tracing::info!(version, model, dtype, "the engine serves the target model");
+    if engine.scoring.caps().ids == Ids::None {
+        tracing::warn!(
+            "{version} scores no given tokens here: each round reads the whole sequence, and tokens are seldom proved at \
+             once. Its V2 model runner and --enable-scale-out do better"
+        );
+    }
+    Ok(RemoteModel {
+        load_time: began.elapsed(),
+        engine,
+        text,
+    })
+}
+
+/// Asks the engine what it is, for as long as it is not up.
+fn reach(config: &RemoteConfig, row_len: usize) -> Result<Engine, EngineError> {
+    let mut told: Option<Instant> = None;
+    loop {
+        let error = match config.kind().probe(config.connection()?, row_len) {
+            Err(
+                error @ (EngineError::Unreachable(_)
+                | EngineError::Busy { .. }
+                | EngineError::Late(_)),
+            ) => error,
+            probed => return probed,
+        };
+        if told.is_none_or(|told| told.elapsed() > TELL) {
+            tracing::warn!(url = config.url, "waiting for the engine: {error}");
+            told = Some(Instant::now());
+        }
+        std::thread::sleep(RETRY);
+    }
+}
+
+/// Checks that texts are the same tokens to the engine as to us.
+fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), PeerError> {
+    let wrong = |problem: String| Err(PeerError::setting(ROLE, "model", problem));
+    for (number, probe) in PROBES.iter().enumerate() {
+        let Some(ours) = text.tokens_of(probe) else {
+            return wrong(format!(
+                "the tokenizer makes no tokens of probe text {number}"
+            ));
+        };
+        match engine.scoring.tokens_of(probe, Instant::now() + PATIENCE) {
+            Ok(theirs) if theirs == ours => {}
+            Ok(theirs) => {
+                return wrong(format!(
+                    "{} makes {} tokens of probe text {number}, the tokenizer here {}, or others: name the model \
+                     that the engine serves, '{}'",
+                    engine.version,
+                    theirs.len(),
+                    ours.len(),
+                    engine.model
+                ));
+            }
+            Err(error) => {
+                tracing::warn!("the engine's tokenizer cannot be compared with ours: {error}");
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Asks the engine once what it is, and checks that it serves this model; what it said in words.
+///
+/// # Errors
+/// [`PeerError`] naming what is wrong with it, with the model's text or with a setting.
+pub fn ask_engine(config: &VerifierConfig) -> Result<String, PeerError> {
+    let text = config.model.text();
+    let text = text.map_err(|error| PeerError::setting(ROLE, "model", error))?;
+    let connection = config.remote.connection();
+    let probed = connection.and_then(|to| config.remote.kind().probe(to, text.row_len));
+    let engine = probed.map_err(|error| PeerError::setting(ROLE, SECTION, error))?;
+    check_tokens(&engine, &text)?;
+    let (version, model, longest) = (&engine.version, &engine.model, engine.longest);
+    Ok(format!(
+        "{version} serves '{model}', sequences of up to {longest} tokens"
+    ))
+}
+
+/// Starts the threads that ask the engine.
+///
+/// # Errors
+/// If there are none.
+pub(crate) fn start(
+    model: RemoteModel,
+    config: &VerifierConfig,
+    process: Process,
+) -> Result<Arc<Verifier>, PeerError> {
+    let bounds = config.bounds();
+    let description = describe(&model, config);
+    let RemoteModel {
+        engine,
+        text,
+        load_time,
+    } = model;
+    let scoring: Arc<dyn ScoringEngine> = Arc::from(engine.scoring);
+    let caps = scoring.caps();
+    let batch = config.engine.max_batch.get().min(caps.max_sequences);
+    let (most, threads) = (config.engine.max_queue.get(), config.remote.requests.get());
+    let no_thread = |error| PeerError::setting(ROLE, SECTION, error);
+    let queue = Queue::new(&scoring, most, threads, batch).map_err(no_thread)?;
+    let target = Target {
+        tokenizer_json: text.text.tokenizer_json,
+        chat_template: text.text.chat_template.unwrap_or_default(),
+        special_tokens: text.text.special_tokens,
+        remote: Some(Arc::new(Remote {
+            queue,
+            caps,
+            row_len: text.row_len,
+        })),
+    };
+    let load_times = vec![(description.model.clone(), load_time)];
+    let verifier = Peer::new(
+        target,
+        Vec::new(),
+        description,
+        load_times,
+        &bounds,
+        process,
+    );
+    watch(&verifier, scoring).map_err(no_thread)?;
+    Ok(verifier)
+}
+
+/// What a verifier says of itself whose rows come in parts.
+fn describe(model: &RemoteModel, config: &VerifierConfig) -> v1::PeerDescription {
+    let (engine, text) = (&model.engine, &model.text);
+    let outline = peer::outline(&text.outline);
+    let numerics = [
+        &engine.version,
+        &engine.model,
+        &engine.fingerprint,
+        &engine.dtype,
+    ];
+    let numerics = numerics.map(String::as_str).join("\n");
+    let is_offered = |name: &String| name != TOKEN_TREES && name != STOPPED_LAYERS;
+    v1::PeerDescription {
+        logits_size: text.row_len as u32,
+        context_len: engine.longest as u32,
+        limits: Some(config.bounds().to_wire()),
+        numerics: Some(v1::Numerics {
+            weights: format!("{:016x}", digest::short(numerics.as_bytes())),
+            dtype: engine.dtype.clone(),
+            kernels: engine.version.clone(),
+        }),
+        eos_token_ids: text.eos_token_ids.clone(),
+        verifications: [Verification::COUPLED, Verification::TOKEN]
+            .map(|known| known.wire)
+            .into(),
+        features: outline
+            .features
+            .iter()
+            .filter(|name| is_offered(name))
+            .cloned()
+            .collect(),
+        trees: false,
+        rows_vary: true,
+        rows_are_parts: true,
+        ..outline
+    }
+}

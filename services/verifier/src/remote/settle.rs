@@ -1,0 +1,150 @@
+//! A chain of draft tokens, decided by as many requests as it takes.
+
+use std::time::{Duration, Instant};
+
+use engines::Ids;
+use peer::{Cost, CountedHistory, RoundError};
+use server::progress::Reporter;
+use speculation::TokenId;
+use speculation::certificate::{Asking, Chain, Decided, PartialRow};
+use wire::failure::Failure;
+
+use super::queue::Wanted;
+use super::{Remote, RemoteMemory, fault};
+
+/// Tokens that an engine reads in one request, at most: a longer sequence is read part by part, so that the round tells
+/// how far it is.
+const PART: usize = 2_048;
+
+/// A chain that is to be decided.
+pub(super) struct Open {
+    pub(super) chain: Chain,
+    /// That after the draft tokens that stand.
+    pub(super) history: CountedHistory,
+    /// Prompt, output and draft tokens.
+    pub(super) tokens: Vec<TokenId>,
+    /// How many of them come before the draft tokens.
+    pub(super) committed: usize,
+    /// Length of the tokenizer's rows.
+    pub(super) vocab_size: usize,
+    /// What to ask for first.
+    pub(super) asking: Asking,
+}
+
+impl Remote {
+    /// Decides a chain. `limit` bounds each request.
+    ///
+    /// # Errors
+    /// If the engine gives no rows, or what is asked for cannot be decided by parts of them.
+    pub(super) async fn settle(
+        &self,
+        mut open: Open,
+        limit: Duration,
+    ) -> Result<(Decided, CountedHistory, Cost), RoundError> {
+        let mut cost = Cost::default();
+        loop {
+            let began = Instant::now();
+            let (mut asking, ids) = (self.possible(open.asking), self.caps.ids);
+            let (mut at_work, mut asked) = in_background(move || {
+                let asked = open.chain.asked(asking, &open.history);
+                (open, asked)
+            })
+            .await?;
+            if ids == Ids::None && asked.iter().any(|ids| !ids.is_empty()) {
+                // What must be known cannot be asked for: all of the row is.
+                asking = Asking::whole(self.row_len);
+                asked.iter_mut().for_each(Vec::clear);
+            }
+            let is_whole = asking.is_whole(at_work.vocab_size);
+            let wanted = Wanted {
+                tokens: at_work.scored().to_vec(),
+                committed: at_work.committed + at_work.chain.decided(),
+                top: if is_whole { self.row_len } else { asking.top },
+                asked,
+                deadline: Instant::now() + limit,
+            };
+            cost.accept += began.elapsed();
+            let (rows, step) = self.queue.ask(wanted).await?;
+            let began = Instant::now();
+            let (left, decided) = in_background(move || {
+                let decided = at_work.decide(rows);
+                (at_work, decided)
+            })
+            .await?;
+            let this = Cost {
+                step,
+                accept: began.elapsed(),
+            };
+            cost.add(&this);
+            open = left;
+            if let Some(decided) = decided? {
+                return Ok((decided, open.history, cost));
+            }
+            if is_whole {
+                let why = "a whole row of the engine's decides nothing";
+                return Err(RoundError::Other(Failure::Internal.status(why)));
+            }
+            open.asking = asking.grown(open.vocab_size);
+        }
+    }
+
+    /// What of `asking` the engine can be asked for.
+    fn possible(&self, asking: Asking) -> Asking {
+        match self.caps.ids {
+            Ids::None => Asking { noise: 0, ..asking },
+            Ids::Shared | Ids::PerRow => asking,
+        }
+    }
+
+    /// Has the engine read `tokens`, of which it has read some, as far as that takes long: the next request then reads
+    /// at most [`PART`] of them.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub(super) async fn read(
+        &self,
+        memory: &mut RemoteMemory,
+        tokens: &[TokenId],
+        progress: &Reporter,
+        limit: Duration,
+    ) -> Result<(), RoundError> {
+        let mut read = memory.read.min(tokens.len());
+        while self.caps.keeps_cache && tokens.len() - read > PART {
+            let (done, total) = (read + PART, tokens.len());
+            let wanted = Wanted {
+                tokens: tokens[..done].to_vec(),
+                committed: done,
+                top: 1,
+                asked: vec![Vec::new()],
+                deadline: Instant::now() + limit,
+            };
+            self.queue.ask(wanted).await?;
+            progress.part(done, total);
+            read = done;
+        }
+        memory.read = tokens.len();
+        Ok(())
+    }
+}
+
+impl Open {
+    /// The tokens whose rows are wanted, and those before them.
+    fn scored(&self) -> &[TokenId] {
+        &self.tokens[..self.committed + self.chain.scored().len()]
+    }
+
+    fn decide(&mut self, rows: Vec<PartialRow>) -> Result<Option<Decided>, RoundError> {
+        let vocab_size = self.vocab_size;
+        let rows: Vec<PartialRow> = rows.into_iter().map(|row| row.within(vocab_size)).collect();
+        let decided = self.chain.decide(&rows, &mut self.history);
+        decided.map_err(fault::of_refusal)
+    }
+}
+
+/// Computes on a thread that may be kept busy.
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, RoundError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| RoundError::Dropped)
+}
