@@ -10,7 +10,7 @@ use std::time::Duration;
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// How long a connection may be silent before an HTTP/2 ping is sent.
-pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long the answer to that ping may take before the connection counts as dead.
 pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(2);

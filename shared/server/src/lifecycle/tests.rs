@@ -13,8 +13,7 @@ use crate::channel::{ChannelConfig, PeerChannel, connect};
 use crate::process::Process;
 
 const SERVICE: &str = "outrider.v1.Verifier";
-/// Far longer than anything here takes, so that only a fault reaches it, and shorter than the
-/// keepalive interval, whose ping would wake a connection that nothing else woke.
+/// Far longer than anything here takes, so that only a fault reaches it.
 const LIMIT: Duration = Duration::from_secs(6);
 
 struct Running {
