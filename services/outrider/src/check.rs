@@ -94,6 +94,15 @@ impl<'a> Check<'a> {
         }
         if role.has_verifier() {
             of_peers.extend(config.verifier.check());
+            if self.with_files {
+                of_peers.extend(config.verifier.check_files());
+            }
+            if config.verifier.remote.shows_key() && !config.insecure {
+                problems.push(Problem {
+                    key: "verifier.remote.key_file".to_owned(),
+                    problem: KEY_IN_CLEAR.to_owned(),
+                });
+            }
         }
         problems.extend(
             of_peers
@@ -120,6 +129,9 @@ impl<'a> Check<'a> {
         problems
     }
 }
+
+const KEY_IN_CLEAR: &str = "verifier.remote.key_file: the key would go to another machine in clear: take an https:// URL, or \
+     say insecure = true (--insecure) where nobody else can listen";
 
 /// The problems without those that stand before already.
 fn each_once(problems: Vec<Problem>) -> Vec<Problem> {

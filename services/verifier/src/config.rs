@@ -42,10 +42,16 @@ impl VerifierConfig {
         let budget = budget.err().map(PeerError::engine(ROLE));
         let model = self.model.check().err();
         let model = model.map(|error| PeerError::setting(ROLE, "model", error));
-        let remote = self.remote.is_set().then(|| self.remote.connection());
-        let remote = remote.and_then(Result::err);
+        let remote = self.remote.check().err();
         let remote = remote.map(|error| PeerError::setting(ROLE, "remote", error));
         budget.into_iter().chain(model).chain(remote).collect()
+    }
+
+    /// What is wrong with the files that its engine elsewhere needs.
+    pub fn check_files(&self) -> Option<PeerError> {
+        let connection = self.remote.is_set().then(|| self.remote.connection())?;
+        let error = connection.err()?;
+        Some(PeerError::setting(ROLE, "remote", error))
     }
 
     /// What it bounds.

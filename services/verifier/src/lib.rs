@@ -5,7 +5,7 @@
 //!             ◀──Verdict, Slice, Decoded──          ◀──  scoring.rs (verify.rs, tree.rs, score.rs), decode.rs
 //! ```
 //!
-//! Where an engine elsewhere computes the target model, [`remote`] takes the place of the engine thread.
+//! Where an engine elsewhere computes the target model, `remote.rs` takes the place of the engine thread.
 //!
 //! What it has in common with a drafter is in [`peer`].
 

@@ -3,30 +3,17 @@
 //! Where it is comes from the operator's configuration alone: no redirect is followed, and no proxy of the environment
 //! is used. Answers are bounded in bytes and in time.
 
-use std::fmt;
 use std::io::Read;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use ureq::http::{HeaderMap, Uri, header};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::http::{HeaderMap, header};
 use ureq::{Agent, Body, RequestBuilder};
 
 use crate::back_off::BackOff;
 use crate::error::EngineError;
-
-/// Where an engine is, and how it is spoken to.
-#[derive(Clone, Debug, Default)]
-pub struct ConnectionSettings {
-    /// Where it is: `http://` or `https://`, a host, and a path before its routes if it has one.
-    pub url: String,
-    /// A file of PEM certificates, one of which must have signed the engine's; none takes those of the public web.
-    pub ca_file: Option<PathBuf>,
-    /// A file with the key that is sent as `Authorization: Bearer`.
-    pub key_file: Option<PathBuf>,
-}
+use crate::settings::{Authorization, ConnectionSettings};
 
 /// A connection to one engine, with those that wait to be used again.
 #[derive(Debug)]
@@ -34,15 +21,6 @@ pub struct Connection {
     agent: Agent,
     url: String,
     authorization: Option<Authorization>,
-}
-
-/// The value of a header that is in no log.
-struct Authorization(String);
-
-impl fmt::Debug for Authorization {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Bearer …")
-    }
 }
 
 /// One request, and what is known of its answer.
@@ -65,23 +43,6 @@ impl Connection {
     /// # Errors
     /// If the address is none, or a file cannot be read.
     pub fn new(settings: &ConnectionSettings) -> Result<Self, EngineError> {
-        let url = settings.url.trim_end_matches('/').to_owned();
-        let bad_url = |problem: &str| EngineError::Settings {
-            field: "url",
-            problem: problem.to_owned(),
-        };
-        let uri: Uri = url.parse().map_err(|_| bad_url("is no URL"))?;
-        if !matches!(uri.scheme_str(), Some("http" | "https")) {
-            return Err(bad_url("must begin with http:// or https://"));
-        }
-        let authority = uri.authority().ok_or_else(|| bad_url("has no host"))?;
-        if authority.as_str().contains('@') || uri.query().is_some() {
-            return Err(bad_url("must have neither a user nor a query"));
-        }
-        let mut tls = TlsConfig::builder();
-        if let Some(file) = &settings.ca_file {
-            tls = tls.root_certs(authorities(&read("ca_file", file)?)?);
-        }
         let agent = Agent::config_builder()
             .max_redirects(0)
             .proxy(None)
@@ -89,14 +50,13 @@ impl Connection {
             // Bytes are bounded as they come.
             .accept_encoding("identity")
             .user_agent(concat!("outrider/", env!("CARGO_PKG_VERSION")))
-            .tls_config(tls.build())
+            .tls_config(settings.tls()?)
             .build()
             .new_agent();
-        let authorization = settings.key_file.as_ref().map(bearer).transpose()?;
         Ok(Self {
             agent,
-            url,
-            authorization,
+            url: settings.checked_url()?,
+            authorization: settings.authorization()?,
         })
     }
 
@@ -255,44 +215,4 @@ fn failure(error: &ureq::Error, allowed: Duration, longest: u64) -> EngineError 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let said = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
     said.trim().parse().ok().map(Duration::from_secs)
-}
-
-fn read(field: &'static str, file: &PathBuf) -> Result<Vec<u8>, EngineError> {
-    std::fs::read(file).map_err(|error| EngineError::Settings {
-        field,
-        problem: format!("{}: {error}", file.display()),
-    })
-}
-
-fn authorities(pem: &[u8]) -> Result<RootCerts, EngineError> {
-    let bad = |problem: &str| EngineError::Settings {
-        field: "ca_file",
-        problem: problem.to_owned(),
-    };
-    let mut found: Vec<Certificate<'static>> = Vec::new();
-    for item in parse_pem(pem) {
-        match item {
-            Ok(PemItem::Certificate(certificate)) => found.push(certificate),
-            Ok(_) => {}
-            Err(_) => return Err(bad("is no PEM file")),
-        }
-    }
-    if found.is_empty() {
-        return Err(bad("has no certificate"));
-    }
-    Ok(RootCerts::new_with_certs(&found))
-}
-
-fn bearer(file: &PathBuf) -> Result<Authorization, EngineError> {
-    let field = "key_file";
-    let bad = |problem: &str| EngineError::Settings {
-        field,
-        problem: problem.to_owned(),
-    };
-    let key = String::from_utf8(read(field, file)?).map_err(|_| bad("is no text"))?;
-    let key = key.trim();
-    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(bad("must hold one key of visible ASCII characters"));
-    }
-    Ok(Authorization(format!("Bearer {key}")))
 }

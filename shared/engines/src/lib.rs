@@ -11,7 +11,7 @@
 //! | [`probe`] | what an engine says of itself, asked once |
 //! | [`sglang`], [`vllm`] | an engine's request bodies and answers |
 //! | `checks` | that an answer is one to what was asked |
-//! | [`http`] | the connection: bounds, deadlines, waits |
+//! | [`http`], [`settings`] | the connection: bounds, deadlines, waits; where it goes |
 //! | [`error`] | why there is no answer |
 //!
 //! Calls block, and are made on an engine's own thread. Nothing that an engine says is trusted: an answer that has
@@ -25,13 +25,15 @@ pub mod error;
 pub mod http;
 pub mod probe;
 pub mod request;
+pub mod settings;
 pub mod sglang;
 pub mod vllm;
 
 pub use engine::{Caps, Ids, ScoringEngine};
 pub use error::EngineError;
-pub use http::{Connection, ConnectionSettings};
+pub use http::Connection;
 pub use probe::{Engine, Kind};
 pub use request::{Scoring, Sequence};
+pub use settings::ConnectionSettings;
 pub use sglang::Sglang;
 pub use vllm::{Vllm, VllmCompletions};

@@ -41,6 +41,8 @@ fn each_thing_that_serve_would_refuse_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("empty")).expect("made");
     let empty = folder.path().join("empty").display().to_string();
+    let secret = folder.path().join("secret").display().to_string();
+    std::fs::write(&secret, "key").expect("written");
     for line in [
         "[coordinator];draft_len = 65 | coordinator.draft_len: 65 | 1 to 64",
         "[coordinator];method = 'nonsense' | coordinator.method | nonsense",
@@ -64,6 +66,9 @@ fn each_thing_that_serve_would_refuse_is_refused() {
         "[verifier.model];path = 'embedded:target';dtype = 'int3' | verifier.model | int3 | q8_0",
         "[verifier.model];path = 'embedded:target';device = 'tpu' | verifier.model | tpu | cuda",
         "[drafter.model];path = 'embedded:draft';kv_dtype = 'q8_0' | drafter.model | kv_dtype | f16",
+        "[verifier.remote];url = 'sglang:30000' | verifier.remote: url: must begin with http://",
+        "[verifier.remote];url = 'https://e';key_file = 'no/such/key' | verifier.remote: key_file: no/such/key",
+        "[verifier.remote];url = 'http://e';key_file = 'SECRET' | verifier.remote.key_file | in clear | https://",
         "[telemetry];endpoint = 'collector' | telemetry.endpoint: \"collector\" | http://HOST:PORT",
         "[telemetry];sample_ratio = 2 | telemetry.sample_ratio: \"2\" | 0 to 1",
         "[telemetry];endpoint = 'https://c:1';ca_file = 'no/such/ca' | telemetry.ca_file | no/such/ca",
@@ -79,7 +84,7 @@ fn each_thing_that_serve_would_refuse_is_refused() {
         "[verifier];listen = '127.0.0.1:7001' | coordinator.listen: 127.0.0.1:7001 is taken by verifier.listen",
     ] {
         let (text, parts) = line.split_once(" | ").expect("what must be said");
-        let text = text.replace("EMPTY", &empty);
+        let text = text.replace("EMPTY", &empty).replace("SECRET", &secret);
         let said = fails(&mut checking(folder.path(), &text));
         says(&said, &parts.replace("EMPTY", &empty));
         assert_eq!(said.lines().count(), 1, "{text}: {said}");

@@ -46,12 +46,32 @@ impl RemoteConfig {
     /// # Errors
     /// Names the setting at fault.
     pub(crate) fn connection(&self) -> Result<Connection, EngineError> {
+        Connection::new(&self.settings())
+    }
+
+    /// Checks what can be told without the files that it names.
+    ///
+    /// # Errors
+    /// Names the setting at fault.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        if self.is_set() {
+            return self.settings().check_url();
+        }
+        Ok(())
+    }
+
+    /// Whether the key would go to another machine in clear.
+    pub fn shows_key(&self) -> bool {
+        self.settings().shows_key()
+    }
+
+    fn settings(&self) -> ConnectionSettings {
         let file = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
-        Connection::new(&ConnectionSettings {
+        ConnectionSettings {
             url: self.url.clone(),
             ca_file: file(&self.ca_file),
             key_file: file(&self.key_file),
-        })
+        }
     }
 
     pub(super) fn kind(&self) -> Kind {

@@ -64,7 +64,9 @@ pub(super) async fn verify(
     };
     let answering = answer(verifier, session, &turn, block);
     if let Some(cost) = traced::<Target, _>(&mut span, answering).await? {
-        let prefills = cost.step.forwarded_tokens > scored;
+        // What an engine elsewhere reads beside the rows is not told.
+        let is_here = verifier.role.remote.is_none();
+        let prefills = is_here && cost.step.forwarded_tokens > scored;
         span.add_share(&cost.share(prefills), began, None);
     }
     Ok(())

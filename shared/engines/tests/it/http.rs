@@ -169,6 +169,29 @@ fn the_key_comes_from_a_file_and_goes_with_each_request() {
 }
 
 #[test]
+fn a_key_in_clear_is_noticed() {
+    let shows = |url: &str, key_file: Option<&str>| {
+        let settings = ConnectionSettings {
+            url: url.to_owned(),
+            key_file: key_file.map(Into::into),
+            ca_file: None,
+        };
+        settings.shows_key()
+    };
+    for (url, is_shown) in [
+        ("http://engine:30000", true),
+        ("http://10.0.0.1", true),
+        ("https://engine:30000", false),
+        ("http://localhost:30000", false),
+        ("http://127.0.0.1:30000", false),
+        ("http://[::1]:30000", false),
+    ] {
+        assert_eq!(shows(url, Some("key")), is_shown, "{url}");
+        assert!(!shows(url, None), "{url}");
+    }
+}
+
+#[test]
 fn settings_that_make_no_connection_are_named() {
     let mut empty = tempfile::NamedTempFile::new().expect("a file");
     writeln!(empty, " ").expect("written");
