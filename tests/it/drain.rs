@@ -258,9 +258,10 @@ async fn a_request_that_waits_for_a_verifier_is_told_when_to_come_back() {
     // It accepts connections and never says a word.
     let (_silent, _, url) = silent().await;
     let mut config = config(&[], &[url]);
-    // It still listens for most of the grace, however late the request comes.
-    config.server.drain_grace_ms = 4_000;
-    config.server.drain_delay_ms = 2_900;
+    // It still listens for most of the grace, however late the request comes; the grace is over before the verifier's
+    // silence ends its connection.
+    config.server.drain_grace_ms = 2_000;
+    config.server.drain_delay_ms = 1_500;
     let coordinator = coordinator(config).await;
     let mut client = client(&coordinator);
     let waiting = tokio::spawn(async move { client.generate(request("x", 4)).await });
