@@ -102,6 +102,20 @@ def usual_round(engine, url, tokens):
     return [Answer(f"{url}/{route}", body) for _ in range(9)][1:]
 
 
+def decoding(engine, url, tokens):
+    """Milliseconds that the engine takes for a token that it generates by itself."""
+
+    def generated(count):
+        sampling = {"temperature": 0, "ignore_eos": True}
+        if engine == "sglang":
+            body = {"input_ids": tokens, "sampling_params": {"max_new_tokens": count, **sampling}}
+            return Answer(f"{url}/generate", body).ms
+        return Answer(f"{url}/v1/completions", {"model": NAME, "prompt": tokens, "max_tokens": count, **sampling}).ms
+
+    few, many = 8, 72
+    return min(generated(many) - generated(few) for _ in range(5)) / (many - few)
+
+
 def trimmed(said, most=400):
     """As it came, without what is long and not read."""
     if isinstance(said, dict):
