@@ -3,7 +3,12 @@
 import datetime
 import os
 import platform
+import sys
 from collections import namedtuple
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+import sections  # noqa: E402
 
 Row = namedtuple("Row", "event requests failed resumed slowest undisturbed")
 HEADINGS = ("event", "requests", "failed", "resumed", "slowest, s", "slowest undisturbed, s")
@@ -49,13 +54,6 @@ def heading():
 
 
 def put_into(page, table):
-    """Puts the table between the markers of a page: a line that begins as BEGIN says, and END."""
-    with open(page, encoding="utf-8") as file:
-        text = file.read()
-    before, found, rest = text.partition(BEGIN)
-    marker, closed, rest = rest.partition("\n")
-    _, ended, after = rest.partition(END)
-    if not (found and closed and ended):
-        raise Failed(f"{page} has no section between lines {BEGIN}...) and {END}")
-    with open(page, "w", encoding="utf-8") as file:
-        file.write(f"{before}{found}{marker}\n\n{table}\n{END}{after}")
+    """Puts the table between its markers of a page."""
+    before, _, after = sections.split(Path(page), BEGIN, END)
+    sections.write(Path(page), before, table, after)

@@ -1,6 +1,7 @@
 """Whole requests with an engine beneath the verifier, against the same with Outrider's own engine."""
 
 import statistics
+import urllib.request
 
 from capture import Answer, version
 from drafts import PROMPTS
@@ -53,10 +54,22 @@ def gap(server, prompt, tokens):
     return first - second
 
 
+def deciding(server):
+    """The share of a round at the verifier that it takes to rank noise, to ask, and to prove."""
+    spent = {phase: 0.0 for phase in ("verify", "verify_accept")}
+    with urllib.request.urlopen(f"{server.admin}/metrics", timeout=20) as answer:
+        for line in answer.read().decode().splitlines():
+            for phase in spent:
+                if line.startswith("outrider_round_duration_seconds_sum") and f'phase="{phase}"' in line:
+                    spent[phase] += float(line.rpartition(" ")[2])
+    return spent["verify_accept"] / spent["verify"]
+
+
 def add(table, engine, server, binary, scratch, model):
     with outrider(binary, scratch, "own", model) as own, outrider(binary, scratch, engine, model, server.url) as over:
         expected, own_ms = answers(own)
         found, over_ms = answers(over)
+        share = deciding(over)
         refused = refusals(over)
         near = 0
         for request, tokens in expected.items():
@@ -72,5 +85,5 @@ def add(table, engine, server, binary, scratch, model):
             raise Failed(f"requests over {engine}: {near} of {len(expected)} have other tokens")
     what = f"{len(expected)} requests of {TOKENS} tokens through a verifier over it, T = 0 and 1"
     came = f"{len(expected) - near} have the tokens of our own engine in f32, {near} others"
-    came += f"; a token takes {over_ms:.1f} ms, with our own engine {own_ms:.1f}"
+    came += f"; a token takes {over_ms:.1f} ms, with our own engine {own_ms:.1f}; deciding takes {share:.1%} of a round"
     table.add(f"{engine} {version(engine, server.url)}", what, came, refused)

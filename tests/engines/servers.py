@@ -173,6 +173,7 @@ def outrider(binary, folder, name, model, engine_url=None):
     config = folder / f"outrider-{name}.toml"
     config.write_text(SERVICES.format(model=model, computed=computed, **ports))
     command = [binary, "serve", "all", "--config", config]
-    server = Server(name, command, {}, f"http://127.0.0.1:{ports['admin']}/readyz", folder / f"outrider-{name}.log")
-    server.url = f"http://127.0.0.1:{ports['port']}"
+    admin = f"http://127.0.0.1:{ports['admin']}"
+    server = Server(name, command, {}, f"{admin}/readyz", folder / f"outrider-{name}.log")
+    server.url, server.admin = f"http://127.0.0.1:{ports['port']}", admin
     return server

@@ -3,8 +3,11 @@
 import datetime
 import os
 import platform
+import sys
+from pathlib import Path
 
-from servers import Failed
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+import sections  # noqa: E402
 
 HEADINGS = ("engine", "what", "came of it", "refused", "bytes a round: asked, answered", "requests a round", "ms a round")
 # Comments of Markdown that `outrider-bench results`, whose own are HTML's, does not take for a command of its.
@@ -29,20 +32,14 @@ class Table:
 
 
 def put_into(page, table):
-    """Puts the table between the markers of a page: a line that begins as BEGIN says, and END. Rows there of engines
-    that were not run stay."""
-    text = page.read_text()
-    before, found, rest = text.partition(BEGIN)
-    marker, closed, rest = rest.partition("\n")
-    old, ended, after = rest.partition(END)
-    if not (found and closed and ended):
-        raise Failed(f"{page} has no section between lines {BEGIN}...) and {END}")
-    was_run = {row[0].split()[0] for row in table.rows}
+    """Puts the table between its markers of a page. Rows there of engines that were not run stay."""
+    before, old, after = sections.split(page, BEGIN, END)
+    was_run = {engine_of(row) for row in table.rows}
     rows = [line.strip("| ").split(" | ") for line in old.splitlines() if line.startswith("| ")][1:]
     # An empty cell at a row's end leaves nothing but its bar.
     rows = [[*row, *[""] * (len(HEADINGS) - len(row))] for row in rows]
-    table.rows = sorted([row for row in rows if row[0].split()[0] not in was_run] + table.rows, key=engine_of)
-    page.write_text(f"{before}{found}{marker}\n\n{table.markdown()}\n{END}{after}")
+    table.rows = sorted([row for row in rows if engine_of(row) not in was_run] + table.rows, key=engine_of)
+    sections.write(page, before, table.markdown(), after)
 
 
 def engine_of(row):

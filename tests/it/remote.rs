@@ -238,6 +238,7 @@ async fn an_engine_with_another_model_is_refused() {
             "verifier.model",
             "name the model that the engine serves",
         ),
+        (Fault::NoTokens, "verifier.remote", "answered 500"),
         (Fault::OtherModel, "verifier.remote", "5000 tokens"),
     ] {
         engine.set_fault(Some(fault));

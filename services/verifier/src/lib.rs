@@ -27,7 +27,8 @@ mod tree;
 mod verify;
 
 pub use config::VerifierConfig;
+pub use engines::Kind as EngineKind;
 pub use peer::PeerError;
-pub use remote::{RemoteConfig, RemoteKind, RemoteModel, ask_engine};
+pub use remote::{RemoteConfig, RemoteModel, ask_engine};
 pub use service::{Loaded, inspect, load, outline, run, start};
 pub use target::{Target, Verifier};

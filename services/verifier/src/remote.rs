@@ -18,7 +18,7 @@ mod queue;
 mod settle;
 mod watch;
 
-pub use config::{RemoteConfig, RemoteKind};
+pub use config::RemoteConfig;
 pub(crate) use decide::decide;
 pub(crate) use decode::decode;
 pub use load::{RemoteModel, ask_engine};

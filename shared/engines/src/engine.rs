@@ -45,9 +45,6 @@ pub trait ScoringEngine: Send + Sync {
     /// What it can do.
     fn caps(&self) -> Caps;
 
-    /// The model that it serves.
-    fn model(&self) -> ServedModel;
-
     /// The rows of each sequence, in the order of the request: the first after its last committed token, then one
     /// after each draft token. Each knows the most likely tokens wanted and all that were asked of it; it may know
     /// more.

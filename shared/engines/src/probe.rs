@@ -3,17 +3,22 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::engine::ScoringEngine;
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
 use crate::{sglang, vllm};
 
 /// A kind of engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// SGLang.
+    /// SGLang, by `/generate`.
+    #[default]
     Sglang,
-    /// vLLM.
+    /// vLLM, by `/inference/v1/generate` with its V2 model runner, else by `/v1/completions`, which is slow.
     Vllm,
 }
 

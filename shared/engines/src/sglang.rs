@@ -56,10 +56,6 @@ impl ScoringEngine for Sglang {
         }
     }
 
-    fn model(&self) -> ServedModel {
-        self.model
-    }
-
     fn score(
         &self,
         scoring: &Scoring<'_>,

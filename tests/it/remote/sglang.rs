@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     RowMissing,
     /// Two most likely tokens stand in the wrong order.
     Unsorted,
+    /// It fails where it is asked for tokens of text.
+    NoTokens,
     /// Tokens of text are others than those of our tokenizer.
     OtherTokenizer,
     /// Its rows have more tokens.
@@ -109,6 +111,9 @@ impl State {
                 let info = json!({"version": "0.5.23", "model_path": "/models/default", "dtype": "float32",
                     "served_model_name": "default", "max_req_input_len": 506});
                 (200, info)
+            }
+            "/generate" if body["text"].is_string() && self.is(Fault::NoTokens) => {
+                (500, Value::Null)
             }
             "/generate" if body["text"].is_string() => (200, self.tokens_of(&body["text"])),
             "/generate" if body["token_ids_logprob"] == json!([i32::MAX]) => {

@@ -5,7 +5,6 @@ use std::path::Path;
 use model::source::{EngineKind, Inspected, ModelSource};
 use model::{Computation, CpuFormat, WeightFormat};
 use server::causes::in_one_line;
-use verifier::RemoteKind;
 use wire::describe::check_pair;
 use wire::v1::PeerDescription;
 
@@ -72,7 +71,7 @@ fn engine(findings: &mut Findings, config: &Config) {
             "see that the engine is up and serves this model (docs/engines.md)",
         ),
     }
-    if remote.engine == RemoteKind::Vllm {
+    if remote.engine == verifier::EngineKind::Vllm {
         findings.warning(
             "verifier.remote: a vLLM with the V1 runner answers `skip_reading_prefix_cache: false` with \
              `prompt_logprobs` by what its memory holds, or ends; Outrider never asks so",

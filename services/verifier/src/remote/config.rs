@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct RemoteConfig {
     /// What it is: `sglang` or `vllm`.
-    pub engine: RemoteKind,
+    pub engine: Kind,
     /// Where it is, http:// or https://; empty if this process computes the model itself. `verifier.model.path` is then
     /// a folder with the model's config.json and tokenizer.json, and no weights.
     pub url: String,
@@ -22,17 +22,6 @@ pub struct RemoteConfig {
     pub key_file: PathBuf,
     /// Requests under way at a time. Rounds that wait meanwhile go into one request, where the engine takes several.
     pub requests: NonZeroUsize,
-}
-
-/// A kind of engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum RemoteKind {
-    /// SGLang, by `/generate`.
-    #[default]
-    Sglang,
-    /// vLLM, by `/inference/v1/generate` with its V2 model runner, else by `/v1/completions`, which is slow.
-    Vllm,
 }
 
 impl RemoteConfig {
@@ -73,19 +62,12 @@ impl RemoteConfig {
             key_file: file(&self.key_file),
         }
     }
-
-    pub(super) fn kind(&self) -> Kind {
-        match self.engine {
-            RemoteKind::Sglang => Kind::Sglang,
-            RemoteKind::Vllm => Kind::Vllm,
-        }
-    }
 }
 
 impl Default for RemoteConfig {
     fn default() -> Self {
         Self {
-            engine: RemoteKind::default(),
+            engine: Kind::default(),
             url: String::new(),
             ca_file: PathBuf::new(),
             key_file: PathBuf::new(),

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engines::Ids;
 use peer::{Cost, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
-use speculation::certificate::chain::{Rules, Test};
+use speculation::certificate::chain::Test;
 use speculation::certificate::{Asking, Chain};
 use speculation::logprobs::TokenLogprobs;
 use speculation::proposal::{Proposal, ProposalProbs};
@@ -14,7 +15,7 @@ use speculation::verification::{Verdict, Verification};
 use wire::open::SessionSpec;
 
 use super::Remote;
-use super::settle::Open;
+use super::settle::{Open, rules};
 use crate::target::VerifySession;
 use crate::verify::VerifyInput;
 
@@ -37,31 +38,20 @@ pub(crate) async fn decide(
     remote
         .read(&mut session.memory, &tokens[..committed], &progress, limit)
         .await?;
-    let is_coupled = spec.verification == Verification::COUPLED;
-    let drafted = if is_coupled {
-        Vec::new()
+    let drafted = if spec.verification == Verification::COUPLED {
+        None
     } else {
-        drafted(&spec, &input.drafts, &input.proposals)?
+        Some(drafted(&spec, &input.drafts, &input.proposals)?)
     };
-    let likeliest = drafted.iter().map(|drafted| descending(drafted));
+    let likeliest = drafted.iter().flatten().map(|drafted| descending(drafted));
     let likeliest: Vec<Vec<f64>> = likeliest.collect();
-    let most = drafted.iter().map(Vec::len).max().unwrap_or(0);
-    let rules = Rules {
-        params: Arc::clone(&spec.sampling),
-        noise: spec.noise,
-        vocab_size: spec.vocab_size as usize,
-        test: if is_coupled {
-            Test::Coupled
-        } else {
-            Test::Token(drafted)
-        },
-        logprobs: spec.logprobs.map(|top| top as usize),
-    };
-    let chain = Chain::new(rules, &input.drafts, base_len);
+    let most = likeliest.iter().map(Vec::len).max().unwrap_or(0);
+    let test = drafted.map_or(Test::Coupled, Test::Token);
+    let chain = Chain::new(rules(&spec, test), &input.drafts, base_len);
     let asking = if most > MOST_DRAFTED {
         Asking::whole(spec.vocab_size as usize)
     } else {
-        chain.start(&likeliest, remote.caps.ids == engines::Ids::Shared)
+        chain.start(&likeliest, remote.caps.ids == Ids::Shared)
     };
     let open = Open {
         chain,

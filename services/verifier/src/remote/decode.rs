@@ -7,12 +7,12 @@ use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::Chain;
-use speculation::certificate::chain::{Rules, Test};
+use speculation::certificate::chain::Test;
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 
 use super::Remote;
-use super::settle::Open;
+use super::settle::{Open, rules};
 use crate::decode::{DecodedToken, Report};
 use crate::target::VerifySession;
 
@@ -95,15 +95,8 @@ impl Decoding {
         history: CountedHistory,
     ) -> Result<(DecodedToken, CountedHistory), RoundError> {
         let spec = &self.spec;
-        let rules = Rules {
-            params: Arc::clone(&spec.sampling),
-            noise: spec.noise,
-            vocab_size: spec.vocab_size as usize,
-            test: Test::Coupled,
-            logprobs: spec.logprobs.map(|top| top as usize),
-        };
         let position = (self.tokens.len() - spec.lead().len()) as u32;
-        let chain = Chain::new(rules, &[], position);
+        let chain = Chain::new(rules(spec, Test::Coupled), &[], position);
         let open = Open {
             asking: chain.start(&[], false),
             chain,

@@ -41,16 +41,23 @@ pub struct RemoteModel {
     load_time: Duration,
 }
 
+fn text_of(config: &VerifierConfig) -> Result<ModelText, PeerError> {
+    let text = config.model.text();
+    text.map_err(|error| PeerError::setting(ROLE, "model", error))
+}
+
+fn at_fault(error: EngineError) -> PeerError {
+    PeerError::setting(ROLE, SECTION, error)
+}
+
 /// Reads the model's text, waits for the engine, and checks that it serves this model.
 ///
 /// # Errors
 /// [`PeerError`] naming what is wrong with either.
 pub(crate) fn load(config: &VerifierConfig) -> Result<RemoteModel, PeerError> {
     let began = Instant::now();
-    let text = config.model.text();
-    let text = text.map_err(|error| PeerError::setting(ROLE, "model", error))?;
-    let engine = reach(&config.remote, text.row_len);
-    let engine = engine.map_err(|error| PeerError::setting(ROLE, SECTION, error))?;
+    let text = text_of(config)?;
+    let engine = reach(&config.remote, text.row_len).map_err(at_fault)?;
     check_tokens(&engine, &text)?;
     let (version, model, dtype) = (&engine.version, &engine.model, &engine.dtype);
     tracing::info!(version, model, dtype, "the engine serves the target model");
@@ -71,11 +78,13 @@ pub(crate) fn load(config: &VerifierConfig) -> Result<RemoteModel, PeerError> {
 fn reach(config: &RemoteConfig, row_len: usize) -> Result<Engine, EngineError> {
     let mut told: Option<Instant> = None;
     loop {
-        let error = match config.kind().probe(config.connection()?, row_len) {
+        let error = match config.engine.probe(config.connection()?, row_len) {
             Err(
                 error @ (EngineError::Unreachable(_)
                 | EngineError::Busy { .. }
-                | EngineError::Late(_)),
+                | EngineError::Late(_)
+                // Of what stands before it.
+                | EngineError::Status(502 | 504)),
             ) => error,
             probed => return probed,
         };
@@ -108,10 +117,12 @@ fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), PeerError> {
                     engine.model
                 ));
             }
-            Err(error) => {
+            // It was started without its tokenizer's routes; the length of its rows was compared.
+            Err(error @ EngineError::Status(404)) => {
                 tracing::warn!("the engine's tokenizer cannot be compared with ours: {error}");
                 return Ok(());
             }
+            Err(error) => return Err(at_fault(error)),
         }
     }
     Ok(())
@@ -122,11 +133,10 @@ fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), PeerError> {
 /// # Errors
 /// [`PeerError`] naming what is wrong with it, with the model's text or with a setting.
 pub fn ask_engine(config: &VerifierConfig) -> Result<String, PeerError> {
-    let text = config.model.text();
-    let text = text.map_err(|error| PeerError::setting(ROLE, "model", error))?;
-    let connection = config.remote.connection();
-    let probed = connection.and_then(|to| config.remote.kind().probe(to, text.row_len));
-    let engine = probed.map_err(|error| PeerError::setting(ROLE, SECTION, error))?;
+    let text = text_of(config)?;
+    let connection = config.remote.connection().map_err(at_fault)?;
+    let probed = config.remote.engine.probe(connection, text.row_len);
+    let engine = probed.map_err(at_fault)?;
     check_tokens(&engine, &text)?;
     let (version, model, longest) = (&engine.version, &engine.model, engine.longest);
     Ok(format!(

@@ -57,6 +57,13 @@ struct Waiting {
     is_closed: bool,
 }
 
+impl Waiting {
+    /// Leaves out what nobody waits for.
+    fn forget_abandoned(&mut self) {
+        self.jobs.retain(|job| !job.answer.is_closed());
+    }
+}
+
 impl Queue {
     /// A queue of at most `most` before `engine`, which is asked by `threads` threads, for at most `batch` sequences at
     /// a time.
@@ -97,6 +104,7 @@ impl Queue {
         let (answer, answered) = oneshot::channel();
         {
             let mut waiting = self.shared.lock();
+            waiting.forget_abandoned();
             if waiting.jobs.len() >= self.most {
                 let most = self.most;
                 let why = format!(
@@ -129,11 +137,10 @@ impl Shared {
     }
 
     /// The job that waits the longest, and at most `batch` in all that want as many most likely tokens; none at the end.
-    /// Those that nobody waits for are left out.
     fn next(&self, batch: usize) -> Option<Vec<Job>> {
         let mut waiting = self.lock();
         loop {
-            waiting.jobs.retain(|job| !job.answer.is_closed());
+            waiting.forget_abandoned();
             if let Some(first) = waiting.jobs.pop_front() {
                 let top = first.wanted.top;
                 let mut jobs = vec![first];

@@ -1,13 +1,16 @@
 //! A chain of draft tokens, decided by as many requests as it takes.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engines::Ids;
 use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
+use speculation::certificate::chain::{Rules, Test};
 use speculation::certificate::{Asking, Chain, Decided, PartialRow};
 use wire::failure::Failure;
+use wire::open::SessionSpec;
 
 use super::queue::Wanted;
 use super::{Remote, RemoteMemory, fault};
@@ -124,6 +127,17 @@ impl Remote {
         }
         memory.read = tokens.len();
         Ok(())
+    }
+}
+
+/// What a chain of a session of `spec` is decided by, its draft tokens being tested as `test` says.
+pub(super) fn rules(spec: &SessionSpec, test: Test) -> Rules {
+    Rules {
+        params: Arc::clone(&spec.sampling),
+        noise: spec.noise,
+        vocab_size: spec.vocab_size as usize,
+        test,
+        logprobs: spec.logprobs.map(|top| top as usize),
     }
 }
 

@@ -120,10 +120,6 @@ impl ScoringEngine for VllmCompletions {
         })
     }
 
-    fn model(&self) -> ServedModel {
-        self.model
-    }
-
     fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError> {
         said::tokens_of(&self.connection, &self.name, text, deadline)
     }

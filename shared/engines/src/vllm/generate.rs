@@ -185,10 +185,6 @@ impl ScoringEngine for Vllm {
         })
     }
 
-    fn model(&self) -> ServedModel {
-        self.model
-    }
-
     fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError> {
         said::tokens_of(&self.connection, &self.name, text, deadline)
     }

@@ -1,6 +1,6 @@
 //! What engines say of themselves, as it was recorded, and what follows.
 
-use engines::{EngineError, Ids, Kind};
+use engines::{EngineError, Ids, Kind, Scoring, Sequence};
 use serde_json::{Value, json};
 
 use crate::model::VOCAB;
@@ -65,10 +65,24 @@ fn sglang_tells_version_model_sizes_and_tokens() {
     );
     assert_eq!(engine.fingerprint, "/models/default default none auto");
     // An input must have fewer than 506.
-    assert_eq!(
-        (engine.longest, engine.scoring.model().context_len),
-        (505, 506)
-    );
+    assert_eq!(engine.longest, 505);
+    let asked = vec![vec![]];
+    let score = |len: usize| {
+        let tokens = vec![0; len];
+        let sequence = Sequence {
+            tokens: &tokens,
+            committed: len,
+            asked: &asked,
+        };
+        let scoring = Scoring {
+            sequences: &[sequence],
+            top: 1,
+        };
+        engine.scoring.score(&scoring, soon())
+    };
+    assert!(matches!(score(506), Err(EngineError::Request(_))));
+    // It is asked, and refuses as the recording does.
+    assert!(matches!(score(505), Err(EngineError::Status(400))));
     assert_eq!(engine.scoring.caps().ids, Ids::Shared);
     assert_eq!(
         engine.scoring.tokens_of("a", soon()).expect("tokens"),
