@@ -100,7 +100,7 @@ fn what_pads_a_row_is_no_part_of_it() {
     assert!(known.contains(1) && !known.contains(3) && !known.contains(4));
     assert_eq!(known.ceiling(), 0.2_f64.ln());
     let (least, most) = known.unknown_mass();
-    assert!(least <= 0.25 && 0.25 <= most && most <= 0.4 + 1e-12);
+    assert!(least <= 0.25 && (0.25..=0.4 + 1e-12).contains(&most));
     // Token 4 may have anything up to 0.1, which then token 2 has not.
     let open = row(&[(1, 0.7), (3, 0.1)], &[(0, 0.1)])
         .expect("a row")
