@@ -31,5 +31,6 @@ mod relay;
 mod remote;
 mod same;
 mod security;
+mod slow_readers;
 mod tampering;
 mod telemetry;

@@ -1,6 +1,7 @@
 //! The peers' own protocol, spoken by hand.
 
 mod drafts;
+mod grants;
 mod progress;
 mod streams;
 mod trees;

@@ -24,10 +24,12 @@ pub fn write_all() {
     let decode = verify_request::Request::Decode(DecodeRound {
         header: Some(header(1, &[])),
         max_tokens: 3,
+        until: 2,
     });
     let score = verify_request::Request::Score(ScoreRound {
         header: Some(header(0, &[])),
         from: 1,
+        until: 0,
     });
     for (name, round) in [("tree", tree), ("decode", decode), ("score", score)] {
         let open = Open {

@@ -10,6 +10,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,8 +27,10 @@ use pool::{ServedModel, Target};
 use rounds::{PendingDecode, PendingDraft, PendingScore, PendingVerify, WireBlock};
 use session::{Moves, Opener, PeerSession};
 
+pub use rounds::PARTS_AHEAD;
 pub(crate) use rounds::{Answer, Failure, OutputLogprobs, RoundProposals};
 pub(crate) use session::Loss;
+pub use stream::MAX_AHEAD_BYTES;
 pub(crate) use stream::{Allowance, Position, Traffic};
 
 /// The sessions of one request at its peers.
@@ -245,6 +248,15 @@ impl Peers {
             self.drafter.give_up(Loss::Silent);
         }
         Err(allowance.exceeded(given))
+    }
+
+    /// Goes on reading what the peers send, for as long as this is awaited: while the client does not take what came
+    /// before.
+    pub(crate) async fn read_ahead(&mut self) -> Infallible {
+        tokio::select! {
+            never = self.drafter.read_ahead() => never,
+            never = self.verifier.read_ahead() => never,
+        }
     }
 
     /// Whether drafter and verifier report the same processors. None until both streams are open.

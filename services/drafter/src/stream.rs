@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use peer::{Peer, Replies, Role, RoundError, Said, StreamRequest as Request, Turn, traced};
+use peer::{
+    Granted, Peer, Replies, Role, RoundError, Said, StreamRequest as Request, Turn, traced,
+};
 use server::progress::{self, Reporter};
 use server::trace::names;
 use server::transport::MAX_MESSAGE_BYTES;
@@ -66,6 +68,7 @@ impl Role for Proposers {
         drafter: &Drafter,
         session: &mut DraftSession,
         wire: v1::DraftRound,
+        _granted: Granted,
         epoch: u32,
         replies: &Replies<v1::DraftReply>,
     ) -> Result<(), Status> {

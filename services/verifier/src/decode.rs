@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
-use peer::{Cost, CountedHistory, RoundError};
+use peer::{Cost, CountedHistory, Granted, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::coupled::choice;
@@ -36,6 +36,7 @@ pub(crate) struct DecodeTask {
     /// Prompt and output.
     tokens: Vec<TokenId>,
     left: u32,
+    granted: Granted,
     progress: Reporter,
     /// Scratch of log probabilities.
     order: Vec<TokenId>,
@@ -45,20 +46,27 @@ pub(crate) struct DecodeTask {
 }
 
 impl DecodeTask {
-    /// A task that decodes at most `max_tokens` tokens after the session's output, with the channel
-    /// on which it reports them; the channel closes at the end.
+    /// A task that decodes at most `max_tokens` tokens after the session's output and `decoded`, as far as it is
+    /// granted, with the channel on which it reports them; the channel closes at the end.
     pub(crate) fn new(
         session: &VerifySession,
+        decoded: &[TokenId],
         max_tokens: u32,
+        granted: Granted,
         progress: Reporter,
     ) -> (Self, mpsc::Receiver<Report>) {
         let (reports, receiver) = mpsc::channel(max_tokens as usize + 1);
         let spec = Arc::clone(&session.spec);
+        let mut history = session.history();
+        for &token in decoded {
+            history.push(token);
+        }
         let task = Self {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
-            history: session.history(),
-            tokens: session.sequence(&[]),
+            history,
+            tokens: session.sequence(decoded),
             left: max_tokens,
+            granted,
             spec,
             progress,
             order: Vec::new(),
@@ -68,13 +76,18 @@ impl DecodeTask {
         (task, receiver)
     }
 
+    /// The position of the next token.
+    fn position(&self) -> u32 {
+        (self.tokens.len() - self.spec.lead().len()) as u32
+    }
+
     /// Chooses a token from the logits `row`, which become probabilities.
     fn choose(
         &mut self,
         row: &mut [f32],
     ) -> Result<(TokenId, Option<TokenLogprobs>), DistributionError> {
         let probs = &mut row[..self.spec.vocab_size as usize];
-        let position = (self.tokens.len() - self.spec.lead().len()) as u32;
+        let position = self.position();
         if self.spec.logprobs.is_some() {
             self.logits.clear();
             self.logits.extend_from_slice(probs);
@@ -127,7 +140,7 @@ impl Task for DecodeTask {
             cost: Cost { step, accept },
         }));
         let ended = self.spec.sampling.end_tokens.contains(&token);
-        if ended || self.left == 0 {
+        if ended || self.left == 0 || self.position() >= self.granted.until() {
             Progress::Done
         } else {
             Progress::Continue

@@ -6,7 +6,7 @@ mod prompt;
 
 use std::sync::Arc;
 
-use peer::{Peer, Replies, Role, RoundError, Said, Session, StreamRequest};
+use peer::{Granted, Peer, Replies, Role, RoundError, Said, Session, StreamRequest};
 use server::transport::MAX_MESSAGE_BYTES;
 use speculation::proposal::BadProposal;
 use tonic::Status;
@@ -50,6 +50,7 @@ impl Role for Target {
             Request::Round(round) => StreamRequest::Round(Round::Block(round.into())),
             Request::Decode(round) => StreamRequest::Round(Round::Decode(round)),
             Request::Score(round) => StreamRequest::Round(Round::Score(round)),
+            Request::Grant(grant) => StreamRequest::Grant(grant.until),
             Request::Append(_) | Request::Commit(_) => StreamRequest::Reserved,
             Request::Close(_) => StreamRequest::Close,
         })
@@ -69,6 +70,7 @@ impl Role for Target {
         peer: &Peer<Self>,
         session: &mut Session<Self>,
         requested: Round,
+        granted: Granted,
         epoch: u32,
         replies: &Replies<v1::VerifyReply>,
     ) -> Result<(), Status> {
@@ -77,10 +79,10 @@ impl Role for Target {
                 block::verify(peer, session, replies, *requested, epoch).await
             }
             Round::Decode(requested) => {
-                decode::decode(peer, session, replies, requested, epoch).await
+                decode::decode(peer, session, replies, requested, granted, epoch).await
             }
             Round::Score(requested) => {
-                prompt::score(peer, session, replies, requested, epoch).await
+                prompt::score(peer, session, replies, requested, granted, epoch).await
             }
         }
     }

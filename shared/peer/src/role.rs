@@ -20,6 +20,7 @@ use wire::round::RoundKey;
 use wire::v1;
 
 use crate::counted::{CountedHistory, HistoryHome};
+use crate::granted::Granted;
 use crate::replies::Replies;
 
 /// What a drafter or a verifier does in its own way, and what it needs for that.
@@ -50,12 +51,13 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// What is said, as a reply.
     fn write(said: Said) -> Self::Reply;
 
-    /// Answers one round. It is dropped, at whatever it awaits, when the client is gone or another
-    /// stream takes the session.
+    /// Answers one round, as far as it is granted. It is dropped, at whatever it awaits, when the client is gone or
+    /// another stream takes the session.
     fn round(
         peer: &Peer<Self>,
         session: &mut Session<Self>,
         requested: Self::Round,
+        granted: Granted,
         epoch: u32,
         replies: &Replies<Self::Reply>,
     ) -> impl Future<Output = Result<(), Status>> + Send;
@@ -74,6 +76,8 @@ pub enum StreamRequest<Round> {
     Open(Box<v1::Open>),
     /// A round.
     Round(Round),
+    /// That the round under way may go on up to there.
+    Grant(u32),
     /// That the session be freed.
     Close,
     /// What this version does not do.

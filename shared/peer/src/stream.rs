@@ -1,5 +1,7 @@
 //! The life of a session's stream: open, rounds, and what becomes of the session at its end.
 
+mod inbox;
+
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,8 +20,10 @@ use wire::status::{BadField, overloaded};
 use wire::v1;
 
 use crate::counted::HistoryHome;
+use crate::granted::{Granted, grants};
 use crate::replies::{READ_TIMEOUT, REPLY_BUFFER, Replies};
 use crate::role::{Peer, Role, Said, Session, StreamRequest};
+use inbox::Inbox;
 
 /// How long a stream may take to say which session it is.
 pub const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -144,21 +148,25 @@ async fn rounds<R: Role>(
     replies: &Replies<R::Reply>,
     epoch: u32,
 ) -> Result<End, Status> {
+    let mut inbox = Inbox::<R>::new(requests);
     loop {
-        let request = match arrival(requests, hold).await? {
+        let request = match arrival(&mut inbox, hold).await? {
             ControlFlow::Continue(request) => request,
             ControlFlow::Break(end) => return Ok(end),
         };
+        let (granting, granted) = grants();
         let answered = tokio::select! {
-            answered = answer(peer, session, request, replies, epoch) => answered,
+            biased;
+            answered = answer(peer, session, request, granted, replies, epoch) => answered,
             () = hold.superseded() => return Err(superseded()),
-            () = replies.0.closed() => return client_gone(requests, hold).await,
+            () = replies.0.closed() => return client_gone(&mut inbox, hold).await,
+            never = inbox.pass_grants(&granting) => match never {},
         };
         match answered {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(end)) => return Ok(end),
             // A round that sends may notice before this loop does.
-            Err(_) if replies.0.is_closed() => return client_gone(requests, hold).await,
+            Err(_) if replies.0.is_closed() => return client_gone(&mut inbox, hold).await,
             Err(status) => return Err(status),
         }
     }
@@ -169,16 +177,19 @@ async fn rounds<R: Role>(
 async fn answer<R: Role>(
     peer: &Peer<R>,
     session: &mut Session<R>,
-    request: R::Request,
+    request: Option<StreamRequest<R::Round>>,
+    granted: Granted,
     replies: &Replies<R::Reply>,
     epoch: u32,
 ) -> Result<ControlFlow<End>, Status> {
-    match R::read(request) {
+    match request {
         Some(StreamRequest::Round(requested)) => {
-            let answered = R::round(peer, session, requested, epoch, replies).await;
+            let answered = R::round(peer, session, requested, granted, epoch, replies).await;
             peer.metrics.round(&answered);
             answered.map(ControlFlow::Continue)
         }
+        // The round that it was for has ended meanwhile.
+        Some(StreamRequest::Grant(_)) => Ok(ControlFlow::Continue(())),
         Some(StreamRequest::Close) => {
             replies.send(R::write(Said::Closed(v1::Closed {}))).await?;
             Ok(ControlFlow::Break(End::Closed))
@@ -192,23 +203,23 @@ async fn answer<R: Role>(
 }
 
 /// How a stream ends that nobody reads any more: what the client's side of it says tells why.
-async fn client_gone<T, S: Send + 'static>(
-    requests: &mut Streaming<T>,
-    hold: &Attached<S>,
+async fn client_gone<R: Role>(
+    inbox: &mut Inbox<'_, R>,
+    hold: &Attached<Session<R>>,
 ) -> Result<End, Status> {
-    let last = arrival(requests, hold).await?;
+    let last = arrival(inbox, hold).await?;
     Ok(last.break_value().unwrap_or(End::Closed))
 }
 
 /// The next message, or how the stream ends without one.
-async fn arrival<T, S: Send + 'static>(
-    requests: &mut Streaming<T>,
-    hold: &Attached<S>,
-) -> Result<ControlFlow<End, T>, Status> {
+async fn arrival<R: Role>(
+    inbox: &mut Inbox<'_, R>,
+    hold: &Attached<Session<R>>,
+) -> Result<ControlFlow<End, Option<StreamRequest<R::Round>>>, Status> {
     tokio::select! {
         biased;
         () = hold.superseded() => Err(superseded()),
-        message = tokio::time::timeout(IDLE_TIMEOUT, requests.message()) => Ok(match message {
+        message = tokio::time::timeout(IDLE_TIMEOUT, inbox.message()) => Ok(match message {
             Ok(Ok(Some(message))) => ControlFlow::Continue(message),
             // The client ended or reset the stream, and tonic and hyper report both as the end of its messages:
             // it does not want the session any more.

@@ -35,7 +35,7 @@ fn within<R: Digestible>(request: R, timeout: Duration) -> R {
 fn decode(max_tokens: u32, timeout: Duration) -> Request {
     let round = DecodeRound {
         max_tokens,
-        header: None,
+        ..Default::default()
     };
     Request::Decode(within(round, timeout))
 }

@@ -179,7 +179,7 @@ async fn decoding_alone_gives_what_single_verdicts_give() {
     }
     let decode = DecodeRound {
         max_tokens: 6,
-        header: None,
+        ..Default::default()
     };
     stream
         .send(Request::Decode(with_header(decode, 7, &[])))
@@ -206,7 +206,10 @@ async fn scores_of_a_prompt_go_on_from_where_they_are_known() {
     let (verifier, _) = verifier(target()).await;
     let wanting = |open: &mut Open| open.logprobs = true;
     let mut stream = VerifyStream::opened(verifier.url(), wanting).await;
-    let score = |from| ScoreRound { from, header: None };
+    let score = |from| ScoreRound {
+        from,
+        ..Default::default()
+    };
     let scores = async |stream: &mut VerifyStream, from| {
         let requested = with_header(score(from), 0, &[]);
         match stream.ask(Request::Score(requested)).await {

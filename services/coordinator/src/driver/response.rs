@@ -102,7 +102,8 @@ impl Driver {
     }
 
     /// Sends a part to the client. A client that does not read holds its request up, until the
-    /// request's deadline or the coordinator's last call and no longer.
+    /// request's deadline or the coordinator's last call and no longer; meanwhile what peers send is read and held,
+    /// within bounds, so that it does not stand in the way of other requests.
     pub(super) async fn respond(&mut self, part: Part) {
         let tokens = match &part {
             Part::Chunk(chunk) => chunk.token_ids.len(),
@@ -115,6 +116,7 @@ impl Driver {
             sent = response.answers.send(message) => sent,
             () = response.health.last_call() => return self.cut(Cut::LastCall),
             () = tokio::time::sleep_until(response.deadline.into()) => return self.cut(Cut::Deadline),
+            never = self.peers.read_ahead() => match never {},
         };
         if sent {
             self.response.delivered += tokens;

@@ -1,6 +1,7 @@
 //! What is asked of a peer in a round, and its answer: functions from a request of the session to an answer,
 //! which carries its timing, its distributions and its faults.
 
+mod credit;
 mod decide;
 mod decode;
 mod draft;
@@ -18,6 +19,7 @@ use wire::v1;
 
 use super::error::PeerError;
 
+pub use credit::PARTS_AHEAD;
 pub(super) use decide::{WireBlock, decide};
 pub(super) use decode::PendingDecode;
 pub(super) use draft::{PendingDraft, bonus};

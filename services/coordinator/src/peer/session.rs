@@ -1,5 +1,6 @@
 //! One session at one peer: where it is, what is held there, and how it moves.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -344,6 +345,14 @@ impl<P: Protocol> PeerSession<P> {
             _ => stream,
         };
         self.traffic += dropped.map(|stream| stream.traffic).unwrap_or_default();
+    }
+
+    /// Goes on reading what the peer sends while nobody takes it, see [`PeerStream::read_ahead`].
+    pub(super) async fn read_ahead(&mut self) -> Infallible {
+        match &mut self.stream {
+            Some(stream) => stream.read_ahead().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Frees the session at the peer.

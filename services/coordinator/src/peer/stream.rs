@@ -1,7 +1,9 @@
 //! An open stream to one peer.
 
+mod read_ahead;
+
+use std::convert::Infallible;
 use std::ops::AddAssign;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +14,6 @@ use server::transport::KEEPALIVE_TIMEOUT;
 use speculation::TokenId;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use wire::describe::PROGRESS;
 use wire::failure::Failure;
@@ -24,6 +25,8 @@ use wire::v1;
 use super::error::PeerError;
 use super::pool::{Endpoint, failed};
 use super::protocol::Protocol;
+pub use read_ahead::MAX_AHEAD_BYTES;
+use read_ahead::ReadAhead;
 
 /// Messages on their way to a peer. A round is asked only after the one before was answered, so
 /// there is never more than one, and a Close.
@@ -101,15 +104,12 @@ impl AddAssign for Traffic {
     }
 }
 
-/// What a peer says, as it comes.
-type Replies<R> = Pin<Box<dyn Stream<Item = Result<R, Status>> + Send>>;
-
 /// An open stream to a peer. Dropping it frees the session there.
 pub(crate) struct PeerStream<P: Protocol> {
     pub(super) endpoint: Arc<Endpoint>,
     epoch: u32,
     requests: mpsc::Sender<P::Request>,
-    replies: Replies<P::Reply>,
+    replies: ReadAhead<P::Reply>,
     /// Output tokens from the first on that the peer is known to hold.
     pub(super) held: usize,
     /// What the peer said of itself when the session was opened.
@@ -174,7 +174,7 @@ impl<P: Protocol> PeerStream<P> {
             endpoint: Arc::clone(endpoint),
             epoch,
             requests,
-            replies: Box::pin(replies),
+            replies: ReadAhead::of(Box::pin(replies)),
             held: emitted.min(opened.held_len as usize),
             description,
             draining: false,
@@ -242,6 +242,12 @@ impl<P: Protocol> PeerStream<P> {
         self.traffic.rounds += request.encoded_bytes();
         self.heard = tokio::time::Instant::now();
         let _ = self.requests.send(request).await;
+    }
+
+    /// Goes on reading for as long as this is awaited, while nobody takes what was read: the connection's window is
+    /// shared by all its streams, and what one of them leaves unread is missing to the others.
+    pub(super) async fn read_ahead(&mut self) -> Infallible {
+        self.replies.read_ahead().await
     }
 
     /// The next reply, whatever it answers.
@@ -320,13 +326,13 @@ mod tests {
             endpoint: Arc<Endpoint>,
             description: v1::PeerDescription,
             requests: mpsc::Sender<P::Request>,
-            replies: Replies<P::Reply>,
+            replies: read_ahead::Replies<P::Reply>,
         ) -> Self {
             Self {
                 endpoint,
                 epoch: 1,
                 requests,
-                replies,
+                replies: ReadAhead::of(replies),
                 held: 0,
                 description: Arc::new(description),
                 draining: false,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use peer::{Cost, CountedHistory, RoundError};
+use peer::{Cost, CountedHistory, Granted, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::Chain;
@@ -16,19 +16,21 @@ use super::settle::{Open, rules};
 use crate::decode::{DecodedToken, Report};
 use crate::target::VerifySession;
 
-/// Decodes at most `max_tokens` tokens after the session's output, as [`DecodeTask`](crate::decode::DecodeTask) does; the
-/// channel closes at the end. `limit` bounds each request.
+/// Decodes at most `max_tokens` tokens after the session's output and `decoded`, as far as it is granted, as
+/// [`DecodeTask`](crate::decode::DecodeTask) does; the channel closes at the end. `limit` bounds each request.
 ///
 /// # Errors
 /// If the engine does not read what stands before them.
 pub(crate) async fn decode(
     remote: &Arc<Remote>,
     session: &mut VerifySession,
+    decoded: &[TokenId],
     max_tokens: u32,
+    granted: Granted,
     progress: Reporter,
     limit: Duration,
 ) -> Result<mpsc::Receiver<Report>, RoundError> {
-    let tokens = session.sequence(&[]);
+    let tokens = session.sequence(decoded);
     remote
         .read(&mut session.memory, &tokens, &progress, limit)
         .await?;
@@ -38,10 +40,14 @@ pub(crate) async fn decode(
         remote: Arc::clone(remote),
         spec: Arc::clone(&session.spec),
         tokens,
+        granted,
         progress,
         limit,
     };
-    let history = session.history();
+    let mut history = session.history();
+    for &token in decoded {
+        history.push(token);
+    }
     tokio::spawn(async move {
         tokio::select! {
             biased;
@@ -57,6 +63,7 @@ struct Decoding {
     spec: Arc<SessionSpec>,
     /// Prompt and output.
     tokens: Vec<TokenId>,
+    granted: Granted,
     progress: Reporter,
     limit: Duration,
 }
@@ -84,10 +91,16 @@ impl Decoding {
             self.tokens.push(token);
             history.push(token);
             let _ = reports.try_send(Ok(decoded));
-            if self.spec.sampling.end_tokens.contains(&token) {
+            let ended = self.spec.sampling.end_tokens.contains(&token);
+            if ended || self.position() >= self.granted.until() {
                 return;
             }
         }
+    }
+
+    /// The position of the next token.
+    fn position(&self) -> u32 {
+        (self.tokens.len() - self.spec.lead().len()) as u32
     }
 
     async fn next(
@@ -95,7 +108,7 @@ impl Decoding {
         history: CountedHistory,
     ) -> Result<(DecodedToken, CountedHistory), RoundError> {
         let spec = &self.spec;
-        let position = (self.tokens.len() - spec.lead().len()) as u32;
+        let position = self.position();
         let chain = Chain::new(rules(spec, Test::Coupled), &[], position);
         let open = Open {
             asking: chain.start(&[], false),

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use peer::{Cost, Replies, RoundError, Turn, traced};
-use server::progress::{self, Progressing};
+use peer::{Cost, Granted, Replies, RoundError, Turn, traced};
+use server::progress;
 use server::trace::names;
-use tokio::sync::mpsc;
+use speculation::TokenId;
 use tonic::Status;
 use v1::verify_reply::Reply;
 use wire::round::Round;
@@ -13,16 +13,17 @@ use wire::status::BadField;
 use wire::{logprobs, round, v1};
 
 use super::{check_room, reply};
-use crate::decode::{DecodeTask, DecodedToken, Report};
+use crate::decode::{DecodeTask, DecodedToken};
 use crate::remote;
 use crate::target::{Target, Verifier, VerifySession};
 
-/// Decodes alone and streams the tokens as they come.
+/// Decodes alone, as far as it is granted, and streams the tokens as they come.
 pub(super) async fn decode(
     verifier: &Verifier,
     session: &mut VerifySession,
     replies: &Replies<v1::VerifyReply>,
     requested: v1::DecodeRound,
+    granted: Granted,
     epoch: u32,
 ) -> Result<(), Status> {
     if requested.max_tokens == 0 {
@@ -37,64 +38,113 @@ pub(super) async fn decode(
         began,
         replies,
     };
-    let mut total = Cost::default();
-    let mut decoded = 0;
-    let decoding = async {
-        // The last token is never forwarded, so it needs no place.
-        let more = requested.max_tokens as usize - 1;
-        check_room(verifier, session, turn.round.key.base_len, more)?;
-        if !turn.advance(session).await? {
-            return Ok(());
-        }
-        let (reporter, mut progressing) = progress::channel();
-        let (max_tokens, limit) = (requested.max_tokens, turn.round.timeout);
-        let mut reports = if let Some(remote) = &verifier.role.remote {
-            let reading = remote::decode(remote, session, max_tokens, reporter, limit);
-            turn.wait(&mut progressing, Box::pin(reading)).await??
-        } else {
-            let (task, reports) = DecodeTask::new(session, max_tokens, reporter);
-            session.submit(task)?;
-            reports
-        };
-        while decoded < requested.max_tokens {
-            let began = Instant::now();
-            let next = next_report(&mut reports, &mut progressing, &turn);
-            let next = next.await?;
-            let cost = next.cost;
-            let timing = cost.timing(began, verifier.sessions().attached);
-            let message = message(session, &turn.round, &next, decoded, timing);
-            decoded += 1;
-            if decoded == 1 {
-                cost.count(&verifier.metrics);
-            } else {
-                let (forward, sequences) = (cost.step.forward, cost.step.batch_sequences);
-                verifier.metrics.forwarded(forward, sequences);
-            }
-            total.add(&cost);
-            let last = message.last || decoded == requested.max_tokens;
-            let message = v1::Decoded { last, ..message };
-            replies.send(reply(Reply::Decoded(message))).await?;
-            if last {
-                break;
-            }
-        }
-        Ok(())
+    let mut decoding = Decoding {
+        verifier,
+        turn,
+        max_tokens: requested.max_tokens,
+        granted: granted.from_first(requested.until),
+        decoded: Vec::new(),
+        total: Cost::default(),
     };
-    let ended = traced::<Target, _>(&mut span, decoding).await;
-    let prefills = total.step.forwarded_tokens > decoded as usize + 1;
+    let ended = traced::<Target, _>(&mut span, decoding.run(session)).await;
+    let (total, decoded) = (decoding.total, decoding.decoded.len());
+    let prefills = total.step.forwarded_tokens > decoded + 1;
     span.add_share(&total.share(prefills), began, None);
-    span.set(names::DECODED_TOKENS, i64::from(decoded));
+    span.set(names::DECODED_TOKENS, decoded as i64);
     ended
 }
 
-/// The next token decoded, and what it cost. It is late if no progress is made for the round's time.
-async fn next_report(
-    reports: &mut mpsc::Receiver<Report>,
-    progressing: &mut Progressing,
-    turn: &Turn<'_, Target>,
-) -> Result<DecodedToken, RoundError> {
-    let waiting = turn.wait(progressing, reports.recv());
-    waiting.await?.ok_or(RoundError::Dropped)?
+/// A round under way.
+struct Decoding<'a> {
+    verifier: &'a Verifier,
+    turn: Turn<'a, Target>,
+    max_tokens: u32,
+    granted: Granted,
+    /// Tokens sent so far.
+    decoded: Vec<TokenId>,
+    total: Cost,
+}
+
+impl Decoding<'_> {
+    async fn run(&mut self, session: &mut VerifySession) -> Result<(), RoundError> {
+        let base_len = self.turn.round.key.base_len;
+        // The last token is never forwarded, so it needs no place.
+        check_room(
+            self.verifier,
+            session,
+            base_len,
+            self.max_tokens as usize - 1,
+        )?;
+        if !self.turn.advance(session).await? {
+            return Ok(());
+        }
+        loop {
+            let position = base_len + self.decoded.len() as u32;
+            self.granted.reaches(position).await?;
+            if self.go_on(session).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Decodes until the end, or until no more is granted; whether the round has ended.
+    async fn go_on(&mut self, session: &mut VerifySession) -> Result<bool, RoundError> {
+        let (reporter, mut progressing) = progress::channel();
+        let (before, limit) = (self.decoded.len(), self.turn.round.timeout);
+        let (left, granted) = (self.max_tokens - before as u32, self.granted.clone());
+        let mut reports = if let Some(remote) = &self.verifier.role.remote {
+            let decoded = &self.decoded;
+            let reading = remote::decode(remote, session, decoded, left, granted, reporter, limit);
+            self.turn
+                .wait(&mut progressing, Box::pin(reading))
+                .await??
+        } else {
+            let (task, reports) = DecodeTask::new(session, &self.decoded, left, granted, reporter);
+            session.submit(task)?;
+            reports
+        };
+        loop {
+            let began = Instant::now();
+            let next = self.turn.wait(&mut progressing, reports.recv()).await?;
+            let next = match next {
+                Some(next) => next?,
+                // It stopped where no more was granted, which may have changed since.
+                None if self.decoded.len() > before => return Ok(false),
+                None => return Err(RoundError::Dropped),
+            };
+            if self.send(session, &next, began).await? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Sends a token that was awaited since `began`; whether it is the round's last.
+    async fn send(
+        &mut self,
+        session: &VerifySession,
+        next: &DecodedToken,
+        began: Instant,
+    ) -> Result<bool, RoundError> {
+        let (verifier, cost) = (self.verifier, next.cost);
+        let index = self.decoded.len() as u32;
+        let timing = cost.timing(began, verifier.sessions().attached);
+        let message = message(session, &self.turn.round, next, index, timing);
+        self.decoded.push(next.token);
+        if index == 0 {
+            cost.count(&verifier.metrics);
+        } else {
+            let (forward, sequences) = (cost.step.forward, cost.step.batch_sequences);
+            verifier.metrics.forwarded(forward, sequences);
+        }
+        self.total.add(&cost);
+        let last = message.last || index + 1 == self.max_tokens;
+        let message = v1::Decoded { last, ..message };
+        self.turn
+            .replies
+            .send(reply(Reply::Decoded(message)))
+            .await?;
+        Ok(last)
+    }
 }
 
 /// The reply with a decoded token, `index` of them after the first; the last one if it ends the output.

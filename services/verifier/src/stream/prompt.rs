@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use peer::{Cost, Replies, RoundError, Turn, traced};
+use peer::{Cost, Granted, Replies, RoundError, Turn, traced};
 use server::progress;
 use server::trace::names;
 use tonic::Status;
@@ -19,17 +19,20 @@ use crate::target::{Target, Verifier, VerifySession};
 /// Most rows of a forward: no more than a block of drafts may have, so that other sessions wait no longer for it.
 const PART: usize = 64;
 
-/// Scores the prompt from the token that the round names, and sends each part as soon as it is scored.
+/// Scores the prompt from the token that the round names, as far as it is granted, and sends each part as soon as it is
+/// scored.
 pub(super) async fn score(
     verifier: &Verifier,
     session: &mut VerifySession,
     replies: &Replies<v1::VerifyReply>,
     requested: v1::ScoreRound,
+    granted: Granted,
     epoch: u32,
 ) -> Result<(), Status> {
     let began = Instant::now();
     let round = round::from_wire(requested.header, epoch, session.spec.vocab_size)?;
     let from = requested.from as usize;
+    let mut granted = granted.from_first(requested.until);
     check(session, round.key.base_len, from)?;
     let trace_context = &round.trace_context;
     let mut span = verifier.traces.round(names::SCORE, trace_context, began);
@@ -44,9 +47,11 @@ pub(super) async fn score(
             return Ok(());
         }
         let wanted = session.spec.lead().len() - 1;
-        for start in (from..wanted).step_by(PART) {
+        let mut start = from;
+        while start < wanted {
+            granted.reaches(start as u32).await?;
             let began = Instant::now();
-            let end = wanted.min(start + PART);
+            let end = wanted.min(start + PART).min(granted.until() as usize);
             let (reporter, mut progressing) = progress::channel();
             let limit = turn.round.timeout;
             let scoring = async {
@@ -68,6 +73,7 @@ pub(super) async fn score(
                 timing: Some(cost.timing(began, verifier.sessions().attached)),
             };
             replies.send(reply(Reply::Scored(scored))).await?;
+            start = end;
         }
         Ok::<_, RoundError>(())
     };

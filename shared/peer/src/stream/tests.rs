@@ -92,6 +92,7 @@ impl Role for Left {
         peer: &Peer<Self>,
         _session: &mut Session<Self>,
         (): (),
+        _granted: Granted,
         _epoch: u32,
         replies: &Replies<&'static str>,
     ) -> Result<(), Status> {

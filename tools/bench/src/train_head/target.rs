@@ -188,7 +188,7 @@ impl Session {
     async fn decode(&mut self, max_tokens: u32) -> anyhow::Result<Decoded> {
         let mut round = v1::DecodeRound {
             max_tokens,
-            header: None,
+            ..Default::default()
         };
         round.header = Some(self.header(digest(&round), &[]));
         (self.requests.send(request(Request::Decode(round)))).await?;

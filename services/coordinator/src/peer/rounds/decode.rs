@@ -8,6 +8,7 @@ use v1::verify_request::Request;
 use wire::messages::Verifying;
 use wire::v1;
 
+use super::credit::Credit;
 use super::exchange::{Exchange, Heard};
 use super::{Answer, OutputLogprobs};
 use crate::peer::error::PeerError;
@@ -19,6 +20,7 @@ use crate::peer::stream::Position;
 pub(crate) struct PendingDecode {
     exchange: Exchange<Verifying>,
     max_tokens: u32,
+    credit: Credit,
 }
 
 impl PendingDecode {
@@ -33,19 +35,23 @@ impl PendingDecode {
         max_tokens: u32,
     ) -> Result<Self, PeerError> {
         let stream = session.ready(opener, position.allowance).await?;
+        let from = position.output.len() as u32;
+        let credit = Credit::new(from, from.saturating_add(max_tokens));
         let round = Request::Decode(v1::DecodeRound {
             max_tokens,
             header: None,
+            until: credit.until(),
         });
         let len = opener.request.lead_len() + position.output.len();
         Ok(Self {
             exchange: Exchange::start(stream, position, round.into(), len).await,
             max_tokens,
+            credit,
         })
     }
 
-    /// The next tokens, or progress; `position` holds the output as it is by now. Between two tokens the round
-    /// moves off a peer that is about to stop.
+    /// The next tokens, or progress; `position` holds the output as it is by now, all of which the client took. Between
+    /// two tokens the round moves off a peer that is about to stop.
     ///
     /// # Errors
     /// If the stream breaks, or what comes cannot be right.
@@ -64,6 +70,12 @@ impl PendingDecode {
             return Ok(Answer::progress(round, Peer::Verifier, allowance));
         }
         let stream = session.stream()?;
+        if let Some(renewal) = self.credit.renewed(position.output.len() as u32) {
+            stream.send(renewal.request).await;
+            if renewal.was_awaited {
+                return Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO));
+            }
+        }
         match self.exchange.next(stream, position).await? {
             Heard::Progress => Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO)),
             Heard::Part(Reply::Decoded(decoded)) => {

@@ -8,6 +8,7 @@ use v1::verify_request::Request;
 use wire::messages::Verifying;
 use wire::v1;
 
+use super::credit::Credit;
 use super::exchange::{Exchange, Heard};
 use super::{Answer, OutputLogprobs};
 use crate::peer::error::PeerError;
@@ -18,6 +19,9 @@ use crate::peer::stream::Position;
 #[derive(Debug)]
 pub(crate) struct PendingScore {
     exchange: Exchange<Verifying>,
+    credit: Credit,
+    /// Scores that the client took.
+    taken: u32,
 }
 
 impl PendingScore {
@@ -32,14 +36,21 @@ impl PendingScore {
         from: u32,
     ) -> Result<Self, PeerError> {
         let stream = session.ready(opener, position.allowance).await?;
-        let round = Request::Score(v1::ScoreRound { from, header: None });
         let len = opener.request.lead_len();
+        let credit = Credit::new(from, len.saturating_sub(1) as u32);
+        let round = Request::Score(v1::ScoreRound {
+            from,
+            header: None,
+            until: credit.until(),
+        });
         Ok(Self {
+            credit,
+            taken: from,
             exchange: Exchange::start(stream, position, round.into(), len).await,
         })
     }
 
-    /// The next scores, or progress.
+    /// The next scores, or progress; those before were taken by the client.
     ///
     /// # Errors
     /// If the stream breaks, or what comes cannot be right.
@@ -51,6 +62,12 @@ impl PendingScore {
     ) -> Result<Answer, PeerError> {
         let round = position.round;
         let stream = session.stream()?;
+        if let Some(renewal) = self.credit.renewed(self.taken) {
+            stream.send(renewal.request).await;
+            if renewal.was_awaited {
+                return Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO));
+            }
+        }
         match self.exchange.next(stream, position).await? {
             Heard::Progress => Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO)),
             Heard::Part(Reply::Scored(scored)) => {
@@ -58,6 +75,7 @@ impl PendingScore {
                 let logprobs =
                     OutputLogprobs::read(scored.logprobs, from as usize, count, &opener.request);
                 let logprobs = logprobs.map_err(|error| stream.malformed(error.to_string()))?;
+                self.taken = from.saturating_add(count as u32);
                 if scored.last {
                     session.succeeded(0);
                 }

@@ -1,0 +1,128 @@
+//! A peer's replies, read also while nobody takes them.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+
+use tokio_stream::{Stream, StreamExt};
+use tonic::Status;
+use wire::failure::Failure;
+use wire::size::Encoded;
+
+/// Bytes of replies held for a request whose client does not read. A verifier that sends no more than it was granted
+/// stays far below.
+pub const MAX_AHEAD_BYTES: u64 = 1 << 20;
+
+/// What a peer says, as it comes.
+pub(super) type Replies<R> = Pin<Box<dyn Stream<Item = Result<R, Status>> + Send>>;
+
+/// The replies of one stream, those first that were read ahead.
+pub(super) struct ReadAhead<R> {
+    /// None once the stream has ended, or was reset.
+    replies: Option<Replies<R>>,
+    held: VecDeque<Result<R, Status>>,
+    held_bytes: u64,
+}
+
+impl<R: Encoded> ReadAhead<R> {
+    pub(super) fn of(replies: Replies<R>) -> Self {
+        Self {
+            replies: Some(replies),
+            held: VecDeque::new(),
+            held_bytes: 0,
+        }
+    }
+
+    /// Returns the next reply; none at the end.
+    pub(super) async fn next(&mut self) -> Option<Result<R, Status>> {
+        if let Some(reply) = self.held.pop_front() {
+            self.held_bytes -= bytes(&reply);
+            return Some(reply);
+        }
+        self.replies.as_mut()?.next().await
+    }
+
+    /// Reads and holds what comes, for as long as this is awaited. A peer that sends more than [`MAX_AHEAD_BYTES`] is
+    /// no more listened to: its stream is reset, and fails once what came before was taken.
+    pub(super) async fn read_ahead(&mut self) -> Infallible {
+        while let Some(replies) = &mut self.replies {
+            let Some(reply) = replies.next().await else {
+                self.replies = None;
+                break;
+            };
+            let more = self.held_bytes + bytes(&reply);
+            if more > MAX_AHEAD_BYTES {
+                self.replies = None;
+                let problem = format!(
+                    "it sends more than it was granted: above {MAX_AHEAD_BYTES} bytes that nobody took"
+                );
+                let failure = Failure::Unavailable.status(problem);
+                self.held.push_back(Err(failure));
+                break;
+            }
+            self.held_bytes = more;
+            self.held.push_back(reply);
+        }
+        std::future::pending().await
+    }
+}
+
+fn bytes<R: Encoded>(reply: &Result<R, Status>) -> u64 {
+    reply.as_ref().map_or(0, Encoded::encoded_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::mpsc;
+    use tokio_stream::wrappers::ReceiverStream;
+    use wire::v1;
+
+    use super::*;
+
+    fn reply(tokens: usize) -> v1::VerifyReply {
+        let decoded = v1::Decoded {
+            token_ids: vec![1; tokens],
+            ..Default::default()
+        };
+        v1::VerifyReply {
+            reply: Some(v1::verify_reply::Reply::Decoded(decoded)),
+        }
+    }
+
+    async fn read_for_a_while(ahead: &mut ReadAhead<v1::VerifyReply>) {
+        let _still = tokio::time::timeout(Duration::from_millis(10), ahead.read_ahead()).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_ahead_comes_in_order_and_no_more_than_its_bytes() {
+        let (sender, receiver) = mpsc::channel(64);
+        let mut ahead = ReadAhead::of(Box::pin(ReceiverStream::new(receiver)));
+        for tokens in [1, 2, 3] {
+            sender.try_send(Ok(reply(tokens))).expect("room");
+        }
+        read_for_a_while(&mut ahead).await;
+        assert_eq!(ahead.held.len(), 3);
+        for tokens in [1, 2] {
+            let next = ahead.next().await.expect("held").expect("whole");
+            assert_eq!(next, reply(tokens));
+        }
+        // It goes on beyond all bounds.
+        for _ in 0..40 {
+            sender.try_send(Ok(reply(100_000))).expect("room");
+        }
+        read_for_a_while(&mut ahead).await;
+        assert!(sender.is_closed(), "the stream is reset");
+        assert!(ahead.held_bytes <= MAX_AHEAD_BYTES);
+        let next = ahead.next().await.expect("held").expect("whole");
+        assert_eq!(next, reply(3));
+        let mut last = None;
+        while let Some(next) = ahead.next().await {
+            last = Some(next);
+        }
+        let failure = last.expect("an end").expect_err("a failure");
+        assert!(failure.message().contains("1048576 bytes"), "{failure:?}");
+        assert_eq!(ahead.held_bytes, 0);
+    }
+}
