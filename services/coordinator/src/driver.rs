@@ -210,7 +210,10 @@ impl Driver {
     /// passed over for a time that ran out meanwhile: a verifier decodes on while the client does not read.
     async fn wait(&mut self) -> Woken {
         let due = self.session.poll_timeout();
-        let until = self.began + due.unwrap_or(self.now() + FOREVER);
+        let far = Instant::now() + FOREVER;
+        let until = due
+            .and_then(|due| self.began.checked_add(due))
+            .unwrap_or(far);
         let position = |round| Position {
             round,
             allowance: Allowance {

@@ -161,7 +161,7 @@ impl Session {
             let patience = self.patience(request.peer());
             if let Some(outstanding) = &mut self.outstanding {
                 outstanding.sent = Some(now);
-                outstanding.due = Some(now + patience);
+                outstanding.due = Some(now.saturating_add(patience));
             }
         }
         Some(action)
@@ -280,7 +280,7 @@ impl Session {
                 round,
                 peer,
                 allowance,
-            } => self.progressed(round, peer, now + allowance),
+            } => self.progressed(round, peer, now.saturating_add(allowance)),
             Input::Priced {
                 peer,
                 price,

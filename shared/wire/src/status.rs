@@ -97,11 +97,15 @@ pub enum PeerFailure {
 /// How long to wait where an overloaded peer does not say.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_millis(200);
 
-/// Reads a peer's status. Only what may be passing is tried again.
+/// Longest time that an overloaded peer is believed to need, whatever it says.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// Reads a peer's status. Only what may be passing is tried again, after no more than [`MAX_RETRY_AFTER`].
 pub fn classify(status: &Status) -> PeerFailure {
     let retry_after = status
         .get_details_retry_info()
-        .and_then(|info| info.retry_delay);
+        .and_then(|info| info.retry_delay)
+        .map(|delay| delay.min(MAX_RETRY_AFTER));
     match (Failure::of_status(status), retry_after) {
         (Some(Failure::Overloaded), retry_after) => PeerFailure::Overloaded {
             retry_after: retry_after.unwrap_or(DEFAULT_RETRY_AFTER),
@@ -173,6 +177,18 @@ mod tests {
             (
                 overloaded("full", wait),
                 PeerFailure::Overloaded { retry_after: wait },
+            ),
+            (
+                overloaded("full for an hour", Duration::from_secs(3_600)),
+                PeerFailure::Overloaded {
+                    retry_after: MAX_RETRY_AFTER,
+                },
+            ),
+            (
+                try_again("for good", Duration::from_secs(i64::MAX as u64)),
+                PeerFailure::Overloaded {
+                    retry_after: MAX_RETRY_AFTER,
+                },
             ),
         ];
         for (status, expected) in cases {

@@ -8,6 +8,8 @@ use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::Stream;
 use tonic::Status;
+use v1::generate_response::Part;
+use wire::failure::Failure;
 use wire::size::Encoded;
 use wire::v1;
 
@@ -31,8 +33,11 @@ pub(crate) struct AnswerSender {
     room: Arc<Semaphore>,
 }
 
-/// Where a client reads its answer.
-pub(crate) struct AnswerStream(mpsc::Receiver<Buffered>);
+/// Where a client reads its answer. It always ends with a `finished`.
+pub(crate) struct AnswerStream {
+    parts: mpsc::Receiver<Buffered>,
+    has_finished: bool,
+}
 
 /// A way for one answer.
 pub(crate) fn answers() -> (AnswerSender, AnswerStream) {
@@ -43,7 +48,11 @@ pub(crate) fn answers() -> (AnswerSender, AnswerStream) {
         parts,
         room: Arc::new(Semaphore::new(ANSWER_BUFFER_BYTES)),
     };
-    (sender, AnswerStream(reader))
+    let stream = AnswerStream {
+        parts: reader,
+        has_finished: false,
+    };
+    (sender, stream)
 }
 
 impl AnswerSender {
@@ -75,15 +84,33 @@ impl Stream for AnswerStream {
     type Item = Result<v1::GenerateResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let next = self.0.poll_recv(cx);
-        next.map(|buffered| buffered.map(|buffered| Ok(buffered.part)))
+        let next = std::task::ready!(self.parts.poll_recv(cx));
+        let part = match next {
+            Some(Buffered { part, .. }) => part,
+            None if self.has_finished => return Poll::Ready(None),
+            None => broken(),
+        };
+        self.has_finished = matches!(part.part, Some(Part::Finished(_)));
+        Poll::Ready(Some(Ok(part)))
+    }
+}
+
+/// The end of an answer whose request ended without one: its driver panicked.
+fn broken() -> v1::GenerateResponse {
+    let finished = v1::Finished {
+        reason: v1::FinishReason::Error.into(),
+        error: "the coordinator failed while it answered, see its log; ask again".to_owned(),
+        error_code: Failure::Internal.code() as u32,
+        ..Default::default()
+    };
+    v1::GenerateResponse {
+        part: Some(Part::Finished(finished)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use tokio_stream::StreamExt;
-    use v1::generate_response::Part;
 
     use super::*;
 
@@ -109,6 +136,28 @@ mod tests {
         let waiting = sender.send(part(large));
         drop(reader);
         assert!(!waiting.await, "the reader is gone");
+    }
+
+    #[tokio::test]
+    async fn an_answer_whose_driver_panicked_ends_with_one_error() {
+        let (sender, mut reader) = answers();
+        let driver = tokio::spawn(async move {
+            sender.send(part(1)).await;
+            panic!("a fault in the program");
+        });
+        assert!(driver.await.is_err());
+        let first = reader.next().await.expect("sent").expect("whole");
+        assert_eq!(first, part(1));
+        let end = reader.next().await.expect("an end").expect("whole");
+        let Some(Part::Finished(finished)) = end.part else {
+            panic!("no end: {end:?}");
+        };
+        assert_eq!(finished.reason(), v1::FinishReason::Error);
+        assert_eq!(finished.error_code, Failure::Internal.code() as u32);
+        assert!(reader.next().await.is_none(), "once");
+        let (sender, mut reader) = answers();
+        sender.finish(broken());
+        assert!(reader.next().await.is_some() && reader.next().await.is_none());
     }
 
     async fn futures_are_pending(future: &mut Pin<Box<impl Future<Output = bool>>>) -> bool {

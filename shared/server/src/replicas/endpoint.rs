@@ -16,6 +16,12 @@ use crate::process::Process;
 /// again, and if it still is, or is not there any more, it says so or is found out.
 const DRAINING_FOR: Duration = Duration::from_secs(5);
 
+/// Longest pause that is kept, whatever is asked for.
+const FAR: Duration = Duration::from_secs(3_600);
+
+/// How often one request is let through to an overloaded peer to see whether it still is.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// How much longer than it asks for an overloaded peer is left in peace once its budget of repetitions is spent.
 const OVER_BUDGET: u32 = 4;
 
@@ -38,9 +44,31 @@ struct State<D> {
     /// What it said of itself, on which of its connections.
     description: Option<(u64, Arc<D>)>,
     draining_until: Option<Instant>,
-    overloaded_until: Option<Instant>,
+    overload: Option<Overload>,
     /// Whether it could not be reached when it was last asked for anything.
     is_lost: bool,
+}
+
+/// What an overloaded peer asked for.
+#[derive(Clone, Copy, Debug)]
+struct Overload {
+    until: Instant,
+    /// When the next request is let through all the same.
+    look_at: Instant,
+}
+
+impl Overload {
+    fn left(&mut self, now: Instant) -> Option<Duration> {
+        let left = self.until.saturating_duration_since(now);
+        if left.is_zero() {
+            return None;
+        }
+        if self.look_at <= now {
+            self.look_at = now + LOOK_INTERVAL;
+            return None;
+        }
+        Some(left)
+    }
 }
 
 impl<D: Send + Sync + 'static> Endpoint<D> {
@@ -63,7 +91,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
                 budget: RetryBudget::default(),
                 description: None,
                 draining_until: None,
-                overloaded_until: None,
+                overload: None,
                 is_lost: false,
             }),
             suspected: watch::Sender::new(false),
@@ -166,26 +194,32 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
     /// part of what it is asked. `jitter` is from 0 to 1.
     pub fn overloaded(&self, retry_after: Duration, jitter: f64) -> Duration {
         let is_within_budget = self.with(|state| {
-            state.overloaded_until = Some(Instant::now() + retry_after);
+            let now = Instant::now();
+            let look_at = state.overload.map(|overload| overload.look_at);
+            state.overload = Some(Overload {
+                until: now.checked_add(retry_after).unwrap_or(now + FAR),
+                look_at: look_at.unwrap_or(now + LOOK_INTERVAL),
+            });
             state.budget.take()
         });
-        let pause = retry_after * if is_within_budget { 1 } else { OVER_BUDGET };
-        pause.mul_f64(1.0 + 0.5 * jitter)
+        let times = if is_within_budget { 1 } else { OVER_BUDGET };
+        retry_after
+            .saturating_mul(times)
+            .min(FAR)
+            .mul_f64(1.0 + 0.5 * jitter)
     }
 
-    /// How long it is still overloaded, by its own words; none if it is not.
+    /// How long it is still overloaded, by its own words; none if it is not, and none once a second, so that somebody
+    /// finds out whether it still is.
     pub(super) fn overloaded_for(&self) -> Option<Duration> {
-        let until = self.with(|state| state.overloaded_until)?;
-        until
-            .checked_duration_since(Instant::now())
-            .filter(|left| !left.is_zero())
+        self.with(|state| state.overload.as_mut()?.left(Instant::now()))
     }
 
     /// It answered a round.
     pub fn succeeded(&self) {
         let recovered = self.with(|state| {
             state.draining_until = None;
-            state.overloaded_until = None;
+            state.overload = None;
             state.is_lost = false;
             state.breaker.succeeded()
         });
@@ -223,5 +257,37 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
     fn with<T>(&self, action: impl FnOnce(&mut State<D>) -> T) -> T {
         // Nothing here panics half-way, so the state behind a poisoned lock is whole.
         action(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_requests_to_an_overloaded_peer_one_a_second_is_let_through() {
+        let now = Instant::now();
+        let at = |ms: u64| now + Duration::from_millis(ms);
+        let mut overload = Overload {
+            until: at(3_500),
+            look_at: at(1_000),
+        };
+        let let_through = |ms: &u64| overload.left(at(*ms)).is_none();
+        let times = [0, 999, 1_000, 1_001, 1_500, 2_000, 2_400, 3_499, 3_500];
+        let passed: Vec<u64> = times.into_iter().filter(let_through).collect();
+        assert_eq!(passed, [1_000, 2_000, 3_499, 3_500]);
+    }
+
+    #[tokio::test]
+    async fn no_pause_is_too_long_to_be_counted() {
+        let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let config = ChannelConfig::default();
+        let endpoint = Endpoint::<()>::new(&url, address, &config, &Process::default());
+        for asked in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
+            let pause = endpoint.overloaded(asked, 1.0);
+            assert!(pause <= 2 * FAR, "{pause:?}");
+            assert!(endpoint.overloaded_for().is_some_and(|left| left <= FAR));
+        }
     }
 }

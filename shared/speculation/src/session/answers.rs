@@ -136,7 +136,7 @@ impl Session {
         outstanding.streamed += tokens.len() as u32;
         // Progress: what comes after it has its own time and its own retries.
         outstanding.sent = Some(now);
-        outstanding.due = Some(now + self.config.round_timeout);
+        outstanding.due = Some(now.saturating_add(self.config.round_timeout));
         outstanding.attempt = 0;
         outstanding.failures = 0;
         self.statistics.target_forwards += tokens.len() as u32;

@@ -80,7 +80,7 @@ impl Session {
         }
         let patience = self.patience(peer);
         if let Some(outstanding) = &mut self.outstanding {
-            outstanding.due = outstanding.due.max(Some(now + patience));
+            outstanding.due = outstanding.due.max(Some(now.saturating_add(patience)));
         }
     }
 
@@ -172,7 +172,7 @@ impl Session {
         self.statistics.retries += 1;
         self.outstanding = Some(Outstanding {
             attempt: outstanding.attempt + 1,
-            due: Some(now + pause),
+            due: Some(now.saturating_add(pause)),
             paused: true,
             first_failure: Some(first.unwrap_or_else(|| reason.to_owned())),
             ..outstanding

@@ -35,7 +35,7 @@ impl Session {
         }
         *from += count;
         // This part is progress: the next one has its own time and its own retries.
-        outstanding.due = Some(now + self.config.round_timeout);
+        outstanding.due = Some(now.saturating_add(self.config.round_timeout));
         outstanding.attempt = 0;
         outstanding.failures = 0;
         self.actions
