@@ -22,6 +22,18 @@ pub(super) struct ApiError {
 /// Pairs of a field's name over gRPC and its name in a request over HTTP; fields with one name are left out.
 pub(super) type Names = &'static [(&'static str, &'static str)];
 
+/// Longest message of an error, and longest name of a field in it, in bytes.
+const MAX_MESSAGE_BYTES: usize = 2 << 10;
+const MAX_FIELD_BYTES: usize = 256;
+
+/// The beginning of a text of any length.
+pub(super) fn beginning(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(most)])
+}
+
 impl From<Status> for ApiError {
     fn from(status: Status) -> Self {
         Self {
@@ -53,16 +65,18 @@ impl ApiError {
         Self { names, ..self }
     }
 
-    /// The name in the request of the field that is wrong, if the error is about one, and the message.
+    /// The name in the request of the field that is wrong, if the error is about one, and the message; neither is longer
+    /// than an error need be, whatever the request holds.
     fn described(&self) -> (Option<String>, String) {
-        let (field, message) = (self.field(), self.status.message());
+        let field = self.field().map(|field| beginning(&field, MAX_FIELD_BYTES));
+        let message = beginning(self.status.message(), MAX_MESSAGE_BYTES);
         let renamed = field.as_deref().and_then(|field| {
             let (_, name) = self.names.iter().find(|(grpc, _)| *grpc == field)?;
             Some(((*name).to_owned(), message.replacen(field, name, 1)))
         });
         match renamed {
             Some((name, message)) => (Some(name), message),
-            None => (field, message.to_owned()),
+            None => (field, message),
         }
     }
 

@@ -1,62 +1,163 @@
 //! The fields of a JSON object, read one by one, so that each error names its field and what is left over is refused.
+//!
+//! A body is never made into a tree of values, which takes a hundred times its bytes: fields are slices of it, and each is
+//! read as the type that it must be.
 
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+mod items;
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use server::spelling::did_you_mean;
 use wire::status::BadField;
 
+use super::error::beginning;
+pub(super) use items::{Items, Pairs, TextOr};
+
+/// Most fields of one object.
+pub const MAX_FIELDS: usize = 128;
+
+/// Longest piece of a request that an error quotes, in bytes.
+const MAX_QUOTED: usize = 160;
+
+/// Longest JSON of a value that may be one that changes nothing, in bytes.
+const MAX_NEUTRAL: usize = 256;
+
 /// The fields of an object that were not read yet.
-pub(super) struct Fields {
+pub(super) struct Fields<'a> {
     /// Where the object stands in the request, with a dot; empty at the top.
     path: String,
-    left: Map<String, Value>,
+    left: Vec<(String, &'a RawValue)>,
     /// Names that were looked for.
     known: Vec<&'static str>,
 }
 
-impl Fields {
+/// The fields of an object, in order; of those with one name the last.
+struct Object<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Object<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+                let mut fields: Vec<(String, &RawValue)> = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+                    let before = fields.iter().position(|(before, _)| *before == name);
+                    match before {
+                        Some(at) => fields[at].1 = value,
+                        None if fields.len() == MAX_FIELDS => {
+                            let problem = format!("more than {MAX_FIELDS} fields");
+                            return Err(A::Error::custom(problem));
+                        }
+                        None => fields.push((name, value)),
+                    }
+                }
+                Ok(Object(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// What `text` begins with, if it is too long to be quoted.
+pub(super) fn quoted(text: &str) -> String {
+    beginning(text, MAX_QUOTED)
+}
+
+/// What is wrong with a value, without the place in its JSON.
+pub(super) fn problem(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let problem = text
+        .rsplit_once(" at line ")
+        .map_or(&text[..], |(problem, _)| problem);
+    // What was found comes first, and what was expected last.
+    match problem.rsplit_once(", expected ") {
+        Some((found, expected)) => format!("{}, expected {}", quoted(found), quoted(expected)),
+        None => quoted(problem),
+    }
+}
+
+impl<'a> Fields<'a> {
     /// The fields of a request's body.
     ///
     /// # Errors
-    /// If it is not one JSON object.
-    pub(super) fn of_body(body: &[u8]) -> Result<Self, BadField> {
-        let left = serde_json::from_slice(body)
-            .map_err(|error| BadField::new("body", format!("not a JSON object: {error}")))?;
-        Ok(Self::within(String::new(), left))
+    /// If it is not one JSON object, or has too many fields.
+    pub(super) fn of_body(body: &'a [u8]) -> Result<Self, BadField> {
+        let Object(left) = serde_json::from_slice(body).map_err(|error| {
+            let problem = quoted(&error.to_string());
+            BadField::new("body", format!("not a JSON object: {problem}"))
+        })?;
+        Ok(Self::new(String::new(), left))
     }
 
-    /// The fields of an object that stands at `path` in the request, which ends in a dot.
-    pub(super) fn within(path: String, left: Map<String, Value>) -> Self {
+    /// The fields of an object that stands at `path` in the request.
+    ///
+    /// # Errors
+    /// If it is none, or has too many fields.
+    pub(super) fn within(path: &str, object: &'a RawValue) -> Result<Self, BadField> {
+        let read = serde_json::from_str(object.get());
+        let Object(left) = read.map_err(|error| BadField::new(path, problem(&error)))?;
+        Ok(Self::new(format!("{path}."), left))
+    }
+
+    fn new(path: String, left: Vec<(String, &'a RawValue)>) -> Self {
         let known = Vec::new();
         Self { path, left, known }
     }
 
     fn error(&self, name: &str, problem: impl Into<String>) -> BadField {
-        BadField::new(format!("{}{name}", self.path), problem)
+        BadField::new(format!("{}{}", self.path, quoted(name)), problem)
     }
 
-    fn remove(&mut self, name: &'static str) -> Option<Value> {
+    /// Takes the JSON of the field `name`; none if it is not there, or null.
+    pub(super) fn take_raw(&mut self, name: &'static str) -> Option<&'a RawValue> {
         self.known.push(name);
         #[cfg(test)]
         taken::note(&self.path, name);
-        self.left.remove(name)
+        let at = self.left.iter().position(|(field, _)| field == name)?;
+        let (_, value) = self.left.swap_remove(at);
+        (value.get() != "null").then_some(value)
     }
 
     /// Reads the field `name`; none if it is not there, or null.
     ///
     /// # Errors
     /// If it is of another type.
-    pub(super) fn take<T: DeserializeOwned>(
+    pub(super) fn take<T: Deserialize<'a>>(
         &mut self,
         name: &'static str,
     ) -> Result<Option<T>, BadField> {
-        match self.remove(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => {
-                let read = serde_json::from_value(value).map(Some);
-                read.map_err(|error| self.error(name, error.to_string()))
-            }
-        }
+        let Some(value) = self.take_raw(name) else {
+            return Ok(None);
+        };
+        let read = serde_json::from_str(value.get()).map(Some);
+        read.map_err(|error| self.error(name, problem(&error)))
+    }
+
+    /// Takes the field `name` if it holds a number, as it is written.
+    pub(super) fn take_number(&mut self, name: &'static str) -> Option<&'a str> {
+        let is_number = |value: &str| value.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        let at = self.left.iter().position(|(field, _)| field == name)?;
+        let value = self.left[at].1.get();
+        let is_short = value.len() <= MAX_QUOTED;
+        (is_short && is_number(value))
+            .then(|| self.take_raw(name))?
+            .map(RawValue::get)
+    }
+
+    /// Whether the field `name` is there, and not null; whatever it holds.
+    pub(super) fn has(&mut self, name: &'static str) -> bool {
+        self.take_raw(name).is_some()
     }
 
     /// Reads the object `name`; none if it is not there, or null.
@@ -64,9 +165,17 @@ impl Fields {
     /// # Errors
     /// If it is no object.
     pub(super) fn take_object(&mut self, name: &'static str) -> Result<Option<Self>, BadField> {
-        let path = format!("{}{name}.", self.path);
-        let left = self.take::<Map<String, Value>>(name)?;
-        Ok(left.map(|left| Self::within(path, left)))
+        let path = format!("{}{name}", self.path);
+        let object = self.take_raw(name);
+        object.map(|object| Self::within(&path, object)).transpose()
+    }
+
+    /// Reads a field of a list whose items change nothing here.
+    ///
+    /// # Errors
+    /// If it is no list.
+    pub(super) fn ignore_list(&mut self, name: &'static str) -> Result<(), BadField> {
+        self.take::<Vec<IgnoredAny>>(name).map(drop)
     }
 
     /// Reads a field that changes nothing here unless it holds another value than one of `neutral`.
@@ -74,18 +183,20 @@ impl Fields {
     /// # Errors
     /// If it holds another value.
     pub(super) fn only(&mut self, name: &'static str, neutral: &[Value]) -> Result<(), BadField> {
-        match self.remove(name) {
-            None | Some(Value::Null) => Ok(()),
-            Some(value) if neutral.contains(&value) => Ok(()),
-            Some(_) => {
-                let known: Vec<_> = neutral.iter().map(Value::to_string).collect();
-                let problem = match &known[..] {
-                    [] => "not supported; leave it out".to_owned(),
-                    known => format!("not supported but as {}; leave it out", known.join(" or ")),
-                };
-                Err(self.error(name, problem))
-            }
+        let Some(value) = self.take_raw(name) else {
+            return Ok(());
+        };
+        let is_neutral = value.get().len() <= MAX_NEUTRAL
+            && serde_json::from_str(value.get()).is_ok_and(|value: Value| neutral.contains(&value));
+        if is_neutral {
+            return Ok(());
         }
+        let known: Vec<_> = neutral.iter().map(Value::to_string).collect();
+        let problem = match &known[..] {
+            [] => "not supported; leave it out".to_owned(),
+            known => format!("not supported but as {}; leave it out", known.join(" or ")),
+        };
+        Err(self.error(name, problem))
     }
 
     /// Ends the reading; null says nothing.
@@ -93,7 +204,7 @@ impl Fields {
     /// # Errors
     /// Names a field that nobody read.
     pub(super) fn finish(self) -> Result<(), BadField> {
-        let mut left = self.left.iter().filter(|(_, value)| !value.is_null());
+        let mut left = self.left.iter().filter(|(_, value)| value.get() != "null");
         match left.next() {
             None => Ok(()),
             Some((name, _)) => {
@@ -137,8 +248,10 @@ mod tests {
 
     use super::*;
 
-    fn fields(value: &Value) -> Fields {
-        Fields::of_body(value.to_string().as_bytes()).expect("an object")
+    /// The fields of `value`, whose JSON is kept for as long as the test runs.
+    fn fields(value: &Value) -> Fields<'static> {
+        let body = value.to_string().into_bytes().leak();
+        Fields::of_body(body).expect("an object")
     }
 
     #[test]
@@ -175,5 +288,46 @@ mod tests {
         }
         let deep = "[".repeat(100_000);
         assert!(Fields::of_body(format!("{{\"a\":{deep}").as_bytes()).is_err());
+    }
+
+    #[test]
+    fn names_and_values_of_any_length_are_quoted_in_a_few_bytes() {
+        let long = "x".repeat(4 << 20);
+        let unknown = fields(&json!({ &long: 1 })).finish().expect_err("unknown");
+        assert!(
+            unknown.to_string().len() < 300,
+            "{}",
+            unknown.to_string().len()
+        );
+        let wrong = fields(&json!({ "n": long })).take::<u32>("n");
+        let wrong = wrong.expect_err("a string").to_string();
+        assert!(
+            wrong.len() < 300 && wrong.ends_with("expected u32"),
+            "{wrong}"
+        );
+        let neutral = fields(&json!({ "store": vec![0; 1 << 20] })).only("store", &[json!(false)]);
+        assert!(neutral.expect_err("a list").to_string().len() < 300);
+        let broken = format!("{{\"a\": \"{}", "ü".repeat(1 << 20));
+        let refused = Fields::of_body(broken.as_bytes()).err().expect("cut off");
+        assert!(refused.to_string().len() < 300);
+    }
+
+    #[test]
+    fn an_object_has_a_number_of_fields_at_most_and_the_last_of_one_name_counts() {
+        let named = |count: usize| {
+            let fields = (0..count).map(|at| format!("\"f{at}\":0"));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+        };
+        assert!(Fields::of_body(named(MAX_FIELDS).as_bytes()).is_ok());
+        let one_more = named(MAX_FIELDS + 1);
+        let refused = Fields::of_body(one_more.as_bytes());
+        let refused = refused.err().expect("one more").to_string();
+        assert!(refused.contains("more than 128 fields"), "{refused}");
+        let again = format!("{{{}\"a\":2}}", "\"a\":1,".repeat(1_000));
+        let mut read = Fields::of_body(again.as_bytes()).expect("one field");
+        assert_eq!(read.take::<u32>("a"), Ok(Some(2)));
+        let mut read = fields(&json!({ "tools": vec![json!({ "": 0 }); 1_000], "x": 1 }));
+        assert_eq!(read.ignore_list("tools"), Ok(()));
+        assert!(read.ignore_list("x").is_err() && !read.has("x"));
     }
 }

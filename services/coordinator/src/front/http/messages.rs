@@ -1,11 +1,15 @@
 //! The turns of a conversation.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
 use wire::v1;
 
-use super::fields::Fields;
+use super::fields::{Fields, TextOr, problem, quoted};
+
+/// Most parts of one content.
+pub const MAX_PARTS: usize = 1_024;
 
 /// Reads the messages that stand in field `name`. Their contents are texts, or lists of parts of the types `parts`.
 ///
@@ -13,33 +17,30 @@ use super::fields::Fields;
 /// Names the field that is missing or not supported.
 pub(super) fn read(
     name: &str,
-    messages: Vec<Map<String, Value>>,
+    messages: &[&RawValue],
     parts: &[&str],
 ) -> Result<Vec<v1::ChatMessage>, BadField> {
     if messages.is_empty() {
         return Err(BadField::new(name, "missing, expected at least one"));
     }
     BadField::at_most(name, messages.len(), MAX_MESSAGES, "turns")?;
-    let messages = messages.into_iter().enumerate();
+    let messages = messages.iter().enumerate();
     let turns = messages.map(|(index, message)| turn(&format!("{name}.{index}"), message, parts));
     turns.collect()
 }
 
-fn turn(
-    path: &str,
-    message: Map<String, Value>,
-    types: &[&str],
-) -> Result<v1::ChatMessage, BadField> {
-    let mut fields = Fields::within(format!("{path}."), message);
+fn turn(path: &str, message: &RawValue, types: &[&str]) -> Result<v1::ChatMessage, BadField> {
+    let mut fields = Fields::within(path, message)?;
     let role: Option<String> = fields.take("role")?;
-    let content = fields.take::<Value>("content")?;
+    let content = fields.take_raw("content");
     if let Some(other) = fields
         .take::<String>("type")?
         .filter(|kind| kind != "message")
     {
         let problem = format!(
-            "'{other}' is not supported, expected message; nothing is stored here, so send the messages themselves \
-             (clients that keep references do so with store false)"
+            "{} is not supported, expected message; nothing is stored here, so send the messages themselves \
+             (clients that keep references do so with store false)",
+            name(&other)
         );
         return Err(BadField::new(format!("{path}.type"), problem));
     }
@@ -52,35 +53,41 @@ fn turn(
     }
     fields.finish()?;
     let missing = |name: &str| BadField::new(format!("{path}.{name}"), "missing");
+    let content = content.ok_or_else(|| missing("content"))?;
     Ok(v1::ChatMessage {
         role: role.ok_or_else(|| missing("role"))?,
-        content: match content.ok_or_else(|| missing("content"))? {
-            Value::String(text) => text,
-            Value::Array(parts) => {
-                let parts = parts.into_iter().enumerate();
-                let texts =
-                    parts.map(|(at, part)| part_text(format!("{path}.content.{at}"), part, types));
-                texts.collect::<Result<String, _>>()?
-            }
-            _ => {
-                let problem = "expected a text, or a list of parts";
-                return Err(BadField::new(format!("{path}.content"), problem));
-            }
-        },
+        content: text(&format!("{path}.content"), content, types)?,
     })
 }
 
+/// The text of a content.
+fn text(path: &str, content: &RawValue, types: &[&str]) -> Result<String, BadField> {
+    match serde_json::from_str::<TextOr<'_, MAX_PARTS>>(content.get()) {
+        Ok(TextOr::Text(text)) => Ok(text),
+        Ok(TextOr::List(parts)) => {
+            let parts = parts.into_iter().enumerate();
+            let texts = parts.map(|(at, part)| part_text(&format!("{path}.{at}"), part, types));
+            texts.collect()
+        }
+        Err(error) if error.to_string().contains("expected at most") => {
+            Err(BadField::new(path, problem(&error)))
+        }
+        Err(_) => Err(BadField::new(path, "expected a text, or a list of parts")),
+    }
+}
+
 /// The text of a part of a content.
-fn part_text(path: String, part: Value, types: &[&str]) -> Result<String, BadField> {
-    let Value::Object(part) = part else {
+fn part_text(path: &str, part: &RawValue, types: &[&str]) -> Result<String, BadField> {
+    if !part.get().starts_with('{') {
         let problem = format!("expected {{\"type\": \"{}\", \"text\": ...}}", types[0]);
         return Err(BadField::new(path, problem));
-    };
-    let mut fields = Fields::within(format!("{path}."), part);
+    }
+    let mut fields = Fields::within(path, part)?;
     let kind: String = fields.take("type")?.unwrap_or_default();
     if !types.contains(&&kind[..]) {
         let problem = format!(
-            "'{kind}' is not supported, expected {}; nothing is ever fetched from addresses in messages",
+            "{} is not supported, expected {}; nothing is ever fetched from addresses in messages",
+            name(&kind),
             types.join(" or ")
         );
         return Err(BadField::new(format!("{path}.type"), problem));
@@ -88,8 +95,13 @@ fn part_text(path: String, part: Value, types: &[&str]) -> Result<String, BadFie
     let text = fields.take("text")?;
     // Clients that send an earlier answer back leave these lists in it.
     for name in ["annotations", "logprobs"] {
-        fields.take::<Vec<Value>>(name)?;
+        fields.ignore_list(name)?;
     }
     fields.finish()?;
     text.ok_or_else(|| BadField::new(format!("{path}.text"), "missing"))
+}
+
+/// The name of a type as an error quotes it.
+fn name(kind: &str) -> String {
+    format!("'{}'", quoted(kind))
 }
