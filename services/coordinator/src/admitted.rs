@@ -65,6 +65,16 @@ pub(crate) struct AdmittedRequest {
 }
 
 impl AdmittedRequest {
+    /// Tokens that the answer tells at most: the output's, and the prompt's if its log probabilities are wanted.
+    pub(crate) fn told_tokens(&self) -> u64 {
+        let prompt = if self.prompt_logprobs {
+            self.prompt.len()
+        } else {
+            0
+        };
+        prompt as u64 + u64::from(self.max_tokens)
+    }
+
     /// Tokens that stand before the output in the models' sequences.
     pub(crate) fn lead_len(&self) -> usize {
         match self.decoder_start_token_id {

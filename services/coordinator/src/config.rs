@@ -65,6 +65,9 @@ pub struct CoordinatorConfig {
     /// Most bytes of distributions that all requests together hold; more requests that need some are refused
     /// with a time to wait.
     pub max_distribution_bytes: NonZeroU64,
+    /// Most bytes of tokens that whole answers with log probabilities or token ids, which are told at their end, hold
+    /// together over HTTP; more are refused with a time to wait, and one that never fits by name.
+    pub max_answer_bytes: NonZeroU64,
     /// Limits of the gRPC server.
     pub server: ServerConfig,
     /// How peers are connected to.
@@ -194,6 +197,7 @@ impl Default for CoordinatorConfig {
             allow_accept_at_coordinator: true,
             allow_distribution_reports: true,
             max_distribution_bytes: const { NonZeroU64::new(1 << 30).unwrap() },
+            max_answer_bytes: const { NonZeroU64::new(128 << 20).unwrap() },
             server: ServerConfig::default(),
             channel: ChannelConfig::default(),
         }

@@ -4,4 +4,6 @@ pub use wire::drafting_request::MAX_DRAFT_LEN;
 
 pub use crate::driver::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
 pub use crate::front::MAX_REQUEST_BYTES;
+pub use crate::front::http::{MAX_FIELDS, MAX_PARTS, MOST_OUTPUTS};
+pub use crate::peer::{MAX_AHEAD_BYTES, PARTS_AHEAD};
 pub use crate::request::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_STOP_BYTES};

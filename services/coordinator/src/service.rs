@@ -80,11 +80,11 @@ impl Coordinator {
             ..process
         };
         let models = Arc::new(Models::new(&config, &process)?);
-        let distribution_bytes = config.max_distribution_bytes.get();
         let admission = Admission::new(
             config.max_requests.get(),
             NonZeroU32::new(config.max_requests_per_client),
-            distribution_bytes,
+            config.max_distribution_bytes.get(),
+            config.max_answer_bytes.get(),
         );
         process.warnings.add(misfits(&models));
         let names = models.names();

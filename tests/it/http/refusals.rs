@@ -8,6 +8,7 @@ use server::process::Process;
 use tempfile::NamedTempFile;
 
 use super::{serving, serving_in};
+use crate::client::{With, begin_unread, request};
 
 const JSON: &str = "content-type: application/json\r\n";
 
@@ -175,21 +176,27 @@ async fn tokens_are_asked_for_where_clients_must_show_them() {
     assert_eq!(known.status, 200, "{known:?}");
     // The token may have one request under way.
     let refused = with_choices(token, 2).await;
-    let problem = refused.refused(429, None);
-    assert!(problem.contains("of this token"), "{problem}");
-    assert!(refused.headers.contains("retry-after: 1"), "{refused:?}");
+    let problem = refused.refused(400, Some("n"));
+    assert!(problem.contains("at most 1 (requests=N"), "{problem}");
     assert_eq!(serving.get("/health").await.status, 200, "for probes");
 }
 
 #[tokio::test]
 async fn more_than_are_admitted_are_told_when_to_come_back() {
     let serving = serving(|config| config.max_requests = 2.try_into().expect("not zero")).await;
-    let refused = serving
-        .completion(json!({ "n": 3, "max_tokens": 200, "ignore_eos": true }))
-        .await;
+    let never = serving.completion(json!({ "n": 3 })).await;
+    never.refused(400, Some("n"));
+    let long = request("Once", 400).ignoring_eos();
+    let unread = begin_unread(&serving.coordinator, long).await;
+    let refused = serving.completion(json!({ "n": 2 })).await;
     refused.refused(429, None);
     assert!(refused.headers.contains("retry-after: 1"), "{refused:?}");
-    // Those that were let in are over as soon as they see that nobody waits.
+    let one = serving.completion(json!({ "n": 1 })).await;
+    assert_eq!(
+        one.status, 200,
+        "of the two that were refused none holds a place"
+    );
+    drop(unread);
     let again = async || serving.completion(json!({ "n": 2 })).await.status;
     let limit = std::time::Instant::now() + crate::cluster::PATIENCE;
     while again().await != 200 {

@@ -32,7 +32,10 @@ async fn hostile_json_is_refused_and_bounded() {
         serving.post_with("/v1/completions", headers, body).await
     };
     for (body, param) in [
-        (r#"{"prompt": "x", "max_tokens": 1e400}"#.to_owned(), "body"),
+        (
+            r#"{"prompt": "x", "max_tokens": 1e400}"#.to_owned(),
+            "max_tokens",
+        ),
         (
             r#"{"prompt": "x", "max_tokens": 1e300}"#.to_owned(),
             "max_tokens",
@@ -50,7 +53,7 @@ async fn hostile_json_is_refused_and_bounded() {
                 r#"{{"prompt": "x", "max_tokens": {}}}"#,
                 "9".repeat(1 << 20)
             ),
-            "body",
+            "max_tokens",
         ),
         (
             format!(r#"{{"prompt": {}}}"#, r#"{"a":"#.repeat(1 << 18)),
@@ -58,7 +61,7 @@ async fn hostile_json_is_refused_and_bounded() {
         ),
         (
             format!(r#"{{"prompt": [{}]}}"#, vec!["[1]"; 1 << 16].join(",")),
-            "n",
+            "prompt",
         ),
     ] {
         post(&body).await.refused(400, Some(param));

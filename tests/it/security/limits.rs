@@ -3,11 +3,12 @@
 use auth::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 use bounds::{MAX_MESSAGES, MAX_STOP_TOKENS, MAX_STOPS};
 use coordinator::limits::{
-    ANSWER_BUFFER, ANSWER_BUFFER_BYTES, MAX_BYTES_PER_TOKEN, MAX_DRAFT_LEN, MAX_NAME_BYTES,
-    MAX_REQUEST_BYTES, MAX_STOP_BYTES,
+    ANSWER_BUFFER, ANSWER_BUFFER_BYTES, MAX_AHEAD_BYTES, MAX_BYTES_PER_TOKEN, MAX_DRAFT_LEN,
+    MAX_FIELDS, MAX_NAME_BYTES, MAX_PARTS, MAX_REQUEST_BYTES, MAX_STOP_BYTES, MOST_OUTPUTS,
+    PARTS_AHEAD,
 };
 use open::{MAX_LEASE_MS, MAX_TENANT_BYTES};
-use peer::{IDLE_TIMEOUT, OPEN_TIMEOUT, READ_TIMEOUT, REPLY_BUFFER};
+use peer::{GRANT_TIMEOUT, IDLE_TIMEOUT, OPEN_TIMEOUT, READ_TIMEOUT, REPLY_BUFFER};
 use proposal::MAX_SPARSE;
 use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use server::transport::{
 };
 use server::{MAX_OPENING, OPENING_TIMEOUT, auth, reflection};
 use speculation::noise::Noise;
+use wire::status::MAX_RETRY_AFTER;
 use wire::{bounds, open, proposal, round, sampling};
 
 const TABLE: &str = include_str!("../../../docs/reference/limits.md");
@@ -46,6 +48,7 @@ time of open streams after the order to stop | `server.drain_grace_ms`"
 fn of_coordinators() -> String {
     let (buffer, message) = (ANSWER_BUFFER_BYTES >> 20, MAX_MESSAGE_BYTES >> 20);
     let (request, choice) = (MAX_REQUEST_BYTES >> 20, Noise::MAX_CHOICE);
+    let (ahead, overloaded) = (MAX_AHEAD_BYTES >> 20, MAX_RETRY_AFTER.as_secs());
     format!(
         "requests under way | `max_requests`
 requests under way that show one token | `max_requests_per_client`
@@ -53,7 +56,14 @@ output tokens of a request | `max_output_tokens`
 time of a request, and the most it may ask for | `request_timeout_ms`
 parts of an answer held for a client that does not read | {ANSWER_BUFFER}
 bytes of them; a single part that is larger goes alone | {buffer} MiB
+parts of a verifier's answer, tokens or log probabilities, ahead of what such a client took | {PARTS_AHEAD}
+bytes of a peer's replies read and held meanwhile | {ahead} MiB
 bytes of distributions that all requests hold | `max_distribution_bytes`
+bytes of tokens that whole answers with log probabilities or token ids hold over HTTP | `max_answer_bytes`
+fields of a JSON object | {MAX_FIELDS}
+parts of the content of a turn | {MAX_PARTS}
+outputs of a request over HTTP, `n` for each prompt | {MOST_OUTPUTS}
+time that an overloaded peer is believed to need | {overloaded} s
 message of a client | {request} MiB
 tokens of prompt and output together | the verifier's context
 bytes of a text, before it is tokenised, for each token of the context | {MAX_BYTES_PER_TOKEN}
@@ -78,8 +88,14 @@ message of a peer | {message} MiB"
 }
 
 fn of_peers() -> String {
-    let [round, open, idle, read] =
-        [round::MAX_TIMEOUT, OPEN_TIMEOUT, IDLE_TIMEOUT, READ_TIMEOUT].map(|time| time.as_secs());
+    let [round, open, idle, grant, read] = [
+        round::MAX_TIMEOUT,
+        OPEN_TIMEOUT,
+        IDLE_TIMEOUT,
+        GRANT_TIMEOUT,
+        READ_TIMEOUT,
+    ]
+    .map(|time| time.as_secs());
     let message = MAX_MESSAGE_BYTES >> 20;
     format!(
         "sessions, open or waiting for their next stream | `max_sessions`
@@ -97,6 +113,7 @@ time of a round | {round} s
 bytes of a tenant's name | {MAX_TENANT_BYTES}
 time to the first message of a stream | {open} s
 time between the rounds of a stream | {idle} s
+time a round waits to be granted more | {grant} s
 replies held for a client that does not read | {REPLY_BUFFER}
 time a round waits for such a client | {read} s"
     )
@@ -126,7 +143,7 @@ fn default_of(key: &str, settings: &Value) -> String {
         }
         "max_requests_per_client" => format!("{number} (no limit of its own)"),
         "max_output_tokens" => format!("{number} (what the context leaves)"),
-        "max_distribution_bytes" => format!("{} MiB", number >> 20),
+        "max_distribution_bytes" | "max_answer_bytes" => format!("{} MiB", number >> 20),
         _ if key.ends_with("_ms") => format!("{number} ms"),
         _ => number.to_string(),
     }

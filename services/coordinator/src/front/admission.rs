@@ -17,6 +17,22 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a refused client should wait.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// What bounds the requests of one token.
+const SETTINGS_OF_TOKENS: &str =
+    "requests=N in auth.client_tokens_file, or coordinator.max_requests_per_client";
+
+/// What one request holds for as long as it runs.
+pub(crate) type Place = Vec<OwnedSemaphorePermit>;
+
+/// Refuses a request for more outputs than there can ever be at a time.
+fn at_most(count: u32, most: usize, setting: &str) -> Result<(), BadField> {
+    if count as usize <= most {
+        return Ok(());
+    }
+    let problem = format!("{count} outputs in all, expected at most {most} ({setting})");
+    Err(BadField::new("n", problem))
+}
+
 /// Lets at most so many requests run at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Admission {
@@ -28,6 +44,9 @@ pub(crate) struct Admission {
     /// Room for distributions, in KiB.
     room: Arc<Semaphore>,
     max_kib: usize,
+    /// Room for tokens of whole answers, in KiB.
+    answers: Arc<Semaphore>,
+    max_answer_kib: usize,
     refused: Arc<LogThrottle>,
 }
 
@@ -43,8 +62,10 @@ impl Admission {
         max_requests: usize,
         max_per_token: Option<NonZeroU32>,
         max_distribution_bytes: u64,
+        max_answer_bytes: u64,
     ) -> Self {
-        let max_kib = (max_distribution_bytes >> 10).min(Semaphore::MAX_PERMITS as u64) as usize;
+        let kib = |bytes: u64| (bytes >> 10).min(Semaphore::MAX_PERMITS as u64) as usize;
+        let (max_kib, max_answer_kib) = (kib(max_distribution_bytes), kib(max_answer_bytes));
         Self {
             permits: Arc::new(Semaphore::new(max_requests)),
             max_requests,
@@ -52,6 +73,8 @@ impl Admission {
             of_tokens: Arc::default(),
             room: Arc::new(Semaphore::new(max_kib)),
             max_kib,
+            answers: Arc::new(Semaphore::new(max_answer_kib)),
+            max_answer_kib,
             refused: Arc::new(LogThrottle::every(LOG_INTERVAL)),
         }
     }
@@ -70,20 +93,36 @@ impl Admission {
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` with a time to wait.
-    pub(crate) fn admit(
+    pub(crate) fn admit(&self, client: Option<&Client>) -> Result<Place, Status> {
+        let places = self.admit_together(client, 1)?;
+        Ok(places.into_iter().flatten().collect())
+    }
+
+    /// Places for `count` outputs of one request, each of which runs as a request of its own: all of them, or none.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` with a time to wait; or `INVALID_ARGUMENT` naming `n` if there are never so many.
+    pub(crate) fn admit_together(
         &self,
         client: Option<&Client>,
-    ) -> Result<Vec<OwnedSemaphorePermit>, Status> {
-        let of_token = client.map(|client| self.admit_token(client)).transpose()?;
-        let of_token = of_token.flatten();
-        let among_all = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
+        count: u32,
+    ) -> Result<Vec<Place>, Status> {
+        at_most(count, self.max_requests, "coordinator.max_requests")?;
+        let of_token = client.map(|client| self.admit_token(client, count));
+        let mut of_token = of_token.transpose()?.flatten();
+        let all = Arc::clone(&self.permits).try_acquire_many_owned(count);
+        let mut all = all.map_err(|_| {
             let what = format!(
                 "{} requests are under way, no more are taken",
                 self.max_requests
             );
             self.refuse(what)
         })?;
-        Ok(of_token.into_iter().chain([among_all]).collect())
+        let places = (0..count).map(|_| {
+            let of_token = of_token.as_mut().and_then(|permits| permits.split(1));
+            of_token.into_iter().chain(all.split(1)).collect()
+        });
+        Ok(places.collect())
     }
 
     /// The status of a request that must wait, for `what`; logs that there are such requests.
@@ -98,11 +137,16 @@ impl Admission {
         overloaded(why, RETRY_AFTER)
     }
 
-    /// A place among the requests of the client's token, if these are bounded.
-    fn admit_token(&self, client: &Client) -> Result<Option<OwnedSemaphorePermit>, Status> {
+    /// Places among the requests of the client's token, if these are bounded.
+    fn admit_token(
+        &self,
+        client: &Client,
+        count: u32,
+    ) -> Result<Option<OwnedSemaphorePermit>, Status> {
         let Some(max_requests) = client.max_requests.or(self.max_per_token) else {
             return Ok(None);
         };
+        at_most(count, max_requests.get() as usize, SETTINGS_OF_TOKENS)?;
         let mut of_tokens = self
             .of_tokens
             .lock()
@@ -116,11 +160,10 @@ impl Admission {
             // The file was changed. Requests under way still hold permits of the old semaphore.
             *of_token = new();
         }
-        let place = Arc::clone(&of_token.permits).try_acquire_owned();
+        let place = Arc::clone(&of_token.permits).try_acquire_many_owned(count);
         place.map(Some).map_err(|_| {
             let what = format!(
-                "{max_requests} requests of this token are under way, no more are taken (requests=N in \
-                 auth.client_tokens_file, or coordinator.max_requests_per_client)"
+                "{max_requests} requests of this token are under way, no more are taken ({SETTINGS_OF_TOKENS})"
             );
             self.refuse(what)
         })
@@ -145,6 +188,28 @@ impl Admission {
             self.refuse(what)
         })
     }
+
+    /// Room for an answer that keeps `per_token` bytes of each of `tokens` until its end, held until it is sent.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` with a time to wait; or `INVALID_ARGUMENT` if it never fits.
+    pub(crate) fn admit_answer(
+        &self,
+        tokens: u64,
+        per_token: u64,
+    ) -> Result<OwnedSemaphorePermit, Status> {
+        let kib = tokens.saturating_mul(per_token).div_ceil(1 << 10);
+        let most = self.max_answer_kib;
+        if kib > most as u64 {
+            let problem = format!(
+                "a whole answer of {tokens} tokens in all, with what is told of each, takes {kib} KiB, and all that may \
+                 be held is {most} KiB (coordinator.max_answer_bytes); stream it, or ask for fewer tokens or alternatives"
+            );
+            return Err(BadField::new("logprobs", problem).into());
+        }
+        let room = Arc::clone(&self.answers).try_acquire_many_owned(kib as u32);
+        room.map_err(|_| self.refuse(format!("no room for {kib} KiB of another whole answer")))
+    }
 }
 
 #[cfg(test)]
@@ -153,7 +218,7 @@ mod tests {
 
     #[test]
     fn distributions_have_so_many_bytes_and_no_more() {
-        let admission = Admission::new(4, None, 10 << 10);
+        let admission = Admission::new(4, None, 10 << 10, 0);
         assert!(admission.admit_bytes(0).is_ok());
         let held = admission.admit_bytes(9 << 10).expect("room");
         let refused = admission.admit_bytes(2 << 10).expect_err("no room");
@@ -166,8 +231,25 @@ mod tests {
     }
 
     #[test]
+    fn whole_answers_keep_so_many_bytes_and_no_more() {
+        let admission = Admission::new(4, None, 0, 64 << 10);
+        let held = admission.admit_answer(100, 512).expect("50 KiB");
+        let refused = admission.admit_answer(30, 512).expect_err("15 KiB more");
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+        assert!(
+            admission.admit_answer(1_000_000, 0).is_ok(),
+            "nothing is kept"
+        );
+        drop(held);
+        assert!(admission.admit_answer(30, 512).is_ok());
+        let refused = admission.admit_answer(u64::MAX, 512).expect_err("never");
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+        assert!(refused.message().starts_with("logprobs: a whole answer"));
+    }
+
+    #[test]
     fn of_refusals_one_in_a_while_is_logged() {
-        let admission = Admission::new(1, None, 1 << 10);
+        let admission = Admission::new(1, None, 1 << 10, 0);
         let _held = (admission.admit(None), admission.admit_bytes(1 << 10));
         assert!(admission.admit(None).is_err() && admission.admit_bytes(1).is_err());
         assert_eq!(admission.refused.passes(), None, "the next is not");
@@ -175,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_permit_is_given_back_when_dropped() {
-        let admission = Admission::new(1, None, 0);
+        let admission = Admission::new(1, None, 0, 0);
         let permit = admission.admit(None).expect("the first");
         assert_eq!((admission.running(), admission.max_requests()), (1, 1));
         let refused = admission.admit(None).expect_err("the second");
@@ -186,8 +268,41 @@ mod tests {
     }
 
     #[test]
+    fn the_outputs_of_a_request_get_places_together_or_none() {
+        let admission = Admission::new(4, NonZeroU32::new(3), 0, 0);
+        let places = admission.admit_together(None, 3).expect("places");
+        assert_eq!((places.len(), admission.running()), (3, 3));
+        let refused = admission.admit_together(None, 2).expect_err("one is left");
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+        assert_eq!(admission.running(), 3, "what was refused holds no place");
+        drop(places);
+        assert_eq!(admission.running(), 0);
+        // What never fits is no matter of waiting.
+        let refused = admission.admit_together(None, 5).expect_err("five");
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+        let known = "n: 5 outputs in all, expected at most 4 (coordinator.max_requests)";
+        assert_eq!(refused.message(), known);
+        let client = Client {
+            tenant: None,
+            token: 1,
+            max_requests: None,
+        };
+        let refused = admission.admit_together(Some(&client), 4);
+        assert_eq!(
+            refused.expect_err("four").code(),
+            tonic::Code::InvalidArgument
+        );
+        let mut places = admission.admit_together(Some(&client), 3).expect("three");
+        places.pop();
+        assert!(
+            admission.admit(Some(&client)).is_ok(),
+            "each is given back alone"
+        );
+    }
+
+    #[test]
     fn a_token_has_places_of_its_own_and_takes_none_of_another() {
-        let admission = Admission::new(8, NonZeroU32::new(2), 0);
+        let admission = Admission::new(8, NonZeroU32::new(2), 0, 0);
         let client = |token, max_requests| Client {
             tenant: None,
             token,

@@ -1,20 +1,24 @@
-//! Running a request that was let in, whichever front it came to.
+//! Running requests that were let in, whichever front they came to.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use server::auth::Client;
 use server::trace;
+use text::ServedText;
+use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 use tracing::Instrument;
 use wire::v1;
 
+use super::admission::Place;
 use super::prepare::Shared;
-use crate::driver::{self, AnswerStream, Driver};
+use crate::driver::{self, AnswerStream, Driver, Prepared};
 use crate::observe::Observer;
 
 /// What a client sends with a request beside its message.
+#[derive(Clone, Copy)]
 pub(super) struct Arrival<'a> {
     /// Headers, with the trace that the client goes on with, if any.
     pub(super) metadata: &'a MetadataMap,
@@ -22,40 +26,119 @@ pub(super) struct Arrival<'a> {
     pub(super) client: Option<&'a Client>,
     /// How long the client waits, if it says.
     pub(super) deadline: Option<Duration>,
+    /// Bytes that the front keeps of each token until the answer's end.
+    pub(super) kept_per_token: u64,
+}
+
+/// Outputs under way.
+pub(super) struct Generated {
+    pub(super) outputs: Vec<Running>,
+    /// Room for what the front keeps of their tokens.
+    pub(super) room: OwnedSemaphorePermit,
+}
+
+/// An output under way.
+pub(super) struct Running {
+    /// Its identifier in logs and traces.
+    pub(super) request_id: String,
+    /// The text of its target model.
+    pub(super) text: Arc<ServedText>,
+    /// The parts of its answer as they come.
+    pub(super) parts: AnswerStream,
 }
 
 impl Shared {
-    /// Lets a request in and runs it in a task of its own. Returns its identifier in logs and traces, and the parts of
-    /// its answer as they come.
+    /// Lets `choices` outputs of each of `messages` in, all of them or none, and runs each in a task of its own. There is
+    /// at least one message. What messages have in common with their first output is checked once.
     ///
     /// # Errors
-    /// The status that its client is to get.
+    /// The status that the client is to get.
     pub(super) async fn generate(
         self: &Arc<Self>,
-        mut message: v1::GenerateRequest,
+        messages: Vec<v1::GenerateRequest>,
+        choices: u32,
         arrival: Arrival<'_>,
-    ) -> Result<(String, AnswerStream), Status> {
-        let mut observer = Observer::arrived(&self.observation, arrival.metadata, &message);
-        if let Some(tenant) = arrival.client.and_then(|client| client.tenant.as_deref()) {
-            tenant.clone_into(&mut message.tenant);
+    ) -> Result<Generated, Status> {
+        let mut observers = Vec::new();
+        for message in &messages {
+            let observer = || Observer::arrived(&self.observation, arrival.metadata, message);
+            observers.extend((0..choices).map(|_| observer()));
         }
-        let Arrival {
-            client, deadline, ..
-        } = arrival;
-        match self.prepare(message, client, deadline, &mut observer).await {
-            Ok(prepared) => {
-                let (context, lines) = (observer.context(), observer.log_lines());
-                let (config, health) = (&self.config, self.health.clone());
-                let (answers, parts) = driver::answers();
-                let request_id = prepared.request_id.clone();
-                let driver = Driver::new(prepared, answers, config, health, observer);
-                tokio::spawn(trace::within(context, driver.run()).instrument(lines));
-                Ok((request_id, parts))
+        match self
+            .prepare_all(messages, choices, arrival, &mut observers)
+            .await
+        {
+            Ok((prepared, room)) => {
+                let outputs = prepared.into_iter().zip(observers);
+                let outputs = outputs.map(|(output, observer)| self.run(output, observer));
+                let outputs = outputs.collect();
+                Ok(Generated { outputs, room })
             }
             Err(status) => {
-                observer.refused(&status);
+                for observer in observers {
+                    observer.refused(&status);
+                }
                 Err(status)
             }
         }
     }
+
+    async fn prepare_all(
+        self: &Arc<Self>,
+        messages: Vec<v1::GenerateRequest>,
+        choices: u32,
+        arrival: Arrival<'_>,
+        observers: &mut [Observer],
+    ) -> Result<(Vec<Prepared>, OwnedSemaphorePermit), Status> {
+        let client = arrival.client;
+        let places = self
+            .admission
+            .admit_together(client, observers.len() as u32)?;
+        let mut outputs = places.into_iter().zip(observers);
+        let mut next = || outputs.next().ok_or_else(no_place);
+        let mut prepared = Vec::new();
+        for mut message in messages {
+            if let Some(tenant) = client.and_then(|client| client.tenant.as_deref()) {
+                tenant.clone_into(&mut message.tenant);
+            }
+            let (place, observer): (Place, &mut Observer) = next()?;
+            let first = self
+                .prepare(message, place, arrival.deadline, observer)
+                .await?;
+            let at = prepared.len();
+            prepared.push(first);
+            for choice in 1..choices {
+                let (place, observer) = next()?;
+                let another = self.another(&prepared[at], choice, place, observer)?;
+                prepared.push(another);
+            }
+        }
+        let tokens: u64 = prepared
+            .iter()
+            .map(|output| output.request.told_tokens())
+            .sum();
+        let room = self
+            .admission
+            .admit_answer(tokens, arrival.kept_per_token)?;
+        Ok((prepared, room))
+    }
+
+    fn run(&self, prepared: Prepared, observer: Observer) -> Running {
+        let (context, lines) = (observer.context(), observer.log_lines());
+        let (config, health) = (&self.config, self.health.clone());
+        let (answers, parts) = driver::answers();
+        let running = Running {
+            request_id: prepared.request_id.clone(),
+            text: Arc::clone(&prepared.target.text),
+            parts,
+        };
+        let driver = Driver::new(prepared, answers, config, health, observer);
+        tokio::spawn(trace::within(context, driver.run()).instrument(lines));
+        running
+    }
+}
+
+/// There are as many places as outputs.
+fn no_place() -> Status {
+    Status::internal("an output without a place")
 }

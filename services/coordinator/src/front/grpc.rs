@@ -55,9 +55,12 @@ impl coordinator_server::Coordinator for Service {
             metadata: &metadata,
             client: extensions.get::<Client>(),
             deadline: grpc_timeout::from_metadata(&metadata),
+            kept_per_token: 0,
         };
-        let (_, parts) = self.shared.generate(message, arrival).await?;
-        Ok(Response::new(CallStream::new(parts)))
+        let generated = self.shared.generate(vec![message], 1, arrival).await?;
+        let only = generated.outputs.into_iter().next();
+        let only = only.ok_or_else(|| Status::internal("a request without an output"))?;
+        Ok(Response::new(CallStream::new(only.parts)))
     }
 
     async fn list_models(

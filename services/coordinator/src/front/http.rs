@@ -50,6 +50,10 @@ use super::prepare::Shared;
 use error::ApiError;
 use state::Front;
 
+pub use fields::MAX_FIELDS;
+pub use messages::MAX_PARTS;
+pub use options::MOST_OUTPUTS;
+
 /// All routes. `is_local` says whether the port can be reached from this machine alone.
 pub(crate) fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
     let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -57,6 +61,7 @@ pub(crate) fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Route
     let receiving = (limits.max_receiving_bytes.get() >> 10).clamp(1, Semaphore::MAX_PERMITS);
     let front = Front {
         receiving: Arc::new(Semaphore::new(receiving)),
+        reading: Arc::new(Semaphore::new(processors())),
         receive_timeout: Duration::from_millis(limits.receive_timeout_ms.get()),
         shared,
         began: began.map_or(0, |since| since.as_secs()),
@@ -86,6 +91,11 @@ pub(crate) fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Route
     } else {
         routes
     }
+}
+
+/// Processors that this process may use.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 async fn unknown(request: Request) -> ApiError {

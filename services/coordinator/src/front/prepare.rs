@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::auth::Client;
 use server::health::Health;
 use server::request_id::request_id;
 use speculation::session::Plan;
-use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 use wire::failure::Failure;
 use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::v1;
 
-use super::admission::Admission;
+use super::admission::{Admission, Place};
+use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
 use crate::driver::{Prepared, RESTART_RETRY_AFTER};
 use crate::events::Event;
@@ -33,23 +32,22 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Lets a request in and checks it: what its driver needs, and what it holds until it is over. It may take as
-    /// long as `deadline` says, if its client has one.
+    /// Checks a request that was given a place: what its driver needs, and what it holds until it is over. It may take
+    /// as long as `deadline` says, if its client has one.
     ///
     /// # Errors
     /// The status that its client is to get.
     pub(super) async fn prepare(
         self: &Arc<Self>,
         message: v1::GenerateRequest,
-        client: Option<&Client>,
+        place: Place,
         deadline: Option<Duration>,
         observer: &mut Observer,
     ) -> Result<Prepared, Status> {
-        let permits = self.admission.admit(client)?;
         observer.observe(&Event::Admitted);
         let longest = self.config.request_timeout();
         let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
-        let checking = self.check(message, permits);
+        let checking = self.check(message, place);
         let late = |_| Failure::Late.status("the deadline passed before the request began");
         let checked = tokio::select! {
             biased;
@@ -69,12 +67,12 @@ impl Shared {
         Ok(prepared)
     }
 
-    /// Finds the model asked for and checks the request against it. The permits go along, so that
+    /// Finds the model asked for and checks the request against it. Its place goes along, so that
     /// what is admitted is bounded even if the client leaves meanwhile.
     async fn check(
         self: &Arc<Self>,
         message: v1::GenerateRequest,
-        mut permits: Vec<OwnedSemaphorePermit>,
+        mut place: Place,
     ) -> Result<Prepared, Status> {
         check_names(&message)?;
         let session_id = random_id()?;
@@ -88,15 +86,18 @@ impl Shared {
         let shared = Arc::clone(self);
         let check = move || {
             let request = request::check(message, &model, &target, &shared.config)?;
-            let bytes = request::distribution_bytes(&request);
-            permits.push(shared.admission.admit_bytes(bytes)?);
+            place.push(
+                shared
+                    .admission
+                    .admit_bytes(request::distribution_bytes(&request))?,
+            );
             Ok::<_, Status>(Prepared {
                 request,
                 model,
                 target,
                 session_id,
                 request_id: request_id(session_id),
-                permits,
+                permits: place,
             })
         };
         // Turning a long text into tokens would hold up every stream of an async thread.
@@ -118,6 +119,42 @@ impl Shared {
             request.is_reproducible = false;
         }
         Ok(checked)
+    }
+
+    /// Another output of a request that was checked: its `choice`-th, with a place of its own.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is no room for its distributions.
+    pub(super) fn another(
+        &self,
+        first: &Prepared,
+        choice: u32,
+        mut place: Place,
+        observer: &mut Observer,
+    ) -> Result<Prepared, Status> {
+        observer.observe(&Event::Admitted);
+        let request = AdmittedRequest {
+            choice,
+            ..first.request.clone()
+        };
+        place.push(
+            self.admission
+                .admit_bytes(request::distribution_bytes(&request))?,
+        );
+        let session_id = random_id()?;
+        let prepared = Prepared {
+            request,
+            model: Arc::clone(&first.model),
+            target: first.target.clone(),
+            session_id,
+            request_id: request_id(session_id),
+            permits: place,
+        };
+        observer.observe(&Event::Prepared {
+            request: &prepared.request,
+            request_id: &prepared.request_id,
+        });
+        Ok(prepared)
     }
 
     /// The model called `name`; the first one if it is empty.

@@ -1,22 +1,25 @@
 //! Answers to requests for text: whole, or piece by piece as `events`.
 
 mod events;
+mod whole;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::sse::KeepAlive;
 use axum::response::{IntoResponse, Response, Sse};
 use futures_util::future::try_join_all;
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
-use text::ServedText;
 use wire::v1::generate_request::Prompt;
 
 use super::error::ApiError;
 use super::guard::RequestId;
-use super::output::{Output, OutputToken};
-use super::report;
+use super::logprobs::Form;
+use super::output::{OutputToken, WholeOutput};
 use super::run::{Admitted, unix_time};
 
 /// How long a stream may be silent before a comment keeps its connection alive.
@@ -35,8 +38,8 @@ pub(super) trait Layout: Copy + Send + Sync + 'static {
     fn text(self, text: &str, is_whole: bool) -> Value;
     /// The end of an output, which adds no text.
     fn closing(self) -> Value;
-    /// Log probabilities of tokens, before which there are `offset` characters.
-    fn logprobs(self, text: &ServedText, tokens: &[OutputToken], offset: usize) -> Value;
+    /// The form of its log probabilities.
+    fn logprobs(self) -> &'static Form;
 }
 
 /// A request that was let in, and how it is answered.
@@ -111,31 +114,13 @@ impl<L: Layout> Answering<L> {
             return Ok(Sse::new(events).keep_alive(keep_alive).into_response());
         }
         let text = Arc::clone(&self.admitted.text);
+        let keeps_tokens = self.admitted.keeps_tokens();
         let outputs = self.admitted.outputs.drain(..);
-        let outputs = try_join_all(outputs.map(|parts| Output::collect(parts, &text))).await?;
-        let choices = outputs.iter().zip(&self.before).enumerate();
-        let choices = choices.map(|(index, (output, before))| {
-            let text = format!("{before}{}", output.text);
-            let mut choice = self.layout.text(&text, true);
-            choice["index"] = json!(index);
-            choice["logprobs"] = self.whole_logprobs(output, before);
-            self.add_ids(&mut choice, &output.tokens);
-            choice["finish_reason"] = json!(output.finish_reason());
-            choice
-        });
-        let mut answer = head.object(L::OBJECTS.0, &choices.collect::<Vec<_>>());
-        let choices = self.admitted.delivery.choices as usize;
-        report::add(&mut answer, &outputs, choices);
-        Ok(Json(answer).into_response())
-    }
-
-    /// The log probabilities of a whole output, after those of its prompt if they were requested.
-    fn whole_logprobs(&self, output: &Output, before: &str) -> Value {
-        if output.prompt.is_empty() {
-            return self.logprobs_of(&output.tokens, before.chars().count());
-        }
-        let tokens = [&output.prompt[..], &output.tokens].concat();
-        self.logprobs_of(&tokens, 0)
+        let collected = outputs.map(|parts| WholeOutput::collect(parts, &text, keeps_tokens));
+        let outputs = try_join_all(collected).await?;
+        let pieces = stream::iter(self.pieces(&head, outputs)).map(Ok::<_, Infallible>);
+        let headers = [(CONTENT_TYPE, "application/json")];
+        Ok((headers, Body::from_stream(pieces)).into_response())
     }
 
     /// Adds the ids of `tokens`, if they were requested.
@@ -147,7 +132,9 @@ impl<L: Layout> Answering<L> {
 
     fn logprobs_of(&self, tokens: &[OutputToken], offset: usize) -> Value {
         if self.admitted.logprobs {
-            self.layout.logprobs(&self.admitted.text, tokens, offset)
+            self.layout
+                .logprobs()
+                .of(&self.admitted.text, tokens, offset)
         } else {
             Value::Null
         }

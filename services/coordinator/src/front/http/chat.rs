@@ -5,19 +5,18 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use serde_json::{Map, Value, json};
-use text::ServedText;
+use serde_json::{Value, json};
+use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
 
 use super::answer::{Answering, Layout};
 use super::error::ApiError;
-use super::fields::Fields;
+use super::fields::{Fields, Items};
 use super::guard::Caller;
-use super::logprobs;
+use super::logprobs::{self, Form};
 use super::messages;
 use super::names;
 use super::options;
-use super::output::OutputToken;
 use super::run::Order;
 use super::state::Front;
 
@@ -28,7 +27,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let order = read(&body)?;
+    let order = front.read(body, read).await?;
     let admitted = front.admit(order, &caller, &headers).await?;
     Answering::new(Turn, admitted).respond().await
 }
@@ -44,8 +43,9 @@ pub(super) fn read(body: &[u8]) -> Result<Order, BadField> {
     request.max_tokens = newer.or(request.max_tokens);
     request.logprobs = fields.take("logprobs")?.unwrap_or_default();
     request.top_logprobs = fields.take("top_logprobs")?.unwrap_or_default();
-    let messages: Vec<Map<String, Value>> = fields.take("messages")?.unwrap_or_default();
-    request.messages = messages::read("messages", messages, &["text"])?;
+    let messages: Option<Items<_, MAX_MESSAGES>> = fields.take("messages")?;
+    let messages = messages.map(|Items(messages)| messages).unwrap_or_default();
+    request.messages = messages::read("messages", &messages, &["text"])?;
     for (name, neutral) in [
         ("response_format", vec![json!({ "type": "text" })]),
         ("modalities", vec![json!(["text"])]),
@@ -63,6 +63,7 @@ pub(super) fn read(body: &[u8]) -> Result<Order, BadField> {
     }
     fields.finish()?;
     Ok(Order {
+        kept_per_token: options::kept_per_token(&request, delivery),
         request,
         delivery,
         names,
@@ -94,8 +95,8 @@ impl Layout for Turn {
         json!({ "delta": {} })
     }
 
-    fn logprobs(self, text: &ServedText, tokens: &[OutputToken], _offset: usize) -> Value {
-        logprobs::of_chat(text, tokens)
+    fn logprobs(self) -> &'static Form {
+        &logprobs::OF_CHATS
     }
 }
 

@@ -5,46 +5,47 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use text::ServedText;
 use wire::status::BadField;
 use wire::v1;
 use wire::v1::generate_request::Prompt;
 
 use super::answer::{Answering, Layout};
 use super::error::ApiError;
-use super::fields::Fields;
+use super::fields::{Fields, Items, problem};
 use super::guard::Caller;
-use super::logprobs;
+use super::logprobs::{self, Form};
 use super::names;
-use super::options;
-use super::output::OutputToken;
+use super::options::{self, MOST_OUTPUTS};
 use super::run::Order;
 use super::state::Front;
 
 /// Most output tokens where a request does not say, as OpenAI has it.
 const DEFAULT_MAX_TOKENS: u32 = 16;
 
-/// Prompts as they may be written.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Prompts {
-    Text(String),
-    Texts(Vec<String>),
-    Tokens(Vec<u32>),
-    TokenLists(Vec<Vec<u32>>),
-}
+/// Most prompts of a request: each has an output at least.
+const MAX_PROMPTS: usize = MOST_OUTPUTS as usize;
 
-impl Prompts {
-    fn each(self) -> Vec<Prompt> {
-        let tokens = |ids| Prompt::TokenIds(v1::TokenIds { ids });
-        match self {
-            Self::Text(text) => vec![Prompt::Text(text)],
-            Self::Texts(texts) => texts.into_iter().map(Prompt::Text).collect(),
-            Self::Tokens(ids) => vec![tokens(ids)],
-            Self::TokenLists(lists) => lists.into_iter().map(tokens).collect(),
+/// The prompts that stand in a request: a text, a list of token ids, or a list of either.
+fn prompts(written: &RawValue) -> Result<Vec<Prompt>, serde_json::Error> {
+    let json = written.get();
+    let tokens = |ids| Prompt::TokenIds(v1::TokenIds { ids });
+    let Some(list) = json.strip_prefix('[') else {
+        return serde_json::from_str(json).map(|text| vec![Prompt::Text(text)]);
+    };
+    // What the first item is decides what all are.
+    match list.trim_start().as_bytes().first() {
+        Some(b'"') => {
+            let Items(texts) = serde_json::from_str::<Items<_, MAX_PROMPTS>>(json)?;
+            Ok(texts.into_iter().map(Prompt::Text).collect())
         }
+        Some(b'[') => {
+            let Items(lists) = serde_json::from_str::<Items<_, MAX_PROMPTS>>(json)?;
+            Ok(lists.into_iter().map(tokens).collect())
+        }
+        Some(b']') => Ok(Vec::new()),
+        _ => serde_json::from_str(json).map(|ids| vec![tokens(ids)]),
     }
 }
 
@@ -55,7 +56,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let (order, echo) = read(&body)?;
+    let (order, echo) = front.read(body, read).await?;
     let admitted = front.admit(order, &caller, &headers).await?;
     let mut answering = Answering::new(Completion, admitted);
     if echo {
@@ -68,9 +69,11 @@ pub(super) async fn create(
 pub(super) fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
     let mut fields = Fields::of_body(body)?;
     let (mut request, delivery) = options::read(&mut fields)?;
-    let prompts: Option<Prompts> = fields.take("prompt").map_err(|_| {
-        let problem = "expected a text, a list of token ids, or a list of either";
-        BadField::new("prompt", problem)
+    let written = fields.take_raw("prompt");
+    let prompts = written.map(prompts).transpose().map_err(|error| {
+        let problem = problem(&error);
+        let expected = "expected a text, a list of token ids, or a list of either";
+        BadField::new("prompt", format!("{problem}; {expected}"))
     })?;
     request.max_tokens.get_or_insert(DEFAULT_MAX_TOKENS);
     let top: Option<u32> = fields.take("logprobs")?;
@@ -80,7 +83,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
     fields.only("best_of", &[json!(delivery.choices)])?;
     fields.only("suffix", &[json!("")])?;
     fields.finish()?;
-    let prompts = prompts.map(Prompts::each).unwrap_or_default();
+    let prompts = prompts.unwrap_or_default();
     if prompts.is_empty() {
         return Err(BadField::new(
             "prompt",
@@ -88,6 +91,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
         ));
     }
     let order = Order {
+        kept_per_token: options::kept_per_token(&request, delivery),
         request,
         delivery,
         names: names::OF_COMPLETIONS,
@@ -116,8 +120,8 @@ impl Layout for Completion {
         json!({ "text": "" })
     }
 
-    fn logprobs(self, text: &ServedText, tokens: &[OutputToken], offset: usize) -> Value {
-        logprobs::of_completion(text, tokens, offset)
+    fn logprobs(self) -> &'static Form {
+        &logprobs::OF_COMPLETIONS
     }
 }
 

@@ -6,36 +6,67 @@ use wire::v1;
 
 use super::output::{OutputToken, token_text};
 
+/// What a list has for a token, before which there are so many characters; some have none for some.
+pub(super) type Item = fn(&ServedText, &OutputToken, usize) -> Option<Value>;
+
+/// A form of log probabilities: an object of lists, whose items belong to the tokens in order.
+#[derive(Debug)]
+pub(super) struct Form {
+    pub(super) lists: &'static [(&'static str, Item)],
+    /// Fields that are always null.
+    pub(super) nulls: &'static [&'static str],
+}
+
+/// The form of completions: parallel lists.
+pub(super) static OF_COMPLETIONS: Form = Form {
+    lists: &[
+        ("tokens", |text, token, _| {
+            Some(json!(token_text(text, token.id).0))
+        }),
+        ("token_logprobs", |_, token, _| {
+            let own = token.logprobs.as_ref();
+            Some(json!(own.map(|own| number(own.logprob))))
+        }),
+        ("top_logprobs", |text, token, _| {
+            let own = token.logprobs.as_ref();
+            Some(json!(own.map(|own| by_text(text, token.id, own))))
+        }),
+        ("text_offset", |_, _, offset| Some(json!(offset))),
+    ],
+    nulls: &[],
+};
+
+/// The form of chats: an object a token.
+pub(super) static OF_CHATS: Form = Form {
+    lists: &[("content", |text, token, _| of_token(text, token))],
+    nulls: &["refusal"],
+};
+
+impl Form {
+    /// The log probabilities of `tokens`, before which there are `offset` characters.
+    pub(super) fn of(&self, text: &ServedText, tokens: &[OutputToken], offset: usize) -> Value {
+        let list = |item: Item| -> Value {
+            let mut at = offset;
+            let items = tokens.iter().filter_map(|token| {
+                let found = item(text, token, at);
+                at += token.piece.chars().count();
+                found
+            });
+            items.collect()
+        };
+        let lists = self.lists.iter();
+        let lists = lists.map(|&(name, item)| (name.to_owned(), list(item)));
+        let nulls = self
+            .nulls
+            .iter()
+            .map(|&name| (name.to_owned(), Value::Null));
+        Value::Object(lists.chain(nulls).collect())
+    }
+}
+
 /// A log probability as JSON, which has no infinity.
 fn number(logprob: f32) -> Value {
     json!(logprob.clamp(-9999.0, 0.0))
-}
-
-/// The form of completions: parallel lists. `offset` is where the text of the first token begins, in characters.
-pub(super) fn of_completion(text: &ServedText, tokens: &[OutputToken], offset: usize) -> Value {
-    let mut offsets = Vec::new();
-    let mut at = offset;
-    for token in tokens {
-        offsets.push(at);
-        at += token.piece.chars().count();
-    }
-    let names: Vec<_> = tokens
-        .iter()
-        .map(|token| token_text(text, token.id).0)
-        .collect();
-    let own = |token: &OutputToken| token.logprobs.as_ref().map(|of| number(of.logprob));
-    let top = |token: &OutputToken| {
-        token
-            .logprobs
-            .as_ref()
-            .map(|of| by_text(text, token.id, of))
-    };
-    json!({
-        "tokens": names,
-        "token_logprobs": tokens.iter().map(own).collect::<Vec<_>>(),
-        "top_logprobs": tokens.iter().map(top).collect::<Vec<_>>(),
-        "text_offset": offsets,
-    })
 }
 
 /// The alternatives by their texts, and the token itself. Tokens of one text are told apart by their ids.
@@ -59,22 +90,21 @@ fn by_text(text: &ServedText, token: u32, of_token: &v1::TokenLogprobs) -> Value
     Value::Object(all)
 }
 
-/// The form of chats: an object a token.
-pub(super) fn of_chat(text: &ServedText, tokens: &[OutputToken]) -> Value {
-    json!({ "content": of_tokens(text, tokens), "refusal": null })
-}
-
 /// An object for each token.
 pub(super) fn of_tokens(text: &ServedText, tokens: &[OutputToken]) -> Value {
-    let of_token = |token: &OutputToken| {
-        let logprobs = token.logprobs.as_ref()?;
-        let top = logprobs.top.iter();
-        let top = top.map(|top| named(text, top.token_id, top.logprob));
-        let mut object = named(text, token.id, logprobs.logprob);
-        object["top_logprobs"] = top.collect();
-        Some(object)
-    };
-    tokens.iter().filter_map(of_token).collect()
+    tokens
+        .iter()
+        .filter_map(|token| of_token(text, token))
+        .collect()
+}
+
+fn of_token(text: &ServedText, token: &OutputToken) -> Option<Value> {
+    let logprobs = token.logprobs.as_ref()?;
+    let top = logprobs.top.iter();
+    let top = top.map(|top| named(text, top.token_id, top.logprob));
+    let mut object = named(text, token.id, logprobs.logprob);
+    object["top_logprobs"] = top.collect();
+    Some(object)
 }
 
 fn named(text: &ServedText, token: u32, logprob: f32) -> Value {

@@ -1,16 +1,19 @@
 //! What requests for completions and for chats have in common.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use wire::bounds::MAX_STOPS;
 use wire::named::{NamedDrafting, NamedMethod};
+use wire::sampling::MAX_LOGIT_BIAS;
 use wire::status::BadField;
 use wire::v1;
 
-use super::fields::Fields;
+use super::fields::{Fields, Pairs, TextOr, problem, quoted};
 
 /// Most outputs of one request, those of all its prompts together.
-pub(super) const MOST_OUTPUTS: u32 = 128;
+pub const MOST_OUTPUTS: u32 = 128;
 
 /// What a request asks for beside what each of its outputs does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,12 +33,33 @@ pub(super) struct Delivery {
     pub(super) choices: u32,
 }
 
-/// One text, or several.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Texts {
-    One(String),
-    Several(Vec<String>),
+/// Bytes that are kept of a token with its text, and of each alternative to it.
+const TOKEN_BYTES: u64 = 256;
+const ALTERNATIVE_BYTES: u64 = 16;
+
+/// Bytes that an answer keeps of each token until its end: of one that comes whole, and tells tokens beside their text.
+pub(super) fn kept_per_token(request: &v1::GenerateRequest, delivery: Delivery) -> u64 {
+    match delivery {
+        Delivery { stream: true, .. } => 0,
+        _ if request.logprobs => TOKEN_BYTES + ALTERNATIVE_BYTES * u64::from(request.top_logprobs),
+        Delivery {
+            token_ids: true, ..
+        } => TOKEN_BYTES,
+        Delivery { .. } => 0,
+    }
+}
+
+/// Reads one text, or several.
+fn texts(fields: &mut Fields<'_>, name: &'static str) -> Result<Vec<String>, BadField> {
+    match fields.take::<TextOr<'_, MAX_STOPS>>(name)? {
+        None => Ok(Vec::new()),
+        Some(TextOr::Text(text)) => Ok(vec![text]),
+        Some(TextOr::List(texts)) => {
+            let read = |text: &RawValue| serde_json::from_str(text.get());
+            let texts: Result<_, _> = texts.into_iter().map(read).collect();
+            texts.map_err(|error| BadField::new(name, problem(&error)))
+        }
+    }
 }
 
 /// Reads the fields in common, as what a gRPC client would send, without prompt and log probabilities. What is not
@@ -43,18 +67,14 @@ enum Texts {
 ///
 /// # Errors
 /// Names a field that is not what it must be, or is not supported.
-pub(super) fn read(fields: &mut Fields) -> Result<(v1::GenerateRequest, Delivery), BadField> {
+pub(super) fn read(fields: &mut Fields<'_>) -> Result<(v1::GenerateRequest, Delivery), BadField> {
     let mut request = v1::GenerateRequest {
         model: fields.take("model")?.unwrap_or_default(),
         max_tokens: fields.take("max_tokens")?,
         sampling: Some(sampling(fields)?),
         // Clients send signed numbers.
         seed: fields.take::<i64>("seed")?.map(i64::cast_unsigned),
-        stop: match fields.take("stop")? {
-            None => Vec::new(),
-            Some(Texts::One(text)) => vec![text],
-            Some(Texts::Several(texts)) => texts,
-        },
+        stop: texts(fields, "stop")?,
         stop_token_ids: fields.take("stop_token_ids")?.unwrap_or_default(),
         ignore_eos: fields.take("ignore_eos")?.unwrap_or_default(),
         tenant: fields.take("user")?.unwrap_or_default(),
@@ -83,13 +103,31 @@ pub(super) fn read(fields: &mut Fields) -> Result<(v1::GenerateRequest, Delivery
     Ok((request, delivery))
 }
 
-fn sampling(fields: &mut Fields) -> Result<v1::SamplingParams, BadField> {
-    let bias: BTreeMap<String, f32> = fields.take("logit_bias")?.unwrap_or_default();
-    let bias = bias.into_iter().map(|(token, bias)| {
-        let problem = || BadField::new("logit_bias", format!("'{token}' is no token id"));
-        let token_id = token.parse().map_err(|_| problem())?;
-        Ok(v1::LogitBias { token_id, bias })
-    });
+/// Reads changes to logits by token ids, each of which stands there once, written as numbers are.
+fn logit_bias(fields: &mut Fields<'_>) -> Result<Vec<v1::LogitBias>, BadField> {
+    let pairs: Option<Pairs<f32, MAX_LOGIT_BIAS>> = fields.take("logit_bias")?;
+    let mut read = BTreeMap::new();
+    for (token, bias) in pairs.map(|Pairs(pairs)| pairs).unwrap_or_default() {
+        let bad = |problem: &str| {
+            let problem = format!("'{}' {problem}", quoted(&token));
+            Err(BadField::new("logit_bias", problem))
+        };
+        match token.parse::<u32>() {
+            Ok(token_id) if token_id.to_string() == token => {
+                if read.insert(token_id, bias).is_some() {
+                    return bad("stands twice");
+                }
+            }
+            _ => return bad("is no token id"),
+        }
+    }
+    let read = read.into_iter();
+    Ok(read
+        .map(|(token_id, bias)| v1::LogitBias { token_id, bias })
+        .collect())
+}
+
+fn sampling(fields: &mut Fields<'_>) -> Result<v1::SamplingParams, BadField> {
     let whole = |top_k: Option<i64>| match top_k {
         // Other servers write -1 for no cut.
         None | Some(-1) => Ok(0),
@@ -108,14 +146,14 @@ fn sampling(fields: &mut Fields) -> Result<v1::SamplingParams, BadField> {
         repetition_penalty: fields.take("repetition_penalty")?,
         presence_penalty: fields.take("presence_penalty")?.unwrap_or_default(),
         frequency_penalty: fields.take("frequency_penalty")?.unwrap_or_default(),
-        logit_bias: bias.collect::<Result<_, BadField>>()?,
+        logit_bias: logit_bias(fields)?,
         banned_token_ids: fields.take("banned_token_ids")?.unwrap_or_default(),
         allowed_token_ids: fields.take("allowed_token_ids")?.unwrap_or_default(),
         min_tokens: fields.take("min_tokens")?.unwrap_or_default(),
     })
 }
 
-fn delivery(fields: &mut Fields) -> Result<Delivery, BadField> {
+fn delivery(fields: &mut Fields<'_>) -> Result<Delivery, BadField> {
     let stream = fields.take("stream")?.unwrap_or_default();
     let mut delivery = Delivery {
         stream,
@@ -144,20 +182,21 @@ fn delivery(fields: &mut Fields) -> Result<Delivery, BadField> {
     Ok(delivery)
 }
 
+/// Reads a text, or a number as it is written.
+fn written(fields: &mut Fields<'_>, name: &'static str) -> Result<Option<String>, BadField> {
+    match fields.take_number(name) {
+        Some(number) => Ok(Some(number.to_owned())),
+        None => fields.take(name),
+    }
+}
+
 /// Reads the object `speculation`: a method, its axes and parameters, under the names of the command line.
-fn speculation(fields: &mut Fields, request: &mut v1::GenerateRequest) -> Result<(), BadField> {
+fn speculation(fields: &mut Fields<'_>, request: &mut v1::GenerateRequest) -> Result<(), BadField> {
     let Some(mut given) = fields.take_object("speculation")? else {
         return Ok(());
     };
     let enabled = given.take::<bool>("enabled")?.unwrap_or(true);
     let method: Option<String> = given.take("method")?;
-    // Numbers may come as such.
-    let text = |value: Option<Value>| {
-        value.map(|value| match value {
-            Value::String(text) => text,
-            other => other.to_string(),
-        })
-    };
     let named = NamedMethod {
         method: match method {
             None if !enabled => "target-only".to_owned(),
@@ -165,7 +204,7 @@ fn speculation(fields: &mut Fields, request: &mut v1::GenerateRequest) -> Result
         },
         alpha: given.take("alpha")?,
         rule: given.take("rule")?,
-        beta: text(given.take("beta")?),
+        beta: written(&mut given, "beta")?,
         kl_budget: given.take("kl_budget")?,
         fallback: given.take("fallback")?,
         window: given.take("window")?,
@@ -180,7 +219,7 @@ fn speculation(fields: &mut Fields, request: &mut v1::GenerateRequest) -> Result
         accept_at: given.take("accept_at")?,
         drafting: NamedDrafting {
             drafting: given.take("drafting")?,
-            draft_len: text(given.take("draft_len")?),
+            draft_len: written(&mut given, "draft_len")?,
             draft_cap: given.take("draft_cap")?,
             tree: given.take("tree")?,
         },
@@ -197,10 +236,13 @@ fn speculation(fields: &mut Fields, request: &mut v1::GenerateRequest) -> Result
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn read_json(value: &Value) -> Result<(v1::GenerateRequest, Delivery), BadField> {
-        let mut fields = Fields::of_body(value.to_string().as_bytes())?;
+        let body = value.to_string();
+        let mut fields = Fields::of_body(body.as_bytes())?;
         let read = read(&mut fields)?;
         fields.finish()?;
         Ok(read)
@@ -244,6 +286,11 @@ mod tests {
             (json!({ "n": 0 }), "n"),
             (json!({ "top_k": -2 }), "top_k"),
             (json!({ "logit_bias": { "a": 1 } }), "logit_bias"),
+            // Another name of a token that may stand beside it.
+            (json!({ "logit_bias": { "5": 1, "05": 2 } }), "logit_bias"),
+            (json!({ "logit_bias": { "+5": 1 } }), "logit_bias"),
+            (json!({ "stop": ["a", 3] }), "stop"),
+            (json!({ "stop": 3 }), "stop"),
             (json!({ "stream_options": {} }), "stream_options"),
             (
                 json!({ "stream": true, "stream_options": { "x": 1 } }),

@@ -1,4 +1,4 @@
-//! One output of a request, collected from the parts of its answer.
+//! One output of a request, out of the parts of its answer.
 
 use std::sync::Arc;
 
@@ -20,16 +20,20 @@ pub(super) struct OutputToken {
     pub(super) logprobs: Option<v1::TokenLogprobs>,
 }
 
-/// An output as far as it has come.
+/// What is counted of an output as far as it has come; its text and its tokens are handed on.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     pub(super) started: v1::Started,
-    /// The prompt's tokens, if their log probabilities were requested.
-    pub(super) prompt: Vec<OutputToken>,
-    pub(super) text: String,
+    /// Characters of the prompt, as far as its log probabilities came.
+    pub(super) prompt_chars: usize,
+    /// Tokens of the prompt that came with their log probabilities.
+    pub(super) prompt_tokens: usize,
+    /// Turns these into text.
+    prompt_text: Option<text::Output>,
     /// Characters of the text.
     pub(super) chars: usize,
-    pub(super) tokens: Vec<OutputToken>,
+    /// Tokens of the output.
+    pub(super) tokens: usize,
     pub(super) finished: v1::Finished,
 }
 
@@ -46,6 +50,15 @@ pub(super) enum Added {
     Nothing,
 }
 
+/// A whole output.
+#[derive(Debug, Default)]
+pub(super) struct WholeOutput {
+    pub(super) counts: Output,
+    pub(super) text: String,
+    /// Tokens of the prompt and of the output, if they are to be told.
+    pub(super) tokens: Vec<OutputToken>,
+}
+
 impl Output {
     /// Takes a part of the answer.
     ///
@@ -58,18 +71,15 @@ impl Output {
     ) -> Result<Added, Status> {
         match part {
             Some(Part::Started(started)) => self.started = started,
-            Some(Part::Prompt(part)) => {
-                let before: Vec<_> = self.prompt.iter().map(|token| token.id).collect();
-                let tokens = prompt_tokens(part, &before, text);
-                self.prompt.extend(tokens.iter().cloned());
-                return Ok(Added::Prompt(tokens));
-            }
+            Some(Part::Prompt(part)) => return Ok(Added::Prompt(self.add_prompt(part, text))),
             Some(Part::Chunk(chunk)) => {
-                let tokens = tokens_of(&chunk);
-                self.text.push_str(&chunk.text);
                 self.chars += chunk.text.chars().count();
-                self.tokens.extend(tokens.iter().cloned());
-                return Ok(Added::Piece(chunk.text, tokens));
+                self.tokens += chunk.token_ids.len();
+                let tokens = chunk.token_ids.into_iter().zip(chunk.pieces);
+                return Ok(Added::Piece(
+                    chunk.text,
+                    output_tokens(tokens, chunk.logprobs),
+                ));
             }
             Some(Part::Finished(finished)) => {
                 let failed = finished.reason() == v1::FinishReason::Error;
@@ -85,21 +95,30 @@ impl Output {
         Ok(Added::Nothing)
     }
 
-    /// The whole output.
-    ///
-    /// # Errors
-    /// The failure that ended it.
-    pub(super) async fn collect(
-        mut parts: AnswerStream,
-        text: &Arc<ServedText>,
-    ) -> Result<Self, Status> {
-        let mut output = Self::default();
-        while let Some(message) = parts.next().await {
-            if let Added::End = output.add(message?.part, text)? {
-                return Ok(output);
-            }
-        }
-        Err(Status::internal("the answer ended before it was finished"))
+    /// The tokens of the next part of the prompt. Its first token has no log probabilities.
+    fn add_prompt(&mut self, part: v1::PromptPart, text: &Arc<ServedText>) -> Vec<OutputToken> {
+        let new = || text::Output::new(Arc::clone(text), Vec::new(), &[]);
+        let prompt = self.prompt_text.get_or_insert_with(new);
+        let emitted: Vec<_> = part
+            .token_ids
+            .iter()
+            .map(|&id| (id, Origin::Target))
+            .collect();
+        let pieces = prompt.emit(&emitted).chunk.pieces;
+        let first = (self.prompt_tokens == 0).then_some(None);
+        let logprobs = first.into_iter().chain(part.logprobs.into_iter().map(Some));
+        self.prompt_tokens += part.token_ids.len();
+        self.prompt_chars += pieces
+            .iter()
+            .map(|piece| piece.chars().count())
+            .sum::<usize>();
+        let tokens = part.token_ids.into_iter().zip(pieces).zip(logprobs);
+        let tokens = tokens.map(|((id, piece), logprobs)| OutputToken {
+            id,
+            piece,
+            logprobs,
+        });
+        tokens.collect()
     }
 
     /// Why it ended, in OpenAI's words.
@@ -114,37 +133,57 @@ impl Output {
     }
 }
 
-fn tokens_of(chunk: &v1::Chunk) -> Vec<OutputToken> {
-    let mut logprobs = chunk.logprobs.iter().cloned();
-    let tokens = chunk.token_ids.iter().zip(&chunk.pieces);
-    let tokens = tokens.map(|(&id, piece)| OutputToken {
+impl WholeOutput {
+    /// Collects the output, with its tokens if they are to be told.
+    ///
+    /// # Errors
+    /// The failure that ended it.
+    pub(super) async fn collect(
+        mut parts: AnswerStream,
+        text: &Arc<ServedText>,
+        keeps_tokens: bool,
+    ) -> Result<Self, Status> {
+        let mut output = Self::default();
+        while let Some(message) = parts.next().await {
+            match output.counts.add(message?.part, text)? {
+                Added::End => return Ok(output),
+                Added::Prompt(tokens) => output.keep(tokens, keeps_tokens),
+                Added::Piece(text, tokens) => {
+                    output.text.push_str(&text);
+                    output.keep(tokens, keeps_tokens);
+                }
+                Added::Nothing => {}
+            }
+        }
+        Err(Status::internal("the answer ended before it was finished"))
+    }
+
+    pub(super) fn keep(&mut self, tokens: Vec<OutputToken>, keeps_tokens: bool) {
+        if keeps_tokens {
+            self.tokens.extend(tokens);
+        }
+    }
+
+    /// The tokens of the output alone.
+    pub(super) fn own_tokens(&self) -> &[OutputToken] {
+        self.tokens
+            .get(self.counts.prompt_tokens..)
+            .unwrap_or_default()
+    }
+}
+
+/// Tokens with their texts, and with as many log probabilities as there are.
+fn output_tokens(
+    tokens: impl Iterator<Item = (u32, String)>,
+    logprobs: Vec<v1::TokenLogprobs>,
+) -> Vec<OutputToken> {
+    let mut logprobs = logprobs.into_iter();
+    let tokens = tokens.map(|(id, piece)| OutputToken {
         id,
-        piece: piece.clone(),
+        piece,
         logprobs: logprobs.next(),
     });
     tokens.collect()
-}
-
-/// The tokens of `part` of a prompt that stand after `before`.
-fn prompt_tokens(part: v1::PromptPart, before: &[u32], text: &Arc<ServedText>) -> Vec<OutputToken> {
-    let tokens: Vec<_> = part
-        .token_ids
-        .iter()
-        .map(|&id| (id, Origin::Target))
-        .collect();
-    let emitted = text::Output::new(Arc::clone(text), Vec::new(), before).emit(&tokens);
-    // The prompt's first token has none.
-    let first = before.is_empty().then_some(None);
-    let logprobs = first.into_iter().chain(part.logprobs.into_iter().map(Some));
-    let tokens = part.token_ids.into_iter().zip(emitted.chunk.pieces);
-    let tokens = tokens.zip(logprobs);
-    tokens
-        .map(|((id, piece), logprobs)| OutputToken {
-            id,
-            piece,
-            logprobs,
-        })
-        .collect()
 }
 
 /// What a token stands for by itself: its text, and its bytes.

@@ -6,10 +6,10 @@ use wire::v1;
 use super::output::Output;
 
 /// Tokens used by `outputs`, of which each prompt has `choices`.
-pub(super) fn usage(outputs: &[Output], choices: usize) -> Value {
+pub(super) fn usage(outputs: &[&Output], choices: usize) -> Value {
     let prompts = outputs.iter().step_by(choices.max(1));
     let prompt: u32 = prompts.map(|output| output.started.prompt_tokens).sum();
-    let completion: usize = outputs.iter().map(|output| output.tokens.len()).sum();
+    let completion: usize = outputs.iter().map(|output| output.tokens).sum();
     json!({
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -18,7 +18,7 @@ pub(super) fn usage(outputs: &[Output], choices: usize) -> Value {
 }
 
 /// Adds to `answer` the usage, what was in effect and how speculation went, of outputs that are whole.
-pub(super) fn add(answer: &mut Value, outputs: &[Output], choices: usize) {
+pub(super) fn add(answer: &mut Value, outputs: &[&Output], choices: usize) {
     let mut usage = usage(outputs, choices);
     if let Some(first) = outputs.first() {
         let effective = effective(&first.finished);
@@ -70,12 +70,12 @@ fn speculative_decoding(statistics: &[&v1::SpeculationStatistics]) -> Value {
 }
 
 /// Under the names that users of llama.cpp read; of the first output.
-fn timings(outputs: &[Output], statistics: &[&v1::SpeculationStatistics]) -> Value {
+fn timings(outputs: &[&Output], statistics: &[&v1::SpeculationStatistics]) -> Value {
     let Some(first) = outputs.first() else {
         return Value::Null;
     };
     let timing = first.finished.timing.unwrap_or_default();
-    let (prompt, predicted) = (first.started.prompt_tokens, first.tokens.len());
+    let (prompt, predicted) = (first.started.prompt_tokens, first.tokens);
     let first_ms = timing.time_to_first_token_ms;
     let rest_ms = (timing.total_ms - first_ms).max(0.0);
     let per_second = |tokens: f64, ms: f64| if ms > 0.0 { tokens / ms * 1e3 } else { 0.0 };

@@ -10,33 +10,31 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tonic::Status;
+use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
 use wire::v1;
 
 use super::error::ApiError;
-use super::fields::Fields;
+use super::fields::{Fields, Items, TextOr, quoted};
 use super::guard::{Caller, RequestId};
 use super::messages;
 use super::names;
 use super::options;
-use super::output::Output;
+use super::output::WholeOutput;
 use super::run::{Admitted, Order};
 use super::state::Front;
 use object::{Echoed, Head};
 
+/// Bytes that a response takes for a log probability: it is told whole at the end, also of a stream.
+const SCORE_BYTES: u64 = 1_280;
+
+/// Most values of `include`.
+const MAX_INCLUDED: usize = 16;
+
 /// The one value of `include` that adds something to the answer.
 const WITH_LOGPROBS: &str = "message.output_text.logprobs";
-
-/// The conversation as it may be written.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Input {
-    Text(String),
-    Items(Vec<Map<String, Value>>),
-}
 
 /// Answers a request.
 pub(super) async fn create(
@@ -45,7 +43,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let (order, echoed) = read(&body)?;
+    let (order, echoed) = front.read(body, read).await?;
     let admitted = front.admit(order, &caller, &headers).await?;
     let id = RequestId(admitted.id.clone());
     let mut response = respond(admitted, echoed).await?;
@@ -56,18 +54,13 @@ pub(super) async fn create(
 async fn respond(mut admitted: Admitted, echoed: Echoed) -> Result<Response, ApiError> {
     let head = Head::new(&mut admitted, echoed);
     let stream = admitted.delivery.stream;
-    let Admitted {
-        text,
-        logprobs,
-        outputs,
-        ..
-    } = admitted;
-    let parts = outputs.into_iter().next();
+    let (text, logprobs) = (Arc::clone(&admitted.text), admitted.logprobs);
+    let parts = admitted.outputs.pop();
     let parts = parts.ok_or_else(|| Status::internal("a request without an output"))?;
     if stream {
-        return Ok(events::respond(head, parts, text, logprobs));
+        return Ok(events::respond(head, parts, admitted));
     }
-    let output = Output::collect(parts, &text).await?;
+    let output = WholeOutput::collect(parts, &text, logprobs).await?;
     let of_tokens = logprobs.then_some(Arc::as_ref(&text));
     Ok(Json(head.whole(&output, of_tokens)).into_response())
 }
@@ -91,29 +84,28 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     }
     request.max_tokens = fields.take("max_output_tokens")?;
     let instructions: Option<String> = fields.take("instructions")?;
-    let input: Option<Input> = fields.take("input").map_err(|_| {
-        let problem = "expected a text, or a list of messages";
-        BadField::new("input", problem)
-    })?;
+    let input: Option<TextOr<'_, MAX_MESSAGES>> = fields.take("input")?;
     let turn = |role: &str, content: &str| v1::ChatMessage {
         role: role.to_owned(),
         content: content.to_owned(),
     };
     request.messages = match input {
         None => return Err(BadField::new("input", "missing")),
-        Some(Input::Text(text)) => vec![turn("user", &text)],
-        Some(Input::Items(items)) => {
-            messages::read("input", items, &["input_text", "output_text"])?
+        Some(TextOr::Text(text)) => vec![turn("user", &text)],
+        Some(TextOr::List(items)) => {
+            messages::read("input", &items, &["input_text", "output_text"])?
         }
     };
     if let Some(instructions) = &instructions {
         request.messages.insert(0, turn("system", instructions));
     }
     let top: Option<u32> = fields.take("top_logprobs")?;
-    let mut include: Vec<String> = fields.take("include")?.unwrap_or_default();
+    let include: Option<Items<String, MAX_INCLUDED>> = fields.take("include")?;
+    let mut include = include.map(|Items(names)| names).unwrap_or_default();
     // Some clients always send this value. It adds nothing for models that do not reason.
     include.retain(|name| name != "reasoning.encrypted_content");
     if let Some(other) = include.iter().find(|name| *name != WITH_LOGPROBS) {
+        let other = quoted(other);
         let problem = format!("'{other}' is not supported, expected {WITH_LOGPROBS}");
         return Err(BadField::new("include", problem));
     }
@@ -122,7 +114,13 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     without_state_and_tools(&mut fields)?;
     fields.finish()?;
     let echoed = Echoed::of(&request, instructions);
+    let scores = u64::from(request.top_logprobs) + 1;
     let order = Order {
+        kept_per_token: if request.logprobs {
+            SCORE_BYTES * scores
+        } else {
+            0
+        },
         request,
         delivery,
         names: names::OF_RESPONSES,
@@ -132,7 +130,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
 }
 
 /// Refuses fields that ask for stored state, tools or reasoning.
-fn without_state_and_tools(fields: &mut Fields) -> Result<(), BadField> {
+fn without_state_and_tools(fields: &mut Fields<'_>) -> Result<(), BadField> {
     if let Some(mut text) = fields.take_object("text")? {
         text.only("format", &[json!({ "type": "text" })])?;
         text.only("verbosity", &[json!("medium")])?;
@@ -151,7 +149,7 @@ fn without_state_and_tools(fields: &mut Fields) -> Result<(), BadField> {
         reasoning.finish()?;
     }
     for name in ["previous_response_id", "conversation"] {
-        if fields.take::<Value>(name)?.is_some() {
+        if fields.has(name) {
             let problem = "nothing is stored here; send the whole conversation as input";
             return Err(BadField::new(name, problem));
         }
@@ -161,6 +159,8 @@ fn without_state_and_tools(fields: &mut Fields) -> Result<(), BadField> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn read_json(value: &Value) -> Result<(Order, Echoed), BadField> {

@@ -5,6 +5,8 @@ use std::time::SystemTime;
 
 use axum::http::HeaderMap;
 use text::ServedText;
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::Status;
 use tonic::metadata::MetadataMap;
 use wire::status::BadField;
 use wire::v1;
@@ -16,7 +18,6 @@ use super::options::{Delivery, MOST_OUTPUTS};
 use super::state::Front;
 use crate::driver::AnswerStream;
 use crate::front::generation::Arrival;
-use crate::front::prepare::target;
 use crate::request::random_seed;
 
 /// A request for texts that was read, and is still to be admitted.
@@ -28,6 +29,8 @@ pub(super) struct Order {
     pub(super) names: Names,
     /// Each prompt; none where the request holds messages.
     pub(super) prompts: Vec<Option<Prompt>>,
+    /// Bytes that are kept of each token until the answer's end.
+    pub(super) kept_per_token: u64,
 }
 
 /// A request that was let in, with one stream for each output.
@@ -39,8 +42,17 @@ pub(super) struct Admitted {
     /// The identifier of its first output in logs and traces.
     pub(super) id: String,
     pub(super) outputs: Vec<AnswerStream>,
+    /// Room for what an answer keeps of its tokens until its end.
+    _room: OwnedSemaphorePermit,
     /// The prompts, each of which has as many outputs; none of a conversation.
     pub(super) prompts: Vec<Option<Prompt>>,
+}
+
+impl Admitted {
+    /// Whether a whole answer tells tokens beside their text.
+    pub(super) fn keeps_tokens(&self) -> bool {
+        self.logprobs || self.delivery.token_ids
+    }
 }
 
 impl Front {
@@ -69,46 +81,48 @@ impl Front {
             mut request,
             delivery,
             prompts,
+            kept_per_token,
             ..
         } = order;
-        let model = self.shared.model(&request.model)?;
-        let text = target(model, &[0; 16]).await?.text;
-        let model = model.name().to_owned();
-        // The outputs of a request differ by the choice alone.
-        request.seed.get_or_insert_with(random_seed);
-        let metadata = MetadataMap::from_headers(headers.clone());
+        let model = self.shared.model(&request.model)?.name().to_owned();
         let count = prompts.len() * delivery.choices as usize;
         if count > MOST_OUTPUTS as usize {
             let problem =
                 format!("{count} outputs, n for each prompt, expected at most {MOST_OUTPUTS}");
             return Err(BadField::new("n", problem).into());
         }
-        let (mut ids, mut outputs) = (Vec::new(), Vec::new());
-        for prompt in &prompts {
-            for choice in 0..delivery.choices {
-                let message = v1::GenerateRequest {
-                    prompt: prompt.clone().or_else(|| request.prompt.clone()),
-                    choice,
-                    ..request.clone()
-                };
-                let arrival = Arrival {
-                    metadata: &metadata,
-                    client: caller.client.as_ref(),
-                    deadline: None,
-                };
-                let (id, parts) = self.shared.generate(message, arrival).await?;
-                ids.push(id);
-                outputs.push(parts);
-            }
-        }
+        // The outputs of a request differ by the choice alone.
+        request.seed.get_or_insert_with(random_seed);
+        let message = |prompt: &Option<Prompt>| v1::GenerateRequest {
+            prompt: prompt.clone(),
+            ..request.clone()
+        };
+        let messages = prompts.iter().map(message).collect();
+        let metadata = MetadataMap::from_headers(headers.clone());
+        let arrival = Arrival {
+            metadata: &metadata,
+            client: caller.client.as_ref(),
+            deadline: None,
+            kept_per_token,
+        };
+        let generated = self
+            .shared
+            .generate(messages, delivery.choices, arrival)
+            .await?;
+        let first = generated.outputs.first();
+        let first = first.ok_or_else(|| Status::internal("a request without an output"))?;
         Ok(Admitted {
             delivery,
             logprobs: request.logprobs,
-            text,
+            text: Arc::clone(&first.text),
             model,
-            // There is at least one prompt and one choice.
-            id: ids.into_iter().next().unwrap_or_default(),
-            outputs,
+            id: first.request_id.clone(),
+            outputs: generated
+                .outputs
+                .into_iter()
+                .map(|output| output.parts)
+                .collect(),
+            _room: generated.room,
             prompts,
         })
     }

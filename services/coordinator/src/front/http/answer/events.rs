@@ -26,7 +26,9 @@ impl<L: Layout> Answering<L> {
         let pieces = Pieces {
             answering: self,
             head,
-            outputs: (0..count).map(|_| Output::default()).collect(),
+            outputs: std::iter::repeat_with(Output::default)
+                .take(count)
+                .collect(),
             left: count,
         };
         let opening = stream::iter(pieces.opening());
@@ -80,7 +82,8 @@ impl<L: Layout> Pieces<L> {
         let mut piece = self.head.object(L::OBJECTS.1, &[choice]);
         let delivery = self.answering.admitted.delivery;
         if delivery.continuous_usage {
-            piece["usage"] = report::usage(&self.outputs, delivery.choices as usize);
+            let counts: Vec<_> = self.outputs.iter().collect();
+            piece["usage"] = report::usage(&counts, delivery.choices as usize);
         } else if delivery.include_usage {
             piece["usage"] = Value::Null;
         }
@@ -112,9 +115,7 @@ impl<L: Layout> Pieces<L> {
         let before = &self.answering.before[index];
         let output = &mut self.outputs[index];
         let offset = before.chars().count() + output.chars;
-        let is_first = output.prompt.is_empty();
-        let prompt = output.prompt.iter();
-        let prompt: usize = prompt.map(|token| token.piece.chars().count()).sum();
+        let (is_first, prompt) = (output.prompt_tokens == 0, output.prompt_chars);
         let text = &self.answering.admitted.text;
         match part.and_then(|message| output.add(message.part, text)) {
             Ok(Added::Nothing) => (Vec::new(), false),
@@ -154,7 +155,8 @@ impl<L: Layout> Pieces<L> {
         }
         let delivery = self.answering.admitted.delivery;
         let mut report = json!({});
-        report::add(&mut report, &self.outputs, delivery.choices as usize);
+        let counts: Vec<_> = self.outputs.iter().collect();
+        report::add(&mut report, &counts, delivery.choices as usize);
         let mut events = Vec::new();
         if delivery.include_usage {
             let mut usage = self.head.object(L::OBJECTS.1, &[]);

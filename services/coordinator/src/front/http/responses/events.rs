@@ -1,7 +1,6 @@
 //! A response as server-sent events.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse, Response, Sse};
@@ -15,31 +14,26 @@ use super::object::{Head, Stage, logprobs, part};
 use crate::driver::AnswerStream;
 use crate::front::http::answer::KEEP_ALIVE;
 use crate::front::http::error::ApiError;
-use crate::front::http::output::{Added, Output, OutputToken};
+use crate::front::http::output::{Added, OutputToken, WholeOutput};
+use crate::front::http::run::Admitted;
 
 /// A response on its way.
 struct Streaming {
     head: Head,
-    text: Arc<ServedText>,
-    logprobs: bool,
-    output: Output,
+    /// The request, with what it holds of the process.
+    admitted: Admitted,
+    output: WholeOutput,
     /// Events so far.
     count: u64,
     ended: bool,
 }
 
 /// The events of the response whose one output comes in `parts`.
-pub(super) fn respond(
-    head: Head,
-    parts: AnswerStream,
-    text: Arc<ServedText>,
-    logprobs: bool,
-) -> Response {
+pub(super) fn respond(head: Head, parts: AnswerStream, admitted: Admitted) -> Response {
     let mut streaming = Streaming {
         head,
-        text,
-        logprobs,
-        output: Output::default(),
+        admitted,
+        output: WholeOutput::default(),
         count: 0,
         ended: false,
     };
@@ -78,7 +72,13 @@ impl Streaming {
     }
 
     fn scores(&self, tokens: &[OutputToken]) -> Value {
-        logprobs(tokens, self.logprobs.then_some(Arc::as_ref(&self.text)))
+        logprobs(tokens, self.of_tokens())
+    }
+
+    /// The texts of tokens, if log probabilities were requested.
+    fn of_tokens(&self) -> Option<&ServedText> {
+        let Admitted { logprobs, text, .. } = &self.admitted;
+        logprobs.then_some(text)
     }
 
     fn opening(&mut self) -> Vec<Event> {
@@ -98,9 +98,16 @@ impl Streaming {
 
     /// The events that a part of the answer comes to.
     fn take(&mut self, part: Result<v1::GenerateResponse, Status>) -> Vec<Event> {
-        match part.and_then(|message| self.output.add(message.part, &self.text)) {
-            Ok(Added::Piece(text, tokens)) if self.logprobs || !text.is_empty() => {
+        let (counts, text) = (&mut self.output.counts, &self.admitted.text);
+        match part.and_then(|message| counts.add(message.part, text)) {
+            Ok(Added::Piece(text, tokens)) => {
+                let logprobs = self.admitted.logprobs;
                 let data = json!({ "delta": text, "logprobs": self.scores(&tokens) });
+                self.output.text.push_str(&text);
+                self.output.keep(tokens, logprobs);
+                if text.is_empty() && !logprobs {
+                    return Vec::new();
+                }
                 vec![self.of_part("output_text.delta", data)]
             }
             Ok(Added::End) => self.closing(),
@@ -117,13 +124,12 @@ impl Streaming {
 
     fn closing(&mut self) -> Vec<Event> {
         self.ended = true;
-        let stage = Stage::of(&self.output);
+        let stage = Stage::of(&self.output.counts);
         let text = self.output.text.clone();
         let scores = self.scores(&self.output.tokens);
         let whole = part(&text, &scores);
         let item = self.head.item(stage, std::slice::from_ref(&whole));
-        let of_tokens = self.logprobs.then_some(Arc::as_ref(&self.text));
-        let response = self.head.whole(&self.output, of_tokens);
+        let response = self.head.whole(&self.output, self.of_tokens());
         vec![
             self.of_part(
                 "output_text.done",

@@ -5,7 +5,7 @@ use text::ServedText;
 use wire::v1;
 
 use crate::front::http::logprobs;
-use crate::front::http::output::{Output, OutputToken};
+use crate::front::http::output::{Output, OutputToken, WholeOutput};
 use crate::front::http::report;
 use crate::front::http::run::{Admitted, unix_time};
 
@@ -117,12 +117,12 @@ impl Head {
     }
 
     /// The response of an output that has ended. `of_tokens` gives the texts of tokens if log probabilities were requested.
-    pub(super) fn whole(&self, output: &Output, of_tokens: Option<&ServedText>) -> Value {
-        let stage = Stage::of(output);
+    pub(super) fn whole(&self, output: &WholeOutput, of_tokens: Option<&ServedText>) -> Value {
+        let stage = Stage::of(&output.counts);
         let logprobs = self::logprobs(&output.tokens, of_tokens);
         let item = self.item(stage, &[part(&output.text, &logprobs)]);
         let mut response = self.object(stage, &[item]);
-        report::add(&mut response, std::slice::from_ref(output), 1);
+        report::add(&mut response, &[&output.counts], 1);
         let usage = response["usage"].take();
         response["usage"] = json!({
             "input_tokens": usage["prompt_tokens"],
