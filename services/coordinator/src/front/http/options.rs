@@ -87,7 +87,11 @@ fn sampling(fields: &mut Fields) -> Result<v1::SamplingParams, BadField> {
     let bias: BTreeMap<String, f32> = fields.take("logit_bias")?.unwrap_or_default();
     let bias = bias.into_iter().map(|(token, bias)| {
         let problem = || BadField::new("logit_bias", format!("'{token}' is no token id"));
-        let token_id = token.parse().map_err(|_| problem())?;
+        let token_id: u32 = token.parse().map_err(|_| problem())?;
+        // A token has one key: beside '5', '05' or '+5' would be another for it.
+        if token_id.to_string() != token {
+            return Err(problem());
+        }
         Ok(v1::LogitBias { token_id, bias })
     });
     let whole = |top_k: Option<i64>| match top_k {
@@ -244,6 +248,8 @@ mod tests {
             (json!({ "n": 0 }), "n"),
             (json!({ "top_k": -2 }), "top_k"),
             (json!({ "logit_bias": { "a": 1 } }), "logit_bias"),
+            (json!({ "logit_bias": { "5": 1, "05": 2 } }), "logit_bias"),
+            (json!({ "logit_bias": { "+5": 1 } }), "logit_bias"),
             (json!({ "stream_options": {} }), "stream_options"),
             (
                 json!({ "stream": true, "stream_options": { "x": 1 } }),
