@@ -24,5 +24,5 @@ fuzz_target!(|template: &str| {
         role: role.to_owned(),
         content: content.to_owned(),
     });
-    let _ = text.prompt(&messages);
+    let _ = text.prompt(&messages, 1 << 20);
 });

@@ -32,8 +32,8 @@ fuzz_target!(init: tell_of_panics(), |bytes: &[u8]| {
         return;
     };
     let served = Arc::new(served);
-    let _ = served.tokens(String::new(), false);
-    let prompt = served.tokens(TEXT.to_owned(), true).unwrap_or_default();
+    let _ = served.tokens("", false, usize::MAX);
+    let prompt = served.tokens(TEXT, true, usize::MAX).unwrap_or_default();
     let mut output = Output::new(Arc::clone(&served), vec!["ab".to_owned()], &prompt);
     let tokens = prompt.iter().copied().chain(0..TOKENS);
     let tokens: Vec<_> = tokens.map(|token| (token, Origin::Accepted)).collect();

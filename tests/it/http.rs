@@ -1,10 +1,12 @@
 //! The OpenAI API on a coordinator, over plain sockets.
 
 mod answers;
+mod echoes;
 mod failures;
 mod refusals;
 mod responses;
 mod security;
+mod tokens;
 
 use std::net::SocketAddr;
 

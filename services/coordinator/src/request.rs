@@ -19,13 +19,15 @@ use crate::peer::pool::{ServedModel, Target};
 use limits::{check_stops, in_range, max_tokens, timeout};
 
 pub(crate) use memory::distribution_bytes;
+pub(crate) use prompt::{PromptInput, check_bytes};
 
-/// Checks `request` against `model`, whose target describes itself so.
+/// Checks `request`, of which `prompt` was taken, against `model`, whose target describes itself so.
 ///
 /// # Errors
 /// Names the first field that is missing, out of range, or not carried out by this version.
 pub(crate) fn check(
     mut request: v1::GenerateRequest,
+    prompt: PromptInput,
     model: &ServedModel,
     target: &Target,
     config: &CoordinatorConfig,
@@ -38,7 +40,7 @@ pub(crate) fn check(
     BadField::at_most("tenant", request.tenant.len(), MAX_TENANT_BYTES, "bytes")?;
     let description = &target.description;
     let vocab_size = description.vocab_size;
-    let prompt = prompt::prompt_tokens(request.prompt.clone(), &request.messages, target)?;
+    let prompt = prompt.tokens(target)?;
     let least = u32::from(!request.prompt_logprobs);
     let max_tokens = max_tokens(request.max_tokens, prompt.len(), least, description)?;
     let max_tokens = limits::allowed_tokens(max_tokens, request.max_tokens.is_some(), config)?;

@@ -17,7 +17,7 @@ use wire::v1::coordinator_server::CoordinatorServer;
 
 use crate::config::{CoordinatorConfig, HttpConfig};
 use crate::error::CoordinatorError;
-use crate::front::{Admission, MAX_REQUEST_BYTES, Service, Shared, http};
+use crate::front::{Admission, MAX_REQUEST_BYTES, Service, Shared, Tokenizing, http};
 use crate::observe::{Gauges, Observation, PeerGauges};
 use crate::peer::pool::{Models, ServedModel};
 
@@ -93,6 +93,7 @@ impl Coordinator {
         let shared = Arc::new(Shared {
             models,
             admission,
+            tokenizing: Tokenizing::new(),
             config,
             health,
             observation,

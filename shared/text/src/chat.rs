@@ -5,7 +5,7 @@
 
 mod python;
 
-use std::fmt;
+use std::{fmt, io};
 
 use minijinja::value::Value;
 use minijinja::{Environment, Error, ErrorKind, context};
@@ -81,11 +81,15 @@ impl ChatTemplate {
         })
     }
 
-    /// The prompt that asks for the answer to `messages`; special tokens stand in it as text.
+    /// The prompt that asks for the answer to `messages`, of at most so many bytes; special tokens stand in it as text.
     ///
     /// # Errors
-    /// Names the line of the template that fails, or that refuses these messages.
-    pub(crate) fn render(&self, messages: &[ChatMessage]) -> Result<String, ChatError> {
+    /// Names the line of the template that fails, or that refuses these messages; or says that the prompt is longer.
+    pub(crate) fn render(
+        &self,
+        messages: &[ChatMessage],
+        most_bytes: usize,
+    ) -> Result<String, ChatError> {
         let messages: Vec<Value> = messages
             .iter()
             .map(|message| context! { role => message.role, content => message.content })
@@ -102,10 +106,48 @@ impl ChatTemplate {
             tools => Value::from(()),
             documents => Value::from(()),
         };
+        let mut prompt = Prompt {
+            bytes: Vec::new(),
+            most_bytes,
+            is_longer: false,
+        };
         let template = self.environment.get_template(NAME);
-        template
-            .and_then(|template| template.render(context))
-            .map_err(|error| reported(&error, &self.source))
+        let rendered =
+            template.and_then(|template| template.render_to_write(context, &mut prompt).map(drop));
+        let unplaced = |problem| ChatError {
+            line: 0,
+            excerpt: String::new(),
+            problem,
+        };
+        if prompt.is_longer {
+            let problem = format!("the prompt has more than {most_bytes} bytes");
+            return Err(unplaced(problem));
+        }
+        rendered.map_err(|error| reported(&error, &self.source))?;
+        String::from_utf8(prompt.bytes).map_err(|error| unplaced(error.to_string()))
+    }
+}
+
+/// A prompt that a template writes, of a bounded length.
+struct Prompt {
+    bytes: Vec<u8>,
+    most_bytes: usize,
+    /// Whether it would have been longer.
+    is_longer: bool,
+}
+
+impl io::Write for Prompt {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        if piece.len() > self.most_bytes - self.bytes.len() {
+            self.is_longer = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

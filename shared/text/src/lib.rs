@@ -4,7 +4,9 @@
 //! A verifier serves the tokenizer and the chat template; whoever speaks with clients needs no model files.
 
 mod chat;
+mod cuts;
 mod detokenizer;
+mod encoder;
 mod output;
 #[cfg(test)]
 mod samples;
@@ -17,6 +19,7 @@ use chat::ChatTemplate;
 use detokenizer::Detokenizer;
 use vocabulary::Vocabulary;
 
+pub use encoder::PIECE_FACTOR;
 pub use output::{Emitted, Output};
 
 /// What turns text into a model's tokens and back.
@@ -71,21 +74,51 @@ impl ServedText {
     }
 
     /// The tokens of `text`, with the special tokens that the model's prompts begin or end with if `is_plain`: a
-    /// chat template writes all of them itself.
+    /// chat template writes all of them itself. Of a text of more than `most` tokens, some of the first, but more than
+    /// that.
     ///
     /// # Errors
     /// Says what the tokenizer does not take.
-    pub fn tokens(&self, text: String, is_plain: bool) -> Result<Vec<u32>, String> {
-        self.vocabulary.encode(text, is_plain)
+    pub fn tokens(&self, text: &str, is_plain: bool, most: usize) -> Result<Vec<u32>, String> {
+        self.vocabulary.encode(text, is_plain, most)
+    }
+
+    /// Bytes of memory that it takes to turn `text` into tokens, at most, beside the tokens.
+    pub fn encoding_bytes(&self, text: &str) -> u64 {
+        self.vocabulary.encoding_bytes(text)
     }
 
     /// The text of `tokens`; special tokens have none.
     pub fn text_of(&self, tokens: &[u32]) -> String {
-        let mut detokenizer = Detokenizer::default();
-        let pieces = tokens.iter();
-        let pieces = pieces.map(|&token| detokenizer.push(&self.vocabulary, token));
-        let text: String = pieces.collect();
+        let (mut detokenizer, text) = self.detokenized(tokens, usize::MAX);
         text + &detokenizer.finish(&self.vocabulary)
+    }
+
+    /// The text of `tokens`, if it has at most so many bytes.
+    pub fn text_within(&self, tokens: &[u32], most_bytes: usize) -> Option<String> {
+        let (mut detokenizer, mut text) = self.detokenized(tokens, most_bytes);
+        text.push_str(&detokenizer.finish(&self.vocabulary));
+        (text.len() <= most_bytes).then_some(text)
+    }
+
+    /// The text of `tokens` without a character that is incomplete at the end: an [`Output`] after them begins with
+    /// it, once it is whole or cannot be any more.
+    pub fn text_before(&self, tokens: &[u32]) -> String {
+        self.detokenized(tokens, usize::MAX).1
+    }
+
+    /// The text of `tokens` as far as its characters are whole, and what may still come of the last; of a text of more
+    /// than so many bytes the beginning, but more than that.
+    fn detokenized(&self, tokens: &[u32], most_bytes: usize) -> (Detokenizer, String) {
+        let mut detokenizer = Detokenizer::default();
+        let mut text = String::new();
+        for &token in tokens {
+            text.push_str(&detokenizer.push(&self.vocabulary, token));
+            if text.len() > most_bytes {
+                break;
+            }
+        }
+        (detokenizer, text)
     }
 
     /// What `token` stands for in the middle of a text, bytes of UTF-8 that may be a part of a character; the name
@@ -94,18 +127,22 @@ impl ServedText {
         self.vocabulary.bytes(token)
     }
 
-    /// The prompt that asks for the answer to `messages`; special tokens stand in it as text.
+    /// The prompt that asks for the answer to `messages`, of at most so many bytes; special tokens stand in it as text.
     ///
     /// # Errors
-    /// Says that there is no chat template, or names the line of it that refuses these messages.
-    pub fn prompt(&self, messages: &[ChatMessage]) -> Result<String, String> {
+    /// Says that there is no chat template, or names the line of it that refuses these messages; or says that the
+    /// prompt is longer.
+    pub fn prompt(&self, messages: &[ChatMessage], most_bytes: usize) -> Result<String, String> {
         let template = self.chat.as_ref().map_err(String::clone)?;
-        template.render(messages).map_err(|error| error.to_string())
+        let rendered = template.render(messages, most_bytes);
+        rendered.map_err(|error| error.to_string())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -124,5 +161,37 @@ mod tests {
         let spelled = String::from_utf8(bytes).expect("whole characters");
         assert_eq!(spelled.trim_start(), text);
         assert!(served.token_bytes(u32::MAX).is_empty());
+        assert_eq!(
+            served.text_within(&tokens, text.len()),
+            Some(text.to_owned())
+        );
+        assert_eq!(served.text_within(&tokens, text.len() - 1), None);
+    }
+
+    /// Wherever the tokens of a text are divided, what stands before and the output after it are its text.
+    #[test]
+    fn text_before_an_output_and_the_output_are_the_text_of_all_tokens() {
+        use speculation::session::Origin;
+
+        for (kind, json) in [
+            ("bytes", samples::byte_level(&["한", "é!"])),
+            ("fallback", samples::byte_fallback(false, "한국")),
+        ] {
+            let text = "é한국어! 🟟";
+            let mut tokens = samples::encode(&json, text);
+            // A character that nothing completes.
+            tokens.extend(samples::encode(&json, "어").first());
+            let served =
+                ServedText::new(json.as_bytes(), TokenizerPart::default()).expect("a tokenizer");
+            let served = Arc::new(served);
+            for at in 0..=tokens.len() {
+                let (prompt, rest) = tokens.split_at(at);
+                let rest: Vec<_> = rest.iter().map(|&id| (id, Origin::Target)).collect();
+                let mut output = Output::new(Arc::clone(&served), Vec::new(), prompt);
+                let emitted = output.emit(&rest).chunk.text + &output.finish();
+                let all = served.text_before(prompt) + &emitted;
+                assert_eq!(all, format!("{text}\u{FFFD}"), "{kind}, {at}");
+            }
+        }
     }
 }

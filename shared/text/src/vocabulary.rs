@@ -7,6 +7,8 @@ use tokenizers::decoders::sequence::Sequence;
 use tokenizers::normalizers::Replace;
 use tokenizers::{Decoder, Tokenizer};
 
+use crate::encoder::Encoder;
+
 /// A piece of text before a token.
 const LEAD: &str = "a";
 
@@ -14,6 +16,7 @@ const LEAD: &str = "a";
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     tokenizer: Tokenizer,
+    encoder: Encoder,
     bytes: ByteTokens,
     /// The replacements of the tokenizer's decoder before a token's characters become bytes.
     replaced: Vec<Replace>,
@@ -53,6 +56,10 @@ impl Vocabulary {
         tokenizer.with_padding(None);
         // Fails only for a truncation that contradicts itself.
         let _ = tokenizer.with_truncation(None);
+        // Each thread would keep the words of its texts, megabytes of them.
+        let mut model = tokenizer.get_model().clone();
+        model.resize_cache(0);
+        tokenizer.with_model(model);
         let mut bytes = ByteTokens::None;
         let mut replaced = Vec::new();
         let mut steps = Vec::new();
@@ -74,17 +81,31 @@ impl Vocabulary {
             decoder: tokenizer.get_decoder().map(|_| Sequence::new(steps)),
             bytes,
             replaced,
+            encoder: contained(|| Encoder::of(&tokenizer))?,
             tokenizer,
         })
     }
 
-    /// The tokens of `text`, with the special tokens that prompts begin or end with if `with_special`.
+    /// The tokens of `text`, with the special tokens that prompts begin or end with if `with_special`; if there are
+    /// more than `most`, some of the first, but more than that.
     ///
     /// # Errors
     /// Says what the tokenizer does not take.
-    pub(crate) fn encode(&self, text: String, with_special: bool) -> Result<Vec<u32>, String> {
-        let encoded = contained(|| self.tokenizer.encode_fast(text, with_special))?;
-        Ok(encoded.get_ids().to_vec())
+    pub(crate) fn encode(
+        &self,
+        text: &str,
+        with_special: bool,
+        most: usize,
+    ) -> Result<Vec<u32>, String> {
+        contained(|| {
+            self.encoder
+                .encode(&self.tokenizer, text, with_special, most)
+        })
+    }
+
+    /// Bytes of memory that it takes to encode `text`, at most, beside the tokens.
+    pub(crate) fn encoding_bytes(&self, text: &str) -> u64 {
+        self.encoder.bytes(text)
     }
 
     /// What `token` stands for after other text; its name, if it is special.

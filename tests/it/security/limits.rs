@@ -4,8 +4,9 @@ use auth::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 use bounds::{MAX_MESSAGES, MAX_STOP_TOKENS, MAX_STOPS};
 use coordinator::limits::{
     ANSWER_BUFFER, ANSWER_BUFFER_BYTES, MAX_AHEAD_BYTES, MAX_BYTES_PER_TOKEN, MAX_DRAFT_LEN,
-    MAX_FIELDS, MAX_NAME_BYTES, MAX_PARTS, MAX_REQUEST_BYTES, MAX_STOP_BYTES, MOST_OUTPUTS,
-    PARTS_AHEAD,
+    MAX_FIELDS, MAX_LONG_BYTES, MAX_NAME_BYTES, MAX_PARTS, MAX_RENDERED_BYTES, MAX_REQUEST_BYTES,
+    MAX_SHORT_BYTES, MAX_SHORT_TEXT, MAX_STOP_BYTES, MAX_TEMPLATE_BYTES, MAX_TOKENIZED,
+    MAX_TOKENIZER_BYTES, MOST_OUTPUTS, PARTS_AHEAD, PIECE_FACTOR,
 };
 use open::{MAX_LEASE_MS, MAX_TENANT_BYTES};
 use peer::{GRANT_TIMEOUT, IDLE_TIMEOUT, OPEN_TIMEOUT, READ_TIMEOUT, REPLY_BUFFER};
@@ -49,6 +50,9 @@ fn of_coordinators() -> String {
     let (buffer, message) = (ANSWER_BUFFER_BYTES >> 20, MAX_MESSAGE_BYTES >> 20);
     let (request, choice) = (MAX_REQUEST_BYTES >> 20, Noise::MAX_CHOICE);
     let (ahead, overloaded) = (MAX_AHEAD_BYTES >> 20, MAX_RETRY_AFTER.as_secs());
+    let (rendered, most) = (MAX_RENDERED_BYTES >> 20, MAX_SHORT_TEXT >> 20);
+    let (short, long) = (MAX_SHORT_BYTES >> 20, MAX_LONG_BYTES >> 20);
+    let (tokenizer, template) = (MAX_TOKENIZER_BYTES >> 20, MAX_TEMPLATE_BYTES >> 20);
     format!(
         "requests under way | `max_requests`
 requests under way that show one token | `max_requests_per_client`
@@ -67,6 +71,11 @@ time that an overloaded peer is believed to need | {overloaded} s
 message of a client | {request} MiB
 tokens of prompt and output together | the verifier's context
 bytes of a text, before it is tokenised, for each token of the context | {MAX_BYTES_PER_TOKEN}
+bytes of a prompt that the chat template makes of a conversation | {rendered} MiB
+memory that tokenising texts takes, all together, of which each takes at most {most} MiB | {short} MiB
+memory that tokenising longer texts takes, all together, {PIECE_FACTOR} bytes for each byte without a place to cut | {long} MiB
+tokens that a call of `/tokenize` comes to, or one of `/detokenize` has, if the context is no longer | {MAX_TOKENIZED}
+bytes of the text of `/detokenize` | {request} MiB
 turns of a conversation | {MAX_MESSAGES}
 bytes of the name of a model, a method, a rule or a role | {MAX_NAME_BYTES}
 stop strings | {MAX_STOPS}
@@ -83,7 +92,9 @@ bytes of a tenant's name | {MAX_TENANT_BYTES}
 time to connect to a peer, a TLS handshake included | `channel.connect_timeout_ms`
 time of a peer for one answer | `round_timeout_ms`
 time of a drafter for one draft | `draft_timeout_ms`
-message of a peer | {message} MiB"
+message of a peer | {message} MiB
+bytes of a verifier's tokenizer | {tokenizer} MiB
+bytes of its chat template | {template} MiB"
     )
 }
 

@@ -15,7 +15,7 @@ use wire::status::{BadField, overloaded};
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a refused client should wait.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What bounds the requests of one token.
 const SETTINGS_OF_TOKENS: &str =

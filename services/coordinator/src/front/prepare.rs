@@ -12,6 +12,7 @@ use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::v1;
 
 use super::admission::{Admission, Place};
+use super::tokenizing::Tokenizing;
 use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
 use crate::driver::{Prepared, RESTART_RETRY_AFTER};
@@ -19,13 +20,14 @@ use crate::events::Event;
 use crate::observe::{Observation, Observer};
 use crate::peer::error::PeerError;
 use crate::peer::pool::{Models, ServedModel, Target};
-use crate::request;
 use crate::request::limits::check_names;
+use crate::request::{self, PromptInput};
 
 /// What requests share.
 pub(crate) struct Shared {
     pub(crate) models: Arc<Models>,
     pub(crate) admission: Admission,
+    pub(crate) tokenizing: Tokenizing,
     pub(crate) config: CoordinatorConfig,
     pub(crate) health: Health,
     pub(crate) observation: Observation,
@@ -71,7 +73,7 @@ impl Shared {
     /// what is admitted is bounded even if the client leaves meanwhile.
     async fn check(
         self: &Arc<Self>,
-        message: v1::GenerateRequest,
+        mut message: v1::GenerateRequest,
         mut place: Place,
     ) -> Result<Prepared, Status> {
         check_names(&message)?;
@@ -85,12 +87,16 @@ impl Shared {
         let target = target(&model, &session_id).await?;
         let shared = Arc::clone(self);
         let check = move || {
-            let request = request::check(message, &model, &target, &shared.config)?;
-            place.push(
-                shared
-                    .admission
-                    .admit_bytes(request::distribution_bytes(&request))?,
-            );
+            let prompt = PromptInput::take(&mut message, &target)?;
+            let tokenizing = prompt.text().map(|text| {
+                let bytes = target.text.encoding_bytes(text);
+                shared.tokenizing.room(bytes)
+            });
+            let tokenizing = tokenizing.transpose()?;
+            let request = request::check(message, prompt, &model, &target, &shared.config)?;
+            drop(tokenizing);
+            let bytes = request::distribution_bytes(&request);
+            place.push(shared.admission.admit_bytes(bytes)?);
             Ok::<_, Status>(Prepared {
                 request,
                 model,

@@ -21,4 +21,5 @@ pub(crate) use clients::{drafter_client, failed, verifier_client};
 pub(crate) use estimates::EstimateKind;
 pub(crate) use model::{ServedModel, Target, described};
 pub(crate) use models::Models;
+pub use texts::{MAX_TEMPLATE_BYTES, MAX_TOKENIZER_BYTES};
 pub(crate) use wanted::{Requirements, Wanted};

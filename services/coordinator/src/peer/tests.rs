@@ -68,7 +68,8 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
         ..Default::default()
     };
     configure(&mut message);
-    let request = crate::request::check(message, &model, &target, &config);
+    let prompt = crate::request::PromptInput::take(&mut message, &target).expect("a prompt");
+    let request = crate::request::check(message, prompt, &model, &target, &config);
     Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)
 }
 

@@ -3,59 +3,113 @@
 use speculation::TokenId;
 use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
-use wire::v1::ChatMessage;
 use wire::v1::generate_request::Prompt;
+use wire::v1::{self, ChatMessage};
 
-use super::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES};
+use super::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_RENDERED_BYTES};
 use crate::peer::pool::Target;
 
-/// The tokens of a prompt that is given as text, as tokens, or as a conversation.
-///
-/// # Errors
-/// Names the field that is missing, too long, or out of range.
-pub(super) fn prompt_tokens(
-    prompt: Option<Prompt>,
-    messages: &[ChatMessage],
+/// A prompt that was taken from a request, and is still to become tokens.
+#[derive(Debug)]
+pub(crate) enum PromptInput {
+    /// Tokens as they came.
+    Tokens(Vec<TokenId>),
+    /// A text as it came, before which stand the tokens that the tokenizer adds to every text.
+    Plain(String),
+    /// A conversation laid out by the model's chat template.
+    Chat(String),
+}
+
+impl PromptInput {
+    /// Takes the prompt of `request`, which is text, tokens, or a conversation.
+    ///
+    /// # Errors
+    /// Names the field that is missing or too long.
+    pub(crate) fn take(
+        request: &mut v1::GenerateRequest,
+        target: &Target,
+    ) -> Result<Self, BadField> {
+        let messages = &request.messages;
+        match request.prompt.take() {
+            Some(_) if !messages.is_empty() => {
+                let problem = "given beside text or token_ids, expected one of them";
+                Err(BadField::new("messages", problem))
+            }
+            None if !messages.is_empty() => chat(messages, target).map(Self::Chat),
+            None => Err(empty()),
+            Some(Prompt::Text(text)) => {
+                check_bytes(text.len(), target.description.context_len)?;
+                Ok(Self::Plain(text))
+            }
+            Some(Prompt::TokenIds(tokens)) => Ok(Self::Tokens(tokens.ids)),
+        }
+    }
+
+    /// What is to be tokenised of it.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Tokens(_) => None,
+            Self::Plain(text) | Self::Chat(text) => Some(text),
+        }
+    }
+
+    /// Its tokens.
+    ///
+    /// # Errors
+    /// Names the field that is too long, or out of range.
+    pub(super) fn tokens(self, target: &Target) -> Result<Vec<TokenId>, BadField> {
+        let tokens = match self {
+            Self::Tokens(tokens) => tokens,
+            Self::Plain(text) => {
+                let tokens = encoded("prompt", &text, true, target)?;
+                if text.is_empty() && tokens.is_empty() {
+                    let problem = "empty, and the model's tokenizer adds no start token; expected at least one token";
+                    return Err(BadField::new("prompt", problem));
+                }
+                tokens
+            }
+            Self::Chat(text) => encoded("messages", &text, false, target)?,
+        };
+        if tokens.is_empty() {
+            return Err(empty());
+        }
+        let vocab_size = target.description.vocab_size;
+        if let Some(token) = tokens.iter().find(|&&token| token >= vocab_size) {
+            let problem =
+                format!("token id {token} is out of range, the vocabulary has {vocab_size}");
+            return Err(BadField::new("prompt", problem));
+        }
+        Ok(tokens)
+    }
+}
+
+fn empty() -> BadField {
+    BadField::new("prompt", "empty, expected at least one token")
+}
+
+/// The tokens of `text`, which came in `field`: no more than the model's context holds.
+fn encoded(
+    field: &str,
+    text: &str,
+    is_plain: bool,
     target: &Target,
 ) -> Result<Vec<TokenId>, BadField> {
-    let empty = || BadField::new("prompt", "empty, expected at least one token");
-    let tokens = match prompt {
-        Some(_) if !messages.is_empty() => {
-            let problem = "given beside text or token_ids, expected one of them";
-            return Err(BadField::new("messages", problem));
-        }
-        None if !messages.is_empty() => chat_tokens(messages, target)?,
-        None => return Err(empty()),
-        Some(Prompt::Text(prompt)) => plain_tokens(prompt, target)?,
-        Some(Prompt::TokenIds(tokens)) => tokens.ids,
-    };
-    if tokens.is_empty() {
-        return Err(empty());
-    }
-    let vocab_size = target.description.vocab_size;
-    if let Some(token) = tokens.iter().find(|&&token| token >= vocab_size) {
-        let problem = format!("token id {token} is out of range, the vocabulary has {vocab_size}");
+    let context_len = target.description.context_len;
+    let tokens = target.text.tokens(text, is_plain, context_len as usize);
+    let tokens = tokens.map_err(|problem| BadField::new(field, problem))?;
+    if tokens.len() > context_len as usize {
+        let problem = match target.description.decoder_start_token_id {
+            None => format!("the model's context holds {context_len} with the output"),
+            Some(_) => format!("the model's encoder takes {context_len}"),
+        };
+        let problem = format!("more than {context_len} tokens, {problem}");
         return Err(BadField::new("prompt", problem));
     }
     Ok(tokens)
 }
 
-/// The tokens of a text as it is. Of an empty one they are those that the tokenizer adds to every text.
-fn plain_tokens(text: String, target: &Target) -> Result<Vec<TokenId>, BadField> {
-    check_bytes(text.len(), target.description.context_len)?;
-    let is_empty = text.is_empty();
-    let encoded = target.text.tokens(text, true);
-    let tokens = encoded.map_err(|problem| BadField::new("prompt", problem))?;
-    if is_empty && tokens.is_empty() {
-        let problem =
-            "empty, and the model's tokenizer adds no start token; expected at least one token";
-        return Err(BadField::new("prompt", problem));
-    }
-    Ok(tokens)
-}
-
-/// The tokens of a conversation, by the model's chat template.
-fn chat_tokens(messages: &[ChatMessage], target: &Target) -> Result<Vec<TokenId>, BadField> {
+/// The prompt of a conversation, by the model's chat template.
+fn chat(messages: &[ChatMessage], target: &Target) -> Result<String, BadField> {
     let bad = |problem: String| BadField::new("messages", problem);
     BadField::at_most("messages", messages.len(), MAX_MESSAGES, "turns")?;
     for (turn, message) in messages.iter().enumerate() {
@@ -69,15 +123,17 @@ fn chat_tokens(messages: &[ChatMessage], target: &Target) -> Result<Vec<TokenId>
             return Err(bad(format!("the role of turn {turn} {problem}")));
         }
     }
+    let context_len = target.description.context_len;
     let bytes = messages.iter().map(|message| message.content.len()).sum();
-    check_bytes(bytes, target.description.context_len)?;
-    let prompt = target.text.prompt(messages).map_err(bad)?;
-    check_bytes(prompt.len(), target.description.context_len)?;
-    target.text.tokens(prompt, false).map_err(bad)
+    check_bytes(bytes, context_len)?;
+    let prompt = target.text.prompt(messages, MAX_RENDERED_BYTES);
+    let prompt = prompt.map_err(bad)?;
+    check_bytes(prompt.len(), context_len)?;
+    Ok(prompt)
 }
 
 /// Refuses at sight what cannot fit: turning it into tokens first would take long.
-fn check_bytes(bytes: usize, context_len: u32) -> Result<(), BadField> {
+pub(crate) fn check_bytes(bytes: usize, context_len: u32) -> Result<(), BadField> {
     let most = (context_len as usize).saturating_mul(MAX_BYTES_PER_TOKEN);
     if bytes <= most {
         return Ok(());

@@ -10,6 +10,9 @@ use super::report::Findings;
 /// A text that every tokenizer should give back, but for white space at its ends.
 const PROBE: &str = "Once upon a time, 3 cats met 2 dogs.";
 
+/// More than any template makes of it.
+const MAX_PROMPT_BYTES: usize = 1 << 20;
+
 /// What is found of the target's text, or of the draft model's where there is no target.
 pub(super) fn findings(models: &Models) -> Vec<Findings> {
     let draft = models.drafts.first().map(|(_, model)| model);
@@ -46,7 +49,7 @@ fn served(model: &Inspected) -> Result<ServedText, String> {
 }
 
 fn round_trip(findings: &mut Findings, name: &str, text: &ServedText) {
-    match text.tokens(PROBE.to_owned(), false) {
+    match text.tokens(PROBE, false, usize::MAX) {
         Ok(tokens) if text.text_of(&tokens).trim() == PROBE => {
             let count = tokens.len();
             findings.ok(format!("'{name}': a text of {count} tokens comes back as it was"));
@@ -74,7 +77,7 @@ fn chat(name: &str, model: &Inspected, text: &ServedText) -> Findings {
         role: "user".to_owned(),
         content: PROBE.to_owned(),
     };
-    match text.prompt(&[asked]) {
+    match text.prompt(&[asked], MAX_PROMPT_BYTES) {
         Ok(prompt) if prompt.contains(PROBE) => {
             findings.ok(format!("'{name}': it makes a prompt of a conversation"));
         }

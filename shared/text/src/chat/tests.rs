@@ -4,6 +4,9 @@ use serde_json::Value as Json;
 
 use super::*;
 
+/// More bytes than any prompt here has.
+const MOST: usize = 1 << 20;
+
 fn template(source: &str) -> Result<ChatTemplate, ChatError> {
     ChatTemplate::new(source.to_owned(), "<s>".to_owned(), String::new())
 }
@@ -16,7 +19,8 @@ fn message(role: &str, content: &str) -> ChatMessage {
 }
 
 fn refused(source: &str) -> String {
-    let rendered = template(source).and_then(|template| template.render(&[message("user", "x")]));
+    let rendered =
+        template(source).and_then(|template| template.render(&[message("user", "x")], MOST));
     rendered.expect_err(source).to_string()
 }
 
@@ -49,7 +53,7 @@ fn templates_give_what_python_gives() {
                 message(text("role"), text("content"))
             })
             .collect();
-        let rendered = template.expect("a template").render(&messages);
+        let rendered = template.expect("a template").render(&messages, MOST);
         match case["refused"].as_str() {
             Some(problem) => {
                 let error = rendered.expect_err("refused");
@@ -93,15 +97,27 @@ fn of_a_long_line_the_place_is_shown() {
 
 #[test]
 fn a_template_without_end_is_stopped() {
-    let endless =
-        "{% for a in range(9999) %}{% for b in range(9999) %}{{ a * b }}{% endfor %}{% endfor %}";
+    let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% if a * b %}{% endif %}{% endfor %}{% endfor %}";
     assert!(refused(endless).contains("fuel"), "{}", refused(endless));
+}
+
+/// Loops within a template's steps could write gigabytes.
+#[test]
+fn a_prompt_longer_than_its_bound_is_written_no_further() {
+    let long = "{% for a in range(100000) %}{{ messages[0].content * 100000 }}{% endfor %}";
+    let reported = refused(long);
+    let expected = "the chat template: the prompt has more than 1048576 bytes";
+    assert_eq!(reported, expected);
+    let template = template("{{ messages[0].content }}!").expect("a template");
+    let messages = [message("user", "xyz")];
+    assert_eq!(template.render(&messages, 4), Ok("xyz!".to_owned()));
+    assert!(template.render(&messages, 3).is_err());
 }
 
 #[test]
 fn the_time_is_told() {
     let template = template("{{ strftime_now('%Y-%m-%d') }}").expect("a template");
-    let date = template.render(&[]).expect("a date");
+    let date = template.render(&[], MOST).expect("a date");
     let parts: Vec<u32> = date
         .split('-')
         .map(|part| part.parse().expect("a number"))

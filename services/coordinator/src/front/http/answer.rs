@@ -84,7 +84,8 @@ impl<L: Layout> Answering<L> {
         let prompts = admitted.prompts.iter().flatten();
         let texts = prompts.map(|prompt| match prompt {
             Prompt::Text(prompt) => prompt.clone(),
-            Prompt::TokenIds(tokens) => admitted.text.text_of(&tokens.ids),
+            // The output begins with a character that is incomplete at the end of its prompt.
+            Prompt::TokenIds(tokens) => admitted.text.text_before(&tokens.ids),
         });
         let choices = admitted.delivery.choices as usize;
         let each = |text: String| std::iter::repeat_n(text, choices);

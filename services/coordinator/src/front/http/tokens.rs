@@ -4,15 +4,21 @@ use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tonic::Status;
+use wire::failure::Failure;
 use wire::status::BadField;
 
 use super::error::ApiError;
 use super::fields::Fields;
 use super::guard::Caller;
 use super::state::Front;
+use crate::front::MAX_REQUEST_BYTES;
 use crate::front::prepare::target;
+use crate::peer::pool::Target;
+use crate::request::check_bytes;
+use crate::request::limits::MAX_TOKENIZED;
 
 /// The query of `/tokenizer_info`.
 #[derive(Deserialize)]
@@ -40,12 +46,20 @@ pub(super) async fn info(
     })))
 }
 
-/// The tokens of `prompt`.
+/// What a text comes to.
+#[derive(Serialize)]
+pub(super) struct Tokenized {
+    tokens: Vec<u32>,
+    count: usize,
+    max_model_len: u32,
+}
+
+/// The tokens of `prompt`, also where they are more than the model's context holds.
 pub(super) async fn tokenize(
     State(front): State<Front>,
     caller: Extension<Caller>,
     body: Bytes,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Tokenized>, ApiError> {
     let mut fields = Fields::of_body(&body)?;
     let model: String = fields.take("model")?.unwrap_or_default();
     let prompt: Option<String> = fields.take("prompt")?;
@@ -53,21 +67,31 @@ pub(super) async fn tokenize(
     fields.finish()?;
     let prompt = prompt.ok_or_else(|| BadField::new("prompt", "missing"))?;
     let model = front.shared.model(&model)?;
-    let target = target(model, &[0; 16]).await?;
-    let text = target.text;
-    // It takes a place among the requests: a long text keeps a processor busy for seconds.
-    let _permit = front.shared.admission.admit(caller.client.as_ref())?;
-    // A long text would hold up every stream of an async thread.
-    let encoding = tokio::task::spawn_blocking(move || text.tokens(prompt, with_special));
-    let encoded = encoding
-        .await
-        .unwrap_or_else(|error| Err(error.to_string()));
-    let tokens = encoded.map_err(|problem| BadField::new("prompt", problem))?;
-    Ok(Json(json!({
-        "tokens": tokens,
-        "count": tokens.len(),
-        "max_model_len": target.description.context_len,
-    })))
+    let Target { description, text } = target(model, &[0; 16]).await?;
+    let context_len = description.context_len;
+    check_bytes(prompt.len(), context_len)?;
+    let most = most_tokens(context_len);
+    // It takes a place among the requests: a long text keeps a processor busy for seconds. The work has the place, as
+    // it goes on if the client leaves.
+    let place = front.shared.admission.admit(caller.client.as_ref())?;
+    let tokenizing = front.shared.tokenizing.clone();
+    let encode = move || -> Result<Vec<u32>, Status> {
+        let _place = place;
+        let _room = tokenizing.room(text.encoding_bytes(&prompt))?;
+        let tokens = text.tokens(&prompt, with_special, most);
+        let tokens = tokens.map_err(|problem| BadField::new("prompt", problem))?;
+        if tokens.len() > most {
+            let problem = format!("more than {most} tokens, expected at most {most}");
+            return Err(BadField::new("prompt", problem).into());
+        }
+        Ok(tokens)
+    };
+    let tokens = off_async_threads(encode).await?;
+    Ok(Json(Tokenized {
+        count: tokens.len(),
+        tokens,
+        max_model_len: context_len,
+    }))
 }
 
 /// The text of `tokens`.
@@ -82,9 +106,31 @@ pub(super) async fn detokenize(
     fields.finish()?;
     let tokens = tokens.ok_or_else(|| BadField::new("tokens", "missing"))?;
     let model = front.shared.model(&model)?;
-    let text = target(model, &[0; 16]).await?.text;
-    let _permit = front.shared.admission.admit(caller.client.as_ref())?;
-    let decoding = tokio::task::spawn_blocking(move || text.text_of(&tokens));
-    let text = decoding.await.unwrap_or_default();
+    let Target { description, text } = target(model, &[0; 16]).await?;
+    let most = most_tokens(description.context_len);
+    BadField::at_most("tokens", tokens.len(), most, "tokens")?;
+    let place = front.shared.admission.admit(caller.client.as_ref())?;
+    let decode = move || -> Result<String, Status> {
+        let _place = place;
+        text.text_within(&tokens, MAX_REQUEST_BYTES).ok_or_else(|| {
+            let problem = format!("their text has more than {MAX_REQUEST_BYTES} bytes");
+            BadField::new("tokens", problem).into()
+        })
+    };
+    let text = off_async_threads(decode).await?;
     Ok(Json(json!({ "prompt": text })))
+}
+
+/// Most tokens of one call: what can be sent as a prompt, and more for a model whose context is short.
+fn most_tokens(context_len: u32) -> usize {
+    MAX_TOKENIZED.max(context_len as usize)
+}
+
+/// What `work` comes to. A long text would hold up every stream of an async thread.
+async fn off_async_threads<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let done = done.map_err(|error| Failure::Internal.status(error.to_string()))?;
+    Ok(done?)
 }

@@ -15,6 +15,13 @@ use crate::peer::error::PeerError;
 /// How long a verifier may take to send its tokenizer.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Most bytes of a verifier's `tokenizer.json`: several times those of the largest
+/// vocabularies.
+pub const MAX_TOKENIZER_BYTES: usize = 128 << 20;
+
+/// Most bytes of a chat template.
+pub const MAX_TEMPLATE_BYTES: usize = 1 << 20;
+
 /// Most texts kept: more than one only while verifiers are replaced one by one.
 const MOST: usize = 4;
 
@@ -80,19 +87,48 @@ impl Texts {
     }
 }
 
+/// What a verifier has sent of its tokenizer.
+#[derive(Debug, Default)]
+struct TextFiles {
+    json: Vec<u8>,
+    /// The part with the chat template.
+    chat: TokenizerPart,
+}
+
+impl TextFiles {
+    /// Takes the next part.
+    ///
+    /// # Errors
+    /// Says what is larger than any model has it.
+    fn add(&mut self, mut part: TokenizerPart) -> Result<(), String> {
+        let at_most = |what: &str, bytes: usize, most: usize| {
+            let problem = || format!("{what} has {bytes} bytes or more, expected at most {most}");
+            (bytes <= most).then_some(()).ok_or_else(problem)
+        };
+        let json = std::mem::take(&mut part.tokenizer_json);
+        let bytes = self.json.len() + json.len();
+        at_most("the tokenizer", bytes, MAX_TOKENIZER_BYTES)?;
+        let names = part.bos_token.len() + part.eos_token.len();
+        let template = part.chat_template.len() + names;
+        at_most("the chat template", template, MAX_TEMPLATE_BYTES)?;
+        self.json.extend_from_slice(&json);
+        if !part.chat_template.is_empty() {
+            self.chat = part;
+        }
+        Ok(())
+    }
+}
+
 async fn fetch(endpoint: &Endpoint) -> Result<ServedText, PeerError> {
     let failed = |status| failed(endpoint, Peer::Verifier, status);
     let mut client = verifier_client(endpoint);
     let requested = client.tokenizer(TokenizerRequest {}).await;
     let mut parts = requested.map_err(failed)?.into_inner();
-    let mut json = Vec::new();
-    let mut chat = TokenizerPart::default();
+    let mut files = TextFiles::default();
     while let Some(part) = parts.message().await.map_err(failed)? {
-        json.extend_from_slice(&part.tokenizer_json);
-        if !part.chat_template.is_empty() {
-            chat = part;
-        }
+        files.add(part).map_err(PeerError::Malformed)?;
     }
+    let TextFiles { json, chat } = files;
     // Tens of megabytes of JSON would hold up every stream of an async thread.
     let reading = tokio::task::spawn_blocking(move || ServedText::new(&json, chat));
     let read = reading.await.unwrap_or_else(|error| Err(error.to_string()));
@@ -111,6 +147,36 @@ mod tests {
             }),
             ..Default::default()
         }
+    }
+
+    #[test]
+    fn a_tokenizer_and_a_template_of_any_size_are_not_taken() {
+        let json = |bytes| TokenizerPart {
+            tokenizer_json: vec![0; bytes],
+            ..Default::default()
+        };
+        let template = |bytes| TokenizerPart {
+            chat_template: "x".repeat(bytes),
+            ..Default::default()
+        };
+        let mut files = TextFiles::default();
+        for _ in 0..4 {
+            assert_eq!(files.add(json(MAX_TOKENIZER_BYTES / 4)), Ok(()));
+        }
+        let reported = files.add(json(1)).expect_err("too large");
+        assert!(
+            reported.contains("134217729") && reported.contains("134217728"),
+            "{reported}"
+        );
+        assert_eq!(files.json.len(), MAX_TOKENIZER_BYTES);
+        assert_eq!(files.add(template(MAX_TEMPLATE_BYTES)), Ok(()));
+        let reported = files
+            .add(template(MAX_TEMPLATE_BYTES + 1))
+            .expect_err("too large");
+        assert!(
+            reported.contains("1048577") && reported.contains("1048576"),
+            "{reported}"
+        );
     }
 
     #[test]

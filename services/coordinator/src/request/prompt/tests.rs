@@ -36,6 +36,19 @@ fn of_tokenizer(tokenizer: &str, template: &str) -> Target {
     }
 }
 
+fn prompt_tokens(
+    prompt: Option<Prompt>,
+    messages: &[ChatMessage],
+    target: &Target,
+) -> Result<Vec<TokenId>, BadField> {
+    let mut request = v1::GenerateRequest {
+        prompt,
+        messages: messages.to_vec(),
+        ..Default::default()
+    };
+    PromptInput::take(&mut request, target)?.tokens(target)
+}
+
 fn turn(role: &str, content: &str) -> ChatMessage {
     ChatMessage {
         role: role.to_owned(),
@@ -90,6 +103,25 @@ fn bad_conversations_are_named() {
     assert!(reported(None, &user, &refused).contains("line 2"));
     let broken = served("{% if %}");
     assert!(reported(None, &user, &broken).contains("line 1"));
+}
+
+/// A template may write far more than a client has sent.
+#[test]
+fn a_conversation_laid_out_too_long_is_refused() {
+    let text = served("{% for i in range(100000) %}{{ messages[0].content * 1000 }}{% endfor %}");
+    let user = [turn("user", "a")];
+    let error = prompt_tokens(None, &user, &text).expect_err("too long");
+    assert_eq!(error.field, "messages");
+    let reported = "the chat template: the prompt has more than 16777216 bytes";
+    assert_eq!(error.problem, reported);
+}
+
+#[test]
+fn of_a_text_longer_than_the_context_it_is_said_so() {
+    let long = Some(Prompt::Text("a ".repeat(500)));
+    let error = prompt_tokens(long, &[], &served("")).expect_err("too long");
+    let reported = "more than 4 tokens, the model's context holds 4 with the output";
+    assert_eq!((&error.field[..], &error.problem[..]), ("prompt", reported));
 }
 
 #[test]

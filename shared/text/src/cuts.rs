@@ -1,0 +1,231 @@
+//! Where a long text can be cut so that its parts have the tokens of the whole.
+//!
+//! A tokenizer splits a text before its model sees it, and the model's tokens reach over no split. Where that is sure
+//! from the tokenizer's own description, between a letter and a space for most, a text is cut and tokenised in pieces:
+//! each step of the tokenizer takes many times the memory of what it is given at once. A tokenizer that is not
+//! understood is given the whole text.
+
+mod expression;
+mod steps;
+
+use std::ops::Range;
+
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+use serde_json::Value;
+use tokenizers::models::bpe::BPE;
+use tokenizers::{AddedToken, Model, ModelWrapper, NormalizedString, Normalizer, Tokenizer};
+
+use steps::{Around, MARK};
+
+const SPACE: char = ' ';
+
+/// Bytes of a piece, after which the next cut is looked for.
+const PIECE_BYTES: usize = 16 << 10;
+
+const ASCII_LETTERS: [(char, char); 2] = [('A', 'Z'), ('a', 'z')];
+
+/// Letters that normalisation to NFC or NFKC leaves as they are: of Latin, Greek, Cyrillic, Hebrew, Arabic, Thai,
+/// Japanese, Chinese and Korean, in order.
+const LETTERS: [(char, char); 20] = [
+    ('A', 'Z'),
+    ('a', 'z'),
+    ('À', 'Ö'),
+    ('Ø', 'ö'),
+    ('ø', 'ı'),
+    ('Ĵ', 'ķ'),
+    ('Ĺ', 'ľ'),
+    ('Ł', 'ň'),
+    ('Ŋ', 'ž'),
+    ('Α', 'Ρ'),
+    ('Σ', 'Ω'),
+    ('α', 'ω'),
+    ('А', 'я'),
+    ('א', 'ת'),
+    ('ف', 'ي'),
+    ('ก', 'ะ'),
+    ('ぁ', 'ゖ'),
+    ('ァ', 'ヺ'),
+    ('一', '鿿'),
+    ('가', '힣'),
+];
+
+/// Where texts are cut for a tokenizer.
+#[derive(Debug)]
+pub(crate) struct Cuts {
+    /// Where it is sure; `None` for a tokenizer that is not understood.
+    sure: Option<Around>,
+    /// Bytes of a piece, after which the next cut is looked for.
+    piece_bytes: usize,
+}
+
+/// A piece of a text, and where the next begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) range: Range<usize>,
+    pub(crate) next: usize,
+}
+
+impl Cuts {
+    /// Where texts for `tokenizer` can be cut.
+    pub(crate) fn of(tokenizer: &Tokenizer) -> Self {
+        Self {
+            sure: sure(tokenizer),
+            piece_bytes: PIECE_BYTES,
+        }
+    }
+
+    /// The pieces of `text`.
+    pub(crate) fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Piece> + 'a {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let piece = (from < text.len()).then(|| self.piece(text, from))?;
+            from = piece.next;
+            Some(piece)
+        })
+    }
+
+    /// The piece of `text` that begins at `from`.
+    fn piece(&self, text: &str, from: usize) -> Piece {
+        let end = self.end(text, from).unwrap_or(text.len());
+        let skips = self.sure.as_ref().is_some_and(|sure| sure.prepends) && end < text.len();
+        Piece {
+            range: from..end,
+            // The mark that is put before the next piece stands for this space.
+            next: end + usize::from(skips),
+        }
+    }
+
+    /// The first cut of `text` a piece after `from`.
+    fn end(&self, text: &str, from: usize) -> Option<usize> {
+        let sure = self.sure.as_ref()?;
+        let ranges = ranges(sure.is_ascii);
+        let is_letter = |c: char| {
+            ranges
+                .iter()
+                .any(|&(first, last)| (first..=last).contains(&c))
+        };
+        let begin = (from + self.piece_bytes..text.len()).find(|&at| text.is_char_boundary(at))?;
+        let mut letters = 0_usize;
+        let mut chars = text[begin..].char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            if letters > 1 && sure.right.contains(&c) {
+                let next = chars.peek();
+                // What a mark is put before must be more than nothing, and no token of its own.
+                if !sure.prepends || next.is_some_and(|&(_, next)| is_letter(next)) {
+                    return Some(begin + at);
+                }
+            }
+            letters = if is_letter(c) { letters + 1 } else { 0 };
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+impl Cuts {
+    /// The same cuts, of pieces as short as can be.
+    pub(crate) fn everywhere(self) -> Self {
+        Self {
+            piece_bytes: 1,
+            ..self
+        }
+    }
+
+    pub(crate) fn are_known(&self) -> bool {
+        self.sure.is_some()
+    }
+}
+
+fn ranges(is_ascii: bool) -> &'static [(char, char)] {
+    if is_ascii { &ASCII_LETTERS } else { &LETTERS }
+}
+
+fn letters(is_ascii: bool) -> ClassUnicode {
+    let ranges = ranges(is_ascii).iter();
+    ClassUnicode::new(ranges.map(|&(first, last)| ClassUnicodeRange::new(first, last)))
+}
+
+fn sure(tokenizer: &Tokenizer) -> Option<Around> {
+    let json = |step: Option<Value>| step.unwrap_or(Value::Null);
+    let normalizer = tokenizer.get_normalizer();
+    let normalizer = json(normalizer.map(serde_json::to_value).transpose().ok()?);
+    let pre_tokenizer = tokenizer.get_pre_tokenizer();
+    let pre_tokenizer = json(pre_tokenizer.map(serde_json::to_value).transpose().ok()?);
+    let mut around = Around::read(&normalizer, &pre_tokenizer)?;
+    if !around.is_split {
+        let ModelWrapper::BPE(model) = tokenizer.get_model() else {
+            return None;
+        };
+        if around.space != MARK || !begin_with_marks(model) {
+            return None;
+        }
+        around.right.retain(|&c| c == SPACE);
+    }
+    let added = tokenizer.get_added_tokens_decoder();
+    let mut added = added.values();
+    let is_sure = leaves_letters(tokenizer, &around)
+        && added.all(|token| leaves_cuts(token, tokenizer, &around))
+        && !around.right.is_empty();
+    is_sure.then_some(around)
+}
+
+/// Whether in all tokens of `model` marks stand at the beginning alone, so that merging reaches over no word.
+fn begin_with_marks(model: &BPE) -> bool {
+    let is_plain = model.dropout.is_none()
+        && model.continuing_subword_prefix.is_none()
+        && model.end_of_word_suffix.is_none()
+        // It takes a text that is a token's name as it is.
+        && !model.ignore_merges;
+    let vocab = model.get_vocab();
+    is_plain
+        && vocab.contains_key(&MARK.to_string())
+        && vocab
+            .keys()
+            .all(|name| !name.trim_start_matches(MARK).contains(MARK))
+}
+
+/// Whether ASCII letters stay letters beside a space.
+fn leaves_letters(tokenizer: &Tokenizer, around: &Around) -> bool {
+    let Some(normalizer) = tokenizer.get_normalizer() else {
+        return true;
+    };
+    let stay = |letter: u8| {
+        let text = format!("{0}{0} {0}", char::from(letter));
+        let mut normalized = NormalizedString::from(text);
+        if normalizer.normalize(&mut normalized).is_err() {
+            return false;
+        }
+        let mark = if around.prepends { "▁" } else { "" };
+        let words = normalized.get().strip_prefix(mark).unwrap_or_default();
+        let mut words: Vec<_> = words.split([SPACE, MARK]).collect();
+        let last = words.pop().unwrap_or_default();
+        let is_letter = last.len() == 1 && last.chars().all(|c| c.is_ascii_alphabetic());
+        is_letter && words == [last.repeat(2)]
+    };
+    (b'a'..=b'z').chain(b'A'..=b'Z').all(stay)
+}
+
+/// Whether the added token `token` is found in pieces as it is in the whole text.
+fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &Around) -> bool {
+    let mut normalized = NormalizedString::from(token.content.as_str());
+    if let Some(normalizer) = tokenizer.get_normalizer()
+        && normalizer.normalize(&mut normalized).is_err()
+    {
+        return false;
+    }
+    [token.content.as_str(), normalized.get()]
+        .into_iter()
+        .all(|name| {
+            let is_right = |c: char| around.right.contains(&c) || c == around.space;
+            let mut pairs = name.chars().zip(name.chars().skip(1));
+            let begins = |is: &dyn Fn(char) -> bool| name.chars().next().is_some_and(is);
+            let ends_with_letter = name.chars().next_back().is_some_and(char::is_alphabetic);
+            !pairs.any(|(left, right)| left.is_alphabetic() && is_right(right))
+                && !(token.rstrip && ends_with_letter)
+                && !(token.single_word && begins(&is_right))
+                && !(around.prepends && (begins(&is_right) || begins(&char::is_alphabetic)))
+        })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Text into tokens, a piece at a time and no further than is wanted.
+
+use std::collections::HashMap;
+
+use tokenizers::{Encoding, Model, OffsetReferential, OffsetType, PreTokenizer, Token, Tokenizer};
+
+use crate::cuts::Cuts;
+
+/// Stands for a text's own tokens among those that are put around them.
+const OWN: u32 = u32::MAX;
+
+/// Most words of one text whose tokens are remembered, and the longest of them in bytes.
+const MAX_WORDS: usize = 4096;
+const MAX_WORD_BYTES: usize = 32;
+
+/// Bytes of memory that tokenising takes for each byte of a piece, at most.
+pub const PIECE_FACTOR: u64 = 160;
+
+/// What a tokenizer does to a text, in steps that hold little at a time: the tokenizers crate keeps for every token of
+/// the whole text its name, its place and more.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    cuts: Cuts,
+    /// What stands around a text's own tokens with special tokens, and without.
+    around: [Vec<u32>; 2],
+}
+
+/// The tokens of words seen before in the same text.
+type Words = HashMap<String, Vec<u32>>;
+
+impl Encoder {
+    /// What `tokenizer` does.
+    ///
+    /// # Errors
+    /// Says what its last step does not take.
+    pub(crate) fn of(tokenizer: &Tokenizer) -> tokenizers::Result<Self> {
+        let around = |with_special| {
+            let own = Encoding::from_tokens(vec![Token::new(OWN, String::new(), (0, 0))], 0);
+            let around = tokenizer.post_process(own, None, with_special)?;
+            tokenizers::Result::Ok(around.get_ids().to_vec())
+        };
+        Ok(Self {
+            cuts: Cuts::of(tokenizer),
+            around: [around(false)?, around(true)?],
+        })
+    }
+
+    /// The tokens of `text`, with those around them if `with_special`; if there are more than `most`, some of the
+    /// first, but more than that.
+    ///
+    /// # Errors
+    /// Says what the tokenizer does not take.
+    pub(crate) fn encode(
+        &self,
+        tokenizer: &Tokenizer,
+        text: &str,
+        with_special: bool,
+        most: usize,
+    ) -> tokenizers::Result<Vec<u32>> {
+        let mut own = Vec::new();
+        let mut words = Words::new();
+        for piece in self.cuts.pieces(text) {
+            encode_piece(tokenizer, &text[piece.range], &mut words, &mut own, most)?;
+            if own.len() > most {
+                break;
+            }
+        }
+        let around = &self.around[usize::from(with_special)];
+        if around[..] == [OWN] {
+            return Ok(own);
+        }
+        let mut tokens = Vec::with_capacity(around.len() + own.len());
+        for &token in around {
+            match token {
+                OWN => tokens.extend_from_slice(&own),
+                token => tokens.push(token),
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// Bytes of memory that it takes to encode `text`, at most, beside the tokens.
+    pub(crate) fn bytes(&self, text: &str) -> u64 {
+        let pieces = self.cuts.pieces(text);
+        let longest = pieces.map(|piece| piece.range.len()).max();
+        longest.unwrap_or_default() as u64 * PIECE_FACTOR
+    }
+}
+
+fn encode_piece(
+    tokenizer: &Tokenizer,
+    piece: &str,
+    words: &mut Words,
+    tokens: &mut Vec<u32>,
+    most: usize,
+) -> tokenizers::Result<()> {
+    let added = tokenizer.get_added_vocabulary();
+    let mut splits = added.extract_and_normalize(tokenizer.get_normalizer(), piece);
+    if let Some(pre_tokenizer) = tokenizer.get_pre_tokenizer() {
+        pre_tokenizer.pre_tokenize(&mut splits)?;
+    }
+    let splits = splits.get_splits(OffsetReferential::Normalized, OffsetType::None);
+    for (word, _, found) in splits {
+        if tokens.len() > most {
+            break;
+        }
+        if let Some(found) = found {
+            tokens.extend(found.iter().map(|token| token.id));
+        } else if let Some(known) = words.get(word) {
+            tokens.extend_from_slice(known);
+        } else {
+            let begin = tokens.len();
+            let encoded = tokenizer.get_model().tokenize(word)?;
+            tokens.extend(encoded.into_iter().map(|token| token.id));
+            if word.len() <= MAX_WORD_BYTES && words.len() < MAX_WORDS {
+                words.insert(word.to_owned(), tokens[begin..].to_vec());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
