@@ -38,7 +38,10 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs a service, or all three in one process, until SIGTERM or SIGINT.
+    /// Runs a service, or all three in one process, until SIGTERM, SIGQUIT or SIGINT.
+    ///
+    /// Requests under way are then finished first; SIGINT (Ctrl-C) once more ends it at once. On SIGHUP it reads
+    /// certificates, tokens and log.filter again, and goes on.
     Serve(serve::ServeArgs),
     /// Generates text that goes on from a prompt, or answers it with --chat.
     ///
@@ -133,8 +136,9 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(args) => {
             let served = async {
-                let loaded = global.load(args.settings())?;
-                Box::pin(serve::run(args, loaded)).await
+                let (global, settings) = (global.clone(), args.settings());
+                let read = move || global.load(settings.clone());
+                Box::pin(serve::run(args, read()?, read)).await
             };
             served.await.map_err(|error| match global.log_format() {
                 LogFormat::Text => error,

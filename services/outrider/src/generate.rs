@@ -7,7 +7,7 @@ mod reading;
 pub(crate) mod terminal;
 
 pub(crate) use args::{GenerateArgs, turn};
-pub(crate) use reading::{TooLong, explain, is_begun, read};
+pub(crate) use reading::{TooLong, begin, explain, is_begun, read};
 
 use std::process::ExitCode;
 
@@ -91,8 +91,7 @@ async fn generate(
     answer: &mut Answer,
     printer: &mut dyn Printer,
 ) -> anyhow::Result<()> {
-    let generation = client.generate(request.clone()).await;
-    let generation = generation.map_err(|error| explain(url, error))?;
+    let generation = begin(client, url, request.clone()).await?;
     read(generation, url, answer, printer).await?;
     match &args.check_against {
         Some(method) => check::compare(client, url, request, answer, method).await,

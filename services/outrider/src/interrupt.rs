@@ -11,7 +11,11 @@ use tokio::sync::oneshot;
 /// # Errors
 /// The operating system's, if it refuses a handler.
 pub(crate) fn listen() -> io::Result<Signals> {
-    Signals::listen(!is_hang_up_ignored())
+    let mut signals = vec![StopSignal::INTERRUPT, StopSignal::TERMINATE];
+    if !is_hang_up_ignored() {
+        signals.push(StopSignal::HANG_UP);
+    }
+    Signals::listen(&signals)
 }
 
 /// The first of these signals, for a command that prints what it has before it ends. A second one exits the process at

@@ -53,9 +53,12 @@ fn of(
     auth: Result<Auth, FileError>,
 ) -> anyhow::Result<Process> {
     tls.sample(&watched.metrics);
+    let auth = auth?.in_clear(config.insecure);
+    tls.add_to(&watched.reloads);
+    auth.add_to(&watched.reloads);
     Ok(Process {
         tls,
-        auth: auth?.in_clear(config.insecure),
+        auth,
         ..watched.clone()
     })
 }

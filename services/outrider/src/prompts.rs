@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, ensure};
+use coordinator::limits::MAX_REQUEST_BYTES;
 use serde::Deserialize;
+use server::bounded::{self, MAX_LIST_BYTES};
 
 /// Twenty prompts of each kind of text the default pair was trained on, none of them seen then.
 const DEFAULT: &str = include_str!("../../../models/default/prompts.jsonl");
@@ -29,7 +31,7 @@ pub fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<Prompt>>
         None => ("the built-in prompts".to_owned(), DEFAULT.to_owned()),
         Some(file) => {
             let name = file.display().to_string();
-            let lines = std::fs::read_to_string(file)
+            let lines = bounded::text_file(file, MAX_LIST_BYTES)
                 .with_context(|| format!("--prompts: {name} cannot be read"))?;
             (name, lines)
         }
@@ -50,6 +52,12 @@ pub fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<Prompt>>
             let (line, column) = (index + 1, error.column());
             anyhow!("--prompts: {name}, line {line}, column {column}: {problem}")
         })?;
+        let found = prompt.text.len();
+        ensure!(
+            found <= MAX_REQUEST_BYTES,
+            "--prompts: {name}, line {}: a prompt of {found} bytes, a coordinator takes {MAX_REQUEST_BYTES}",
+            index + 1
+        );
         let count = counts.entry(prompt.kind.clone()).or_default();
         if *count < per_kind {
             *count += 1;
@@ -79,5 +87,22 @@ mod tests {
         std::fs::remove_file(&file).expect("removed");
         assert!(error.contains("line 2, column 2: expected"), "{error}");
         assert_eq!(error.matches("line").count(), 1, "{error}");
+    }
+
+    #[test]
+    fn a_prompt_that_no_request_holds_and_a_file_without_an_end_are_named() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let prompt = "y".repeat(MAX_REQUEST_BYTES + 1);
+        let lines = format!("{{\"prompt\": \"a\"}}\n{{\"prompt\": \"{prompt}\"}}\n");
+        std::fs::write(file.path(), lines).expect("written");
+        let error = load(Some(file.path()), 9).expect_err("refused").to_string();
+        assert!(error.ends_with("line 2: a prompt of 4194305 bytes, a coordinator takes 4194304"));
+        let endless = Path::new("/dev/zero");
+        if endless.exists() {
+            let error = load(Some(endless), 9).expect_err("refused");
+            let error = format!("{error:#}");
+            let said = "--prompts: /dev/zero cannot be read: more than 64 MiB";
+            assert!(error.starts_with(said), "{error}");
+        }
     }
 }

@@ -1,11 +1,14 @@
 //! `outrider serve`.
 
+mod reloading;
+
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use server::config::Loaded;
 use server::lifecycle::ServerConfig;
+use server::open_files::{self, Ports};
 use server::process::Process;
 use server::{admin, shutdown, telemetry};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +20,7 @@ use crate::config::Config;
 use crate::global::is_default;
 use crate::process;
 use crate::progress::Bars;
+use reloading::Reloading;
 
 /// Arguments of `outrider serve`.
 #[derive(Debug, Args)]
@@ -189,6 +193,28 @@ impl Role {
         }
     }
 
+    /// Leaves each of its ports the connections that the system allows files for.
+    fn fit_open_files(&self, config: &mut Config) {
+        let models = config.coordinator.models.iter();
+        let peers = models.map(|model| model.verifiers.len() + model.drafters.len());
+        let (peers, has_http) = (
+            peers.sum(),
+            config.coordinator.http.listen.listen().is_some(),
+        );
+        let coordinator = Ports {
+            server: &mut config.coordinator.server,
+            count: 1 + usize::from(has_http),
+        };
+        let [drafter, verifier] = [&mut config.drafter.server, &mut config.verifier.server]
+            .map(|server| Ports { server, count: 1 });
+        match self {
+            Self::All { .. } => open_files::fit(2, &mut [coordinator, drafter, verifier]),
+            Self::Drafter(_) => open_files::fit(0, &mut [drafter]),
+            Self::Verifier(_) => open_files::fit(0, &mut [verifier]),
+            Self::Coordinator(_) => open_files::fit(peers, &mut [coordinator]),
+        }
+    }
+
     /// Whether it connects to peers that may ask for its certificate.
     fn connects_by_tls(&self, config: &Config) -> bool {
         let models = config.coordinator.models.iter();
@@ -197,8 +223,13 @@ impl Role {
     }
 }
 
-/// Serves until a signal, then drains; one that comes before models are loaded ends it at once.
-pub(crate) async fn run(args: ServeArgs, loaded: Loaded<Config>) -> anyhow::Result<()> {
+/// Serves until a signal, then drains; one that comes before models are loaded ends it at once. `read` reads the
+/// configuration anew, from where `loaded` came.
+pub(crate) async fn run(
+    args: ServeArgs,
+    loaded: Loaded<Config>,
+    read: impl Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static,
+) -> anyhow::Result<()> {
     let services = args.role.services();
     Refused::if_any(Check::of(&loaded, services, true).settings())?;
     let (log, sent) = (&loaded.value.log, &loaded.value.telemetry);
@@ -206,7 +237,7 @@ pub(crate) async fn run(args: ServeArgs, loaded: Loaded<Config>) -> anyhow::Resu
     loaded.warn_of_moved();
     let is_admin_chosen = !is_default(&loaded, "admin.listen");
     let is_http_chosen = !is_default(&loaded, "coordinator.http.listen");
-    let config = loaded.value;
+    let mut config = loaded.value.clone();
     let stop = shutdown::on_signal()?;
     let limit = args.role.drain_grace(&config) + telemetry.flush_limit() + EXIT_LIMIT;
     shutdown::exit_within(stop.clone(), limit);
@@ -214,6 +245,14 @@ pub(crate) async fn run(args: ServeArgs, loaded: Loaded<Config>) -> anyhow::Resu
         traces: telemetry.traces().clone(),
         ..Process::default()
     };
+    let reloading = Reloading {
+        files: process.reloads.clone(),
+        levels: telemetry.levels().clone(),
+        loaded,
+        read,
+    };
+    reloading.on_hang_up()?;
+    args.role.fit_open_files(&mut config);
     // Open before anything is loaded and until everything has drained, so that both can be watched.
     let _admin = admin::start(&config.admin, &process, is_admin_chosen).await?;
     let served = Box::pin(serve(args.role, process, config, is_http_chosen, stop)).await;

@@ -2,32 +2,29 @@
 //!
 //! `/metrics` are its figures, `/livez` and `/readyz` its health in words, and `grpc.health.v1` the same for
 //! probes that speak gRPC, with reflection. HTTP/1 and HTTP/2 in clear; no token is asked for, and nothing that a client sent
-//! is ever shown. The port opens before any model is loaded and closes after the last service has drained, so
+//! is ever shown; on loopback, pages of browsers are refused. The port opens before any model is loaded and closes after the last service has drained, so
 //! what happens in between can be watched.
 
 mod accept;
 mod ask;
+mod connections;
 mod http;
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use tokio_stream::StreamExt;
-use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
-use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 
 use crate::listen::{BindError, ExposedError, OptionalListen, check_exposed};
 use crate::process::Process;
 use crate::reflection::ReflectionError;
-use crate::severable::Severable;
 
 pub use ask::{AskError, Readiness, readiness};
+pub use connections::{HEADER_TIMEOUT, MAX_CONNECTIONS, MAX_STREAMS};
+pub use http::{ANSWER_TIMEOUT, MAX_REQUEST_BYTES};
 
 /// The admin port unless it is said.
 const DEFAULT_PORT: u16 = 9464;
@@ -37,12 +34,6 @@ const DEFAULT_PORTS: u16 = 3;
 
 /// What else can be done where others could reach it.
 const REMEDY: &str = "or set admin.insecure = true if the network keeps strangers away";
-
-/// Requests that one connection may have under way.
-const MAX_STREAMS: u32 = 16;
-
-/// How long one answer may take.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The admin port, as a section of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -100,7 +91,6 @@ pub enum AdminError {
 #[derive(Debug)]
 pub struct Admin {
     address: SocketAddr,
-    _sever: DropGuard,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -140,26 +130,11 @@ pub fn serve(
     vllm_metrics: bool,
 ) -> Result<Admin, AdminError> {
     let address = listener.local_addr().map_err(AdminError::Address)?;
-    let severed = CancellationToken::new();
-    let sever = severed.clone().drop_guard();
-    let incoming = TcpIncoming::from(listener)
-        .with_nodelay(Some(true))
-        .map(move |accepted| accepted.map(|stream| Severable::new(stream, (), severed.clone())));
-    let serving = Server::builder()
-        .accept_http1(true)
-        .max_concurrent_streams(MAX_STREAMS)
-        .timeout(ANSWER_TIMEOUT)
-        .add_routes(http::routes(process, vllm_metrics)?)
-        .serve_with_incoming(incoming);
-    let task = tokio::spawn(async move {
-        if let Err(error) = serving.await {
-            tracing::error!(%address, %error, "the admin port failed");
-        }
-    });
+    let router = http::router(process, vllm_metrics, address.ip().is_loopback())?;
+    let task = tokio::spawn(connections::serve(router, listener));
     tracing::info!(admin = %address, "metrics and health");
     Ok(Admin {
         address,
-        _sever: sever,
         _task: AbortOnDropHandle::new(task),
     })
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::reload::{FileError, Reloading};
+use crate::reload::{FileError, Reloading, Reloads};
 use file::TokenFile;
 pub use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 pub use guard::{Client, Guard};
@@ -37,7 +37,7 @@ pub struct AuthConfig {
     pub peer_token_file: PathBuf,
     /// The token that this process shows where it is a client of a coordinator.
     pub token_file: PathBuf,
-    /// How often the files are looked at for changes; 0 is never.
+    /// How often the files are looked at for changes; 0 is never, but on SIGHUP.
     pub reload_seconds: u64,
 }
 
@@ -121,6 +121,13 @@ impl Auth {
     /// Whether a token would be shown that must not cross a network in clear.
     pub(crate) fn must_be_hidden(&self) -> bool {
         self.shown.is_some() && !self.in_clear
+    }
+
+    /// Has `reloads` read its files again when told to.
+    pub fn add_to(&self, reloads: &Reloads) {
+        for tokens in self.requested.iter().chain(&self.shown) {
+            reloads.add(tokens);
+        }
     }
 
     /// What looks at every request that comes in.

@@ -7,6 +7,7 @@
 
 pub mod admin;
 pub mod auth;
+pub mod bounded;
 pub mod causes;
 pub mod channel;
 pub mod config;
@@ -20,7 +21,9 @@ pub mod lease;
 pub mod lifecycle;
 pub mod listen;
 pub mod log_throttle;
+pub mod loopback;
 pub mod metrics;
+pub mod open_files;
 pub mod process;
 pub mod progress;
 pub mod receiving;

@@ -4,6 +4,7 @@ use crate::auth::Auth;
 use crate::health::services::Services;
 use crate::health::warnings::Warnings;
 use crate::metrics::Metrics;
+use crate::reload::Reloads;
 use crate::tls::Tls;
 use crate::trace::Traces;
 
@@ -23,4 +24,6 @@ pub struct Process {
     pub services: Services,
     /// What may be wrong with it although it is ready.
     pub warnings: Warnings,
+    /// What can be read again while it runs.
+    pub reloads: Reloads,
 }

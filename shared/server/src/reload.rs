@@ -1,12 +1,14 @@
 //! Files that are read again when they change, without a restart.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
+
+use crate::bounded::{self, MAX_SETTINGS_BYTES};
 
 /// A file that a setting names and that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -38,17 +40,29 @@ impl FileError {
 /// # Errors
 /// [`FileError`] if it cannot be read.
 pub(crate) fn contents(setting: &str, file: &Path) -> Result<Vec<u8>, FileError> {
-    std::fs::read(file)
+    bounded::file(file, MAX_SETTINGS_BYTES)
         .map_err(|error| FileError::new(setting, file, format!("cannot be read: {error}")))
 }
 
 /// What was last read of some files, and could be used. Clones share it.
-#[derive(Debug)]
-pub(crate) struct Reloading<T>(watch::Receiver<Arc<T>>);
+pub(crate) struct Reloading<T> {
+    current: watch::Receiver<Arc<T>>,
+    /// None of what never changes. The files are watched for as long as somebody holds it.
+    files: Option<Arc<Files<T>>>,
+}
 
 impl<T> Clone for Reloading<T> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self {
+            current: self.current.clone(),
+            files: self.files.clone(),
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Reloading<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reloading").field(&self.get()).finish()
     }
 }
 
@@ -59,9 +73,9 @@ impl<T: Default> Default for Reloading<T> {
 }
 
 impl<T> Reloading<T> {
-    /// Reads now, and again every `interval` in which a file of `files` has changed; never again if it is
-    /// zero. `read` reads and checks those files; `what` names them in the log. What cannot be used is
-    /// logged, and what was there before stays.
+    /// Reads now, and again every `interval` in which a file of `files` has changed; only where it is [told](Reloads)
+    /// to if the interval is zero. `read` reads and checks those files; `what` names them in the log. What cannot be
+    /// used is logged, and what was there before stays.
     ///
     /// Contents are compared rather than times: Kubernetes swaps symbolic links, and the clock of a
     /// shared folder is another machine's.
@@ -82,48 +96,135 @@ impl<T> Reloading<T> {
         E: Display + Send + 'static,
     {
         // Before reading: what changes in between is read once more.
-        let mut seen = fingerprint(&files);
+        let seen = fingerprint(&files);
         let (sender, current) = watch::channel(Arc::new(read()?));
+        let files = Arc::new(Files {
+            what,
+            files,
+            read: Box::new(move || read().map_err(|error| error.to_string())),
+            seen: Mutex::new(seen),
+            sender,
+        });
         if !interval.is_zero() {
-            let source = Arc::new((files, read));
+            let watched = Arc::downgrade(&files);
             tokio::spawn(async move {
-                while !sender.is_closed() {
+                loop {
                     tokio::time::sleep(interval).await;
-                    let source = Arc::clone(&source);
-                    // A file may lie on a disk that does not answer.
-                    let reading = tokio::task::spawn_blocking(move || {
-                        let (files, read) = &*source;
-                        let found = fingerprint(files);
-                        (found != seen).then(|| (found, read()))
-                    });
-                    let Ok(Some((found, outcome))) = reading.await else {
-                        continue;
+                    let Some(files) = watched.upgrade() else {
+                        break;
                     };
-                    seen = found;
-                    match outcome {
-                        Ok(new) => {
-                            sender.send_replace(Arc::new(new));
-                            tracing::info!("{what} read again");
-                        }
-                        Err(error) => tracing::warn!(
-                            %error,
-                            "{what} cannot be used as they are now; those read before stay in use"
-                        ),
-                    }
+                    // A file may lie on a disk that does not answer.
+                    let looking = tokio::task::spawn_blocking(move || files.read_if_changed());
+                    let _ = looking.await;
                 }
             });
         }
-        Ok(Self(current))
+        let files = Some(files);
+        Ok(Self { current, files })
     }
 
     /// What never changes.
     pub(crate) fn fixed(value: T) -> Self {
-        Self(watch::channel(Arc::new(value)).1)
+        Self {
+            current: watch::channel(Arc::new(value)).1,
+            files: None,
+        }
     }
 
     /// What holds now.
     pub(crate) fn get(&self) -> Arc<T> {
-        Arc::clone(&self.0.borrow())
+        Arc::clone(&self.current.borrow())
+    }
+}
+
+/// Files, and what is made of them.
+struct Files<T> {
+    /// What they are called in the log.
+    what: &'static str,
+    files: Vec<PathBuf>,
+    read: Box<dyn Fn() -> Result<T, String> + Send + Sync>,
+    /// What was read last, usable or not. Held while they are read, so that two do not do so in turn.
+    seen: Mutex<u64>,
+    sender: watch::Sender<Arc<T>>,
+}
+
+impl<T> Files<T> {
+    fn read_if_changed(&self) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = fingerprint(&self.files);
+        if found != *seen {
+            *seen = found;
+            if self.read() {
+                tracing::info!("{} read again", self.what);
+            }
+        }
+    }
+
+    /// Reads them; whether they could be used.
+    fn read(&self) -> bool {
+        match (self.read)() {
+            Ok(new) => {
+                self.sender.send_replace(Arc::new(new));
+                true
+            }
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    "{} cannot be used as they are now; those read before stay in use",
+                    self.what
+                );
+                false
+            }
+        }
+    }
+}
+
+/// What a process can be told to read again. Clones share it.
+#[derive(Clone, Default)]
+pub struct Reloads(Arc<Mutex<Vec<Arc<dyn Reload>>>>);
+
+/// What can be read again.
+trait Reload: Send + Sync {
+    /// What it is called, and whether it could be used.
+    fn reload(&self) -> (&'static str, bool);
+}
+
+impl<T: Send + Sync> Reload for Files<T> {
+    fn reload(&self) -> (&'static str, bool) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen = fingerprint(&self.files);
+        (self.what, self.read())
+    }
+}
+
+impl Reloads {
+    /// Adds what `reloading` rests on.
+    pub(crate) fn add<T: Send + Sync + 'static>(&self, reloading: &Reloading<T>) {
+        if let Some(files) = &reloading.files {
+            let files: Arc<dyn Reload> = files.clone();
+            self.all().push(files);
+        }
+    }
+
+    /// Reads everything now, changed or not, and tells what could be used and what not. What cannot is logged, and what
+    /// was there before stays. Files are read in the calling thread.
+    pub fn read(&self) -> Vec<(&'static str, bool)> {
+        let all = self.all().clone();
+        let mut outcomes: Vec<_> = all.iter().map(|files| files.reload()).collect();
+        // The services of a process may each hold the same files.
+        outcomes.sort_unstable();
+        outcomes.dedup();
+        outcomes
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<dyn Reload>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Reloads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloads").finish_non_exhaustive()
     }
 }
 
@@ -131,8 +232,10 @@ impl<T> Reloading<T> {
 fn fingerprint(files: &[PathBuf]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for file in files {
-        let contents = std::fs::read(file).map_err(|error| error.kind());
-        contents.hash(&mut hasher);
+        let contents = bounded::file(file, MAX_SETTINGS_BYTES);
+        contents
+            .map_err(|error| error.to_string())
+            .hash(&mut hasher);
     }
     hasher.finish()
 }
@@ -195,6 +298,47 @@ mod tests {
         assert_eq!(*number.get(), 2);
         point_to(&first);
         eventually("the first again", || *number.get() == 1).await;
+    }
+
+    #[test]
+    fn what_is_told_to_be_read_again_says_what_could_be_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = ["number", "other"].map(|name| folder.path().join(name));
+        let reloads = Reloads::default();
+        let numbers = files.clone().map(|file| {
+            std::fs::write(&file, "1").unwrap();
+            let what = if file.ends_with("number") {
+                "numbers"
+            } else {
+                "others"
+            };
+            // Never looked at by itself.
+            let started = Reloading::start(what, vec![file.clone()], Duration::ZERO, move || {
+                let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+                text.parse::<u32>().map_err(|error| error.to_string())
+            });
+            let number = started.unwrap();
+            reloads.add(&number);
+            number
+        });
+        reloads.add(&numbers[0].clone());
+        reloads.add(&Reloading::fixed(7));
+        std::fs::write(&files[0], "2").unwrap();
+        std::fs::write(&files[1], "two").unwrap();
+        assert_eq!(numbers.each_ref().map(|number| *number.get()), [1, 1]);
+        assert_eq!(reloads.read(), [("numbers", true), ("others", false)]);
+        assert_eq!(numbers.each_ref().map(|number| *number.get()), [2, 1]);
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_refused() {
+        let read = || contents("auth.token_file", Path::new("/dev/zero"));
+        if Path::new("/dev/zero").exists() {
+            let refused = read().unwrap_err().to_string();
+            let said =
+                "auth.token_file: /dev/zero: cannot be read: more than 16 MiB (16777216 bytes)";
+            assert!(refused.starts_with(said), "{refused}");
+        }
     }
 
     #[test]

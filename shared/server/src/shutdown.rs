@@ -1,20 +1,23 @@
 //! The order to stop, from the operating system.
 
 use std::io;
+#[cfg(unix)]
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// The exit code after a second signal: 128 + SIGINT.
+/// The exit code where the drain was not waited for: 128 + SIGINT.
 const INTERRUPTED: i32 = 130;
 
 /// The exit code of a process that had to be ended because its end took too long.
 const OVERDUE: i32 = 1;
 
-/// Installs handlers for SIGTERM and SIGINT; the token is cancelled by the first signal.
+/// Installs handlers for SIGTERM, SIGQUIT and SIGINT; the token is cancelled by the first signal.
 ///
-/// A second signal exits the process at once with code 130, for whoever does not want to wait for
-/// the drain. Only a `main` should call this: signals belong to the process.
+/// A SIGINT after it exits the process at once with code 130, for whoever does not want to wait for the drain. SIGTERM
+/// and SIGQUIT change nothing any more: a supervisor sends one order twice when it signals a process and then its group.
+/// Only a `main` should call this: signals belong to the process.
 ///
 /// # Errors
 /// The operating system's, if it refuses a handler.
@@ -22,18 +25,22 @@ const OVERDUE: i32 = 1;
 /// # Panics
 /// Outside a Tokio runtime.
 pub fn on_signal() -> io::Result<CancellationToken> {
-    let mut signals = Signals::listen(false)?;
+    let mut signals = Signals::listen(&ENDING)?;
     let token = CancellationToken::new();
     let stop = token.clone();
     tokio::spawn(async move {
-        let first = signals.next().await.name;
-        tracing::info!(
-            signal = first,
-            "shutting down; a second signal exits at once"
-        );
+        let signal = signals.next().await.name;
+        tracing::info!(signal, "shutting down; SIGINT (Ctrl-C) exits at once");
         stop.cancel();
-        let second = signals.next().await.name;
-        tracing::warn!(signal = second, "exiting without waiting for the drain");
+        loop {
+            let further = signals.next().await;
+            if further == StopSignal::INTERRUPT {
+                break;
+            }
+            let signal = further.name;
+            tracing::info!(signal, "already shutting down; SIGINT exits at once");
+        }
+        tracing::warn!("exiting without waiting for the drain");
         std::process::exit(INTERRUPTED);
     });
     Ok(token)
@@ -61,7 +68,7 @@ pub fn exit_within(stop: CancellationToken, limit: Duration) {
     });
 }
 
-/// A signal that ends a process.
+/// A signal by which a process is told to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopSignal {
     /// What it is called.
@@ -70,71 +77,89 @@ pub struct StopSignal {
     pub exit_code: u8,
 }
 
-/// SIGINT, SIGTERM and perhaps SIGHUP, from when it is made.
-#[cfg(unix)]
-pub struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    hang_up: Option<tokio::signal::unix::Signal>,
+impl StopSignal {
+    /// A closed terminal; to a service the order to read its files again.
+    pub const HANG_UP: Self = Self::new("SIGHUP", 1);
+    /// Ctrl-C.
+    pub const INTERRUPT: Self = Self::new("SIGINT", 2);
+    /// Ctrl-\, and what some supervisors stop a service with.
+    pub const QUIT: Self = Self::new("SIGQUIT", 3);
+    /// What supervisors stop a service with.
+    pub const TERMINATE: Self = Self::new("SIGTERM", 15);
+
+    const fn new(name: &'static str, number: u8) -> Self {
+        Self {
+            name,
+            exit_code: 128 + number,
+        }
+    }
 }
+
+/// The signals that end a service.
+const ENDING: [StopSignal; 3] = [
+    StopSignal::TERMINATE,
+    StopSignal::QUIT,
+    StopSignal::INTERRUPT,
+];
+
+/// Some signals, from when it is made.
+#[cfg(unix)]
+pub struct Signals(Vec<(StopSignal, tokio::signal::unix::Signal)>);
 
 #[cfg(unix)]
 impl Signals {
-    /// Begins to listen.
+    /// Begins to listen to `signals`.
     ///
     /// # Errors
     /// The operating system's, if it refuses a handler.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
-    pub fn listen(with_hang_up: bool) -> io::Result<Self> {
+    pub fn listen(signals: &[StopSignal]) -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let hang_up = with_hang_up.then(|| signal(SignalKind::hangup()));
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: hang_up.transpose()?,
-        })
+        let listened = signals.iter().map(|&wanted| {
+            let kind = SignalKind::from_raw(i32::from(wanted.exit_code) - 128);
+            Ok((wanted, signal(kind)?))
+        });
+        listened.collect::<io::Result<_>>().map(Self)
     }
 
     /// Waits for the next one.
     pub async fn next(&mut self) -> StopSignal {
-        let hang_up = async {
-            match &mut self.hang_up {
-                Some(signal) => signal.recv().await,
-                None => std::future::pending().await,
+        std::future::poll_fn(|cx| {
+            for (signal, received) in &mut self.0 {
+                if received.poll_recv(cx).is_ready() {
+                    return Poll::Ready(*signal);
+                }
             }
-        };
-        let (name, number) = tokio::select! {
-            _ = self.interrupt.recv() => ("SIGINT", 2),
-            _ = self.terminate.recv() => ("SIGTERM", 15),
-            _ = hang_up => ("SIGHUP", 1),
-        };
-        let exit_code = 128 + number;
-        StopSignal { name, exit_code }
+            Poll::Pending
+        })
+        .await
     }
 }
 
 /// Ctrl-C, from when it is made.
 #[cfg(windows)]
-pub struct Signals(tokio::signal::windows::CtrlC);
+pub struct Signals(Option<tokio::signal::windows::CtrlC>);
 
 #[cfg(windows)]
 impl Signals {
-    /// Begins to listen.
+    /// Begins to listen, if SIGINT is one of `signals`: there is no other here.
     ///
     /// # Errors
     /// The operating system's, if it refuses a handler.
-    pub fn listen(_with_hang_up: bool) -> io::Result<Self> {
-        tokio::signal::windows::ctrl_c().map(Self)
+    pub fn listen(signals: &[StopSignal]) -> io::Result<Self> {
+        let is_wanted = signals.contains(&StopSignal::INTERRUPT);
+        let listened = is_wanted.then(tokio::signal::windows::ctrl_c);
+        listened.transpose().map(Self)
     }
 
     /// Waits for the next one.
     pub async fn next(&mut self) -> StopSignal {
-        self.0.recv().await;
-        StopSignal {
-            name: "CTRL-C",
-            exit_code: 130,
-        }
+        match &mut self.0 {
+            Some(signal) => signal.recv().await,
+            None => std::future::pending().await,
+        };
+        StopSignal::INTERRUPT
     }
 }

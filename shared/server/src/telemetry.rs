@@ -4,6 +4,7 @@
 mod connection;
 mod export;
 mod filter;
+mod levels;
 mod lines;
 mod settings;
 
@@ -32,6 +33,7 @@ use crate::trace::{TraceOptions, Traces};
 use lines::JsonLines;
 
 pub use filter::{FilterError, LogFilter};
+pub use levels::LogLevels;
 pub use lines::error_line;
 pub use settings::{Protocol, TelemetryConfig};
 
@@ -148,7 +150,7 @@ fn is_disabled(variable: &impl Fn(&str) -> Option<String>) -> bool {
 /// # Errors
 /// [`TelemetryError`] if a logger is there already.
 pub fn init(config: &LogConfig) -> Result<(), TelemetryError> {
-    install(config, None)
+    install(config, None).map(drop)
 }
 
 /// Sets up the process's logger, and what is sent to a collector. `role` names the process where neither
@@ -164,8 +166,8 @@ pub fn start(
     telemetry: &TelemetryConfig,
     role: &str,
 ) -> Result<Telemetry, TelemetryError> {
-    let started = Telemetry::new(telemetry, role, &|name| std::env::var(name).ok())?;
-    install(log, started.logger.as_ref())?;
+    let mut started = Telemetry::new(telemetry, role, &|name| std::env::var(name).ok())?;
+    started.levels = install(log, started.logger.as_ref())?;
     Ok(started)
 }
 
@@ -175,6 +177,7 @@ pub struct Telemetry {
     tracer: Option<SdkTracerProvider>,
     logger: Option<SdkLoggerProvider>,
     traces: Traces,
+    levels: LogLevels,
 }
 
 impl Telemetry {
@@ -232,6 +235,11 @@ impl Telemetry {
         &self.traces
     }
 
+    /// Which events are logged.
+    pub fn levels(&self) -> &LogLevels {
+        &self.levels
+    }
+
     /// How long [`Telemetry::flush`] takes at most.
     pub fn flush_limit(&self) -> Duration {
         if self.tracer.is_some() || self.logger.is_some() {
@@ -273,7 +281,11 @@ fn resource(service_name: Option<String>, role: &str) -> Resource {
     }
 }
 
-fn install(config: &LogConfig, logger: Option<&SdkLoggerProvider>) -> Result<(), TelemetryError> {
+fn install(
+    config: &LogConfig,
+    logger: Option<&SdkLoggerProvider>,
+) -> Result<LogLevels, TelemetryError> {
+    let mut levels = LogLevels::default();
     let mut lines = fmt::layer().with_writer(io::stderr);
     if !io::stderr().is_terminal() {
         lines.set_ansi(false);
@@ -285,19 +297,20 @@ fn install(config: &LogConfig, logger: Option<&SdkLoggerProvider>) -> Result<(),
             .event_format(JsonLines)
             .boxed(),
     };
+    let lines = lines.with_filter(levels.add(&config.filter));
     let bridge = logger.map(|logger| {
         let bridge = OpenTelemetryTracingBridge::builder(logger)
             .with_tracing_span_attributes(TracingSpanAttributes::allowlist(["request_id"]));
         // What is said while log records are sent must not become log records.
-        let wanted = (config.filter.directives())
+        let wanted = (levels.add(&config.filter))
             .and(filter_fn(|metadata| !is_of_export(metadata.target())));
         bridge.build().with_filter(wanted)
     });
     tracing_subscriber::registry()
-        .with(lines.with_filter(config.filter.directives()))
+        .with(lines)
         .with(bridge)
         .try_init()?;
-    Ok(())
+    Ok(levels)
 }
 
 /// Whether `target` has a part in sending telemetry.

@@ -26,7 +26,7 @@ pub use facts::{CertificateFacts, certificates};
 pub(crate) use material::roots_of;
 
 use crate::metrics::{Metrics, names};
-use crate::reload::Reloading;
+use crate::reload::{Reloading, Reloads};
 use material::Material;
 
 /// Whether a service speaks TLS to those who connect to it.
@@ -56,7 +56,7 @@ pub struct TlsConfig {
     pub key_file: PathBuf,
     /// Certificates in PEM of the CAs that are believed: of servers, and in mode `mutual` of clients.
     pub ca_file: PathBuf,
-    /// How often the files are looked at for changes; 0 is never.
+    /// How often the files are looked at for changes; 0 is never, but on SIGHUP.
     pub reload_seconds: u64,
 }
 
@@ -139,6 +139,11 @@ impl Tls {
             }
             Some(())
         });
+    }
+
+    /// Has `reloads` read its files again when told to.
+    pub fn add_to(&self, reloads: &Reloads) {
+        reloads.add(&self.0);
     }
 
     /// Whether services of this process speak TLS.

@@ -55,7 +55,7 @@ fn send(signal: &str, child: &Child) {
 
 #[test]
 fn the_first_signal_asks_the_process_to_stop() {
-    for signal in ["TERM", "INT"] {
+    for signal in ["TERM", "QUIT", "INT"] {
         let (mut child, mut lines) = start("stop");
         wait_for("ready", &mut lines);
         send(signal, &child);
@@ -65,13 +65,21 @@ fn the_first_signal_asks_the_process_to_stop() {
 }
 
 #[test]
-fn the_second_signal_ends_it() {
-    let (mut child, mut lines) = start("hang");
-    wait_for("ready", &mut lines);
-    send("TERM", &child);
-    wait_for("stopping", &mut lines);
-    send("TERM", &child);
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+fn a_second_interrupt_ends_it_and_no_other_signal() {
+    for first in ["TERM", "INT"] {
+        let (mut child, mut lines) = start("hang");
+        wait_for("ready", &mut lines);
+        send(first, &child);
+        wait_for("stopping", &mut lines);
+        // As timeout(1) does, and supervisors that signal the whole group.
+        for signal in ["TERM", "QUIT", "TERM"] {
+            send(signal, &child);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(child.try_wait().unwrap(), None, "after {first}");
+        send("INT", &child);
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+    }
 }
 
 #[test]

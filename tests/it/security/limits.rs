@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use server::transport::{
     KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES, MAX_MESSAGE_BYTES,
 };
-use server::{MAX_OPENING, OPENING_TIMEOUT, auth, reflection};
+use server::{MAX_OPENING, OPENING_TIMEOUT, admin, auth, bounded, open_files, reflection};
 use speculation::noise::Noise;
 use wire::status::MAX_RETRY_AFTER;
 use wire::{bounds, open, proposal, round, sampling};
@@ -43,6 +43,39 @@ bytes of such requests that are held for all connections | `server.max_receiving
 request of a client to reflection | {requested} KiB
 characters of a token | {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS}
 time of open streams after the order to stop | `server.drain_grace_ms`"
+    )
+}
+
+fn of_admin_ports() -> String {
+    let [opening, header, answer] = [
+        OPENING_TIMEOUT,
+        admin::HEADER_TIMEOUT,
+        admin::ANSWER_TIMEOUT,
+    ]
+    .map(|time| time.as_secs());
+    let (silence, pong) = (KEEPALIVE_INTERVAL.as_secs(), KEEPALIVE_TIMEOUT.as_secs());
+    let (connections, streams) = (admin::MAX_CONNECTIONS, admin::MAX_STREAMS);
+    let (head, request) = (MAX_HEADER_BYTES >> 10, admin::MAX_REQUEST_BYTES >> 10);
+    format!(
+        "open connections | {connections}
+time to the first request of a connection | {opening} s
+time of a request's head over HTTP/1.1, and the pause before the next | {header} s
+silence of a connection of HTTP/2 before a ping, and the wait for its answer | {silence} s + {pong} s
+streams of one connection | {streams}
+metadata of a request | {head} KiB
+request of gRPC health | {request} KiB
+time of an answer | {answer} s"
+    )
+}
+
+fn of_commands() -> String {
+    let (prompt, prompts) = (MAX_REQUEST_BYTES >> 20, bounded::MAX_LIST_BYTES >> 20);
+    let settings = bounded::MAX_SETTINGS_BYTES >> 20;
+    format!(
+        "prompt of `generate`, by `--prompt-file` | {prompt} MiB
+line of `chat` from a pipe | {prompt} MiB
+file of prompts for measuring | {prompts} MiB
+configuration, certificates, keys or tokens | {settings} MiB"
     )
 }
 
@@ -161,6 +194,13 @@ fn default_of(key: &str, settings: &Value) -> String {
 }
 
 #[test]
+fn files_that_a_process_keeps_for_itself_are_as_many_as_is_said() {
+    let kept = open_files::KEPT;
+    let said = format!("keeps\n{kept} files for itself and the admin port");
+    assert!(TABLE.contains(&said), "docs/reference/limits.md: {kept}");
+}
+
+#[test]
 fn the_table_of_limits_is_what_the_services_are_built_with() {
     let drafter = json!(drafter::DrafterConfig::default());
     let verifier = json!(verifier::VerifierConfig::default());
@@ -168,6 +208,8 @@ fn the_table_of_limits_is_what_the_services_are_built_with() {
     for (section, settings, expected) in [
         ("Every service", &coordinator, of_every_service()),
         ("Every service", &verifier, of_every_service()),
+        ("Admin port", &coordinator, of_admin_ports()),
+        ("Commands", &coordinator, of_commands()),
         ("Coordinator", &coordinator, of_coordinators()),
         ("Drafter and verifier", &drafter, of_peers()),
         ("Drafter and verifier", &verifier, of_peers()),

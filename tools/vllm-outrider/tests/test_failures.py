@@ -118,6 +118,27 @@ def test_a_drafter_that_refuses_the_token_is_left_alone(propose, tmp_path, caplo
         assert right.step(0) == [drafts([6], 4)]
 
 
+def test_a_token_that_is_replaced_is_shown_without_a_start(propose, tmp_path, caplog):
+    file = tmp_path / "token"
+    file.write_text("old\n")
+    with FakeDrafter(token="old") as drafter:
+        batch = propose(drafter.port, token_file=str(file))
+        batch.set(0, [5, 6])
+        assert batch.step(0) == [drafts([6], 4)]
+        file.write_text("new\n")
+        drafter.token = "new"
+        batch.set(0, [7, 8])
+        assert batch.steps(0) == [drafts([8], 4)]
+        # A file that is gone, or half written, takes nothing away, and is told once.
+        file.write_text("")
+        for prompt in ([3, 4], [4, 5]):
+            batch.set(0, prompt)
+            assert batch.steps(0) == [drafts(prompt[1:], 4)]
+        assert drafter.opened == [[5, 6], [7, 8], [3, 4], [4, 5]]
+        assert caplog.text.count("token read before stays in use") == 1
+        assert "new" not in caplog.text
+
+
 def test_a_drafter_with_another_tokenizer_is_not_asked(propose, caplog):
     with FakeDrafter(fingerprint=b"g" * 32) as drafter:
         batch = propose(drafter.port)

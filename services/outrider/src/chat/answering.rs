@@ -51,8 +51,7 @@ impl Dialogue {
                 max_tokens: request.max_tokens.or((!is_last).then_some(ANSWER_TOKENS)),
                 ..request.clone()
             };
-            let generation = self.client.generate(request).await;
-            match generation.map_err(|error| generate::explain(&self.url, error)) {
+            match generate::begin(&self.client, &self.url, request).await {
                 Err(error) if error.is::<TooLong>() && !is_last => forgotten += 1,
                 started => break started?,
             }

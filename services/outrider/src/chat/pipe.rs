@@ -1,8 +1,9 @@
 //! A conversation through a pipe: each line is what the user says.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 use anyhow::{Context, ensure};
+use coordinator::limits::MAX_REQUEST_BYTES;
 
 use super::answering::Dialogue;
 use crate::failure;
@@ -22,6 +23,11 @@ pub(super) async fn talk(mut dialogue: Dialogue) -> anyhow::Result<()> {
             Line::Text(line) => line,
             Line::NoText => {
                 anstream::eprintln!("a line that is not UTF-8 was left out");
+                continue;
+            }
+            Line::TooLong => {
+                unanswered += 1;
+                anstream::eprintln!("a line of more than {MAX_REQUEST_BYTES} bytes was left out");
                 continue;
             }
             Line::End => break,
@@ -56,16 +62,28 @@ enum Line {
     Text(String),
     /// It is not UTF-8.
     NoText,
+    /// No request could hold it.
+    TooLong,
     /// There is none left.
     End,
 }
 
 impl Line {
-    /// Reads the next line, to its end whatever is in it.
+    /// Reads the next line, to its end whatever is in it, and holds no more of it than a request does.
     fn read(input: &mut impl BufRead) -> io::Result<Self> {
+        let most = MAX_REQUEST_BYTES as u64;
         let mut bytes = Vec::new();
-        if input.read_until(b'\n', &mut bytes)? == 0 {
+        // Its end is no part of it.
+        let read = input
+            .by_ref()
+            .take(most + 1)
+            .read_until(b'\n', &mut bytes)?;
+        if read == 0 {
             return Ok(Self::End);
+        }
+        if bytes.len() as u64 > most && !bytes.ends_with(b"\n") {
+            input.skip_until(b'\n')?;
+            return Ok(Self::TooLong);
         }
         Ok(match String::from_utf8(bytes) {
             Ok(text) => Self::Text(text.trim_end_matches(['\n', '\r']).to_owned()),
@@ -79,11 +97,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_line_that_no_request_holds_does_not_take_others_with_it() {
+        let long = vec![b'y'; MAX_REQUEST_BYTES + 1];
+        let whole = [&long[1..], b"\n"].concat();
+        let input = [&long[..], b"yy\nshort\n", &whole, &long].concat();
+        let mut input = &input[..];
+        let mut read = || Line::read(&mut input).expect("bytes");
+        assert_eq!(read(), Line::TooLong);
+        assert_eq!(read(), Line::Text("short".to_owned()));
+        assert!(matches!(read(), Line::Text(text) if text.len() == MAX_REQUEST_BYTES));
+        assert_eq!(read(), Line::TooLong);
+        assert_eq!(read(), Line::End);
+    }
+
+    #[test]
     fn a_line_that_is_no_text_does_not_take_others_with_it() {
         let mut input = &b"one\r\n\xff\xfe two\nthree"[..];
         let mut lines = Vec::new();
         loop {
             match Line::read(&mut input).expect("bytes") {
+                Line::TooLong => {
+                    unanswered += 1;
+                    anstream::eprintln!(
+                        "a line of more than {MAX_REQUEST_BYTES} bytes was left out"
+                    );
+                    continue;
+                }
                 Line::End => break,
                 line => lines.push(line),
             }

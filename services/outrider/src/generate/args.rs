@@ -1,10 +1,11 @@
 //! Flags of `outrider generate`, and the request they make.
 
-use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
+use coordinator::limits::MAX_REQUEST_BYTES;
+use server::bounded;
 use v1::generate_request::Prompt;
 use wire::v1;
 
@@ -30,7 +31,7 @@ pub(crate) struct GenerateArgs {
     prompt: Option<String>,
     /// Reads the prompt from a file; `-` is standard input.
     ///
-    /// A newline at its end belongs to the prompt.
+    /// A newline at its end belongs to the prompt. More than 4 MiB are refused.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
     /// Asks for an answer, by the model's chat template.
@@ -100,15 +101,14 @@ impl GenerateArgs {
     }
 
     fn prompt(&self) -> anyhow::Result<String> {
+        let most = MAX_REQUEST_BYTES as u64;
         match (self.typed(), &self.prompt_file) {
             (Some(prompt), _) => Ok(prompt.to_owned()),
             (None, Some(file)) if file.as_os_str() == "-" => {
-                let mut prompt = String::new();
-                let read = std::io::stdin().read_to_string(&mut prompt);
-                read.context("--prompt-file: standard input cannot be read as UTF-8")?;
-                Ok(prompt)
+                bounded::text(std::io::stdin().lock(), most)
+                    .context("--prompt-file: standard input cannot be read")
             }
-            (None, Some(file)) => std::fs::read_to_string(file)
+            (None, Some(file)) => bounded::text_file(file, most)
                 .with_context(|| format!("--prompt-file: {} cannot be read", file.display())),
             (None, None) => Ok(String::new()),
         }

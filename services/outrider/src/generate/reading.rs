@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use client::{Answer, Error, Event, Generation};
+use client::{Answer, Client, Error, Event, Generation};
+use coordinator::limits::MAX_REQUEST_BYTES;
 use tonic::Code;
+use wire::size::Encoded;
 use wire::status::describe;
+use wire::v1;
 
 use super::terminal::round_line;
 use super::{Fault, Printer};
@@ -29,6 +32,24 @@ impl std::fmt::Display for TooLong {
 }
 
 impl std::error::Error for TooLong {}
+
+/// Asks for an answer.
+///
+/// # Errors
+/// [`TooLong`] if no coordinator takes as large a request; else why it was refused.
+pub(crate) async fn begin(
+    client: &Client,
+    url: &str,
+    request: v1::GenerateRequest,
+) -> anyhow::Result<Generation> {
+    let (found, most) = (request.encoded_bytes(), MAX_REQUEST_BYTES as u64);
+    if found > most {
+        let problem = format!("prompt: a request of {found} bytes, a coordinator takes {most}");
+        return Err(TooLong(problem).into());
+    }
+    let generation = client.generate(request).await;
+    generation.map_err(|error| explain(url, error))
+}
 
 /// Prints an answer as it comes, and adds it to `answer`. What was begun is printed to its end, a failure too.
 ///

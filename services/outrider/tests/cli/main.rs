@@ -27,6 +27,8 @@ mod manual;
 mod measuring;
 #[cfg(target_os = "linux")]
 mod memory;
+#[cfg(target_os = "linux")]
+mod open_files;
 #[cfg(unix)]
 mod pty;
 mod quantize;
@@ -39,9 +41,13 @@ mod score;
 mod security;
 mod serving;
 mod settings;
+#[cfg(unix)]
+mod signals;
 #[cfg(target_os = "linux")]
 mod soak;
 mod telemetry;
+#[cfg(unix)]
+mod typed;
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;

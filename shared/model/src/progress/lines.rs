@@ -1,5 +1,6 @@
 //! Lines on standard error, as for a log: of downloads, which take long; what is loaded is logged.
 
+use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,8 @@ impl Observer for Lines {
     }
 
     fn note(&self, line: &str) {
-        eprintln!("{line}");
+        // A service goes on where its terminal was closed.
+        let _ = writeln!(io::stderr(), "{line}");
     }
 }
 

@@ -1,8 +1,11 @@
 //! What the admin port answers over HTTP.
 
+use std::time::Duration;
+
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tonic::service::Routes;
@@ -11,6 +14,7 @@ use tonic_health::pb::health_server::HealthServer;
 use super::accept;
 use crate::health::Services;
 use crate::health::grpc::HealthOf;
+use crate::loopback;
 use crate::process::Process;
 use crate::reflection::{self, ReflectionError};
 
@@ -19,14 +23,25 @@ const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 /// Answers are of the moment.
 const NOT_KEPT: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
+/// How long one answer may take.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest request of gRPC health: it names a service.
+pub const MAX_REQUEST_BYTES: usize = 4 << 10;
+
 /// The gRPC service of the port.
 const HEALTH: &str = "grpc.health.v1.Health";
 
-/// All routes. Others are not found; methods but GET and HEAD are not allowed.
+/// All routes. Others are not found; methods but GET and HEAD are not allowed. Pages of browsers are refused where the
+/// port `is_local`.
 ///
 /// # Errors
 /// If gRPC health cannot be described.
-pub(super) fn routes(process: &Process, vllm_metrics: bool) -> Result<Routes, ReflectionError> {
+pub(super) fn router(
+    process: &Process,
+    vllm_metrics: bool,
+    is_local: bool,
+) -> Result<Router, ReflectionError> {
     let metrics = async move |state, headers| exposition(state, &headers, vllm_metrics);
     let router = Router::new()
         .route("/metrics", get(metrics))
@@ -34,9 +49,31 @@ pub(super) fn routes(process: &Process, vllm_metrics: bool) -> Result<Routes, Re
         .route("/readyz", get(ready))
         .with_state(process.clone());
     let (services, only) = (process.services.clone(), None);
-    let routes = Routes::from(router).add_service(HealthServer::new(HealthOf { services, only }));
+    let server =
+        HealthServer::new(HealthOf { services, only }).max_decoding_message_size(MAX_REQUEST_BYTES);
+    let routes = Routes::from(router).add_service(server);
     let health = (tonic_health::pb::FILE_DESCRIPTOR_SET, &[][..]);
-    Ok(reflection::add_to(routes, health, HEALTH)?.routes)
+    let routes = reflection::add_to(routes, health, HEALTH)?.routes;
+    let router = routes.into_axum_router().layer(from_fn(in_time));
+    Ok(if is_local {
+        router.layer(from_fn(local_only))
+    } else {
+        router
+    })
+}
+
+/// Answers within [`ANSWER_TIMEOUT`].
+async fn in_time(request: Request, next: Next) -> Response {
+    let answered = tokio::time::timeout(ANSWER_TIMEOUT, next.run(request)).await;
+    answered.unwrap_or_else(|_| StatusCode::SERVICE_UNAVAILABLE.into_response())
+}
+
+/// Refuses requests of web pages.
+async fn local_only(request: Request, next: Next) -> Response {
+    match loopback::refusal(request.uri(), request.headers()) {
+        Some(problem) => (StatusCode::FORBIDDEN, format!("{problem}\n")).into_response(),
+        None => next.run(request).await,
+    }
 }
 
 fn exposition(State(process): State<Process>, headers: &HeaderMap, vllm_metrics: bool) -> Response {

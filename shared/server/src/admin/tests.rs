@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -14,6 +15,7 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
 use super::*;
+use crate::OPENING_TIMEOUT;
 use crate::channel::{ChannelConfig, connect};
 use crate::health::Health;
 use crate::metrics::names;
@@ -28,7 +30,8 @@ async fn open(process: &Process) -> Admin {
 /// An answer over HTTP/1: its status, its headers in lower case, and its body.
 async fn http1(admin: &Admin, method: &str, path: &str) -> (u16, String, String) {
     let mut stream = TcpStream::connect(admin.address()).await.unwrap();
-    let request = format!("{method} {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -65,8 +68,7 @@ async fn metrics_come_as_openmetrics() {
 async fn metrics_come_as_the_scraper_reads_them() {
     let admin = open(&Process::default()).await;
     let mut stream = TcpStream::connect(admin.address()).await.unwrap();
-    let request =
-        "GET /metrics HTTP/1.1\r\nhost: admin\r\naccept: text/plain\r\nconnection: close\r\n\r\n";
+    let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\naccept: text/plain\r\nconnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -253,7 +255,7 @@ async fn a_closed_port_takes_its_connections_with_it() {
     let address = admin.address();
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream
-        .write_all(b"GET /livez HTTP/1.1\r\nhost: admin\r\n\r\n")
+        .write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await
         .unwrap();
     let mut some = [0; 12];
@@ -320,4 +322,89 @@ async fn a_process_that_is_ready_tells_what_is_wrong_all_the_same() {
     assert_eq!(reported().await, (true, line));
     wrong.store(false, Relaxed);
     assert_eq!(reported().await, (true, "ready".to_owned()));
+}
+
+/// Whether the other side has closed it.
+async fn is_closed(stream: &mut TcpStream) -> bool {
+    let mut rest = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest));
+    read.await.is_ok()
+}
+
+#[tokio::test]
+async fn however_many_connections_are_held_a_probe_is_answered() {
+    let admin = open(&Process::default()).await;
+    let mut held = Vec::new();
+    for _ in 0..3 * MAX_CONNECTIONS {
+        let mut stream = TcpStream::connect(admin.address()).await.unwrap();
+        let request = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut some = [0; 12];
+        stream.read_exact(&mut some).await.unwrap();
+        held.push(stream);
+    }
+    assert_eq!(http1(&admin, "GET", "/livez").await.0, 200);
+    let (old, new) = held.split_at_mut(2 * MAX_CONNECTIONS);
+    for stream in old {
+        assert!(is_closed(stream).await, "the oldest make room");
+    }
+    let last = new.last_mut().unwrap();
+    let request = b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    last.write_all(request).await.unwrap();
+    assert!(is_closed(last).await, "answered, and closed as was asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_asks_nothing_in_time_is_closed() {
+    let admin = open(&Process::default()).await;
+    // Nothing, a part of HTTP/2's preface, and a part of a head.
+    for begun in ["", "PRI * HTTP/2", "GET /livez HTTP/1.1\r\nhost: loc"] {
+        let mut stream = TcpStream::connect(admin.address()).await.unwrap();
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        let began = tokio::time::Instant::now();
+        let mut rest = Vec::new();
+        let read = tokio::time::timeout(OPENING_TIMEOUT * 2, stream.read_to_end(&mut rest));
+        assert!(read.await.is_ok(), "{begun:?}");
+        assert!(began.elapsed() >= OPENING_TIMEOUT, "{begun:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_a_browser_does_not_reach_a_port_of_this_machine_alone() {
+    let local = open(&Process::default()).await;
+    let everywhere = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let everywhere = serve(everywhere, &Process::default(), false).unwrap();
+    let port = everywhere.address().port();
+    let everywhere_here = SocketAddr::from(([127, 0, 0, 1], port));
+    let status = async |address: SocketAddr, headers: &str| {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET /metrics HTTP/1.1\r\n{headers}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer.split(' ').nth(1).unwrap().parse::<u16>().unwrap()
+    };
+    for (headers, expected) in [
+        ("host: localhost:9464", 200),
+        ("host: 127.0.0.1", 200),
+        ("host: [::1]:9464", 200),
+        ("host: rebound.example:9464", 403),
+        ("host: localhost\r\norigin: http://page.example", 403),
+        ("host: localhost\r\norigin: http://localhost:3000", 200),
+    ] {
+        assert_eq!(
+            status(local.address(), headers).await,
+            expected,
+            "{headers}"
+        );
+        assert_eq!(status(everywhere_here, headers).await, 200, "{headers}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_health_names_a_service_and_is_no_longer_than_that() {
+    let admin = open(&Process::default()).await;
+    assert_eq!(grpc(&admin, &"s".repeat(1_000)).await, Err(Code::NotFound));
+    let long = "s".repeat(MAX_REQUEST_BYTES);
+    assert_eq!(grpc(&admin, &long).await, Err(Code::OutOfRange));
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use figment::error::{Kind, OneOf};
 
 use super::provenance::is_secret;
+use crate::bounded::ReadError;
 use crate::spelling::did_you_mean;
 
 /// Why a configuration could not be loaded.
@@ -15,8 +16,8 @@ pub enum ConfigError {
     Unreadable {
         /// The file as it was named.
         path: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
+        /// What is wrong with it.
+        source: ReadError,
     },
 
     /// The file's extension does not say which format it is in.

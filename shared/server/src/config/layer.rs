@@ -8,6 +8,7 @@ use figment::{Metadata, Profile, Provider};
 use serde::Serialize;
 
 use super::ConfigError;
+use crate::bounded::{self, MAX_SETTINGS_BYTES};
 
 /// A figment provider whose metadata is where its values come from: `default`, `file` and its path,
 /// `environment` and the variable's name, or `flag`.
@@ -42,7 +43,8 @@ impl Layer {
             Some("json") => parse_json,
             _ => return Err(ConfigError::Extension(path.to_owned())),
         };
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+        let text = bounded::text_file(path, MAX_SETTINGS_BYTES);
+        let text = text.map_err(|source| ConfigError::Unreadable {
             path: path.to_owned(),
             source,
         })?;

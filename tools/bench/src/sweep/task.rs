@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
+use server::bounded::{self, MAX_LIST_BYTES};
 
 /// English sentences to be translated into German; the default pair was not trained on them.
 const GERMAN: &str = include_str!("../../../../models/default/tasks/german.jsonl");
@@ -42,7 +43,7 @@ impl Task {
             None => ("german".to_owned(), GERMAN.to_owned()),
             Some(file) => {
                 let stem = file.file_stem().unwrap_or(file.as_os_str());
-                let lines = std::fs::read_to_string(file)
+                let lines = bounded::text_file(file, MAX_LIST_BYTES)
                     .with_context(|| format!("--task: {} cannot be read", file.display()))?;
                 (stem.to_string_lossy().into_owned(), lines)
             }

@@ -7,6 +7,8 @@ import time
 import grpc
 from outrider.v1 import common_pb2, drafter_pb2_grpc
 
+from vllm_outrider.settings import BadSettings
+
 log = logging.getLogger("vllm.plugins.outrider")
 
 # The pause after a failure, in seconds; it doubles with each that follows.
@@ -29,7 +31,9 @@ class Drafter:
     def __init__(self, settings, fingerprint):
         self.settings = settings
         self.fingerprint = fingerprint
-        self.metadata = settings.metadata()
+        # What goes with each call, as its file was when it could last be used; a wrong one ends the start.
+        self.shown = settings.metadata()
+        self.told = None
         if settings.is_encrypted:
             credentials = grpc.ssl_channel_credentials(root_certificates=settings.authorities())
             self.channel = grpc.aio.secure_channel(settings.address, credentials, options=OPTIONS)
@@ -40,6 +44,16 @@ class Drafter:
         self.asking = None
         self.failures = 0
         self.asked_again_at = 0.0
+
+    def metadata(self):
+        """What goes with each call: the token as its file is now, so that it can be replaced while vLLM runs."""
+        try:
+            self.shown, self.told = self.settings.metadata(), None
+        except BadSettings as error:
+            if self.told != str(error):
+                log.warning("the token read before stays in use: %s", error)
+                self.told = str(error)
+        return self.shown
 
     async def is_ready(self):
         """Whether it can be asked for draft tokens; it is asked what it is where that is not known."""
@@ -56,7 +70,7 @@ class Drafter:
     async def describe(self):
         try:
             timeout = self.settings.silence_ms / 1000
-            said = await self.stub.Describe(common_pb2.DescribeRequest(), metadata=self.metadata, timeout=timeout)
+            said = await self.stub.Describe(common_pb2.DescribeRequest(), metadata=self.metadata(), timeout=timeout)
             self.check(said)
             self.description = said
             log.info("drafter at %s: model %s, version %s", self.settings.address, said.model, said.version)

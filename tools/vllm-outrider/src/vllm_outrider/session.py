@@ -81,7 +81,7 @@ class Session:
     async def open(self):
         self.epoch += 1
         self.held = 0
-        self.stream = self.drafter.stub.Draft(metadata=self.drafter.metadata)
+        self.stream = self.drafter.stub.Draft(metadata=self.drafter.metadata())
         said = self.drafter.description
         opening = common_pb2.Open(
             session_id=self.id,

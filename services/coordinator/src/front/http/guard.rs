@@ -1,15 +1,15 @@
 //! What is asked of every request before it is read: who sent it, from where, and in which form.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::body::{HttpBody, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use server::auth::{Client, Guard};
+use server::loopback;
 use server::request_id::request_id;
 use tonic::service::Interceptor;
 use wire::status::overloaded;
@@ -39,18 +39,9 @@ pub(super) struct Caller {
 pub(super) struct RequestId(pub(super) String);
 
 /// Refuses requests of web pages to a port of this machine alone: a page that is open in a browser here must not
-/// reach it. A browser sends the page's origin, and a name that a page's owner has pointed here stands in `Host`.
+/// reach it.
 pub(super) async fn local_only(request: Request, next: Next) -> Response {
-    let headers = request.headers();
-    let host = request.uri().host().or_else(|| text(headers, &HOST));
-    if !host.is_none_or(is_local) {
-        let problem = "Host is another machine's; this server listens on loopback alone";
-        return ApiError::http(StatusCode::FORBIDDEN, problem).into_response();
-    }
-    let origin = text(headers, &ORIGIN);
-    let page = origin.map(|origin| origin.split_once("://").map_or(origin, |(_, host)| host));
-    if !page.is_none_or(is_local) {
-        let problem = "Origin is a web page's; this server listens on loopback alone, and answers no pages of others";
+    if let Some(problem) = loopback::refusal(request.uri(), request.headers()) {
         return ApiError::http(StatusCode::FORBIDDEN, problem).into_response();
     }
     next.run(request).await
@@ -59,17 +50,6 @@ pub(super) async fn local_only(request: Request, next: Next) -> Response {
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     // What is not ASCII names no machine.
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
-}
-
-/// Whether `host`, with a port or without, is this machine by an address or by its name.
-fn is_local(host: &str) -> bool {
-    let without_port = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let name = without_port.trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = |address: IpAddr| address.is_loopback();
-    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
 }
 
 /// Lets requests in that show a token, where clients must. Each response has an `x-request-id`: the client's own, or else
@@ -168,34 +148,4 @@ fn is_json(headers: &HeaderMap) -> bool {
     let kind = text(headers, &CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn this_machine_has_few_names() {
-        for host in [
-            "localhost",
-            "LOCALHOST:8000",
-            "127.0.0.1:8000",
-            "127.9.9.9",
-            "[::1]:8000",
-            "[::1]",
-        ] {
-            assert!(is_local(host), "{host}");
-        }
-        for host in [
-            "evil.example",
-            "localhost.evil.example:8000",
-            "10.0.0.1:8000",
-            "",
-            "null",
-            "?",
-            "[::2]:1",
-        ] {
-            assert!(!is_local(host), "{host}");
-        }
-    }
 }

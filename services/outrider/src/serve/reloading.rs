@@ -1,0 +1,126 @@
+//! What `serve` reads again while it runs, when it is told to by SIGHUP.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use anyhow::Context;
+use server::causes::in_one_line;
+use server::config::Loaded;
+use server::reload::Reloads;
+use server::shutdown::{Signals, StopSignal};
+use server::telemetry::{LogFilter, LogLevels};
+
+use crate::config::Config;
+
+/// The one setting that can change while a process runs.
+const FILTER: &str = "log.filter";
+
+/// What can be read again.
+pub(super) struct Reloading<R> {
+    /// Tokens and certificates.
+    pub(super) files: Reloads,
+    /// What is logged.
+    pub(super) levels: LogLevels,
+    /// The configuration as it was read at the start.
+    pub(super) loaded: Loaded<Config>,
+    /// Reads the configuration as it is now.
+    pub(super) read: R,
+}
+
+impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloading<R> {
+    /// Reads on every SIGHUP from now on, which no longer ends the process.
+    ///
+    /// # Errors
+    /// The operating system's, if it refuses a handler.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub(super) fn on_hang_up(self) -> io::Result<()> {
+        let mut signals = Signals::listen(&[StopSignal::HANG_UP])?;
+        let reloading = Arc::new(self);
+        tokio::spawn(async move {
+            loop {
+                signals.next().await;
+                let reloading = Arc::clone(&reloading);
+                // Files may lie on a disk that does not answer.
+                let _ = tokio::task::spawn_blocking(move || reloading.reload()).await;
+            }
+        });
+        Ok(())
+    }
+
+    /// Reads everything again, and logs what that was.
+    fn reload(&self) {
+        let files = self.files.read();
+        let list = |wanted: bool| {
+            let names = files.iter().filter(|(_, is_used)| *is_used == wanted);
+            let names: Vec<_> = names.map(|(name, _)| *name).collect();
+            names.join(", ")
+        };
+        let (read, kept) = (list(true), list(false));
+        match self.configuration() {
+            Ok((filter, others)) => tracing::info!(
+                read,
+                kept,
+                filter,
+                needs_restart = others.join(", "),
+                "SIGHUP: files and log filter read again"
+            ),
+            Err(error) => tracing::warn!(
+                read,
+                kept,
+                error = in_one_line(error.as_ref()),
+                "SIGHUP: files read again; the configuration cannot be used as it is now, and the log filter stays"
+            ),
+        }
+    }
+
+    /// Takes over the log filter of the configuration as it is now; returns it, and which other settings have changed.
+    fn configuration(&self) -> anyhow::Result<(String, Vec<String>)> {
+        let loaded = (self.read)()?;
+        let filter = loaded.value.log.filter.clone();
+        if !self.levels.set(&filter) {
+            return Err(io::Error::other("the log takes no other filter")).context(FILTER);
+        }
+        let others = changed(&self.loaded, &loaded);
+        Ok((filter.into(), others))
+    }
+}
+
+/// The settings, but for the log filter, that have another value in `new`.
+fn changed(old: &Loaded<Config>, new: &Loaded<Config>) -> Vec<String> {
+    let [old, new] = [old, new].map(|loaded| {
+        let settings = loaded.provenance().iter();
+        let settings = settings.map(|setting| (&setting.key, &setting.value));
+        settings.collect::<BTreeMap<_, _>>()
+    });
+    let mut keys: Vec<_> = old.keys().chain(new.keys()).copied().collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.retain(|&key| key != FILTER && old.get(key) != new.get(key));
+    keys.into_iter().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use server::config::load_from;
+
+    use super::*;
+
+    #[test]
+    fn settings_that_need_a_restart_are_named_and_the_filter_is_none_of_them() {
+        let load = |flags: Value| load_from::<Config>(None, [], &flags, &[]).expect("in order");
+        let old = load(json!({}));
+        let new = load(json!({
+            "log": { "filter": "debug" },
+            "verifier": { "max_sessions": 7 },
+            "coordinator": { "models": [{ "name": "a", "verifiers": ["http://a:1"] }] },
+        }));
+        let expected = ["coordinator.models", "verifier.max_sessions"];
+        assert_eq!(changed(&old, &new), expected);
+        assert_eq!(changed(&new, &old), expected);
+        assert!(changed(&new, &new).is_empty());
+    }
+}
