@@ -2,6 +2,7 @@
 
 mod answers;
 mod failures;
+mod hostile;
 mod refusals;
 mod responses;
 mod security;

@@ -21,6 +21,7 @@ pub mod lifecycle;
 pub mod listen;
 pub mod log_throttle;
 pub mod metrics;
+mod places;
 pub mod process;
 pub mod progress;
 pub mod receiving;
