@@ -133,6 +133,7 @@ impl Places {
             taken: Arc::clone(&self.taken),
             activity: Activity::new(),
             cut: self.severed.child_token(),
+            kept: None,
         };
         self.next += 1;
         taken.insert(
@@ -152,6 +153,14 @@ pub(crate) struct Place {
     pub(crate) activity: Arc<Activity>,
     /// Cancelled when the connection is to be cut.
     pub(crate) cut: CancellationToken,
+    kept: Option<Working>,
+}
+
+impl Place {
+    /// Keeps the connection from making room for others, whether it is idle or not.
+    pub(crate) fn keep(&mut self) {
+        self.kept = Some(self.activity.begin());
+    }
 }
 
 impl Drop for Place {
@@ -185,12 +194,13 @@ mod tests {
         let _all = [&of_three[1], &fourth].map(|place| place.activity.begin());
         assert!(places.take().is_none(), "all work");
         drop(working);
-        let fifth = places.take().unwrap();
+        let mut fifth = places.take().unwrap();
         assert!(of_three[0].cut.is_cancelled());
         // Whose place went to another gives none back.
         drop(of_three);
         let _sixth = places.take().unwrap();
-        let _work = fifth.activity.begin();
+        fifth.keep();
+        assert!(places.take().is_some() && places.take().is_some());
         assert!(!is_cut(&fourth) && !is_cut(&fifth));
     }
 

@@ -63,7 +63,7 @@ pub(super) async fn open(
     connection: TcpStream,
     protocol: Protocol,
     acceptor: Option<TlsAcceptor>,
-    place: Place,
+    mut place: Place,
     gate: Gate,
     failed: Arc<LogThrottle>,
 ) -> Option<Opened> {
@@ -73,6 +73,10 @@ pub(super) async fn open(
     // If it is cut, another connection has its place.
     let fault = match place.cut.run_until_cancelled(opening).await? {
         Ok(Ok((transport, began))) => {
+            if protocol == Protocol::Grpc {
+                // Coordinators keep theirs for the requests to come.
+                place.keep();
+            }
             let connection = Connection {
                 info,
                 received: gate.of_connection(),
