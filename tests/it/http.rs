@@ -3,6 +3,7 @@
 mod answers;
 mod echoes;
 mod failures;
+mod hostile;
 mod refusals;
 mod responses;
 mod security;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use server::channel::Trust;
 use server::health::Health;
 use server::process::Process;
+use server::receiving::Gate;
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection};
 use speculation::session::Peer;
@@ -128,8 +129,10 @@ impl Coordinator {
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let routes = reflection::add_to(Routes::new(service), wire::DESCRIPTORS, NAME)?;
+        // Both ports are one way in: what one receives, the other has no room for.
+        let gate = Gate::new(&self.shared.config.server);
         let serving = lifecycle::serve(
-            routes,
+            routes.behind(gate.clone()),
             listener,
             &self.shared.config.server,
             &self.process,
@@ -140,7 +143,7 @@ impl Coordinator {
         let ready = readiness::watch(&self.shared);
         let http = async {
             if let Some(listener) = self.http {
-                serve_http(listener, &self.shared, &self.process).await;
+                serve_http(listener, gate, &self.shared, &self.process).await;
             }
             Ok(())
         };
@@ -155,17 +158,17 @@ impl Coordinator {
 }
 
 /// Serves the OpenAI API until the coordinator has drained.
-async fn serve_http(listener: TcpListener, shared: &Arc<Shared>, process: &Process) {
+async fn serve_http(listener: TcpListener, gate: Gate, shared: &Arc<Shared>, process: &Process) {
     let address = listener.local_addr();
     let is_local = address
         .as_ref()
         .is_ok_and(|address| address.ip().is_loopback());
-    let routes = http::routes(Arc::clone(shared), process.auth.guard(), is_local);
+    let front = http::front(Arc::clone(shared), process.auth.guard(), is_local);
     if let Ok(address) = address {
         tracing::info!(%address, "serving the OpenAI API");
     }
     let (tls, config) = (process.tls.clone(), &shared.config.server);
-    server::http::serve(routes, listener, config, tls, &shared.health).await;
+    server::http::serve(front, listener, config, gate, tls, &shared.health).await;
 }
 
 /// The models whose drafters do not fit, and why.

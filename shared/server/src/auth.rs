@@ -6,6 +6,8 @@
 
 mod file;
 mod guard;
+mod guesses;
+mod layer;
 mod shown;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +20,10 @@ use serde::{Deserialize, Serialize};
 use crate::reload::{FileError, Reloading, Reloads};
 use file::TokenFile;
 pub use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
-pub use guard::{Client, Guard};
+pub use guard::{Client, Guard, Refusal};
+use guesses::Guesses;
+pub use guesses::{MAX_PAUSE, MAX_PUT_OFF};
+pub(crate) use layer::GuardLayer;
 pub use shown::Shown;
 
 /// Where tokens are, as a section of a process's configuration.
@@ -58,6 +63,8 @@ impl Default for AuthConfig {
 pub struct Auth {
     requested: Option<Tokens>,
     shown: Option<Tokens>,
+    /// Wrong tokens that were shown on any port.
+    guesses: Arc<Guesses>,
     /// Whether a token may be shown where others can read it on its way.
     in_clear: bool,
 }
@@ -135,6 +142,7 @@ impl Auth {
         Guard {
             requested: self.requested.clone(),
             refused: Arc::default(),
+            guesses: Arc::clone(&self.guesses),
         }
     }
 

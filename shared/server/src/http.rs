@@ -1,10 +1,11 @@
 //! Serving HTTP/1.1 and HTTP/2 on a port of its own, beside a gRPC service and for as long as it.
 //!
-//! Connections are bounded in number, and what each must do in time: a TLS handshake where the process speaks TLS, and
-//! the headers of a request. Bodies and answers are bounded by whoever reads and writes them.
+//! Connections come in as those of gRPC do, through the same [`Gate`]: bounded in number, in the time to their first
+//! bytes, and in what of their requests is held. Beyond that, each must send the headers of a request in time and take
+//! its answers. What an answer holds is bounded by whoever writes it.
 
-use std::net::SocketAddr;
-use std::pin::pin;
+mod answer;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,60 +13,86 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
-use tokio_util::either::Either;
+use tokio::net::TcpListener;
+use tokio::time::{sleep, sleep_until, timeout};
+use tokio_stream::StreamExt;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::{ServiceExt, service_fn};
 
 use crate::health::Health;
+use crate::incoming::{Incoming, Opened, Protocol};
 use crate::lifecycle::ServerConfig;
 use crate::log_throttle::LogThrottle;
+use crate::places::Activity;
+use crate::receiving::Gate;
 use crate::tls::Tls;
 use crate::transport::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
+use answer::Answer;
 
-/// How long a TLS handshake may take, the headers of a request, and the pause between two requests on a connection of
-/// HTTP/1.1.
+/// How long the headers of a request may take, and the pause between two requests on a connection of HTTP/1.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long nothing is accepted after the system could not: it has no more files, and needs time.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long a connection may wait for its client, which asks for nothing or takes nothing of its answers.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Serves `router` on `listener` until the service of `health` drains. Then, after the delay of `config`, no
-/// connection is accepted any more, and what is open may go on until the end of the grace. No connection outlives
-/// this future.
+/// How long a connection may take to end that was asked to.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Largest headers of a request of HTTP/1.
+pub const MAX_HTTP1_HEADER_BYTES: usize = 64 << 10;
+
+/// What a client may send on a connection of HTTP/2, or on a stream of it, before anyone reads it.
+pub const WINDOW_BYTES: u32 = 1 << 20;
+
+/// What is held of the answer on a stream of HTTP/2 for a client that does not take it, beside what its writer holds.
+pub const SEND_BUFFER_BYTES: usize = 64 << 10;
+
+/// What answers on a port.
+pub struct Front {
+    /// The routes.
+    pub router: Router,
+    /// Longest body of a request.
+    pub max_request_bytes: usize,
+}
+
+/// Serves `front` on `listener`, behind `gate`, until the service of `health` drains. Then, after the delay of
+/// `config`, no connection is accepted any more, and what is open may go on until the end of the grace. No connection
+/// outlives this future.
 pub async fn serve(
-    router: Router,
+    front: Front,
     listener: TcpListener,
     config: &ServerConfig,
+    gate: Gate,
     tls: Tls,
     health: &Health,
 ) {
+    let severed = CancellationToken::new();
+    let _sever = severed.clone().drop_guard();
+    let mut incoming = Incoming::new(listener, Protocol::Http, tls, config, gate.clone(), severed);
     let connections = Connections {
-        router,
-        tls,
+        front: Arc::new(front),
+        gate,
         max_streams: config.max_streams_per_connection.get(),
-        permits: Arc::new(Semaphore::new(config.max_connections.get())),
-        most: config.max_connections.get(),
         closing: CancellationToken::new(),
-        severed: CancellationToken::new(),
         open: TaskTracker::new(),
-        full: LogThrottle::default(),
         failed: Arc::default(),
     };
-    let _sever = connections.severed.clone().drop_guard();
     let delay = Duration::from_millis(config.drain_delay_ms);
     let drained = async {
         health.draining().await;
-        tokio::time::sleep(delay).await;
+        sleep(delay).await;
+    };
+    let accepting = async {
+        while let Some(Ok(opened)) = incoming.next().await {
+            connections.serve(opened);
+        }
     };
     tokio::select! {
-        () = connections.accept_all(&listener) => {}
+        () = accepting => {}
         () = drained => {}
     }
-    drop(listener);
+    drop(incoming);
     connections.closing.cancel();
     connections.open.close();
     let left = config.drain_grace().saturating_sub(delay);
@@ -76,110 +103,115 @@ pub async fn serve(
 
 /// The connections of one port.
 struct Connections {
-    router: Router,
-    tls: Tls,
+    front: Arc<Front>,
+    gate: Gate,
     max_streams: u32,
-    /// One permit a connection.
-    permits: Arc<Semaphore>,
-    most: usize,
     /// Cancelled when each is to end after what it is about.
     closing: CancellationToken,
-    /// Cancelled when each is to end at once.
-    severed: CancellationToken,
     open: TaskTracker,
-    full: LogThrottle,
     failed: Arc<LogThrottle>,
 }
 
 impl Connections {
-    /// Accepts connections without end.
-    async fn accept_all(&self, listener: &TcpListener) {
-        loop {
-            match listener.accept().await {
-                Ok((connection, client)) => self.admit(connection, client),
-                Err(error) => {
-                    tracing::warn!(%error, "a connection cannot be accepted");
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
-        }
-    }
-
-    /// Serves a connection in a task of its own, unless there are too many.
-    fn admit(&self, connection: TcpStream, client: SocketAddr) {
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-            if let Some(others) = self.full.passes() {
-                tracing::warn!(
-                    %client,
-                    most = self.most,
-                    others,
-                    "HTTP connection closed: server.max_connections are open; `others` were closed since the last \
-                     such line"
-                );
-            }
-            return;
-        };
-        let router = self.router.clone();
-        let (acceptor, max_streams) = (self.tls.http_acceptor(), self.max_streams);
-        let (closing, severed) = (self.closing.clone(), self.severed.clone());
+    /// Serves a connection in a task of its own.
+    fn serve(&self, opened: Opened) {
+        let client = opened.info().info.remote_addr();
+        let cut = opened.cut();
+        let serving = serve_connection(
+            opened,
+            Arc::clone(&self.front),
+            self.gate.clone(),
+            self.max_streams,
+            self.closing.clone(),
+        );
         let failed = Arc::clone(&self.failed);
         self.open.spawn(async move {
-            let served = serve_connection(connection, acceptor, router, max_streams, closing);
-            let served = severed.run_until_cancelled(served).await;
-            if let Some(Err(fault)) = served
+            let served = tokio::select! {
+                served = serving => served,
+                () = cut => return,
+            };
+            if let Err(fault) = served
                 && let Some(others) = failed.passes()
             {
-                tracing::debug!(%client, fault, others, "HTTP connection ended early");
+                tracing::debug!(?client, fault, others, "HTTP connection ended early");
             }
-            drop(permit);
         });
     }
 }
 
 /// Serves one connection to its end; once `closing` is cancelled, to the end of what is under way on it.
 async fn serve_connection(
-    connection: TcpStream,
-    acceptor: Option<TlsAcceptor>,
-    router: Router,
+    opened: Opened,
+    front: Arc<Front>,
+    gate: Gate,
     max_streams: u32,
     closing: CancellationToken,
 ) -> Result<(), String> {
-    connection
-        .set_nodelay(true)
-        .map_err(|error| error.to_string())?;
-    let transport = match acceptor {
-        None => Either::Left(connection),
-        Some(acceptor) => {
-            let accepted = timeout(HEADER_TIMEOUT, acceptor.accept(connection)).await;
-            let late = |_| "no TLS handshake in time".to_owned();
-            let accepted = accepted.map_err(late)?;
-            Either::Right(accepted.map_err(|error| format!("TLS handshake: {error}"))?)
+    let connection = opened.info().clone();
+    let activity = Arc::clone(&connection.activity);
+    let server = builder(connection.speaks_http2, max_streams);
+    let service = service_fn(move |request| {
+        let working = connection.activity.begin();
+        let request = gate.bound_request(&connection, front.max_request_bytes, request);
+        let answering = front.router.clone().oneshot(request);
+        async move {
+            let response = answering.await?;
+            Ok::<_, std::convert::Infallible>(response.map(|body| Answer::new(body, working)))
         }
-    };
-    let mut server = auto::Builder::new(TokioExecutor::new());
-    server
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(MAX_HEADER_BYTES.max(64 << 10) as usize);
-    server
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(KEEPALIVE_INTERVAL)
-        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-        .max_header_list_size(MAX_HEADER_BYTES)
-        .max_concurrent_streams(max_streams);
-    let serving =
-        server.serve_connection(TokioIo::new(transport), TowerToHyperService::new(router));
-    let mut serving = pin!(serving);
+    });
+    let serving = server.serve_connection(TokioIo::new(opened), TowerToHyperService::new(service));
+    let mut serving = std::pin::pin!(serving);
     let served = tokio::select! {
         served = &mut serving => served,
         () = closing.cancelled() => {
             serving.as_mut().graceful_shutdown();
             serving.await
         }
+        () = abandoned(&activity) => {
+            serving.as_mut().graceful_shutdown();
+            timeout(GOODBYE_TIMEOUT, serving).await.unwrap_or(Ok(()))
+        }
     };
     served.map_err(|error| error.to_string())
+}
+
+/// What speaks HTTP/2 or HTTP/1 on a connection.
+fn builder(speaks_http2: bool, max_streams: u32) -> auto::Builder<TokioExecutor> {
+    let mut server = auto::Builder::new(TokioExecutor::new());
+    server
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HTTP1_HEADER_BYTES);
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+        .max_header_list_size(MAX_HEADER_BYTES)
+        .max_concurrent_streams(max_streams)
+        // As many as a client may cancel at once; more are an attack.
+        .max_pending_accept_reset_streams(max_streams as usize)
+        .max_local_error_reset_streams(max_streams as usize)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .max_send_buf_size(SEND_BUFFER_BYTES);
+    if speaks_http2 {
+        server.http2_only()
+    } else {
+        server.http1_only()
+    }
+}
+
+/// Waits until a connection has waited for its client for too long.
+async fn abandoned(activity: &Activity) {
+    loop {
+        match activity.waiting_since() {
+            Some(since) if since.elapsed() >= IDLE_TIMEOUT => return,
+            Some(since) => sleep_until(since + IDLE_TIMEOUT).await,
+            None => sleep(IDLE_TIMEOUT).await,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Connections on their way in: accepted, counted, and handed on once they speak HTTP/2.
+//! Connections on their way in: accepted, counted, and handed on once they say what they speak.
 //!
 //! What a connection must do before it is handed on, it does beside all others and in bounded time: a TLS
-//! handshake where the service speaks TLS, and HTTP/2's preface. Whoever is slow holds up nobody.
+//! handshake where the service speaks TLS, and the first bytes of its protocol. Whoever is slow holds up nobody.
 
 mod opening;
 
@@ -14,16 +14,18 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Sleep;
 use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 
+use crate::lifecycle::config::ServerConfig;
 use crate::log_throttle::LogThrottle;
+use crate::places::Places;
+use crate::receiving::Gate;
 use crate::tls::Tls;
 pub use opening::OPENING_TIMEOUT;
-pub(crate) use opening::Opened;
+pub(crate) use opening::{Opened, Protocol};
 
 /// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped:
 /// an honest one needs a few round trips, and whoever stalls on purpose is older than that.
@@ -35,54 +37,57 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The connections of one server, as they become ready.
 pub(crate) struct Incoming {
     listener: TcpListener,
+    protocol: Protocol,
     tls: Tls,
-    /// One permit a connection, from when it is accepted to when it is closed.
-    permits: Arc<Semaphore>,
+    /// One a connection, from when it is accepted to when it is closed.
+    places: Places,
     max_connections: usize,
-    most_received: usize,
+    gate: Gate,
     opening: JoinSet<Option<Opened>>,
     /// The same tasks, the oldest first.
     order: VecDeque<AbortHandle>,
     pause: Option<Pin<Box<Sleep>>>,
     full: LogThrottle,
     failed: Arc<LogThrottle>,
-    severed: CancellationToken,
 }
 
 impl Incoming {
-    /// Connections to `listener`, at most `max_connections` at a time, each with `most_received` bytes of requests;
-    /// all of them are cut when `severed` is cancelled.
+    /// Connections to `listener` in `protocol`, bounded as `config` says; `gate` counts what they send. All of them
+    /// are cut when `severed` is cancelled.
     pub(crate) fn new(
         listener: TcpListener,
+        protocol: Protocol,
         tls: Tls,
-        max_connections: usize,
-        most_received: usize,
+        config: &ServerConfig,
+        gate: Gate,
         severed: CancellationToken,
     ) -> Self {
+        let max_connections = config.max_connections.get();
         Self {
             listener,
+            protocol,
             tls,
-            permits: Arc::new(Semaphore::new(max_connections)),
+            places: Places::new(max_connections, severed),
             max_connections,
-            most_received,
+            gate,
             opening: JoinSet::new(),
             order: VecDeque::new(),
             pause: None,
             full: LogThrottle::default(),
             failed: Arc::default(),
-            severed,
         }
     }
 
     /// Lets a connection open, unless there are too many.
     fn admit(&mut self, connection: TcpStream) {
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+        let Some(place) = self.places.take() else {
             // Closed at once: its client may do better at another replica than in a queue.
             if let Some(others) = self.full.passes() {
                 let client = connection.peer_addr();
                 let client = client.map_or_else(|_| "gone".to_owned(), |at| at.to_string());
                 tracing::warn!(
                     client,
+                    protocol = ?self.protocol,
                     most = self.max_connections,
                     others,
                     "connection closed: server.max_connections are open; `others` were closed since the \
@@ -98,9 +103,12 @@ impl Incoming {
             oldest.abort();
         }
         let failed = Arc::clone(&self.failed);
-        let acceptor = self.tls.acceptor();
-        let (most, severed) = (self.most_received, self.severed.clone());
-        let opening = opening::open(connection, acceptor, permit, most, failed, severed);
+        let acceptor = match self.protocol {
+            Protocol::Grpc => self.tls.acceptor(),
+            Protocol::Http => self.tls.http_acceptor(),
+        };
+        let (protocol, gate) = (self.protocol, self.gate.clone());
+        let opening = opening::open(connection, protocol, acceptor, place, gate, failed);
         self.order.push_back(self.opening.spawn(opening));
     }
 }

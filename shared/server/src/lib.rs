@@ -24,6 +24,7 @@ pub mod log_throttle;
 pub mod loopback;
 pub mod metrics;
 pub mod open_files;
+mod places;
 pub mod process;
 pub mod progress;
 pub mod receiving;

@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tonic::service::InterceptorLayer;
 use tonic::transport::Server;
 
+use crate::auth::GuardLayer;
 use crate::health::Health;
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, Protocol};
 use crate::process::Process;
-use crate::receiving::{Described, ReceivingLayer};
+use crate::receiving::{Described, Gate};
 use crate::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
     STREAM_WINDOW_BYTES,
@@ -80,11 +80,10 @@ pub async fn serve(
     // tonic serves each connection in a task of its own; dropping its future leaves those running.
     let severed = CancellationToken::new();
     let _sever = severed.clone().drop_guard();
-    let max_connections = config.max_connections.get();
-    let most_received = config.max_receiving_bytes_per_connection.get();
-    let tls = process.tls.clone();
-    let incoming = Incoming::new(listener, tls, max_connections, most_received, severed);
     let services = services.into();
+    let gate = services.gate.unwrap_or_else(|| Gate::new(config));
+    let tls = process.tls.clone();
+    let incoming = Incoming::new(listener, Protocol::Grpc, tls, config, gate.clone(), severed);
 
     let closing = CancellationToken::new();
     let max_streams = config.max_streams_per_connection.get();
@@ -98,8 +97,8 @@ pub async fn serve(
         // The default of 20 takes a client that cancels all its sessions at once for an attacker,
         // and closes the connection that every other session of that client is on.
         .http2_max_pending_accept_reset_streams(Some(max_streams as usize))
-        .layer(ReceivingLayer::new(config, services.client_streaming).layer())
-        .layer(InterceptorLayer::new(process.auth.guard()))
+        .layer(gate.before_services(services.client_streaming))
+        .layer(GuardLayer::new(process.auth.guard()))
         .add_routes(health.add_to(services.routes))
         .serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
     let failing = async {

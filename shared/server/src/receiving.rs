@@ -1,28 +1,38 @@
-//! Requests on their way in: how long one may take to come, and how many bytes of them are held at once.
+//! Requests on their way in, the one gate of all ports: how long one may take to come, and how many bytes of them are
+//! held at once.
 //!
-//! A call that takes one message is handed on once its request has ended, so nothing is decoded of what never ends.
-//! Until then its bytes count: for its connection and for the server in all; they are given back when the service
-//! has the request, or the request ends. Calls that take a stream of messages are their service's own to bound.
+//! Over gRPC a call that takes one message is handed on once its request has ended, so nothing is decoded of what never
+//! ends; over HTTP so is every request. Until then its bytes count as they come: for its connection and for all ports
+//! of the gate. They are given back when the service has the request, over HTTP when it lets the bytes go, or when the
+//! request ends. gRPC calls that take a stream of messages are their service's own to bound.
 
-mod body;
 mod budget;
+mod held;
+mod message;
+mod refused;
+mod whole;
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tonic::body::Body;
-use tonic::codegen::http::Request;
+use tonic::codegen::http::header::EXPECT;
+use tonic::codegen::http::{Request, Version};
 use tonic::service::Routes;
 use tonic::transport::server::TcpConnectInfo;
 use tower::util::MapRequestLayer;
 
 use crate::lifecycle::config::ServerConfig;
-use body::ReceivedBody;
+use crate::places::Activity;
 pub(crate) use budget::Budget;
 use budget::Share;
-
-/// How long a client should wait for whose request there is no room.
-pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
+use held::Held;
+use message::MessageBody;
+pub use refused::{RETRY_AFTER, Refused};
+use whole::WholeBody;
+pub use whole::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES};
 
 /// Services, and which of their methods take a stream of messages.
 #[derive(Debug)]
@@ -30,6 +40,17 @@ pub struct Described {
     pub(crate) routes: Routes,
     /// Paths of requests.
     pub(crate) client_streaming: Arc<[&'static str]>,
+    /// What they share with another port, if they do.
+    pub(crate) gate: Option<Gate>,
+}
+
+impl Described {
+    /// The same behind the `gate` of another port.
+    #[must_use]
+    pub fn behind(self, gate: Gate) -> Self {
+        let gate = Some(gate);
+        Self { gate, ..self }
+    }
 }
 
 /// Services none of whose methods takes a stream of messages.
@@ -38,6 +59,7 @@ impl From<Routes> for Described {
         Self {
             routes,
             client_streaming: Arc::default(),
+            gate: None,
         }
     }
 }
@@ -48,42 +70,56 @@ pub(crate) struct Connection {
     pub(crate) info: TcpConnectInfo,
     /// Bytes of its requests.
     pub(crate) received: Budget,
+    /// What it waits for.
+    pub(crate) activity: Arc<Activity>,
+    /// Whether it began with HTTP/2's preface.
+    pub(crate) speaks_http2: bool,
 }
 
-/// Bounds the requests of all connections of a server.
+/// Bounds the requests of all connections of the ports that share it. Clones are one gate.
 #[derive(Clone, Debug)]
-pub(crate) struct ReceivingLayer {
+pub struct Gate {
     timeout: Duration,
+    most_of_connection: usize,
     all: Budget,
-    client_streaming: Arc<[&'static str]>,
 }
 
-impl ReceivingLayer {
-    pub(crate) fn new(config: &ServerConfig, client_streaming: Arc<[&'static str]>) -> Self {
+impl Gate {
+    /// A gate with the bounds of `config`.
+    pub fn new(config: &ServerConfig) -> Self {
         Self {
             timeout: Duration::from_millis(config.receive_timeout_ms.get()),
+            most_of_connection: config.max_receiving_bytes_per_connection.get(),
             all: Budget::new(
                 "server.max_receiving_bytes",
                 config.max_receiving_bytes.get(),
             ),
-            client_streaming,
         }
     }
 
     /// What counts the bytes of one connection.
-    pub(crate) fn of_connection(most: usize) -> Budget {
+    pub(crate) fn of_connection(&self) -> Budget {
         let setting = "server.max_receiving_bytes_per_connection";
-        Budget::new(setting, most)
+        Budget::new(setting, self.most_of_connection)
     }
 
-    /// What stands before all services.
-    pub(crate) fn layer(
+    fn held(&self, received: Budget) -> Held {
+        Held::new(Share::new([received, self.all.clone()]), self.timeout)
+    }
+
+    /// What stands before all gRPC services, of which the methods at `client_streaming` take streams of messages.
+    pub(crate) fn before_services(
         self,
+        client_streaming: Arc<[&'static str]>,
     ) -> MapRequestLayer<impl Fn(Request<Body>) -> Request<Body> + Clone + Send + 'static> {
-        MapRequestLayer::new(move |request| self.bound(request))
+        MapRequestLayer::new(move |request| self.bound_call(&client_streaming, request))
     }
 
-    fn bound(&self, mut request: Request<Body>) -> Request<Body> {
+    fn bound_call(
+        &self,
+        client_streaming: &[&'static str],
+        mut request: Request<Body>,
+    ) -> Request<Body> {
         let connection = request.extensions_mut().remove::<Connection>();
         let received = match connection {
             Some(connection) => {
@@ -94,11 +130,50 @@ impl ReceivingLayer {
             // Every connection of a server has it.
             None => self.all.clone(),
         };
-        if self.client_streaming.contains(&request.uri().path()) {
+        if client_streaming.contains(&request.uri().path()) {
             return request;
         }
-        let share = Share::new([received, self.all.clone()]);
-        let timeout = self.timeout;
-        request.map(|body| Body::new(ReceivedBody::new(body, share, timeout)))
+        let held = self.held(received);
+        request.map(|body| Body::new(MessageBody::new(body, held)))
     }
+
+    /// What stands before all that is served over HTTP: `request` came on `connection`, with a body of at most `most`
+    /// bytes.
+    pub(crate) fn bound_request<B>(
+        &self,
+        connection: &Connection,
+        most: usize,
+        mut request: Request<B>,
+    ) -> Request<axum::body::Body>
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<axum::BoxError>> + Send + Unpin + 'static,
+    {
+        request.extensions_mut().insert(connection.info.clone());
+        if request.body().is_end_stream() {
+            return request.map(axum::body::Body::new);
+        }
+        let held = self.held(connection.received.clone());
+        // HTTP/2 can end a stream and keep its connection; and who awaits leave to send its body sees the refusal.
+        let is_discarded =
+            request.version() < Version::HTTP_2 && !request.headers().contains_key(EXPECT);
+        request.map(|body| axum::body::Body::new(WholeBody::new(body, held, most, is_discarded)))
+    }
+}
+
+/// Reads a body that came through a [`Gate`]; its bytes count until the last slice of them is dropped.
+///
+/// # Errors
+/// [`Refused`], with what the gate says.
+pub async fn whole(body: axum::body::Body) -> Result<Bytes, Refused> {
+    let read = axum::body::to_bytes(body, usize::MAX).await;
+    read.map_err(|error| {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+        while let Some(error) = cause {
+            if let Some(refused) = error.downcast_ref::<Refused>() {
+                return refused.clone();
+            }
+            cause = error.source();
+        }
+        Refused::CutShort
+    })
 }

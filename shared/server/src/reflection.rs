@@ -44,6 +44,7 @@ pub fn add_to(
             .add_service(of_now.max_decoding_message_size(MAX_REQUEST_BYTES))
             .add_service(of_old.max_decoding_message_size(MAX_REQUEST_BYTES)),
         client_streaming: client_streaming.iter().copied().chain(METHODS).collect(),
+        gate: None,
     })
 }
 

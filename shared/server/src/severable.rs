@@ -4,10 +4,12 @@ use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
+
+use crate::places::Place;
 
 /// A byte stream that fails with `ConnectionAborted` once its token is cancelled; `I` is what is known of it.
 ///
@@ -17,9 +19,9 @@ pub(crate) struct Severable<C, I> {
     connection: C,
     info: I,
     /// What was read of it already, and is still to be handed on.
-    unread: &'static [u8],
+    unread: Bytes,
     /// Given back when it is closed.
-    _permit: Option<OwnedSemaphorePermit>,
+    _place: Option<Place>,
     token: CancellationToken,
     severed: Pin<Box<WaitForCancellationFutureOwned>>,
 }
@@ -29,20 +31,30 @@ impl<C, I> Severable<C, I> {
         Self {
             connection,
             info,
-            unread: &[],
-            _permit: None,
+            unread: Bytes::new(),
+            _place: None,
             severed: Box::pin(token.clone().cancelled_owned()),
             token,
         }
     }
 
-    /// The same where `unread` was read of it already. It holds `permit` as long as it is open.
-    pub(crate) fn opened(self, unread: &'static [u8], permit: OwnedSemaphorePermit) -> Self {
+    /// The same where `unread` was read of it already. It holds `place` as long as it is open.
+    pub(crate) fn opened(self, unread: Bytes, place: Place) -> Self {
         Self {
             unread,
-            _permit: Some(permit),
+            _place: Some(place),
             ..self
         }
+    }
+
+    /// What is known of it.
+    pub(crate) fn info(&self) -> &I {
+        &self.info
+    }
+
+    /// Waits until it is cut.
+    pub(crate) fn cut(&self) -> WaitForCancellationFutureOwned {
+        self.token.clone().cancelled_owned()
     }
 
     fn check(&self) -> Result<()> {
@@ -65,9 +77,8 @@ impl<C: AsyncRead + Unpin, I: Unpin> AsyncRead for Severable<C, I> {
         }
         if !self.unread.is_empty() {
             let next = self.unread.len().min(buffer.remaining());
-            let (reported, rest) = self.unread.split_at(next);
-            buffer.put_slice(reported);
-            self.unread = rest;
+            buffer.put_slice(&self.unread[..next]);
+            self.unread.advance(next);
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.connection).poll_read(cx, buffer)

@@ -23,7 +23,7 @@ pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 
 /// Flow-control window of a connection, which all its streams share.
-pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 32 << 20;
+pub const CONNECTION_WINDOW_BYTES: u32 = 32 << 20;
 
 /// Largest metadata of a request, as HTTP/2 counts it: names, values and 32 bytes for each.
 pub const MAX_HEADER_BYTES: u32 = 16 << 10;

@@ -1,7 +1,6 @@
 //! Hostile, large and slow requests over HTTP, TLS, and many streams at once.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use serde_json::json;
@@ -88,35 +87,6 @@ async fn a_body_of_four_mebibytes_is_read_and_one_byte_more_is_not() {
             .await;
         assert_eq!(reply.status, status, "{length}: {:?}", reply.headers);
     }
-}
-
-#[tokio::test]
-async fn a_body_must_come_in_time_and_find_room() {
-    let serving = serving(|config| {
-        let limits = &mut config.server;
-        limits.receive_timeout_ms = 1_000.try_into().expect("not zero");
-        limits.max_receiving_bytes = (1 << 20).try_into().expect("not zero");
-    })
-    .await;
-    // The request announces its length, and holds that much room until its time is over.
-    let mut slow = TcpStream::connect(serving.http)
-        .await
-        .expect("a connection");
-    slow.write_all(head(1 << 20).as_bytes())
-        .await
-        .expect("written");
-    slow.write_all(b"{").await.expect("written");
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let refused = serving.completion(json!({ "max_tokens": 1 })).await;
-    refused.refused(429, None);
-    assert!(refused.headers.contains("retry-after: 1"), "{refused:?}");
-    let mut late = String::new();
-    slow.read_to_string(&mut late).await.expect("an answer");
-    assert!(late.starts_with("HTTP/1.0 408 "), "{late}");
-    assert_eq!(
-        serving.completion(json!({ "max_tokens": 1 })).await.status,
-        200
-    );
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The table of limits says what the code does.
 
-use auth::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
+use auth::{MAX_PAUSE, MAX_PUT_OFF, MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 use bounds::{MAX_MESSAGES, MAX_STOP_TOKENS, MAX_STOPS};
 use coordinator::limits::{
     ANSWER_BUFFER, ANSWER_BUFFER_BYTES, MAX_AHEAD_BYTES, MAX_BYTES_PER_TOKEN, MAX_DRAFT_LEN,
@@ -13,8 +13,11 @@ use peer::{GRANT_TIMEOUT, IDLE_TIMEOUT, OPEN_TIMEOUT, READ_TIMEOUT, REPLY_BUFFER
 use proposal::MAX_SPARSE;
 use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use serde_json::{Value, json};
+use server::http::{HEADER_TIMEOUT, IDLE_TIMEOUT, MAX_HTTP1_HEADER_BYTES, WINDOW_BYTES};
+use server::receiving::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES};
 use server::transport::{
-    KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES, MAX_MESSAGE_BYTES,
+    CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
+    MAX_MESSAGE_BYTES,
 };
 use server::{MAX_OPENING, OPENING_TIMEOUT, admin, auth, bounded, open_files, reflection};
 use speculation::noise::Noise;
@@ -24,26 +27,68 @@ use wire::{bounds, open, proposal, round, sampling};
 const TABLE: &str = include_str!("../../../docs/reference/limits.md");
 
 /// The tables, a row a line: what is bounded, then the key of the setting, whose default is the bound, or the bound
-/// that is built in.
+/// that is built in. Here that of the port of gRPC and that of the port of HTTP.
 fn of_every_service() -> String {
     let opening = OPENING_TIMEOUT.as_secs();
     let (silence, answer) = (KEEPALIVE_INTERVAL.as_secs(), KEEPALIVE_TIMEOUT.as_secs());
     let (header, requested) = (MAX_HEADER_BYTES >> 10, reflection::MAX_REQUEST_BYTES >> 10);
-    format!(
-        "open connections | `server.max_connections`
-connections that have not begun to speak HTTP/2 | {MAX_OPENING}
-time to the HTTP/2 preface, a TLS handshake included | {opening} s
-silence of a connection before a ping, and the wait for its answer | {silence} s + {answer} s
-streams of one connection | `server.max_streams_per_connection`
-metadata of a request | {header} KiB
-time for a request of one message to come whole | `server.receive_timeout_ms`
-bytes of such requests that are held for one connection, until their service has them | \
-            `server.max_receiving_bytes_per_connection`
-bytes of such requests that are held for all connections | `server.max_receiving_bytes`
-request of a client to reflection | {requested} KiB
-characters of a token | {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS}
-time of open streams after the order to stop | `server.drain_grace_ms`"
-    )
+    let (headers, idle) = (HEADER_TIMEOUT.as_secs(), IDLE_TIMEOUT.as_secs());
+    let (window, http_window) = (CONNECTION_WINDOW_BYTES >> 20, WINDOW_BYTES >> 20);
+    let (http1, discarded) = (MAX_HTTP1_HEADER_BYTES >> 10, MAX_DISCARDED_BYTES >> 20);
+    let (discarding, pause) = (DISCARD_TIMEOUT.as_secs(), MAX_PAUSE.as_secs());
+    let both = |bound: String| format!("{bound} | {bound}");
+    [
+        "open connections | `server.max_connections`".to_owned(),
+        format!(
+            "connections that have not begun to speak | {}",
+            both(MAX_OPENING.to_string())
+        ),
+        format!(
+            "time to the first bytes, over HTTP/2 to its preface, a TLS handshake included | {}",
+            both(format!("{opening} s"))
+        ),
+        format!(
+            "time for the headers of a request of HTTP/1, and between two requests | none | {headers} s"
+        ),
+        format!(
+            "time in which a client asks for nothing, or takes nothing of its answers | none | {idle} s"
+        ),
+        format!(
+            "silence of a connection of HTTP/2 before a ping, and the wait for its answer | {}",
+            both(format!("{silence} s + {answer} s"))
+        ),
+        "streams of one connection of HTTP/2 | `server.max_streams_per_connection`".to_owned(),
+        "streams cancelled before they were looked at | `server.max_streams_per_connection`".to_owned(),
+        format!(
+            "metadata of a request, headers of HTTP/2 | {}",
+            both(format!("{header} KiB"))
+        ),
+        format!("headers of HTTP/1 | none | {http1} KiB"),
+        format!(
+            "bytes that come on a connection of HTTP/2 before anyone reads them | {window} MiB | {http_window} MiB"
+        ),
+        "time for a request to come whole | `server.receive_timeout_ms`".to_owned(),
+        "bytes of requests that are held for one connection, until their service has them | \
+         `server.max_receiving_bytes_per_connection`"
+            .to_owned(),
+        "bytes of requests that are held for all connections | `server.max_receiving_bytes`".to_owned(),
+        format!(
+            "bytes of a refused request of HTTP/1 that are read on and thrown away, and how long | none | \
+             {discarded} MiB, {discarding} s"
+        ),
+        format!(
+            "time that the answer to a wrong token is put off, which doubles with each from one address | {}",
+            both(format!("up to {pause} s"))
+        ),
+        format!("such answers at a time | {}", both(MAX_PUT_OFF.to_string())),
+        format!("request of a client to reflection | {requested} KiB | none"),
+        format!(
+            "characters of a token | {}",
+            both(format!("{MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS}"))
+        ),
+        "time of open streams after the order to stop | `server.drain_grace_ms`".to_owned(),
+    ]
+    .join("\n")
 }
 
 fn of_admin_ports() -> String {
@@ -163,15 +208,17 @@ time a round waits for such a client | {read} s"
     )
 }
 
-/// The first three columns under the heading `section`, without the head of the table.
-fn rows(section: &str) -> Vec<[&'static str; 3]> {
+/// All columns but the last under the heading `section`, without the head of the table.
+fn rows(section: &str) -> Vec<Vec<&'static str>> {
     let after = TABLE.split_once(&format!("\n## {section}\n"));
     let (_, after) = after.unwrap_or_else(|| panic!("no section {section}"));
     let section = after.split("\n## ").next().unwrap_or_default();
     let rows = section.lines().filter(|line| line.starts_with('|'));
     let cells = rows.skip(2).map(|row| {
-        let mut cells = row.trim_matches('|').split('|').map(str::trim);
-        std::array::from_fn(|_| cells.next().expect("a cell"))
+        let row = row.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
+        let mut cells: Vec<_> = row.expect(section).split('|').map(str::trim).collect();
+        cells.pop().expect("a cell");
+        cells
     });
     cells.collect()
 }
@@ -214,15 +261,17 @@ fn the_table_of_limits_is_what_the_services_are_built_with() {
         ("Drafter and verifier", &drafter, of_peers()),
         ("Drafter and verifier", &verifier, of_peers()),
     ] {
+        let ports = if section == "Every service" { 2 } else { 1 };
         let expected = expected.lines().map(|row| {
             let (what, bound) = row.split_once(" | ").expect("two cells");
             let key = bound
                 .strip_prefix('`')
                 .and_then(|key| key.strip_suffix('`'));
-            match key {
-                Some(key) => [what.to_owned(), default_of(key, settings), bound.to_owned()],
-                None => [what, bound, "built in"].map(str::to_owned),
-            }
+            let (bounds, setting) = match key {
+                Some(key) => (vec![default_of(key, settings); ports], bound),
+                None => (bound.split(" | ").map(str::to_owned).collect(), "built in"),
+            };
+            [vec![what.to_owned()], bounds, vec![setting.to_owned()]].concat()
         });
         let expected: Vec<_> = expected.collect();
         assert_eq!(

@@ -35,7 +35,7 @@ mod state;
 mod tokens;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -54,15 +54,19 @@ pub use fields::MAX_FIELDS;
 pub use messages::MAX_PARTS;
 pub use options::MOST_OUTPUTS;
 
-/// All routes. `is_local` says whether the port can be reached from this machine alone.
-pub(crate) fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
+/// What answers on the port. `is_local` says whether it can be reached from this machine alone.
+pub(crate) fn front(shared: Arc<Shared>, guard: Guard, is_local: bool) -> server::http::Front {
+    server::http::Front {
+        router: routes(shared, guard, is_local),
+        max_request_bytes: MAX_REQUEST_BYTES,
+    }
+}
+
+/// All routes.
+fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
     let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let limits = &shared.config.server;
-    let receiving = (limits.max_receiving_bytes.get() >> 10).clamp(1, Semaphore::MAX_PERMITS);
     let front = Front {
-        receiving: Arc::new(Semaphore::new(receiving)),
         reading: Arc::new(Semaphore::new(processors())),
-        receive_timeout: Duration::from_millis(limits.receive_timeout_ms.get()),
         shared,
         began: began.map_or(0, |since| since.as_secs()),
     };
@@ -75,7 +79,7 @@ pub(crate) fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Route
         .route("/tokenize", post(tokens::tokenize))
         .route("/tokenizer_info", get(tokens::info))
         .route("/detokenize", post(tokens::detokenize))
-        .layer(from_fn_with_state(front.clone(), guard::received))
+        .layer(from_fn(guard::received))
         .layer(from_fn_with_state(guard, guard::authorised));
     let routes = api
         .route("/health", get(models::health))
@@ -84,7 +88,8 @@ pub(crate) fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Route
         .route("/openapi.json", get(openapi::describe))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
-        .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
+        // What was received is within its bounds.
+        .layer(DefaultBodyLimit::disable())
         .with_state(front);
     if is_local {
         routes.layer(from_fn(guard::local_only))

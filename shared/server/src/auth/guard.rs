@@ -1,16 +1,16 @@
 //! What a service asks of every request before it looks at it.
 
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use tonic::service::Interceptor;
-use tonic::{Request, Status};
+use tonic::Status;
+use tonic::codegen::http::{Extensions, HeaderMap, header};
+use tonic::transport::server::TcpConnectInfo;
 
 use super::Tokens;
+use super::guesses::{Guesses, Pause};
 use crate::log_throttle::LogThrottle;
-
-/// The header a token comes in.
-pub(super) const HEADER: &str = "authorization";
 
 /// Who sent a request, in its extensions: there if the service asks for tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,42 @@ pub struct Client {
 pub struct Guard {
     pub(super) requested: Option<Tokens>,
     pub(super) refused: Arc<LogThrottle>,
+    pub(super) guesses: Arc<Guesses>,
 }
 
 impl Guard {
-    fn refusal(&self, request: &Request<()>, setting: &str, why: &str) -> Status {
+    /// Looks at the token in `headers`, from which it is taken; `extensions` tell where the request is from. Returns
+    /// who shows it; none if the service asks for no tokens.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it does, and none that it knows is shown.
+    pub fn check(
+        &self,
+        headers: &mut HeaderMap,
+        extensions: &Extensions,
+    ) -> Result<Option<Client>, Refusal> {
+        // Nobody behind this needs it.
+        let shown = headers.remove(header::AUTHORIZATION);
+        let Some(tokens) = self.requested.as_ref().map(Tokens::get) else {
+            return Ok(None);
+        };
+        let (why, is_guess) = match shown.as_ref().map(|shown| bearer(shown.as_bytes())) {
+            None => ("no token was shown", false),
+            Some(None) => ("the authorization shown is not of the kind Bearer", false),
+            Some(Some(shown)) => match tokens.find(shown) {
+                Some(client) => return Ok(Some(client)),
+                None => ("the token shown is not known", true),
+            },
+        };
+        let info = extensions.get::<TcpConnectInfo>();
+        let client = info.and_then(TcpConnectInfo::remote_addr);
+        let pause = is_guess.then(|| self.guesses.pause(client)).flatten();
+        let status = self.refusal(client, tokens.setting, why);
+        Err(Refusal { status, pause })
+    }
+
+    fn refusal(&self, client: Option<SocketAddr>, setting: &str, why: &str) -> Status {
         if let Some(others) = self.refused.passes() {
-            let client = request.remote_addr();
             tracing::warn!(
                 ?client,
                 why,
@@ -52,21 +82,20 @@ impl Guard {
     }
 }
 
-impl Interceptor for Guard {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        // Nobody behind this needs it.
-        let header = request.metadata_mut().remove(HEADER);
-        let Some(tokens) = self.requested.as_ref().map(Tokens::get) else {
-            return Ok(request);
-        };
-        let client = match header.as_ref().map(|header| bearer(header.as_bytes())) {
-            None => Err("no token was shown"),
-            Some(None) => Err("the authorization shown is not of the kind Bearer"),
-            Some(Some(shown)) => tokens.find(shown).ok_or("the token shown is not known"),
-        };
-        let client = client.map_err(|why| self.refusal(&request, tokens.setting, why))?;
-        request.extensions_mut().insert(client);
-        Ok(request)
+/// A request that is refused.
+#[derive(Debug)]
+pub struct Refusal {
+    pub(super) status: Status,
+    pause: Option<Pause>,
+}
+
+impl Refusal {
+    /// Returns the answer when it may be given: one to a wrong token is put off, so that guessing takes time.
+    pub async fn answer(self) -> Status {
+        if let Some(pause) = self.pause {
+            pause.end().await;
+        }
+        self.status
     }
 }
 

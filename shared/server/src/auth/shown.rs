@@ -4,7 +4,9 @@ use tonic::service::Interceptor;
 use tonic::{Request, Status};
 
 use super::Tokens;
-use super::guard::HEADER;
+
+/// The header a token comes in.
+const HEADER: &str = "authorization";
 
 /// Adds the process's token, as it is now, to what is sent.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,9 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use tonic::codegen::http::{Extensions, HeaderMap, HeaderValue};
 use tonic::service::Interceptor;
+use tonic::transport::server::TcpConnectInfo;
 use tonic::{Code, Request};
 
 use super::*;
@@ -26,20 +28,23 @@ fn coordinator(tokens: PathBuf) -> Result<Auth, FileError> {
     Auth::of_coordinator(&config)
 }
 
-fn request(authorization: Option<&str>) -> Request<()> {
-    let mut request = Request::new(());
-    if let Some(value) = authorization {
-        let value = value.parse().unwrap();
-        request.metadata_mut().insert("authorization", value);
-    }
-    request
+fn headers(authorization: Option<&str>) -> HeaderMap {
+    let value = authorization.map(|value| HeaderValue::from_str(value).unwrap());
+    let shown = value.map(|value| ("authorization".parse().unwrap(), value));
+    shown.into_iter().collect()
+}
+
+/// Who is let in with `authorization`, or the status of one who is not.
+fn client(auth: &Auth, authorization: Option<&str>) -> Result<Option<Client>, tonic::Status> {
+    let mut headers = headers(authorization);
+    let checked = auth.guard().check(&mut headers, &Extensions::new());
+    assert!(headers.is_empty(), "the token is taken");
+    checked.map_err(|refusal| refusal.status)
 }
 
 /// The tenant of a request that is let in, or the status of one that is not.
 fn requested(auth: &Auth, authorization: Option<&str>) -> Result<Option<String>, tonic::Status> {
-    let request = auth.guard().call(request(authorization))?;
-    assert!(!request.metadata().contains_key("authorization"));
-    let client = request.extensions().get::<Client>();
+    let client = client(auth, authorization)?;
     Ok(client.and_then(|client| client.tenant.as_deref().map(str::to_owned)))
 }
 
@@ -62,9 +67,8 @@ fn a_token_may_have_a_limit_and_keeps_its_number_when_its_file_is_read_again() {
         let (_folder, path) = file(text);
         let auth = coordinator(path).unwrap();
         [FIRST, SECOND].map(|token| {
-            let shown = request(Some(&format!("Bearer {token}")));
-            let passed = auth.guard().call(shown).unwrap();
-            passed.extensions().get::<Client>().unwrap().clone()
+            let client = client(&auth, Some(&format!("Bearer {token}")));
+            client.unwrap().expect("a client")
         })
     };
     let [first, second] = clients(&format!("{FIRST} requests=3\nacme {SECOND} requests=1\n"));
@@ -123,7 +127,7 @@ fn whoever_shows_no_token_or_another_is_told_so_and_not_what_was_shown() {
 fn without_a_file_everyone_is_let_in_and_nothing_is_shown() {
     let auth = Auth::of_coordinator(&AuthConfig::default()).unwrap();
     assert_eq!(requested(&auth, None).unwrap(), None);
-    let sent = auth.shown().call(request(None)).unwrap();
+    let sent = auth.shown().call(Request::new(())).unwrap();
     assert!(sent.metadata().is_empty());
     assert!(!auth.must_be_hidden());
 }
@@ -137,7 +141,7 @@ fn the_first_token_is_shown_and_printed_nowhere() {
         ..AuthConfig::default()
     };
     let auth = Auth::of_coordinator(&config).unwrap();
-    let sent = auth.shown().call(request(None)).unwrap();
+    let sent = auth.shown().call(Request::new(())).unwrap();
     let header = sent.metadata().get("authorization").unwrap();
     assert_eq!(header.to_str().unwrap(), format!("Bearer {FIRST}"));
     let printed = format!("{sent:?} {auth:?} {:?} {:?}", auth.shown(), auth.guard());
@@ -196,4 +200,35 @@ fn what_is_no_file_of_tokens_names_the_line_and_never_the_token() {
     }
     let error = coordinator("no/such/file".into()).unwrap_err().to_string();
     assert!(error.contains("no/such/file: cannot be read"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_to_wrong_tokens_are_put_off_and_to_no_others() {
+    let (_folder, path) = file(FIRST);
+    let auth = coordinator(path).unwrap();
+    let mut extensions = Extensions::new();
+    extensions.insert(TcpConnectInfo {
+        local_addr: None,
+        remote_addr: Some("10.0.0.1:1".parse().unwrap()),
+    });
+    let took = async |authorization: Option<String>| {
+        let began = tokio::time::Instant::now();
+        // Each port has a guard of its own, and they know of the same guesses.
+        let guard = auth.guard();
+        match guard.check(&mut headers(authorization.as_deref()), &extensions) {
+            Ok(_) => assert!(authorization.unwrap().ends_with(FIRST)),
+            Err(refusal) => assert_eq!(refusal.answer().await.code(), Code::Unauthenticated),
+        }
+        began.elapsed()
+    };
+    let mut longest = std::time::Duration::ZERO;
+    for _ in 0..20 {
+        let wrong = took(Some(format!("Bearer {SECOND}"))).await;
+        assert!(wrong >= longest && wrong > std::time::Duration::ZERO);
+        longest = wrong;
+        for other in [Some(format!("Bearer {FIRST}")), None] {
+            assert_eq!(took(other).await, std::time::Duration::ZERO);
+        }
+    }
+    assert_eq!(longest, MAX_PAUSE);
 }

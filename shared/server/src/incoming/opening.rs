@@ -4,21 +4,22 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
-use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
 
 use crate::log_throttle::LogThrottle;
-use crate::receiving::{Connection, ReceivingLayer};
+use crate::places::Place;
+use crate::receiving::{Connection, Gate};
 use crate::severable::Severable;
 use crate::tls::{Side, explain};
 
-/// How long a connection may take to come to its HTTP/2 preface, a TLS handshake included.
+/// How long a connection may take to say what it speaks, a TLS handshake included: HTTP/2's preface, or the first
+/// bytes of a request of HTTP/1.
 pub const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client that is refused may take to hang up, and what it may still say.
@@ -37,7 +38,16 @@ const IN_CLEAR: &[u8] =
 
 pub(crate) type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-/// A connection that began to speak HTTP/2.
+/// What a port is spoken to in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// gRPC, which is HTTP/2.
+    Grpc,
+    /// HTTP/1 or HTTP/2.
+    Http,
+}
+
+/// A connection that began to speak.
 pub(crate) type Opened = Severable<Transport, Connection>;
 
 /// Why a connection is not handed on.
@@ -48,27 +58,42 @@ enum Fault {
     Wrong(String),
 }
 
-/// Opens `connection`, which is cut when `severed` is cancelled; if it fails the log says why, one in a while.
+/// Opens `connection`, to which `place` belongs; if it fails the log says why, one in a while.
 pub(super) async fn open(
     connection: TcpStream,
+    protocol: Protocol,
     acceptor: Option<TlsAcceptor>,
-    permit: OwnedSemaphorePermit,
-    most_received: usize,
+    mut place: Place,
+    gate: Gate,
     failed: Arc<LogThrottle>,
-    severed: CancellationToken,
 ) -> Option<Opened> {
     let info = connection.connect_info();
     let client = info.remote_addr;
-    let fault = match tokio::time::timeout(OPENING_TIMEOUT, transport(connection, acceptor)).await {
-        Ok(Ok(transport)) => {
-            let received = ReceivingLayer::of_connection(most_received);
-            let connection = Connection { info, received };
-            let opened = Severable::new(transport, connection, severed);
-            return Some(opened.opened(PREFACE, permit));
+    let opening = tokio::time::timeout(OPENING_TIMEOUT, transport(connection, protocol, acceptor));
+    // If it is cut, another connection has its place.
+    let fault = match place.cut.run_until_cancelled(opening).await? {
+        Ok(Ok((transport, began))) => {
+            if protocol == Protocol::Grpc {
+                // Coordinators keep theirs for the requests to come.
+                place.keep();
+            }
+            let connection = Connection {
+                info,
+                received: gate.of_connection(),
+                activity: Arc::clone(&place.activity),
+                speaks_http2: *began == *PREFACE,
+            };
+            let opened = Severable::new(transport, connection, place.cut.clone());
+            return Some(opened.opened(began, place));
         }
         Ok(Err(Fault::Silent)) => return None,
         Ok(Err(Fault::Wrong(fault))) => fault,
-        Err(_) => format!("it did not begin to speak HTTP/2 within {OPENING_TIMEOUT:?}"),
+        Err(_) => match protocol {
+            Protocol::Grpc => {
+                format!("it did not begin to speak HTTP/2 within {OPENING_TIMEOUT:?}")
+            }
+            Protocol::Http => format!("it did not begin a request within {OPENING_TIMEOUT:?}"),
+        },
     };
     if let Some(others) = failed.passes() {
         tracing::warn!(
@@ -81,10 +106,12 @@ pub(super) async fn open(
     None
 }
 
+/// Comes so far that the client's protocol is known; returns the bytes that were read for it, too.
 async fn transport(
     connection: TcpStream,
+    protocol: Protocol,
     acceptor: Option<TlsAcceptor>,
-) -> Result<Transport, Fault> {
+) -> Result<(Transport, Bytes), Fault> {
     let of_system = |error: io::Error| Fault::Wrong(error.to_string());
     connection.set_nodelay(true).map_err(of_system)?;
     let mut transport = match acceptor {
@@ -104,13 +131,14 @@ async fn transport(
             }
         }
     };
-    let mut began = [0; PREFACE.len()];
-    let mut read = 0;
-    while read < began.len() {
-        match transport.read(&mut began[read..]).await {
-            Ok(0) | Err(_) if read == 0 => return Err(Fault::Silent),
+    let mut began = BytesMut::with_capacity(PREFACE.len());
+    // No further than HTTP/2's preface, and no further than it is one.
+    while began.len() < PREFACE.len() && PREFACE.starts_with(&began) {
+        let rest = (PREFACE.len() - began.len()) as u64;
+        match (&mut transport).take(rest).read_buf(&mut began).await {
+            Ok(0) | Err(_) if began.is_empty() => return Err(Fault::Silent),
             Ok(0) => break,
-            Ok(more) => read += more,
+            Ok(_) => {}
             Err(error) => return Err(Fault::Wrong(error.to_string())),
         }
         if let (Either::Left(connection), TLS_HANDSHAKE) = (&mut transport, began[0]) {
@@ -121,12 +149,12 @@ async fn transport(
             return Err(Fault::Wrong(fault.to_owned()));
         }
     }
-    if began != *PREFACE {
+    if protocol == Protocol::Grpc && *began != *PREFACE {
         return Err(Fault::Wrong(
             "the client does not speak HTTP/2, as gRPC does".to_owned(),
         ));
     }
-    Ok(transport)
+    Ok((transport, began.freeze()))
 }
 
 /// Closes a connection whose client was told why. Were it closed with bytes of the client still unread, that would be

@@ -1,4 +1,4 @@
-//! How a gRPC server is bounded.
+//! How a server is bounded.
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
@@ -6,20 +6,21 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Limits of a gRPC server, as a section of a service's configuration.
+/// Limits of a service's ports, as a section of its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Connections that may be open at a time; more are closed at once.
+    /// Connections that may be open at a time on a port; for more, those are closed that ask for nothing, or they are
+    /// closed themselves.
     pub max_connections: NonZeroUsize,
     /// Streams a client may have open on one connection. A coordinator carries all its sessions on
     /// one connection to each peer.
     pub max_streams_per_connection: NonZeroU32,
-    /// How long a request of one message may take to come, from its headers to its end, in ms.
+    /// How long a request of one message, or one over HTTP, may take to come, from its headers to its end, in ms.
     pub receive_timeout_ms: NonZeroU64,
     /// Bytes of such requests held at once for one connection, until their service has them.
     pub max_receiving_bytes_per_connection: NonZeroUsize,
-    /// Bytes of such requests held at once for all connections.
+    /// Bytes of such requests held at once for all connections of all ports.
     pub max_receiving_bytes: NonZeroUsize,
     /// How long connections are still accepted after the order to stop, while whoever watches the
     /// readiness learns that it fell.

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
 
-use super::RETRY_AFTER;
+use super::refused::Refused;
 
 /// A number of bytes that requests share. Clones share it.
 #[derive(Clone, Debug)]
@@ -50,16 +48,15 @@ impl Share {
     /// Takes `bytes` more.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` with a time to wait if one of the budgets has no room for them; nothing is taken then.
-    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Status> {
+    /// [`Refused::Full`] if one of the budgets has no room for them; nothing is taken then.
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Refused> {
         let mut taken = Vec::new();
         for budget in &self.budgets {
-            taken.push(budget.take(bytes).ok_or_else(|| {
-                let (most, setting) = (budget.most, budget.setting);
-                let message = format!("{most} bytes of requests are held already, see {setting}");
-                let details = ErrorDetails::with_retry_info(Some(RETRY_AFTER));
-                Status::with_error_details(Code::ResourceExhausted, message, details)
-            })?);
+            let of_this = budget.take(bytes).ok_or(Refused::Full {
+                most: budget.most,
+                setting: budget.setting,
+            });
+            taken.push(of_this?);
         }
         for (held, taken) in self.held.iter_mut().zip(taken) {
             match held {
@@ -87,9 +84,8 @@ mod tests {
         one.take(5).unwrap();
         let mut other = of_both();
         let refused = other.take(2).unwrap_err();
-        assert_eq!(refused.code(), Code::ResourceExhausted);
-        assert!(refused.message().contains("6 bytes") && refused.message().ends_with("see b"));
-        assert!(refused.get_details_retry_info().is_some());
+        let (most, setting) = (6, "b");
+        assert_eq!(refused, Refused::Full { most, setting });
         assert_eq!(taken(), (5, 5));
         other.take(1).unwrap();
         drop(one);

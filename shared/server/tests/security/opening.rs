@@ -103,9 +103,10 @@ async fn connections_beyond_the_limit_are_closed_until_one_ends() {
     let process = Process::default();
     let served = Served::start_with(process.clone(), config).await;
     let url = served.url("http");
-    let mut first = client(&url, &process);
+    let (mut first, mut second) = (client(&url, &process), client(&url, &process));
+    // Idle ones, as coordinators keep them.
     check(&mut first).await.unwrap();
-    let second = stall(&served, b"PRI").await;
+    check(&mut second).await.unwrap();
     let mut third = stall(&served, &[]).await;
     let at_once = timeout(Duration::from_secs(2), closed(&mut third)).await;
     at_once.expect("closed at once");
@@ -120,6 +121,20 @@ async fn connections_beyond_the_limit_are_closed_until_one_ends() {
         assert!(Instant::now() < until, "no place was given back");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn where_all_places_are_taken_the_oldest_that_has_not_begun_makes_room() {
+    let config = ServerConfig {
+        max_connections: const { NonZeroUsize::new(2).unwrap() },
+        ..ServerConfig::default()
+    };
+    let process = Process::default();
+    let served = Served::start_with(process.clone(), config).await;
+    let mut oldest = stall(&served, b"PRI").await;
+    let _other = stall(&served, &[]).await;
+    soon(served.check("http", &process)).await.unwrap();
+    soon(closed(&mut oldest)).await;
 }
 
 #[tokio::test]

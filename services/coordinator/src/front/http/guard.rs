@@ -1,31 +1,23 @@
 //! What is asked of every request before it is read: who sent it, from where, and in which form.
 
-use std::time::Duration;
-
-use axum::body::{HttpBody, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use server::auth::{Client, Guard};
 use server::loopback;
+use server::receiving::{RETRY_AFTER, Refused, whole};
 use server::request_id::request_id;
-use tonic::service::Interceptor;
 use wire::status::overloaded;
 
 use super::error::ApiError;
-use super::state::Front;
-use crate::front::MAX_REQUEST_BYTES;
 
 /// The header that names a request; a client's own name is given back.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longest name of a request that is given back, in bytes.
 const MAX_REQUEST_ID: usize = 128;
-
-/// How long a client should wait for whose body there is no room.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Who sent a request.
 #[derive(Clone, Debug)]
@@ -56,16 +48,23 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 /// the identifier in logs and traces, or else, for a request that was refused early, a new one.
 pub(super) async fn authorised(
     State(guard): State<Guard>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
     let name = named(request.headers());
-    let client = match client(guard, request.headers_mut()) {
+    let (mut parts, body) = request.into_parts();
+    let client = match guard.check(&mut parts.headers, &parts.extensions) {
         Ok(client) => client,
-        Err(error) => return with_id(error.into_response(), name),
+        Err(refusal) => {
+            // It is not read, and let go before its answer is put off.
+            drop(body);
+            let error = ApiError::from(refusal.answer().await);
+            return with_id(error.into_response(), name);
+        }
     };
+    parts.extensions.insert(Caller { client });
+    let request = Request::from_parts(parts, body);
     let is_json = request.method() != Method::POST || is_json(request.headers());
-    request.extensions_mut().insert(Caller { client });
     if !is_json {
         let problem = "Content-Type must be application/json";
         let error = ApiError::http(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem);
@@ -74,48 +73,21 @@ pub(super) async fn authorised(
     with_id(next.run(request).await, name)
 }
 
-/// Reads the body of a request whole before it is handled, within its time, its bytes, and what all bodies may take.
-pub(super) async fn received(State(front): State<Front>, request: Request, next: Next) -> Response {
+/// Reads the body of a request whole before it is handled, and says why where the server's gate lets it not in.
+pub(super) async fn received(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    // A body of unknown length may become as long as is allowed at all.
-    let length = body.size_hint().upper();
-    let length = length.unwrap_or(MAX_REQUEST_BYTES as u64);
-    let too_large = || {
-        let problem =
-            format!("a body of more than {MAX_REQUEST_BYTES} bytes, or one that was cut short");
-        ApiError::http(StatusCode::PAYLOAD_TOO_LARGE, problem).into_response()
+    let refused = match whole(body).await {
+        Ok(body) => return next.run(Request::from_parts(parts, body.into())).await,
+        Err(refused) => refused,
     };
-    if length > MAX_REQUEST_BYTES as u64 {
-        return too_large();
-    }
-    let Ok(_room) = front
-        .receiving
-        .try_acquire_many(length.div_ceil(1 << 10) as u32)
-    else {
-        let full = overloaded("no room for the body of another request", RETRY_AFTER);
-        return ApiError::from(full).into_response();
+    let problem = refused.to_string();
+    let error = match refused {
+        Refused::Full { .. } => overloaded(problem, RETRY_AFTER).into(),
+        Refused::Late { .. } => ApiError::http(StatusCode::REQUEST_TIMEOUT, problem),
+        Refused::TooLarge { .. } => ApiError::http(StatusCode::PAYLOAD_TOO_LARGE, problem),
+        Refused::CutShort => ApiError::http(StatusCode::BAD_REQUEST, problem),
     };
-    let reading = to_bytes(body, MAX_REQUEST_BYTES);
-    match tokio::time::timeout(front.receive_timeout, reading).await {
-        Ok(Ok(body)) => next.run(Request::from_parts(parts, body.into())).await,
-        Ok(Err(_)) => too_large(),
-        Err(_) => {
-            let problem = format!("the body did not come within {:?}", front.receive_timeout);
-            ApiError::http(StatusCode::REQUEST_TIMEOUT, problem).into_response()
-        }
-    }
-}
-
-/// Who shows a token in `headers`, from which it is taken.
-fn client(mut guard: Guard, headers: &mut HeaderMap) -> Result<Option<Client>, ApiError> {
-    let mut shown = tonic::Request::new(());
-    if let Some(header) = headers.remove(AUTHORIZATION)
-        && let Ok(header) = header.as_bytes().try_into()
-    {
-        shown.metadata_mut().insert("authorization", header);
-    }
-    let passed = guard.call(shown)?;
-    Ok(passed.extensions().get::<Client>().cloned())
+    error.into_response()
 }
 
 /// The client's name for a request, if it can be given back.

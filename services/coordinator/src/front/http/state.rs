@@ -1,7 +1,6 @@
 //! What the routes share.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Bytes;
 use tokio::sync::Semaphore;
@@ -16,10 +15,6 @@ use crate::front::prepare::Shared;
 #[derive(Clone)]
 pub(super) struct Front {
     pub(super) shared: Arc<Shared>,
-    /// Room for the bodies of requests until they are handled, in KiB.
-    pub(super) receiving: Arc<Semaphore>,
-    /// How long the body of a request may take to come.
-    pub(super) receive_timeout: Duration,
     /// Places for large bodies that are read as JSON.
     pub(super) reading: Arc<Semaphore>,
     /// When the service began, in seconds since 1970.

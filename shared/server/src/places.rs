@@ -1,0 +1,228 @@
+//! Places for the connections of a port.
+//!
+//! There is a bounded number of them. Where all are taken, a new connection gets the place of the one that has
+//! waited for its client for the longest time: one that has not said what it wants, or asks for nothing now.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// What one connection waits for: the service, while a request waits for it, and otherwise the client.
+#[derive(Debug)]
+pub(crate) struct Activity(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// Requests that came, and whose answers have not ended.
+    under_way: usize,
+    /// Those of them that wait for the service.
+    awaited: usize,
+    /// When the client last did or got something.
+    since: Instant,
+}
+
+impl Activity {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State {
+            under_way: 0,
+            awaited: 0,
+            since: Instant::now(),
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Since when the connection has waited for its client; none while a request waits for the service.
+    pub(crate) fn waiting_since(&self) -> Option<Instant> {
+        let state = self.state();
+        (state.awaited == 0).then_some(state.since)
+    }
+
+    /// The same, and none while any request is under way.
+    fn idle_since(&self) -> Option<Instant> {
+        let state = self.state();
+        (state.under_way == 0).then_some(state.since)
+    }
+
+    /// Counts a request from now on, which waits for the service.
+    pub(crate) fn begin(self: &Arc<Self>) -> Working {
+        let mut state = self.state();
+        state.under_way += 1;
+        state.awaited += 1;
+        drop(state);
+        Working {
+            activity: Arc::clone(self),
+            is_awaited: true,
+        }
+    }
+}
+
+/// A request under way on a connection, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Working {
+    activity: Arc<Activity>,
+    is_awaited: bool,
+}
+
+impl Working {
+    /// Tells whether the request waits for the service, or was handed something that its client must take.
+    pub(crate) fn awaits(&mut self, service: bool) {
+        let mut state = self.activity.state();
+        match (self.is_awaited, service) {
+            (true, true) => return,
+            (true, false) => state.awaited -= 1,
+            (false, true) => state.awaited += 1,
+            (false, false) => {}
+        }
+        self.is_awaited = service;
+        state.since = Instant::now();
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let mut state = self.activity.state();
+        state.under_way -= 1;
+        state.awaited -= usize::from(self.is_awaited);
+        state.since = Instant::now();
+    }
+}
+
+/// The places of one port.
+#[derive(Debug)]
+pub(crate) struct Places {
+    most: usize,
+    /// Cancelled when all connections are to be cut.
+    severed: CancellationToken,
+    next: u64,
+    taken: Arc<Mutex<Taken>>,
+}
+
+type Taken = HashMap<u64, (Arc<Activity>, CancellationToken)>;
+
+impl Places {
+    /// `most` places, whose connections are cut when `severed` is cancelled.
+    pub(crate) fn new(most: usize, severed: CancellationToken) -> Self {
+        Self {
+            most,
+            severed,
+            next: 0,
+            taken: Arc::default(),
+        }
+    }
+
+    /// Takes a place; if there is none, that of the connection that has been idle for the longest time, which is
+    /// cut. None if all have requests under way.
+    pub(crate) fn take(&mut self) -> Option<Place> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.len() >= self.most {
+            let idle = taken.iter().filter_map(|(number, (activity, _))| {
+                let since = activity.idle_since()?;
+                Some((since, *number))
+            });
+            let (_, oldest) = idle.min()?;
+            let (_, cut) = taken.remove(&oldest)?;
+            cut.cancel();
+        }
+        let place = Place {
+            number: self.next,
+            taken: Arc::clone(&self.taken),
+            activity: Activity::new(),
+            cut: self.severed.child_token(),
+            kept: None,
+        };
+        self.next += 1;
+        taken.insert(
+            place.number,
+            (Arc::clone(&place.activity), place.cut.clone()),
+        );
+        Some(place)
+    }
+}
+
+/// The place of a connection, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    number: u64,
+    taken: Arc<Mutex<Taken>>,
+    /// What the connection waits for.
+    pub(crate) activity: Arc<Activity>,
+    /// Cancelled when the connection is to be cut.
+    pub(crate) cut: CancellationToken,
+    kept: Option<Working>,
+}
+
+impl Place {
+    /// Keeps the connection from making room for others, whether it is idle or not.
+    pub(crate) fn keep(&mut self) {
+        self.kept = Some(self.activity.begin());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_been_idle_for_the_longest_time_makes_room_and_who_works_does_not() {
+        let mut places = Places::new(3, CancellationToken::new());
+        let mut of_three = Vec::new();
+        for _ in 0..3 {
+            of_three.push(places.take().unwrap());
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        // The first was idle for the longest time, and works now; the second worked in between.
+        let working = of_three[0].activity.begin();
+        drop(of_three[1].activity.begin());
+        let fourth = places.take().unwrap();
+        let is_cut = |place: &Place| place.cut.is_cancelled();
+        let cut: Vec<_> = of_three.iter().map(is_cut).collect();
+        assert_eq!(cut, [false, false, true]);
+        let _all = [&of_three[1], &fourth].map(|place| place.activity.begin());
+        assert!(places.take().is_none(), "all work");
+        drop(working);
+        let mut fifth = places.take().unwrap();
+        assert!(of_three[0].cut.is_cancelled());
+        // Whose place went to another gives none back.
+        drop(of_three);
+        let _sixth = places.take().unwrap();
+        fifth.keep();
+        assert!(places.take().is_some() && places.take().is_some());
+        assert!(!is_cut(&fourth) && !is_cut(&fifth));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_for_the_service_or_for_its_client() {
+        let place = Places::new(1, CancellationToken::new()).take().unwrap();
+        let activity = &place.activity;
+        let second = Duration::from_secs(1);
+        let accepted = Instant::now();
+        tokio::time::advance(second).await;
+        assert_eq!(activity.waiting_since(), Some(accepted));
+        let (mut one, other) = (activity.begin(), activity.begin());
+        one.awaits(false);
+        assert_eq!(activity.waiting_since(), None, "the other waits");
+        tokio::time::advance(second).await;
+        drop(other);
+        assert_eq!(activity.waiting_since(), Some(accepted + 2 * second));
+        tokio::time::advance(second).await;
+        one.awaits(false);
+        assert_eq!(activity.waiting_since(), Some(accepted + 3 * second));
+        assert_eq!(activity.idle_since(), None, "a request is under way");
+        one.awaits(true);
+        assert_eq!(activity.waiting_since(), None);
+    }
+}
