@@ -1,5 +1,5 @@
-//! Inputs of the targets that speak gRPC. Each is one protobuf message, so that the fuzzer's changes leave most of
-//! it readable.
+//! What inputs are read as. Those of the targets that speak gRPC are one protobuf message each, so that the fuzzer's
+//! changes leave most of it readable.
 
 use prost::Message;
 use wire::digest::{Digestible, digest};
@@ -67,5 +67,67 @@ fn set_digest(round: &mut impl Digestible) {
     let digest = digest(round);
     if let Some(header) = round.header_mut() {
         header.digest = digest;
+    }
+}
+
+/// A body of a request over HTTP: a byte that names the route, then the body.
+pub struct HttpBody<'a> {
+    /// The path.
+    pub route: &'static str,
+    /// The body as it is sent.
+    pub body: &'a [u8],
+}
+
+impl<'a> HttpBody<'a> {
+    /// Routes that take a body, by the byte that names them: one that a reader of the corpus sees.
+    pub const ROUTES: [(u8, &'static str); 5] = [
+        (b'c', "/v1/completions"),
+        (b'm', "/v1/chat/completions"),
+        (b'r', "/v1/responses"),
+        (b't', "/tokenize"),
+        (b'd', "/detokenize"),
+    ];
+
+    /// The body that `bytes` are; none if they name no route.
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (first, body) = bytes.split_first()?;
+        let (_, route) = Self::ROUTES.iter().find(|(name, _)| name == first)?;
+        Some(Self { route, body })
+    }
+}
+
+/// Answers of an engine: a digit that names what is asked of it, then the answers, each ended by the byte 0xFF, which is
+/// in no text. One that begins with `!` is a refusal.
+pub struct EngineAnswers {
+    /// What is asked.
+    pub route: u8,
+    /// A status and a body for each answer.
+    pub script: Vec<(u16, Vec<u8>)>,
+}
+
+impl EngineAnswers {
+    /// The answers that `bytes` are; none if they name no route.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (first, rest) = bytes.split_first()?;
+        let route = first
+            .checked_sub(b'0')
+            .filter(|route| *route < Self::ROUTES)?;
+        let answers = rest.split(|byte| *byte == 0xFF);
+        let script = answers.map(|answer| match answer.strip_prefix(b"!") {
+            Some(words) => (400, words.to_vec()),
+            None => (200, answer.to_vec()),
+        });
+        Some(Self {
+            route,
+            script: script.collect(),
+        })
+    }
+
+    /// How many routes there are.
+    pub const ROUTES: u8 = 9;
+
+    /// The bytes that are read as this route and these answers.
+    pub fn write(route: u8, answers: &[Vec<u8>]) -> Vec<u8> {
+        [&[b'0' + route], &answers.join(&0xFF)[..]].concat()
     }
 }

@@ -12,6 +12,9 @@ pub const END: u32 = 256;
 /// A byte-level tokenizer without merges, whose tokens are the bytes by their value.
 pub const TOKENIZER_JSON: &str = include_str!("../corpus/tokenizer/byte-level");
 
+/// As short as one can be: few tokens fit into the context.
+const CHAT_TEMPLATE: &str = "{% for m in messages %}{{ m['content'] }}{% endfor %}";
+
 /// A checkpoint of random weights, with [`TOKENIZER_JSON`].
 pub fn checkpoint(seed: u64) -> Checkpoint {
     let config = ModelConfig {
@@ -38,5 +41,8 @@ pub fn served(seed: u64) -> ServedModel<Model> {
         "tiny".to_owned(),
         "tiny",
     );
-    model.expect("a model")
+    ServedModel {
+        chat_template: Some(CHAT_TEMPLATE.to_owned()),
+        ..model.expect("a model")
+    }
 }

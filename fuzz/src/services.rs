@@ -56,12 +56,23 @@ pub static DRAFTER: LazyLock<String> = LazyLock::new(|| {
 pub struct CoordinatorTask {
     /// Where it is reached.
     pub url: String,
+    /// Where its OpenAI API is, if it was started with one.
+    pub http_url: Option<String>,
     task: AbortHandle,
 }
 
 impl CoordinatorTask {
-    /// Starts it.
+    /// Starts it without the OpenAI API.
     pub fn start(drafter: &str, verifier: &str) -> Self {
+        Self::start_on(drafter, verifier, None)
+    }
+
+    /// Starts it with the OpenAI API.
+    pub fn start_with_http(drafter: &str, verifier: &str) -> Self {
+        Self::start_on(drafter, verifier, Some(listener()))
+    }
+
+    fn start_on(drafter: &str, verifier: &str, http: Option<(TcpListener, String)>) -> Self {
         let config = CoordinatorConfig {
             models: vec![ModelGroup {
                 name: "tiny".to_owned(),
@@ -79,9 +90,15 @@ impl CoordinatorTask {
         let (listener, url) = listener();
         let _runtime = RUNTIME.enter();
         let coordinator = Coordinator::new(config, Process::default()).expect("a coordinator");
+        let (http, http_url) = http.unzip();
+        let coordinator = coordinator.with_http(http);
         let serving = coordinator.serve(listener, std::future::pending());
         let task = RUNTIME.spawn(serving).abort_handle();
-        Self { url, task }
+        Self {
+            url,
+            http_url,
+            task,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use wire::v1::{LogitBias, SamplingParams, TokenTree};
 
 mod exchanges;
 mod files;
+mod http;
 mod requests;
 mod streams;
 
@@ -23,6 +24,7 @@ fn main() {
     }
     write("peer_replies", "described", &exchanges::described());
     files::write_all();
+    http::write_all();
 }
 
 fn write(target: &str, name: &str, message: &impl Message) {

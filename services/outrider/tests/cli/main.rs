@@ -14,6 +14,8 @@ mod draining;
 mod flags;
 mod generate;
 mod health;
+#[cfg(target_os = "linux")]
+mod hostile;
 #[cfg(feature = "hub")]
 mod hub;
 // The hub of the tests in `model`, with more faults than are ordered here.

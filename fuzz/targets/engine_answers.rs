@@ -1,0 +1,99 @@
+//! Any answers of SGLang and vLLM: they are refused, or make as many rows as were asked for, of tokens that there are.
+
+#![no_main]
+
+use std::time::{Duration, Instant};
+
+use engines::engine::ServedModel;
+use engines::{EngineError, Kind, Scoring, ScoringEngine, Sequence, Sglang, Vllm, VllmCompletions};
+use libfuzzer_sys::{Corpus, fuzz_target};
+use outrider_fuzz::fake_engine::FAKE_ENGINE;
+use outrider_fuzz::input::EngineAnswers;
+use outrider_fuzz::memory::grown_by;
+use speculation::certificate::PartialRow;
+
+const MODEL: ServedModel = ServedModel {
+    vocab_size: 4096,
+    context_len: 506,
+};
+const TOKENS: [u32; 6] = [1, 749, 858, 273, 569, 14];
+const COMMITTED: usize = 4;
+
+/// Far longer than an answer takes, which is there at once; and far more than an input of a few KiB may become.
+const PATIENCE: Duration = Duration::from_secs(5);
+const MOST_BYTES: u64 = 64 << 20;
+
+fuzz_target!(|bytes: &[u8]| -> Corpus {
+    let Some(answers) = EngineAnswers::read(bytes) else {
+        return Corpus::Reject;
+    };
+    FAKE_ENGINE.play(answers.script);
+    let began = Instant::now();
+    let ((), grown) = grown_by(|| ask(answers.route));
+    assert!(grown <= MOST_BYTES, "{grown} bytes for {}", bytes.len());
+    // One that was put off is asked again until the deadline, and no longer.
+    assert!(began.elapsed() < 2 * PATIENCE, "{:?}", began.elapsed());
+    Corpus::Keep
+});
+
+/// Asks by one of the routes. What comes back is held to what was asked.
+fn ask(route: u8) {
+    let connection = FAKE_ENGINE.connection();
+    let name = || "served".to_owned();
+    let nothing = [vec![], vec![], vec![]];
+    let asked = [vec![5], vec![9], vec![5, 9]];
+    match route {
+        0 => rows(&Sglang::new(connection, MODEL), &[&asked]),
+        1 => rows(&Sglang::new(connection, MODEL), &[&asked, &nothing]),
+        2 => rows(&Vllm::new(connection, name(), MODEL), &[&nothing]),
+        3 => rows(&Vllm::new(connection, name(), MODEL), &[&asked]),
+        4 => rows(
+            &VllmCompletions::new(connection, name(), MODEL),
+            &[&nothing],
+        ),
+        5 => {
+            let engine = Sglang::new(connection, MODEL);
+            let _ = engine.tokens_of("Once upon a time", soon());
+        }
+        6 => {
+            let engine = Vllm::new(connection, name(), MODEL);
+            let _ = engine.tokens_of("Once upon a time", soon());
+        }
+        7 => {
+            let _ = Kind::Sglang.probe(connection, MODEL.vocab_size);
+        }
+        _ => {
+            // Short rows: else an answer would have to hold thousands of entries.
+            let _ = Kind::Vllm.probe(connection, 4);
+        }
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + PATIENCE
+}
+
+fn rows<'a>(engine: &dyn ScoringEngine, asked: &[&'a [Vec<u32>; 3]]) {
+    let sequence = |asked: &&'a [Vec<u32>; 3]| Sequence {
+        tokens: &TOKENS,
+        committed: COMMITTED,
+        asked: &asked[..],
+    };
+    let sequences: Vec<_> = asked.iter().map(sequence).collect();
+    let scoring = Scoring {
+        sequences: &sequences,
+        top: 2,
+    };
+    let scored: Result<Vec<Vec<PartialRow>>, EngineError> = engine.score(&scoring, soon());
+    let Ok(scored) = scored else {
+        return;
+    };
+    assert_eq!(scored.len(), sequences.len());
+    for rows in &scored {
+        assert_eq!(rows.len(), sequences[0].rows());
+        for likely in rows.iter().flat_map(PartialRow::known) {
+            assert!((likely.token as usize) < MODEL.vocab_size);
+            assert!(likely.logprob <= 1e-3, "{}", likely.logprob);
+        }
+    }
+}
