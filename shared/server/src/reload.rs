@@ -115,7 +115,11 @@ impl<T> Reloading<T> {
                     };
                     // A file may lie on a disk that does not answer.
                     let looking = tokio::task::spawn_blocking(move || files.read_if_changed());
-                    let _ = looking.await;
+                    match looking.await {
+                        Ok(Some(Ok(()))) => tracing::info!("{what} read again"),
+                        Ok(Some(Err(error))) => warn_of(what, &error),
+                        Ok(None) | Err(_) => {}
+                    }
                 }
             });
         }
@@ -149,34 +153,32 @@ struct Files<T> {
 }
 
 impl<T> Files<T> {
-    fn read_if_changed(&self) {
+    /// Reads them, and says what is wrong with them; nothing if they are what they were.
+    fn read_if_changed(&self) -> Option<Result<(), String>> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let found = fingerprint(&self.files);
-        if found != *seen {
-            *seen = found;
-            if self.read() {
-                tracing::info!("{} read again", self.what);
-            }
+        if found == *seen {
+            return None;
         }
+        *seen = found;
+        Some(self.read())
     }
 
-    /// Reads them; whether they could be used.
-    fn read(&self) -> bool {
-        match (self.read)() {
-            Ok(new) => {
-                self.sender.send_replace(Arc::new(new));
-                true
-            }
-            Err(error) => {
-                tracing::warn!(
-                    %error,
-                    "{} cannot be used as they are now; those read before stay in use",
-                    self.what
-                );
-                false
-            }
-        }
+    /// Reads them, and takes over what could be used.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn read(&self) -> Result<(), String> {
+        self.sender.send_replace(Arc::new((self.read)()?));
+        Ok(())
     }
+}
+
+fn warn_of(what: &str, error: &str) {
+    tracing::warn!(
+        %error,
+        "{what} cannot be used as they are now; those read before stay in use"
+    );
 }
 
 /// What a process can be told to read again. Clones share it.
@@ -193,7 +195,11 @@ impl<T: Send + Sync> Reload for Files<T> {
     fn reload(&self) -> (&'static str, bool) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         *seen = fingerprint(&self.files);
-        (self.what, self.read())
+        let outcome = self.read();
+        if let Err(error) = &outcome {
+            warn_of(self.what, error);
+        }
+        (self.what, outcome.is_ok())
     }
 }
 
