@@ -112,8 +112,8 @@ impl ChatTemplate {
             is_longer: false,
         };
         let template = self.environment.get_template(NAME);
-        let rendered =
-            template.and_then(|template| template.render_to_write(context, &mut prompt).map(drop));
+        let rendered = template
+            .and_then(|template| template.render_captured_to(context, &mut prompt).map(drop));
         let unplaced = |problem| ChatError {
             line: 0,
             excerpt: String::new(),

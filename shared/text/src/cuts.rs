@@ -13,7 +13,7 @@ use std::ops::Range;
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use serde_json::Value;
 use tokenizers::models::bpe::BPE;
-use tokenizers::{AddedToken, Model, ModelWrapper, NormalizedString, Normalizer, Tokenizer};
+use tokenizers::{AddedToken, ModelWrapper, NormalizedString, Normalizer, Tokenizer};
 
 use steps::{Around, MARK};
 

@@ -9,7 +9,7 @@ use coordinator::limits::{
     MAX_TOKENIZER_BYTES, MOST_OUTPUTS, PARTS_AHEAD, PIECE_FACTOR,
 };
 use open::{MAX_LEASE_MS, MAX_TENANT_BYTES};
-use peer::{GRANT_TIMEOUT, IDLE_TIMEOUT, OPEN_TIMEOUT, READ_TIMEOUT, REPLY_BUFFER};
+use peer::{GRANT_TIMEOUT, OPEN_TIMEOUT, READ_TIMEOUT, REPLY_BUFFER};
 use proposal::MAX_SPARSE;
 use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use serde_json::{Value, json};
@@ -180,7 +180,7 @@ fn of_peers() -> String {
     let [round, open, idle, grant, read] = [
         round::MAX_TIMEOUT,
         OPEN_TIMEOUT,
-        IDLE_TIMEOUT,
+        peer::IDLE_TIMEOUT,
         GRANT_TIMEOUT,
         READ_TIMEOUT,
     ]

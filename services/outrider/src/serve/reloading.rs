@@ -9,7 +9,7 @@ use server::causes::in_one_line;
 use server::config::Loaded;
 use server::reload::Reloads;
 use server::shutdown::{Signals, StopSignal};
-use server::telemetry::{LogFilter, LogLevels};
+use server::telemetry::LogLevels;
 
 use crate::config::Config;
 

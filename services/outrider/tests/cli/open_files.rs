@@ -82,7 +82,8 @@ impl Coordinator {
         let channel = Channel::from_shared(self.grpc.clone())
             .expect("a URL")
             .connect_lazy();
-        let asked = CoordinatorClient::new(channel).list_methods(ListMethodsRequest {});
+        let mut client = CoordinatorClient::new(channel);
+        let asked = client.list_methods(ListMethodsRequest {});
         asked.await.expect("answered");
     }
 }

@@ -87,18 +87,6 @@ impl Terminal {
         self.until(text, |screen| line(screen).trim_end() == text);
     }
 
-    /// Closes the terminal, and leaves the program without one.
-    pub(crate) fn closes(self) -> Child {
-        let Self {
-            keys,
-            output,
-            child,
-            ..
-        } = self;
-        drop((keys, output));
-        child
-    }
-
     /// Waits for the program's end. What is left on the screen comes with its status.
     #[track_caller]
     pub(crate) fn ends(mut self) -> (ExitStatus, String) {

@@ -13,7 +13,6 @@ use tonic::{Code, Request};
 use wire::v1::ListMethodsRequest;
 use wire::v1::coordinator_client::CoordinatorClient;
 
-use super::pty::Terminal;
 use super::{ANY, health, outrider, signal};
 
 /// Long enough for a machine with other things to do.
@@ -140,28 +139,6 @@ async fn a_hang_up_has_files_read_again_and_ends_nothing() {
     assert_eq!(coordinator.answers(NEW).await, Code::Ok);
     let admin = coordinator.address("admin=");
     assert_eq!(health::get(&admin, "/livez"), "alive\n");
-}
-
-#[test]
-fn a_closed_terminal_ends_no_service() {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("tokens"), OLD).expect("written");
-    configure(folder.path(), "info", 64);
-    let mut terminal = Terminal::run(command(folder.path()));
-    terminal.shows("serving address=");
-    let screen = terminal.contents();
-    let line = screen.lines().find_map(|line| line.split_once("admin="));
-    let (_, address) = line.expect("it says where");
-    let admin = format!("http://{}", address.trim());
-    let mut child = terminal.closes();
-    // What it logs from now on nobody reads: the hang-up, and what these orders come to.
-    for _ in 0..5 {
-        std::thread::sleep(Duration::from_millis(100));
-        assert_eq!(health::get(&admin, "/livez"), "alive\n");
-        signal(&child, "HUP");
-    }
-    signal(&child, "TERM");
-    assert_eq!(child.wait().expect("a child").code(), Some(0));
 }
 
 #[test]
