@@ -27,12 +27,16 @@ use tower::util::MapRequestLayer;
 use crate::lifecycle::config::ServerConfig;
 use crate::places::Activity;
 pub(crate) use budget::Budget;
+pub use budget::SMALL_REQUEST_BYTES;
 use budget::Share;
 use held::Held;
 use message::MessageBody;
 pub use refused::{RETRY_AFTER, Refused};
 use whole::WholeBody;
 pub use whole::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES};
+
+/// Bytes of small requests that are held at once where large ones have taken all other room.
+pub const MAX_SMALL_BYTES: usize = 16 << 20;
 
 /// Services, and which of their methods take a stream of messages.
 #[derive(Debug)]
@@ -82,6 +86,7 @@ pub struct Gate {
     timeout: Duration,
     most_of_connection: usize,
     all: Budget,
+    small: Budget,
 }
 
 impl Gate {
@@ -94,6 +99,7 @@ impl Gate {
                 "server.max_receiving_bytes",
                 config.max_receiving_bytes.get(),
             ),
+            small: Budget::new("small requests", MAX_SMALL_BYTES),
         }
     }
 
@@ -104,7 +110,8 @@ impl Gate {
     }
 
     fn held(&self, received: Budget) -> Held {
-        Held::new(Share::new([received, self.all.clone()]), self.timeout)
+        let budgets = [received, self.all.clone()];
+        Held::new(Share::new(budgets, self.small.clone()), self.timeout)
     }
 
     /// What stands before all gRPC services, of which the methods at `client_streaming` take streams of messages.

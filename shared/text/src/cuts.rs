@@ -213,8 +213,10 @@ fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &Around) -> bo
     {
         return false;
     }
-    [token.content.as_str(), normalized.get()]
-        .into_iter()
+    // Others are looked for before the text is normalised.
+    let normalized = token.normalized.then(|| normalized.get());
+    std::iter::once(token.content.as_str())
+        .chain(normalized)
         .all(|name| {
             let is_right = |c: char| around.right.contains(&c) || c == around.space;
             let mut pairs = name.chars().zip(name.chars().skip(1));

@@ -14,7 +14,9 @@ use proposal::MAX_SPARSE;
 use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use serde_json::{Value, json};
 use server::http::{HEADER_TIMEOUT, IDLE_TIMEOUT, MAX_HTTP1_HEADER_BYTES, WINDOW_BYTES};
-use server::receiving::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES};
+use server::receiving::{
+    DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_SMALL_BYTES, SMALL_REQUEST_BYTES,
+};
 use server::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
     MAX_MESSAGE_BYTES,
@@ -72,6 +74,11 @@ fn of_every_service() -> String {
          `server.max_receiving_bytes_per_connection`"
             .to_owned(),
         "bytes of requests that are held for all connections | `server.max_receiving_bytes`".to_owned(),
+        format!(
+            "bytes of requests of at most {} KiB each that are held where large ones have taken all that | {}",
+            SMALL_REQUEST_BYTES >> 10,
+            both(format!("{} MiB", MAX_SMALL_BYTES >> 20))
+        ),
         format!(
             "bytes of a refused request of HTTP/1 that are read on and thrown away, and how long | none | \
              {discarded} MiB, {discarding} s"

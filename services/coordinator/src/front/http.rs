@@ -66,7 +66,7 @@ pub(crate) fn front(shared: Arc<Shared>, guard: Guard, is_local: bool) -> server
 fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
     let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let front = Front {
-        reading: Arc::new(Semaphore::new(processors())),
+        reading: Arc::new(Semaphore::new(reading_places())),
         shared,
         began: began.map_or(0, |since| since.as_secs()),
     };
@@ -98,9 +98,10 @@ fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
     }
 }
 
-/// Processors that this process may use.
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// How many large bodies are read at a time: half of the processors stay free of it.
+fn reading_places() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors / 2).max(1)
 }
 
 async fn unknown(request: Request) -> ApiError {

@@ -163,6 +163,16 @@ impl Shared {
         Ok(prepared)
     }
 
+    /// The target of `model`, waited for no longer than a request may take.
+    ///
+    /// # Errors
+    /// If no verifier answers, or none in time.
+    pub(super) async fn target_in_time(&self, model: &ServedModel) -> Result<Target, Status> {
+        let asking = target(model, &[0; 16]);
+        let asked = tokio::time::timeout(self.config.request_timeout(), asking).await;
+        asked.map_err(|_| Failure::Late.status("no verifier answered in time"))?
+    }
+
     /// The model called `name`; the first one if it is empty.
     ///
     /// # Errors
@@ -182,7 +192,7 @@ impl Shared {
 ///
 /// # Errors
 /// If no verifier answers.
-pub(super) async fn target(model: &ServedModel, session_id: &[u8; 16]) -> Result<Target, Status> {
+async fn target(model: &ServedModel, session_id: &[u8; 16]) -> Result<Target, Status> {
     let target = model.target(session_id).await;
     target.map_err(|error| unavailable(&error))
 }

@@ -37,7 +37,7 @@ impl Default for ServerConfig {
             max_streams_per_connection: const { NonZeroU32::new(1_024).unwrap() },
             receive_timeout_ms: const { NonZeroU64::new(10_000).unwrap() },
             max_receiving_bytes_per_connection: const { NonZeroUsize::new(32 << 20).unwrap() },
-            max_receiving_bytes: const { NonZeroUsize::new(256 << 20).unwrap() },
+            max_receiving_bytes: const { NonZeroUsize::new(128 << 20).unwrap() },
             drain_delay_ms: 100,
             drain_grace_ms: 10_000,
         }

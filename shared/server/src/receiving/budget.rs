@@ -26,23 +26,41 @@ impl Budget {
         }
     }
 
+    fn full(&self) -> Refused {
+        Refused::Full {
+            most: self.most,
+            setting: self.setting,
+        }
+    }
+
     fn take(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(bytes).ok()?;
         Arc::clone(&self.left).try_acquire_many_owned(bytes).ok()
     }
 }
 
+/// Requests of no more bytes have room of their own, so that large ones do not lock them out.
+pub const SMALL_REQUEST_BYTES: usize = 16 << 10;
+
 /// What one request has of its budgets; given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
+    /// Of its connection, and of all.
     budgets: [Budget; 2],
-    held: [Option<OwnedSemaphorePermit>; 2],
+    /// Of small requests, where there is no room among all.
+    small: Budget,
+    held: Vec<OwnedSemaphorePermit>,
+    bytes: usize,
 }
 
 impl Share {
-    pub(super) fn new(budgets: [Budget; 2]) -> Self {
-        let held = [None, None];
-        Self { budgets, held }
+    pub(super) fn new(budgets: [Budget; 2], small: Budget) -> Self {
+        Self {
+            budgets,
+            small,
+            held: Vec::new(),
+            bytes: 0,
+        }
     }
 
     /// Takes `bytes` more.
@@ -50,18 +68,26 @@ impl Share {
     /// # Errors
     /// [`Refused::Full`] if one of the budgets has no room for them; nothing is taken then.
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), Refused> {
-        let mut taken = Vec::new();
-        for budget in &self.budgets {
-            let of_this = budget.take(bytes).ok_or(Refused::Full {
-                most: budget.most,
-                setting: budget.setting,
-            });
-            taken.push(of_this?);
-        }
-        for (held, taken) in self.held.iter_mut().zip(taken) {
-            match held {
-                Some(held) => held.merge(taken),
-                None => *held = Some(taken),
+        let [of_connection, all] = &self.budgets;
+        let is_small = self.bytes + bytes <= SMALL_REQUEST_BYTES;
+        let among_small = || self.small.take(bytes).filter(|_| is_small);
+        let taken = [
+            of_connection
+                .take(bytes)
+                .ok_or_else(|| of_connection.full())?,
+            all.take(bytes)
+                .or_else(among_small)
+                .ok_or_else(|| all.full())?,
+        ];
+        self.bytes += bytes;
+        for permit in taken {
+            // Those of one budget become one.
+            let same = |held: &&mut OwnedSemaphorePermit| {
+                Arc::ptr_eq(held.semaphore(), permit.semaphore())
+            };
+            match self.held.iter_mut().find(same) {
+                Some(held) => held.merge(permit),
+                None => self.held.push(permit),
             }
         }
         Ok(())
@@ -75,7 +101,8 @@ mod tests {
     #[test]
     fn bytes_are_taken_of_all_budgets_or_none_and_given_back() {
         let budgets = [("a", 10), ("b", 6)].map(|(name, most)| Budget::new(name, most));
-        let of_both = || Share::new(budgets.clone());
+        let small = Budget::new("small", 0);
+        let of_both = || Share::new(budgets.clone(), small.clone());
         let taken = || {
             let taken = |budget: &Budget| budget.most - budget.left.available_permits();
             (taken(&budgets[0]), taken(&budgets[1]))
@@ -93,5 +120,28 @@ mod tests {
         other.take(usize::MAX).unwrap_err();
         drop(other);
         assert_eq!(taken(), (0, 0));
+    }
+
+    #[test]
+    fn small_requests_have_room_where_large_ones_have_taken_all() {
+        let budgets = ["a", "b"].map(|name| Budget::new(name, 40 << 10));
+        let small = Budget::new("small", 20 << 10);
+        let share = || Share::new(budgets.clone(), small.clone());
+        let mut large = share();
+        large.take(30 << 10).unwrap();
+        large.take(10 << 10).unwrap();
+        let of_others = || Budget::new("of another connection", 40 << 10);
+        let other = || Share::new([of_others(), budgets[1].clone()], small.clone());
+        let mut first = other();
+        first.take(10 << 10).unwrap();
+        first.take(6 << 10).unwrap();
+        assert!(first.take(1).is_err(), "it is small no more");
+        let mut second = other();
+        assert!(second.take(5 << 10).is_err(), "there is room for so many");
+        drop(first);
+        second.take(5 << 10).unwrap();
+        drop((large, second));
+        assert_eq!(small.left.available_permits(), 20 << 10);
+        assert_eq!(budgets[1].left.available_permits(), 40 << 10);
     }
 }

@@ -54,6 +54,8 @@ where
                 return Poll::Ready(Err(Refused::TooLarge { most }));
             }
             held.check_time(cx)?;
+            // Unknown where the body comes in chunks.
+            let announced = inner.size_hint().exact().unwrap_or_default() as usize;
             match ready!(Pin::new(inner).poll_frame(cx)) {
                 None => self.inner = None,
                 Some(Err(_)) => {
@@ -67,6 +69,11 @@ where
                     };
                     if data.len() > most - held.bytes.len() {
                         return Poll::Ready(Err(Refused::TooLarge { most }));
+                    }
+                    if held.bytes.is_empty() {
+                        // At once, or what is held would be copied and twice as large again and again; it takes memory
+                        // as it comes.
+                        held.bytes.reserve(announced.min(most));
                     }
                     held.add(&data)?;
                 }

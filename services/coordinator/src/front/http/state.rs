@@ -21,7 +21,7 @@ pub(super) struct Front {
     pub(super) began: u64,
 }
 
-/// Bodies of more bytes are read off the async threads, so many at a time as there are processors.
+/// Bodies of more bytes are read off the async threads, a few at a time.
 const LARGE_BODY: usize = 32 << 10;
 
 impl Front {

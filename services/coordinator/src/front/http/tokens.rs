@@ -15,7 +15,6 @@ use super::fields::Fields;
 use super::guard::Caller;
 use super::state::Front;
 use crate::front::MAX_REQUEST_BYTES;
-use crate::front::prepare::target;
 use crate::peer::pool::Target;
 use crate::request::check_bytes;
 use crate::request::limits::MAX_TOKENIZED;
@@ -35,7 +34,11 @@ pub(super) async fn info(
 ) -> Result<Json<Value>, ApiError> {
     let rejected = |error: QueryRejection| ApiError::http(error.status(), error.body_text());
     let Query(of) = of.map_err(rejected)?;
-    let text = target(front.shared.model(&of.model)?, &[0; 16]).await?.text;
+    let text = front
+        .shared
+        .target_in_time(front.shared.model(&of.model)?)
+        .await?
+        .text;
     let names = text.names();
     let known = |name: &str| (!name.is_empty()).then(|| name.to_owned());
     Ok(Json(json!({
@@ -60,20 +63,24 @@ pub(super) async fn tokenize(
     caller: Extension<Caller>,
     body: Bytes,
 ) -> Result<Json<Tokenized>, ApiError> {
-    let mut fields = Fields::of_body(&body)?;
-    let model: String = fields.take("model")?.unwrap_or_default();
-    let prompt: Option<String> = fields.take("prompt")?;
-    let with_special = fields.take("add_special_tokens")?.unwrap_or(true);
-    fields.finish()?;
-    let prompt = prompt.ok_or_else(|| BadField::new("prompt", "missing"))?;
+    let read = |body: &[u8]| {
+        let mut fields = Fields::of_body(body)?;
+        let model: String = fields.take("model")?.unwrap_or_default();
+        let prompt: Option<String> = fields.take("prompt")?;
+        let with_special = fields.take("add_special_tokens")?.unwrap_or(true);
+        fields.finish()?;
+        let prompt = prompt.ok_or_else(|| BadField::new("prompt", "missing"))?;
+        Ok((model, prompt, with_special))
+    };
+    let (model, prompt, with_special) = front.read(body, read).await?;
     let model = front.shared.model(&model)?;
-    let Target { description, text } = target(model, &[0; 16]).await?;
-    let context_len = description.context_len;
-    check_bytes(prompt.len(), context_len)?;
-    let most = most_tokens(context_len);
     // It takes a place among the requests: a long text keeps a processor busy for seconds. The work has the place, as
     // it goes on if the client leaves.
     let place = front.shared.admission.admit(caller.client.as_ref())?;
+    let Target { description, text } = front.shared.target_in_time(model).await?;
+    let context_len = description.context_len;
+    check_bytes(prompt.len(), context_len)?;
+    let most = most_tokens(context_len);
     let tokenizing = front.shared.tokenizing.clone();
     let encode = move || -> Result<Vec<u32>, Status> {
         let _place = place;
@@ -100,16 +107,20 @@ pub(super) async fn detokenize(
     caller: Extension<Caller>,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
-    let mut fields = Fields::of_body(&body)?;
-    let model: String = fields.take("model")?.unwrap_or_default();
-    let tokens: Option<Vec<u32>> = fields.take("tokens")?;
-    fields.finish()?;
-    let tokens = tokens.ok_or_else(|| BadField::new("tokens", "missing"))?;
+    let read = |body: &[u8]| {
+        let mut fields = Fields::of_body(body)?;
+        let model: String = fields.take("model")?.unwrap_or_default();
+        let tokens: Option<Vec<u32>> = fields.take("tokens")?;
+        fields.finish()?;
+        let tokens = tokens.ok_or_else(|| BadField::new("tokens", "missing"))?;
+        Ok((model, tokens))
+    };
+    let (model, tokens) = front.read(body, read).await?;
     let model = front.shared.model(&model)?;
-    let Target { description, text } = target(model, &[0; 16]).await?;
+    let place = front.shared.admission.admit(caller.client.as_ref())?;
+    let Target { description, text } = front.shared.target_in_time(model).await?;
     let most = most_tokens(description.context_len);
     BadField::at_most("tokens", tokens.len(), most, "tokens")?;
-    let place = front.shared.admission.admit(caller.client.as_ref())?;
     let decode = move || -> Result<String, Status> {
         let _place = place;
         text.text_within(&tokens, MAX_REQUEST_BYTES).ok_or_else(|| {
