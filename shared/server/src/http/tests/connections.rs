@@ -79,10 +79,12 @@ async fn of_connections_that_ask_for_nothing_the_oldest_makes_room() {
     }
     let _busy = busy(address).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut served = Vec::new();
     for oldest in idle.drain(..3) {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(REQUEST).await.unwrap();
         assert!(answer(&mut stream).await.contains("here"), "served");
+        served.push(stream);
         let cut = timeout(Duration::from_secs(5), closed(oldest, Instant::now()));
         cut.await.expect("the oldest is cut");
     }
