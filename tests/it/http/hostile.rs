@@ -12,6 +12,8 @@ use tokio::time::Instant;
 use tonic::Code;
 
 use super::{Serving, serving, serving_in};
+use server::receiving::SMALL_REQUEST_BYTES;
+
 use crate::client::{With, request};
 use crate::cluster::client;
 
@@ -82,12 +84,18 @@ async fn what_came_over_http_takes_the_room_of_both_ports_until_its_time_is_over
     let announced = head(&format!("content-length: {ROOM}"));
     let mut slow = ask(&serving, &[announced.as_bytes(), &vec![b' '; ROOM - 20]]).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let refused = serving.completion(json!({ "max_tokens": 1 })).await;
+    let small = serving.completion(json!({ "max_tokens": 1 })).await;
+    assert_eq!(
+        small.status, 200,
+        "small ones have room of their own: {small:?}"
+    );
+    let long = "x".repeat(SMALL_REQUEST_BYTES);
+    let refused = serving.completion(json!({ "prompt": long })).await;
     let message = refused.refused(429, None);
     assert!(message.contains("server.max_receiving_bytes"), "{message}");
     assert!(refused.headers.contains("retry-after: 1"), "{refused:?}");
     let mut grpc = client(&serving.coordinator);
-    let generated = grpc.generate(request(&"x".repeat(200), 1)).await;
+    let generated = grpc.generate(request(&long, 1)).await;
     let status = generated.expect_err("no room");
     assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
     let late = answer(&mut slow).await;

@@ -69,7 +69,7 @@ impl Share {
     /// [`Refused::Full`] if one of the budgets has no room for them; nothing is taken then.
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), Refused> {
         let [of_connection, all] = &self.budgets;
-        let is_small = self.bytes + bytes <= SMALL_REQUEST_BYTES;
+        let is_small = self.bytes.saturating_add(bytes) <= SMALL_REQUEST_BYTES;
         let among_small = || self.small.take(bytes).filter(|_| is_small);
         let taken = [
             of_connection
