@@ -13,6 +13,6 @@ pub const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 pub(crate) use admission::Admission;
 pub(crate) use grpc::Service;
-pub(crate) use prepare::Shared;
+pub(crate) use prepare::{Shared, reading_places};
 pub(crate) use tokenizing::Tokenizing;
 pub use tokenizing::{MAX_LONG_BYTES, MAX_SHORT_BYTES, MAX_SHORT_TEXT};

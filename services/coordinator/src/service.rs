@@ -18,7 +18,9 @@ use wire::v1::coordinator_server::CoordinatorServer;
 
 use crate::config::{CoordinatorConfig, HttpConfig};
 use crate::error::CoordinatorError;
-use crate::front::{Admission, MAX_REQUEST_BYTES, Service, Shared, Tokenizing, http};
+use crate::front::{
+    Admission, MAX_REQUEST_BYTES, Service, Shared, Tokenizing, http, reading_places,
+};
 use crate::observe::{Gauges, Observation, PeerGauges};
 use crate::peer::pool::{Models, ServedModel};
 
@@ -97,6 +99,7 @@ impl Coordinator {
             tokenizing: Tokenizing::new(),
             config,
             health,
+            reading: reading_places(),
             observation,
         });
         Ok(Self {

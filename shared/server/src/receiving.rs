@@ -33,7 +33,7 @@ use held::Held;
 use message::MessageBody;
 pub use refused::{RETRY_AFTER, Refused};
 use whole::WholeBody;
-pub use whole::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES};
+pub use whole::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS};
 
 /// Bytes of small requests that are held at once where large ones have taken all other room.
 pub const MAX_SMALL_BYTES: usize = 16 << 20;

@@ -100,7 +100,7 @@ impl<T> Reloading<T> {
         let (sender, current) = watch::channel(Arc::new(read()?));
         let files = Arc::new(Files {
             what,
-            files,
+            paths: files,
             read: Box::new(move || read().map_err(|error| error.to_string())),
             seen: Mutex::new(seen),
             sender,
@@ -145,7 +145,7 @@ impl<T> Reloading<T> {
 struct Files<T> {
     /// What they are called in the log.
     what: &'static str,
-    files: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
     read: Box<dyn Fn() -> Result<T, String> + Send + Sync>,
     /// What was read last, usable or not. Held while they are read, so that two do not do so in turn.
     seen: Mutex<u64>,
@@ -156,7 +156,7 @@ impl<T> Files<T> {
     /// Reads them, and says what is wrong with them; nothing if they are what they were.
     fn read_if_changed(&self) -> Option<Result<(), String>> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = fingerprint(&self.files);
+        let found = fingerprint(&self.paths);
         if found == *seen {
             return None;
         }
@@ -194,7 +194,7 @@ trait Reload: Send + Sync {
 impl<T: Send + Sync> Reload for Files<T> {
     fn reload(&self) -> (&'static str, bool) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = fingerprint(&self.files);
+        *seen = fingerprint(&self.paths);
         let outcome = self.read();
         if let Err(error) = &outcome {
             warn_of(self.what, error);

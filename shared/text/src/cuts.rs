@@ -222,10 +222,11 @@ fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &Around) -> bo
             let mut pairs = name.chars().zip(name.chars().skip(1));
             let begins = |is: &dyn Fn(char) -> bool| name.chars().next().is_some_and(is);
             let ends_with_letter = name.chars().next_back().is_some_and(char::is_alphabetic);
-            !pairs.any(|(left, right)| left.is_alphabetic() && is_right(right))
-                && !(token.rstrip && ends_with_letter)
-                && !(token.single_word && begins(&is_right))
-                && !(around.prepends && (begins(&is_right) || begins(&char::is_alphabetic)))
+            let changes = pairs.any(|(left, right)| left.is_alphabetic() && is_right(right))
+                || token.rstrip && ends_with_letter
+                || token.single_word && begins(&is_right)
+                || around.prepends && (begins(&is_right) || begins(&char::is_alphabetic));
+            !changes
         })
 }
 

@@ -50,6 +50,10 @@ pub(crate) const EXPRESSIONS: [&str; 5] = [
 ];
 
 /// Tokenizers that split text in every way that is known, and whether it is sure where.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a list of tokenizers, one after another"
+)]
 pub(crate) fn splitting() -> Vec<(String, String, bool)> {
     let words = [
         "the", " the", "he w", "ed", " 한국", "어 ", "。\n", "\n\n", "12", "  ", "a\n",

@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::json;
 use server::auth::{Auth, AuthConfig};
 use server::process::Process;
+use server::receiving::SMALL_REQUEST_BYTES;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tonic::Code;
 
 use super::{Serving, serving, serving_in};
-use server::receiving::SMALL_REQUEST_BYTES;
 
 use crate::client::{With, request};
 use crate::cluster::client;

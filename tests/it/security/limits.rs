@@ -15,7 +15,8 @@ use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use serde_json::{Value, json};
 use server::http::{HEADER_TIMEOUT, IDLE_TIMEOUT, MAX_HTTP1_HEADER_BYTES, WINDOW_BYTES};
 use server::receiving::{
-    DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_SMALL_BYTES, SMALL_REQUEST_BYTES,
+    DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS, MAX_SMALL_BYTES,
+    SMALL_REQUEST_BYTES,
 };
 use server::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
@@ -82,6 +83,10 @@ fn of_every_service() -> String {
         format!(
             "bytes of a refused request of HTTP/1 that are read on and thrown away, and how long | none | \
              {discarded} MiB, {discarding} s"
+        ),
+        format!(
+            "such bytes of one that does not say how long it is | none | {} MiB",
+            MAX_DISCARDED_CHUNKS >> 20
         ),
         format!(
             "time that the answer to a wrong token is put off, which doubles with each from one address | {}",

@@ -49,7 +49,8 @@ pub(super) struct Running {
 
 impl Shared {
     /// Lets `choices` outputs of each of `messages` in, all of them or none, and runs each in a task of its own. There is
-    /// at least one message. What messages have in common with their first output is checked once.
+    /// at least one message. What messages have in common with their first output is checked once. A large request gives
+    /// its place among those `reading` back when that is done.
     ///
     /// # Errors
     /// The status that the client is to get.
@@ -58,6 +59,7 @@ impl Shared {
         messages: Vec<v1::GenerateRequest>,
         choices: u32,
         arrival: Arrival<'_>,
+        reading: Option<OwnedSemaphorePermit>,
     ) -> Result<Generated, Status> {
         let mut observers = Vec::new();
         for message in &messages {
@@ -65,7 +67,7 @@ impl Shared {
             observers.extend((0..choices).map(|_| observer()));
         }
         match self
-            .prepare_all(messages, choices, arrival, &mut observers)
+            .prepare_all(messages, choices, arrival, reading, &mut observers)
             .await
         {
             Ok((prepared, room)) => {
@@ -88,6 +90,7 @@ impl Shared {
         messages: Vec<v1::GenerateRequest>,
         choices: u32,
         arrival: Arrival<'_>,
+        mut reading: Option<OwnedSemaphorePermit>,
         observers: &mut [Observer],
     ) -> Result<(Vec<Prepared>, OwnedSemaphorePermit), Status> {
         let client = arrival.client;
@@ -103,7 +106,7 @@ impl Shared {
             }
             let (place, observer): (Place, &mut Observer) = next()?;
             let first = self
-                .prepare(message, place, arrival.deadline, observer)
+                .prepare(message, place, arrival.deadline, &mut reading, observer)
                 .await?;
             let at = prepared.len();
             prepared.push(first);

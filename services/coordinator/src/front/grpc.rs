@@ -57,7 +57,10 @@ impl coordinator_server::Coordinator for Service {
             deadline: grpc_timeout::from_metadata(&metadata),
             kept_per_token: 0,
         };
-        let generated = self.shared.generate(vec![message], 1, arrival).await?;
+        let generated = self
+            .shared
+            .generate(vec![message], 1, arrival, None)
+            .await?;
         let only = generated.outputs.into_iter().next();
         let only = only.ok_or_else(|| Status::internal("a request without an output"))?;
         Ok(Response::new(CallStream::new(only.parts)))

@@ -43,7 +43,6 @@ use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use server::auth::Guard;
-use tokio::sync::Semaphore;
 
 use super::MAX_REQUEST_BYTES;
 use super::prepare::Shared;
@@ -66,7 +65,6 @@ pub(crate) fn front(shared: Arc<Shared>, guard: Guard, is_local: bool) -> server
 fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
     let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let front = Front {
-        reading: Arc::new(Semaphore::new(reading_places())),
         shared,
         began: began.map_or(0, |since| since.as_secs()),
     };
@@ -96,12 +94,6 @@ fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
     } else {
         routes
     }
-}
-
-/// How many large bodies are read at a time: half of the processors stay free of it.
-fn reading_places() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    (processors / 2).max(1)
 }
 
 async fn unknown(request: Request) -> ApiError {

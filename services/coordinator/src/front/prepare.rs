@@ -6,6 +6,7 @@ use std::time::Duration;
 use server::health::Health;
 use server::request_id::request_id;
 use speculation::session::Plan;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use wire::failure::Failure;
 use wire::status::{BadField, PeerFailure, overloaded, try_again};
@@ -23,6 +24,15 @@ use crate::peer::pool::{Models, ServedModel, Target};
 use crate::request::limits::check_names;
 use crate::request::{self, PromptInput};
 
+/// Places for large requests that are read and tokenised: half of the processors stay free of it.
+pub(crate) fn reading_places() -> Arc<Semaphore> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    Arc::new(Semaphore::new((processors / 2).max(1)))
+}
+
+/// How long a large request keeps its place while it waits for a verifier to say what it serves.
+const PLACE_KEPT: Duration = Duration::from_secs(1);
+
 /// What requests share.
 pub(crate) struct Shared {
     pub(crate) models: Arc<Models>,
@@ -30,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) tokenizing: Tokenizing,
     pub(crate) config: CoordinatorConfig,
     pub(crate) health: Health,
+    /// Places for large requests that are read and tokenised.
+    pub(crate) reading: Arc<Semaphore>,
     pub(crate) observation: Observation,
 }
 
@@ -44,12 +56,13 @@ impl Shared {
         message: v1::GenerateRequest,
         place: Place,
         deadline: Option<Duration>,
+        reading: &mut Option<OwnedSemaphorePermit>,
         observer: &mut Observer,
     ) -> Result<Prepared, Status> {
         observer.observe(&Event::Admitted);
         let longest = self.config.request_timeout();
         let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
-        let checking = self.check(message, place);
+        let checking = self.check(message, place, reading);
         let late = |_| Failure::Late.status("the deadline passed before the request began");
         let checked = tokio::select! {
             biased;
@@ -75,6 +88,7 @@ impl Shared {
         self: &Arc<Self>,
         mut message: v1::GenerateRequest,
         mut place: Place,
+        reading: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Prepared, Status> {
         check_names(&message)?;
         let session_id = random_id()?;
@@ -84,7 +98,16 @@ impl Shared {
             let what = format!("the verifiers of '{}' are overloaded", model.name());
             return Err(overloaded(what, left));
         }
-        let target = target(&model, &session_id).await?;
+        let target = {
+            let mut asking = std::pin::pin!(target(&model, &session_id));
+            if let Ok(target) = tokio::time::timeout(PLACE_KEPT, &mut asking).await {
+                target?
+            } else {
+                // Whom its peer keeps waiting keeps no other waiting.
+                *reading = None;
+                asking.await?
+            }
+        };
         let shared = Arc::clone(self);
         let check = move || {
             let prompt = PromptInput::take(&mut message, &target)?;

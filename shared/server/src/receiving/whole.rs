@@ -14,6 +14,8 @@ use super::refused::Refused;
 /// Most bytes of a body that are read and thrown away once its request was refused, and how long that may take. A
 /// client of HTTP/1 that writes its whole request before it reads would never see why it was refused.
 pub const MAX_DISCARDED_BYTES: usize = 64 << 20;
+/// The same of a body that does not say how long it is, and may have no end.
+pub const MAX_DISCARDED_CHUNKS: usize = 4 << 20;
 /// See [`MAX_DISCARDED_BYTES`].
 pub const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -54,8 +56,8 @@ where
                 return Poll::Ready(Err(Refused::TooLarge { most }));
             }
             held.check_time(cx)?;
-            // Unknown where the body comes in chunks.
-            let announced = inner.size_hint().exact().unwrap_or_default() as usize;
+            // A body in chunks may become as long as any.
+            let announced = inner.size_hint().exact().map_or(most, |len| len as usize);
             match ready!(Pin::new(inner).poll_frame(cx)) {
                 None => self.inner = None,
                 Some(Err(_)) => {
@@ -124,7 +126,10 @@ where
 }
 
 async fn discard(mut body: impl Body<Data = Bytes> + Unpin) {
-    let mut left = MAX_DISCARDED_BYTES;
+    let mut left = match body.size_hint().exact() {
+        Some(_) => MAX_DISCARDED_BYTES,
+        None => MAX_DISCARDED_CHUNKS,
+    };
     while let Some(Ok(frame)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
     {
         let len = frame.data_ref().map_or(0, Bytes::len);

@@ -18,8 +18,9 @@ pub struct LogLevels(Vec<Arc<Change>>);
 impl LogLevels {
     /// Filters by `filter` from now on; whether every destination does.
     pub fn set(&self, filter: &LogFilter) -> bool {
-        let changed = self.0.iter().map(|change| change(filter));
-        changed.fold(true, |all, changed| all && changed)
+        // Each of them, also after one that does not.
+        let kept = self.0.iter().filter(|change| !change(filter));
+        kept.count() == 0
     }
 
     /// A filter that can be changed, which begins as `filter`.

@@ -66,7 +66,6 @@ impl Place<'_> {
     fn facts(&self, hir: &Hir) -> Option<Facts> {
         let facts = match hir.kind() {
             HirKind::Empty => Facts::empty(),
-            HirKind::Look(_) => return None,
             HirKind::Literal(literal) => {
                 let text = std::str::from_utf8(&literal.0).ok()?;
                 text.chars().fold(Facts::empty(), |before, c| {
@@ -74,7 +73,7 @@ impl Place<'_> {
                 })
             }
             HirKind::Class(Class::Unicode(class)) => Facts::of(class),
-            HirKind::Class(Class::Bytes(_)) => return None,
+            HirKind::Class(Class::Bytes(_)) | HirKind::Look(_) => return None,
             HirKind::Capture(capture) => self.facts(&capture.sub)?,
             HirKind::Repetition(repetition) => {
                 let once = self.facts(&repetition.sub)?;

@@ -17,6 +17,10 @@ const RIGHT: [char; 4] = [SPACE, '\n', '。', '、'];
 
 /// What a tokenizer does at a place between a letter and one of `right`.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what the steps have done, each by itself"
+)]
 pub(super) struct Around {
     /// Whether letters are those of ASCII alone.
     pub(super) is_ascii: bool,

@@ -27,8 +27,8 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let order = front.read(body, read).await?;
-    let admitted = front.admit(order, &caller, &headers).await?;
+    let (order, reading) = front.read(body, read).await?;
+    let admitted = front.admit(order, &caller, &headers, reading).await?;
     Answering::new(Turn, admitted).respond().await
 }
 
@@ -63,6 +63,7 @@ pub(super) fn read(body: &[u8]) -> Result<Order, BadField> {
     }
     fields.finish()?;
     Ok(Order {
+        keeps_prompts: false,
         kept_per_token: options::kept_per_token(&request, delivery),
         request,
         delivery,

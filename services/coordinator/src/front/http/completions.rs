@@ -56,8 +56,8 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let (order, echo) = front.read(body, read).await?;
-    let admitted = front.admit(order, &caller, &headers).await?;
+    let ((order, echo), reading) = front.read(body, read).await?;
+    let admitted = front.admit(order, &caller, &headers, reading).await?;
     let mut answering = Answering::new(Completion, admitted);
     if echo {
         answering.echo();
@@ -91,6 +91,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
         ));
     }
     let order = Order {
+        keeps_prompts: echo,
         kept_per_token: options::kept_per_token(&request, delivery),
         request,
         delivery,

@@ -43,8 +43,8 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let (order, echoed) = front.read(body, read).await?;
-    let admitted = front.admit(order, &caller, &headers).await?;
+    let ((order, echoed), reading) = front.read(body, read).await?;
+    let admitted = front.admit(order, &caller, &headers, reading).await?;
     let id = RequestId(admitted.id.clone());
     let mut response = respond(admitted, echoed).await?;
     response.extensions_mut().insert(id);
@@ -116,6 +116,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     let echoed = Echoed::of(&request, instructions);
     let scores = u64::from(request.top_logprobs) + 1;
     let order = Order {
+        keeps_prompts: false,
         kept_per_token: if request.logprobs {
             SCORE_BYTES * scores
         } else {

@@ -29,6 +29,8 @@ pub(super) struct Order {
     pub(super) names: Names,
     /// Each prompt; none where the request holds messages.
     pub(super) prompts: Vec<Option<Prompt>>,
+    /// Whether the answer repeats the prompts.
+    pub(super) keeps_prompts: bool,
     /// Bytes that are kept of each token until the answer's end.
     pub(super) kept_per_token: u64,
 }
@@ -65,9 +67,11 @@ impl Front {
         order: Order,
         caller: &Caller,
         headers: &HeaderMap,
+        reading: Option<OwnedSemaphorePermit>,
     ) -> Result<Admitted, ApiError> {
         let names = order.names;
-        let admitted = self.let_in(order, caller, headers).await;
+        // It is large, and callers hold it by value.
+        let admitted = Box::pin(self.let_in(order, caller, headers, reading)).await;
         admitted.map_err(|error| error.naming(names))
     }
 
@@ -76,11 +80,13 @@ impl Front {
         order: Order,
         caller: &Caller,
         headers: &HeaderMap,
+        reading: Option<OwnedSemaphorePermit>,
     ) -> Result<Admitted, ApiError> {
         let Order {
             mut request,
             delivery,
-            prompts,
+            mut prompts,
+            keeps_prompts,
             kept_per_token,
             ..
         } = order;
@@ -93,11 +99,22 @@ impl Front {
         }
         // The outputs of a request differ by the choice alone.
         request.seed.get_or_insert_with(random_seed);
-        let message = |prompt: &Option<Prompt>| v1::GenerateRequest {
-            prompt: prompt.clone(),
-            ..request.clone()
+        let logprobs = request.logprobs;
+        let message = |prompt: &mut Option<Prompt>, request: v1::GenerateRequest| {
+            let prompt = if keeps_prompts {
+                prompt.clone()
+            } else {
+                prompt.take()
+            };
+            v1::GenerateRequest { prompt, ..request }
         };
-        let messages = prompts.iter().map(message).collect();
+        let mut messages = Vec::new();
+        if let Some((last, others)) = prompts.split_last_mut() {
+            for prompt in others {
+                messages.push(message(prompt, request.clone()));
+            }
+            messages.push(message(last, request));
+        }
         let metadata = MetadataMap::from_headers(headers.clone());
         let arrival = Arrival {
             metadata: &metadata,
@@ -107,13 +124,13 @@ impl Front {
         };
         let generated = self
             .shared
-            .generate(messages, delivery.choices, arrival)
+            .generate(messages, delivery.choices, arrival, reading)
             .await?;
         let first = generated.outputs.first();
         let first = first.ok_or_else(|| Status::internal("a request without an output"))?;
         Ok(Admitted {
             delivery,
-            logprobs: request.logprobs,
+            logprobs,
             text: Arc::clone(&first.text),
             model,
             id: first.request_id.clone(),

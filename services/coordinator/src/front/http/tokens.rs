@@ -72,7 +72,7 @@ pub(super) async fn tokenize(
         let prompt = prompt.ok_or_else(|| BadField::new("prompt", "missing"))?;
         Ok((model, prompt, with_special))
     };
-    let (model, prompt, with_special) = front.read(body, read).await?;
+    let ((model, prompt, with_special), reading) = front.read(body, read).await?;
     let model = front.shared.model(&model)?;
     // It takes a place among the requests: a long text keeps a processor busy for seconds. The work has the place, as
     // it goes on if the client leaves.
@@ -83,7 +83,7 @@ pub(super) async fn tokenize(
     let most = most_tokens(context_len);
     let tokenizing = front.shared.tokenizing.clone();
     let encode = move || -> Result<Vec<u32>, Status> {
-        let _place = place;
+        let _places = (place, reading);
         let _room = tokenizing.room(text.encoding_bytes(&prompt))?;
         let tokens = text.tokens(&prompt, with_special, most);
         let tokens = tokens.map_err(|problem| BadField::new("prompt", problem))?;
@@ -115,14 +115,14 @@ pub(super) async fn detokenize(
         let tokens = tokens.ok_or_else(|| BadField::new("tokens", "missing"))?;
         Ok((model, tokens))
     };
-    let (model, tokens) = front.read(body, read).await?;
+    let ((model, tokens), reading) = front.read(body, read).await?;
     let model = front.shared.model(&model)?;
     let place = front.shared.admission.admit(caller.client.as_ref())?;
     let Target { description, text } = front.shared.target_in_time(model).await?;
     let most = most_tokens(description.context_len);
     BadField::at_most("tokens", tokens.len(), most, "tokens")?;
     let decode = move || -> Result<String, Status> {
-        let _place = place;
+        let _places = (place, reading);
         text.text_within(&tokens, MAX_REQUEST_BYTES).ok_or_else(|| {
             let problem = format!("their text has more than {MAX_REQUEST_BYTES} bytes");
             BadField::new("tokens", problem).into()

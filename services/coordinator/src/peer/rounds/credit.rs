@@ -31,7 +31,7 @@ impl Credit {
     }
 
     /// The position up to which parts may come.
-    pub(super) fn until(&self) -> u32 {
+    pub(super) fn until(self) -> u32 {
         self.until
     }
 

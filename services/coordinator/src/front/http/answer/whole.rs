@@ -132,10 +132,15 @@ impl Iterator for Scores {
         }
         let Some(&(name, item)) = lists.get(self.list) else {
             self.list += 1;
-            let nulls = self.form.nulls.iter();
-            let nulls: String = nulls.map(|name| format!(",\"{name}\":null")).collect();
+            let mut end = String::new();
+            for name in self.form.nulls {
+                for part in [",\"", name, "\":null"] {
+                    end.push_str(part);
+                }
+            }
             // The end of the log probabilities, and of their choice.
-            return Some(format!("{nulls}}}}}").into());
+            end.push_str("}}");
+            return Some(end.into());
         };
         let mut json = Vec::new();
         if self.next == 0 {
