@@ -49,7 +49,7 @@ pub fn bytes(source: impl Read, limit: u64) -> Result<Vec<u8>, ReadError> {
 /// Reads `source`, which is text, to its end.
 ///
 /// # Errors
-/// As [`bytes`], and if it is not UTF-8.
+/// As [`bytes()`], and if it is not UTF-8.
 pub fn text(source: impl Read, limit: u64) -> Result<String, ReadError> {
     String::from_utf8(bytes(source, limit)?).map_err(|error| ReadError::NotText {
         valid: error.utf8_error().valid_up_to(),
@@ -59,7 +59,7 @@ pub fn text(source: impl Read, limit: u64) -> Result<String, ReadError> {
 /// Reads a file.
 ///
 /// # Errors
-/// As [`bytes`].
+/// As [`bytes()`].
 pub fn file(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     bytes(File::open(path)?, limit)
 }
