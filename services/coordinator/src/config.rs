@@ -197,7 +197,7 @@ impl Default for CoordinatorConfig {
             allow_accept_at_coordinator: true,
             allow_distribution_reports: true,
             max_distribution_bytes: const { NonZeroU64::new(1 << 30).unwrap() },
-            max_answer_bytes: const { NonZeroU64::new(128 << 20).unwrap() },
+            max_answer_bytes: const { NonZeroU64::new(64 << 20).unwrap() },
             server: ServerConfig::default(),
             channel: ChannelConfig::default(),
         }
