@@ -14,7 +14,7 @@ const MAX_WORDS: usize = 4096;
 const MAX_WORD_BYTES: usize = 32;
 
 /// Bytes of memory that tokenising takes for each byte of a piece, at most.
-pub const PIECE_FACTOR: u64 = 160;
+pub const PIECE_FACTOR: u64 = 288;
 
 /// What a tokenizer does to a text, in steps that hold little at a time: the tokenizers crate keeps for every token of
 /// the whole text its name, its place and more.
