@@ -1,4 +1,4 @@
-//! An engine over HTTP that answers what it is told to.
+//! A stub of an HTTP inference engine (SGLang or vLLM) that returns the responses a fuzz input holds.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -14,9 +14,9 @@ use super::refused::Refused;
 /// Most bytes of a body that are read and thrown away once its request was refused, and how long that may take. A
 /// client of HTTP/1 that writes its whole request before it reads would never see why it was refused.
 pub const MAX_DISCARDED_BYTES: usize = 64 << 20;
-/// The same of a body that does not say how long it is, and may have no end.
+/// Most bytes that are read and thrown away of a refused body without a `content-length`, which may never end.
 pub const MAX_DISCARDED_CHUNKS: usize = 4 << 20;
-/// See [`MAX_DISCARDED_BYTES`].
+/// Longest time in which a refused body is read and thrown away.
 pub const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A body that comes whole or not at all.
