@@ -1,4 +1,4 @@
-//! Running requests that were let in, whichever front they came to.
+//! Admits requests of either front, and runs their drivers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(super) struct Arrival<'a> {
 /// Outputs under way.
 pub(super) struct Generated {
     pub(super) outputs: Vec<Running>,
-    /// Room for what the front keeps of their tokens.
+    /// The memory reserved for the tokens that the front keeps.
     pub(super) room: OwnedSemaphorePermit,
 }
 
@@ -48,9 +48,8 @@ pub(super) struct Running {
 }
 
 impl Shared {
-    /// Lets `choices` outputs of each of `messages` in, all of them or none, and runs each in a task of its own. There is
-    /// at least one message. What messages have in common with their first output is checked once. A large request gives
-    /// its place among those `reading` back when that is done.
+    /// Admits `choices` outputs of each message, all of them or none, and runs each in a task of its own. Each message is
+    /// checked and tokenised once. `reading` is the place of a large request, which is returned once that is done.
     ///
     /// # Errors
     /// The status that the client is to get.
@@ -141,7 +140,7 @@ impl Shared {
     }
 }
 
-/// There are as many places as outputs.
+/// The status of an output without a place. It is never returned: there are as many places as outputs.
 fn no_place() -> Status {
     Status::internal("an output without a place")
 }

@@ -24,13 +24,13 @@ use crate::peer::pool::{Models, ServedModel, Target};
 use crate::request::limits::check_names;
 use crate::request::{self, PromptInput};
 
-/// Places for large requests that are read and tokenised: half of the processors stay free of it.
+/// Returns the places for large requests to be parsed and tokenised: one for every two processors, and at least one.
 pub(crate) fn reading_places() -> Arc<Semaphore> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Arc::new(Semaphore::new((processors / 2).max(1)))
 }
 
-/// How long a large request keeps its place while it waits for a verifier to say what it serves.
+/// Longest time that a large request holds its place while it waits for a verifier's description.
 const PLACE_KEPT: Duration = Duration::from_secs(1);
 
 /// What requests share.
@@ -40,14 +40,14 @@ pub(crate) struct Shared {
     pub(crate) tokenizing: Tokenizing,
     pub(crate) config: CoordinatorConfig,
     pub(crate) health: Health,
-    /// Places for large requests that are read and tokenised.
+    /// Places for large requests while they are parsed and tokenised.
     pub(crate) reading: Arc<Semaphore>,
     pub(crate) observation: Observation,
 }
 
 impl Shared {
-    /// Checks a request that was given a place: what its driver needs, and what it holds until it is over. It may take
-    /// as long as `deadline` says, if its client has one.
+    /// Checks an admitted request and returns what its driver needs, with the permits that it holds until it is over. It
+    /// takes no longer than `deadline`, if the client has one.
     ///
     /// # Errors
     /// The status that its client is to get.
@@ -82,8 +82,8 @@ impl Shared {
         Ok(prepared)
     }
 
-    /// Finds the model asked for and checks the request against it. Its place goes along, so that
-    /// what is admitted is bounded even if the client leaves meanwhile.
+    /// Finds the model asked for and checks the request against it. Both of its places move into the work, so that
+    /// what is admitted, and what is tokenised, is bounded even if the client leaves meanwhile.
     async fn check(
         self: &Arc<Self>,
         mut message: v1::GenerateRequest,
@@ -103,12 +103,12 @@ impl Shared {
             if let Ok(target) = tokio::time::timeout(PLACE_KEPT, &mut asking).await {
                 target?
             } else {
-                // Whom its peer keeps waiting keeps no other waiting.
+                // The place goes to other requests while this one waits for its peer.
                 *reading = None;
                 asking.await?
             }
         };
-        let shared = Arc::clone(self);
+        let (shared, kept) = (Arc::clone(self), reading.take());
         let check = move || {
             let prompt = PromptInput::take(&mut message, &target)?;
             let tokenizing = prompt.text().map(|text| {
@@ -120,19 +120,21 @@ impl Shared {
             drop(tokenizing);
             let bytes = request::distribution_bytes(&request);
             place.push(shared.admission.admit_bytes(bytes)?);
-            Ok::<_, Status>(Prepared {
+            let prepared = Prepared {
                 request,
                 model,
                 target,
                 session_id,
                 request_id: request_id(session_id),
                 permits: place,
-            })
+            };
+            Ok::<_, Status>((prepared, kept))
         };
         // Turning a long text into tokens would hold up every stream of an async thread.
         let checked = tokio::task::spawn_blocking(check).await;
-        let mut checked =
+        let (mut checked, kept) =
             checked.map_err(|error| Failure::Internal.status(error.to_string()))??;
+        *reading = kept;
         let (model, request) = (&checked.model, &mut checked.request);
         let target = &checked.target.description;
         if request.method.plan != Plan::TargetOnly {
@@ -150,7 +152,7 @@ impl Shared {
         Ok(checked)
     }
 
-    /// Another output of a request that was checked: its `choice`-th, with a place of its own.
+    /// Prepares output number `choice` of the request that `first` is an output of, with a place of its own.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if there is no room for its distributions.
@@ -186,7 +188,7 @@ impl Shared {
         Ok(prepared)
     }
 
-    /// The target of `model`, waited for no longer than a request may take.
+    /// Returns the target of `model`, waiting no longer than a request may take.
     ///
     /// # Errors
     /// If no verifier answers, or none in time.

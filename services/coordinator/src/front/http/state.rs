@@ -22,11 +22,13 @@ pub(super) struct Front {
 /// Bodies of more bytes are read off the async threads, a few at a time.
 const LARGE_BODY: usize = 32 << 10;
 
-/// Requests of longer bodies keep their place until their text is tokenised, so that few such texts are held twice.
+/// Requests with longer bodies hold their place until their text is tokenised, so that few such texts are in memory at a
+/// time.
 const KEEPS_PLACE: usize = 256 << 10;
 
 impl Front {
-    /// Reads a body by `read`. With a long one comes the place among [`Shared::reading`] that it keeps.
+    /// Parses a body with `read`, off the async threads if it is large. A very large one also returns its place among
+    /// [`Shared::reading`], to be held until its text is tokenised.
     ///
     /// # Errors
     /// As `read`.
@@ -41,8 +43,8 @@ impl Front {
         let place = Arc::clone(&self.shared.reading).acquire_owned().await;
         // The place goes along: the work goes on if the client leaves.
         let reading = move || {
-            let place = place.ok().filter(|_| body.len() > KEEPS_PLACE);
-            read(&body).map(|read| (read, place))
+            let read = read(&body)?;
+            Ok::<_, BadField>((read, place.ok().filter(|_| body.len() > KEEPS_PLACE)))
         };
         let read = tokio::task::spawn_blocking(reading).await;
         let read = read.map_err(|error| Status::internal(error.to_string()))?;
