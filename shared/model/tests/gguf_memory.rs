@@ -1,39 +1,14 @@
 //! What reading a GGUF file takes of memory, whatever the file says.
 //!
-//! A binary of its own, for it counts all that is allocated.
+//! A test binary of its own, because it replaces the global allocator by one that counts.
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    io::Write,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::io::Write;
 
 use model::Checkpoint;
-
-/// The system's allocator, and how much it has given.
-struct Counting;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's allocator does all the work.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(used, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
+use peak_alloc::PeakAlloc;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// Bytes of what a file is filled with.
 const FILLING: usize = 8 << 20;
@@ -97,10 +72,10 @@ fn config(architecture: &str) -> Vec<(String, u32, Vec<u8>)> {
 fn memory_to_open(bytes: &[u8]) -> usize {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
-    let before = USED.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
+    ALLOCATOR.reset_peak_usage();
+    let before = ALLOCATOR.current_usage();
     let opened = Checkpoint::open(file.path());
-    let most = MOST.load(Ordering::Relaxed) - before;
+    let most = ALLOCATOR.peak_usage() - before;
     drop(opened);
     most
 }

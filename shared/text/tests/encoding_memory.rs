@@ -1,44 +1,21 @@
-//! What turning a text into tokens takes of memory, whatever the text is.
+//! Measures the memory that tokenising takes, for many kinds of text.
 //!
-//! A binary of its own, for it counts all that is allocated.
+//! A test binary of its own, because it replaces the global allocator by one that counts.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use peak_alloc::PeakAlloc;
 use text::ServedText;
 use tokenizers::Tokenizer;
 use wire::v1::TokenizerPart;
 
-/// The system's allocator, and how much it has given.
-struct Counting;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's allocator does all the work.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(used, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// The tokenizer of the built-in models: bytes, split as GPT-2 splits text.
 const BYTES: &str = include_str!("../../../models/default/tokenizer/tokenizer.json");
 
-/// SentencePiece with bytes for what no piece covers, which does not split text.
+/// A SentencePiece tokenizer with byte fallback, which does not split text.
 const PIECES: &str = r#"{"version": "1.0", "added_tokens": [], "pre_tokenizer": null, "post_processor": null,
     "truncation": null, "padding": null, "decoder": null,
     "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
@@ -49,10 +26,10 @@ const MIB: usize = 1 << 20;
 
 /// Most bytes that `work` holds at a time, and what it returns.
 fn most<T>(work: impl FnOnce() -> T) -> (usize, T) {
-    let before = USED.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
+    ALLOCATOR.reset_peak_usage();
+    let before = ALLOCATOR.current_usage();
     let done = work();
-    (MOST.load(Ordering::Relaxed) - before, done)
+    (ALLOCATOR.peak_usage() - before, done)
 }
 
 #[test]
