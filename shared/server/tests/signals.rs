@@ -71,7 +71,7 @@ fn a_second_interrupt_ends_it_and_no_other_signal() {
         wait_for("ready", &mut lines);
         send(first, &child);
         wait_for("stopping", &mut lines);
-        // As timeout(1) does, and supervisors that signal the whole group.
+        // timeout(1) and some supervisors signal the process and then its group.
         for signal in ["TERM", "QUIT", "TERM"] {
             send(signal, &child);
         }

@@ -1,9 +1,9 @@
-//! Hostile clients beside an honest one, for seconds each: the short form of `tests/hostile/run`.
+//! Runs the short form of `tests/hostile/run`: hostile clients beside an honest one, for seconds each.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Whether a Python is there that can run it.
+/// Whether a Python is installed that can run it.
 fn has_python() -> bool {
     let asked = "import sys; sys.exit(sys.version_info < (3, 9))";
     let told = Command::new("python3").args(["-c", asked]).status();

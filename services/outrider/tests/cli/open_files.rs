@@ -1,6 +1,6 @@
 //! Processes that may open few files.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use wire::v1::coordinator_client::CoordinatorClient;
 
 use super::{ANY, health, outrider};
 
-/// A coordinator whose verifier never comes, and where its ports are.
+/// A coordinator whose verifier does not exist, and the addresses of its ports.
 struct Coordinator {
     child: Child,
     admin: String,
     grpc: String,
     http: String,
-    /// Whether it said that its limit leaves its ports less than their settings say.
+    /// Whether it warned that the limit of open files lowers `max_connections`.
     has_warned: bool,
 }
 
 impl Coordinator {
-    /// Started with these limits, hard and soft.
+    /// Starts it after the shell commands `limits`.
     fn start(limits: &str) -> Self {
         let run = outrider(&["serve", "coordinator", "--listen", ANY, "--http", ANY]);
         let mut child = Command::new("bash")
@@ -88,6 +88,19 @@ impl Coordinator {
     }
 }
 
+/// Whether the other side has not closed the connection, whatever it has sent.
+fn is_open(mut stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).expect("a mode");
+    let mut some = [0; 4096];
+    loop {
+        match stream.read(&mut some) {
+            Ok(1..) => {}
+            Ok(0) => return false,
+            Err(error) => return error.kind() == ErrorKind::WouldBlock,
+        }
+    }
+}
+
 impl Drop for Coordinator {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -99,14 +112,17 @@ impl Drop for Coordinator {
 async fn clients_of_one_port_leave_files_to_the_others_where_the_limit_cannot_be_raised() {
     let coordinator = Coordinator::start("ulimit -Sn 512 && ulimit -Hn 512");
     assert!(coordinator.has_warned);
-    // Of those that ask for nothing more the oldest make room for the next.
-    let _held = coordinator.fill(512);
+    // All are answered, because the oldest idle connections are closed for new ones.
+    let held = coordinator.fill(512);
+    assert_eq!(held.len(), 512);
+    let open = held.iter().filter(|stream| is_open(stream)).count();
+    assert!((64..256).contains(&open), "{open} connections");
     coordinator.answers().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_limit_is_raised_as_far_as_that_is_allowed() {
-    // The test's own files are as many as the process's.
+    // The test needs no more open files than its own limit, which the process inherits.
     let coordinator = Coordinator::start("ulimit -Sn 256 && ulimit -Hn 4096");
     assert!(!coordinator.has_warned);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", coordinator.child.id()));

@@ -14,7 +14,7 @@ use vt100::{Parser, Screen};
 /// So many that nothing scrolls away.
 const ROWS: u16 = 200;
 const COLUMNS: u16 = 100;
-/// Long enough for a machine with other things to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A terminal, and the program that has it.
@@ -22,7 +22,8 @@ pub(crate) struct Terminal {
     keys: Arc<Pty>,
     output: Receiver<Vec<u8>>,
     parser: Parser,
-    child: Child,
+    /// The program; none once the terminal was closed and the program left to the test.
+    child: Option<Child>,
 }
 
 impl Terminal {
@@ -49,7 +50,7 @@ impl Terminal {
             keys,
             output,
             parser: Parser::new(size(ROWS), size(COLUMNS), 0),
-            child,
+            child: Some(child),
         }
     }
 
@@ -87,6 +88,12 @@ impl Terminal {
         self.until(text, |screen| line(screen).trim_end() == text);
     }
 
+    /// Closes the terminal and returns the program, which goes on without one. The terminal is gone once the program has
+    /// written something more, when the thread that reads it ends.
+    pub(crate) fn closes(mut self) -> Child {
+        self.child.take().expect("it was not closed before")
+    }
+
     /// Waits for the program's end. What is left on the screen comes with its status.
     #[track_caller]
     pub(crate) fn ends(mut self) -> (ExitStatus, String) {
@@ -99,15 +106,18 @@ impl Terminal {
                 Err(error) => panic!("it does not end: {error}: {}", self.contents()),
             }
         }
-        let status = self.child.wait().expect("a child");
+        let child = self.child.as_mut().expect("it was not closed");
+        let status = child.wait().expect("a child");
         (status, self.contents())
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

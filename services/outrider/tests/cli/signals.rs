@@ -1,4 +1,4 @@
-//! What `serve` makes of signals that are no order to stop, and of orders that come twice.
+//! How `serve` handles SIGHUP, a closed terminal, and a repeated signal to stop.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,15 +13,16 @@ use tonic::{Code, Request};
 use wire::v1::ListMethodsRequest;
 use wire::v1::coordinator_client::CoordinatorClient;
 
+use super::pty::Terminal;
 use super::{ANY, health, outrider, signal};
 
-/// Long enough for a machine with other things to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const OLD: &str = "an-old-token-of-a-client";
 const NEW: &str = "a-new-token-of-a-client";
 
-/// A coordinator whose verifier never comes, with what it reads and logs in a folder.
+/// A coordinator whose verifier does not exist; its files and its log are in a folder.
 struct Coordinator {
     child: Child,
     folder: TempDir,
@@ -64,7 +65,7 @@ impl Coordinator {
         format!("http://{}", address.trim())
     }
 
-    /// What the coordinator answers to who shows `token`.
+    /// Returns the coordinator's response to a request with `token`.
     async fn answers(&self, token: &str) -> Code {
         let url = self.address("serving address=");
         let channel = Channel::from_shared(url).expect("a URL").connect_lazy();
@@ -139,6 +140,28 @@ async fn a_hang_up_has_files_read_again_and_ends_nothing() {
     assert_eq!(coordinator.answers(NEW).await, Code::Ok);
     let admin = coordinator.address("admin=");
     assert_eq!(health::get(&admin, "/livez"), "alive\n");
+}
+
+#[test]
+fn a_closed_terminal_ends_no_service() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("tokens"), OLD).expect("written");
+    configure(folder.path(), "info", 64);
+    let mut terminal = Terminal::run(command(folder.path()));
+    terminal.shows("serving address=");
+    let screen = terminal.contents();
+    let line = screen.lines().find_map(|line| line.split_once("admin="));
+    let (_, address) = line.expect("it says where");
+    let admin = format!("http://{}", address.trim());
+    let mut child = terminal.closes();
+    // The first signal has it write, which closes the terminal; that is a hang-up of its own.
+    for _ in 0..5 {
+        signal(&child, "HUP");
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(health::get(&admin, "/livez"), "alive\n");
+    }
+    signal(&child, "TERM");
+    assert_eq!(child.wait().expect("a child").code(), Some(0));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is typed, piped in or named, and has no end, or more than a request holds.
+//! Input from a terminal, a pipe or a file that has no end, or is longer than a request may be.
 
 use std::process::{Command, Stdio};
 
