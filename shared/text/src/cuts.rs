@@ -1,9 +1,9 @@
-//! Where a long text can be cut so that its parts have the tokens of the whole.
+//! Finds where a long text can be cut so that its pieces, tokenised one by one, have the tokens of the whole text.
 //!
-//! A tokenizer splits a text before its model sees it, and the model's tokens reach over no split. Where that is sure
-//! from the tokenizer's own description, between a letter and a space for most, a text is cut and tokenised in pieces:
-//! each step of the tokenizer takes many times the memory of what it is given at once. A tokenizer that is not
-//! understood is given the whole text.
+//! Tokenising takes many times the memory of its input, so long texts are tokenised in pieces. A tokenizer's
+//! pre-tokenizer splits a text into words, and no token spans two words. So a text can be cut between two words, if the
+//! tokenizer's description proves that it always splits there; for most tokenizers that is between a letter and a space.
+//! A tokenizer whose description has steps that this module does not know gets the whole text.
 
 mod expression;
 mod steps;
@@ -19,13 +19,13 @@ use steps::{Around, MARK};
 
 const SPACE: char = ' ';
 
-/// Bytes of a piece, after which the next cut is looked for.
-const PIECE_BYTES: usize = 16 << 10;
+/// Length of a piece in bytes; it ends at the first possible cut after that.
+pub(crate) const PIECE_BYTES: usize = 16 << 10;
 
 const ASCII_LETTERS: [(char, char); 2] = [('A', 'Z'), ('a', 'z')];
 
-/// Letters that normalisation to NFC or NFKC leaves as they are: of Latin, Greek, Cyrillic, Hebrew, Arabic, Thai,
-/// Japanese, Chinese and Korean, in order.
+/// Ranges of letters that normalisation to NFC or NFKC does not change: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai,
+/// Japanese, Chinese and Korean.
 const LETTERS: [(char, char); 20] = [
     ('A', 'Z'),
     ('a', 'z'),
@@ -49,16 +49,16 @@ const LETTERS: [(char, char); 20] = [
     ('가', '힣'),
 ];
 
-/// Where texts are cut for a tokenizer.
+/// The rules by which texts are cut for a tokenizer.
 #[derive(Debug)]
 pub(crate) struct Cuts {
-    /// Where it is sure; `None` for a tokenizer that is not understood.
+    /// The places where the tokenizer always splits; `None` if its description does not prove any.
     sure: Option<Around>,
-    /// Bytes of a piece, after which the next cut is looked for.
+    /// Length of a piece in bytes; it ends at the first possible cut after that.
     piece_bytes: usize,
 }
 
-/// A piece of a text, and where the next begins.
+/// A piece of a text, and the byte at which the next piece begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) range: Range<usize>,
@@ -66,7 +66,7 @@ pub(crate) struct Piece {
 }
 
 impl Cuts {
-    /// Where texts for `tokenizer` can be cut.
+    /// Derives the rules from the description of `tokenizer`.
     pub(crate) fn of(tokenizer: &Tokenizer) -> Self {
         Self {
             sure: sure(tokenizer),
@@ -74,7 +74,7 @@ impl Cuts {
         }
     }
 
-    /// The pieces of `text`.
+    /// Returns the pieces of `text`, in order.
     pub(crate) fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Piece> + 'a {
         let mut from = 0;
         std::iter::from_fn(move || {
@@ -84,18 +84,18 @@ impl Cuts {
         })
     }
 
-    /// The piece of `text` that begins at `from`.
+    /// Returns the piece of `text` that begins at byte `from`.
     fn piece(&self, text: &str, from: usize) -> Piece {
         let end = self.end(text, from).unwrap_or(text.len());
         let skips = self.sure.as_ref().is_some_and(|sure| sure.prepends) && end < text.len();
         Piece {
             range: from..end,
-            // The mark that is put before the next piece stands for this space.
+            // The tokenizer prepends a mark to the next piece, which stands for this space.
             next: end + usize::from(skips),
         }
     }
 
-    /// The first cut of `text` a piece after `from`.
+    /// Returns the first possible cut of `text` that is at least the length of a piece after byte `from`.
     fn end(&self, text: &str, from: usize) -> Option<usize> {
         let sure = self.sure.as_ref()?;
         let ranges = ranges(sure.is_ascii);
@@ -110,7 +110,7 @@ impl Cuts {
         while let Some((at, c)) = chars.next() {
             if letters > 1 && sure.right.contains(&c) {
                 let next = chars.peek();
-                // What a mark is put before must be more than nothing, and no token of its own.
+                // The tokenizer prepends no mark to an empty text, nor to an added token.
                 if !sure.prepends || next.is_some_and(|&(_, next)| is_letter(next)) {
                     return Some(begin + at);
                 }
@@ -123,7 +123,7 @@ impl Cuts {
 
 #[cfg(test)]
 impl Cuts {
-    /// The same cuts, of pieces as short as can be.
+    /// Cuts texts wherever that is possible.
     pub(crate) fn everywhere(self) -> Self {
         Self {
             piece_bytes: 1,
@@ -169,12 +169,12 @@ fn sure(tokenizer: &Tokenizer) -> Option<Around> {
     is_sure.then_some(around)
 }
 
-/// Whether in all tokens of `model` marks stand at the beginning alone, so that merging reaches over no word.
+/// Whether marks are only at the beginning of each token of `model`, so that no merge spans two words.
 fn begin_with_marks(model: &BPE) -> bool {
     let is_plain = model.dropout.is_none()
         && model.continuing_subword_prefix.is_none()
         && model.end_of_word_suffix.is_none()
-        // It takes a text that is a token's name as it is.
+        // With it, a whole text that is a token becomes that token, whatever the merges say.
         && !model.ignore_merges;
     let vocab = model.get_vocab();
     is_plain
@@ -184,7 +184,7 @@ fn begin_with_marks(model: &BPE) -> bool {
             .all(|name| !name.trim_start_matches(MARK).contains(MARK))
 }
 
-/// Whether ASCII letters stay letters beside a space.
+/// Whether the normaliser leaves every ASCII letter a letter, also beside a space.
 fn leaves_letters(tokenizer: &Tokenizer, around: &Around) -> bool {
     let Some(normalizer) = tokenizer.get_normalizer() else {
         return true;
@@ -205,7 +205,7 @@ fn leaves_letters(tokenizer: &Tokenizer, around: &Around) -> bool {
     (b'a'..=b'z').chain(b'A'..=b'Z').all(stay)
 }
 
-/// Whether the added token `token` is found in pieces as it is in the whole text.
+/// Whether the added token `token` is found in the pieces of a text wherever it is found in the whole text.
 fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &Around) -> bool {
     let mut normalized = NormalizedString::from(token.content.as_str());
     if let Some(normalizer) = tokenizer.get_normalizer()
@@ -213,7 +213,7 @@ fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &Around) -> bo
     {
         return false;
     }
-    // Others are looked for before the text is normalised.
+    // Added tokens that are not `normalized` are searched for before the text is normalised.
     let normalized = token.normalized.then(|| normalized.get());
     std::iter::once(token.content.as_str())
         .chain(normalized)

@@ -1,6 +1,7 @@
-//! Pieces against the whole text.
+//! Compares the tokens of pieces with those of the whole text.
 
 use super::*;
+use crate::cuts;
 use crate::samples::{self, Random};
 
 /// The tokenizer of the built-in models.
@@ -12,7 +13,7 @@ fn read(json: &str) -> (Tokenizer, Encoder) {
     (tokenizer, encoder)
 }
 
-/// What the tokenizers crate makes of all of `text` at once.
+/// Returns the tokens that the tokenizers crate returns for the whole of `text`.
 fn whole(tokenizer: &Tokenizer, text: &str, with_special: bool) -> Vec<u32> {
     let encoding = tokenizer.encode_fast(text, with_special).expect("text");
     encoding.get_ids().to_vec()
@@ -20,7 +21,7 @@ fn whole(tokenizer: &Tokenizer, text: &str, with_special: bool) -> Vec<u32> {
 
 #[test]
 fn pieces_have_the_tokens_of_the_whole_text() {
-    let tokenizers = samples::splitting();
+    let tokenizers = samples::splitting::tokenizers();
     let kinds = samples::kinds();
     let kinds = kinds
         .into_iter()
@@ -56,7 +57,7 @@ fn a_text_too_long_is_encoded_no_further_than_is_wanted() {
     let tokens = encoder.encode(&tokenizer, &text, false, 100).expect("text");
     assert!((101..200).contains(&tokens.len()), "{}", tokens.len());
     assert_eq!(tokens, all[..tokens.len()]);
-    // A text of as many is whole.
+    // A text of exactly that many tokens is returned whole.
     let text = &text[..18 * 100];
     let all = whole(&tokenizer, text, true);
     let tokens = encoder.encode(&tokenizer, text, true, all.len() - 1);
@@ -64,10 +65,11 @@ fn a_text_too_long_is_encoded_no_further_than_is_wanted() {
 }
 
 #[test]
-fn a_text_without_a_place_to_cut_takes_memory_for_all_of_it() {
+fn memory_is_said_for_the_longest_piece() {
     let (_, encoder) = read(BUILT_IN);
     let words = encoder.bytes(&"word ".repeat(1 << 20));
-    assert!(words < 4 << 20, "{words}");
-    let word = encoder.bytes(&"x".repeat(1 << 20));
-    assert!(word >= 100 << 20, "{word}");
+    let piece = cuts::PIECE_BYTES..=cuts::PIECE_BYTES + "word ".len() + 1;
+    assert!(piece.contains(&((words / PIECE_FACTOR) as usize)), "{words}");
+    // A text without a place to cut is one piece.
+    assert_eq!(encoder.bytes(&"x".repeat(1 << 20)), PIECE_FACTOR << 20);
 }
