@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use engines::{Connection, ConnectionSettings};
 
-/// What is left to be answered: bodies, and whether each is a refusal.
+/// The responses that are still to be sent: their bodies, and whether each is a refusal.
 type Script = Arc<Mutex<VecDeque<(u16, Vec<u8>)>>>;
 
 /// The engine of this process, for as long as it lives.
@@ -34,7 +34,7 @@ impl FakeEngine {
         Self { script, url }
     }
 
-    /// From now on it answers `script`: each entry a status and a body, the last of them again and again.
+    /// Sets the responses: each entry is a status and a body, and the last is repeated.
     pub fn play(&self, script: Vec<(u16, Vec<u8>)>) {
         *self.script.lock().unwrap_or_else(PoisonError::into_inner) = script.into();
     }
@@ -49,7 +49,7 @@ impl FakeEngine {
     }
 }
 
-/// Answers one request and closes: answers that are cut short must be noticed.
+/// Answers one request and closes the connection, so that a response that is cut short is noticed.
 fn answer_all(mut stream: &TcpStream, script: &Script) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let (mut line, mut length) = (String::new(), 0);

@@ -1,5 +1,4 @@
-//! What inputs are read as. Those of the targets that speak gRPC are one protobuf message each, so that the fuzzer's
-//! changes leave most of it readable.
+//! Decodes inputs. An input of a gRPC target is one protobuf message, most of which remains valid after a mutation.
 
 use prost::Message;
 use wire::digest::{Digestible, digest};
@@ -79,7 +78,7 @@ pub struct HttpBody<'a> {
 }
 
 impl<'a> HttpBody<'a> {
-    /// Routes that take a body, by the byte that names them: one that a reader of the corpus sees.
+    /// The routes that take a body, each with the printable byte that selects it.
     pub const ROUTES: [(u8, &'static str); 5] = [
         (b'c', "/v1/completions"),
         (b'm', "/v1/chat/completions"),

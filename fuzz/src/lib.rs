@@ -1,5 +1,5 @@
-//! What the fuzz targets share: tiny models, the services on them, peers and engines that say anything,
-//! and what an input is read as.
+//! Shared by the fuzz targets: tiny models and services that run them, stubs of peers and engines whose responses come
+//! from the input, and the decoding of inputs.
 
 pub mod fake;
 pub mod fake_engine;

@@ -1,4 +1,5 @@
-//! Any answers of SGLang and vLLM: they are refused, or make as many rows as were asked for, of tokens that there are.
+//! Fuzzes the parsing of SGLang's and vLLM's responses: each is refused, or yields the requested number of rows, whose
+//! tokens are in the vocabulary.
 
 #![no_main]
 
@@ -19,7 +20,7 @@ const MODEL: ServedModel = ServedModel {
 const TOKENS: [u32; 6] = [1, 749, 858, 273, 569, 14];
 const COMMITTED: usize = 4;
 
-/// Far longer than an answer takes, which is there at once; and far more than an input of a few KiB may become.
+/// Far longer than a response takes, and far more memory than an input of a few KiB may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -36,7 +37,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-/// Asks by one of the routes. What comes back is held to what was asked.
+/// Sends one request to the engine, and checks its result against the request.
 fn ask(route: u8) {
     let connection = FAKE_ENGINE.connection();
     let name = || "served".to_owned();

@@ -1,5 +1,5 @@
-//! Any body of a request over HTTP, of a coordinator with a real drafter and a real verifier: it is answered or refused,
-//! in time, and without taking much memory.
+//! Fuzzes the bodies of HTTP requests to a coordinator with a real drafter and a real verifier: each is answered or
+//! refused, in time and within a bound of memory.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use outrider_fuzz::services::{CoordinatorTask, DRAFTER, VERIFIER};
 use ureq::Agent;
 use ureq::http::StatusCode;
 
-/// Far longer than an answer takes, and far more than an input of a few KiB may become.
+/// Far longer than a response takes, and far more memory than an input of a few KiB may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 const MOST_BYTES: u64 = 64 << 20;
 

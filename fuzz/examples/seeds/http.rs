@@ -1,4 +1,4 @@
-//! Bodies over HTTP, and answers of engines, as they were recorded.
+//! Writes seeds from recorded HTTP bodies and engine answers.
 
 use std::path::Path;
 

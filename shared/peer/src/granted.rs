@@ -1,4 +1,4 @@
-//! How far a round may go that is answered in many parts.
+//! Grants: how far a round that is answered in parts may go.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use tokio::sync::watch;
 use tonic::Status;
 use wire::failure::Failure;
 
-/// How long a round waits to be granted more; then its stream ends, and the session waits for its lease.
+/// Longest time that a round waits for a grant. Then its stream ends, and the session is detached until its lease ends.
 pub const GRANT_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// How far the coordinator lets the round under way go, as the client takes its answer. Grants come on the round's
-/// stream while it is answered; a clone on the engine thread sees them too.
+/// The position up to which the coordinator grants parts of the current round. Further grants arrive on the stream while
+/// the round is answered; clones, such as that on the engine thread, see them too.
 #[derive(Clone, Debug)]
 pub struct Granted {
-    /// What the round itself grants.
+    /// The grant in the round's own request.
     first: u32,
     later: watch::Receiver<u32>,
 }
 
-/// Where the grants of one round are put.
+/// The sending end of a round's grants.
 #[derive(Debug)]
 pub(crate) struct Granting(watch::Sender<u32>);
 
@@ -29,7 +29,7 @@ pub(crate) fn grants() -> (Granting, Granted) {
 }
 
 impl Granting {
-    /// Grants all up to `until`.
+    /// Grants all parts before `until`.
     pub(crate) fn extend(&self, until: u32) {
         self.0.send_if_modified(|before| {
             let is_more = until > *before;
@@ -40,22 +40,22 @@ impl Granting {
 }
 
 impl Granted {
-    /// The grants of a round that says itself how far it may go at first; 0 grants all.
+    /// Sets the grant of the round's own request; 0 grants all.
     #[must_use]
     pub fn from_first(self, first: u32) -> Self {
         let first = if first == 0 { u32::MAX } else { first };
         Self { first, ..self }
     }
 
-    /// The position up to which parts may be computed and sent.
+    /// Returns the position up to which parts may be computed and sent.
     pub fn until(&self) -> u32 {
         self.first.max(*self.later.borrow())
     }
 
-    /// Waits until a part at `position` may be computed.
+    /// Waits until the part at `position` is granted.
     ///
     /// # Errors
-    /// If it is not granted for [`GRANT_TIMEOUT`].
+    /// If that takes longer than [`GRANT_TIMEOUT`], or the client is gone.
     pub async fn reaches(&mut self, position: u32) -> Result<(), Status> {
         if position < self.until() {
             return Ok(());

@@ -76,7 +76,7 @@ pub enum StreamRequest<Round> {
     Open(Box<v1::Open>),
     /// A round.
     Round(Round),
-    /// That the round under way may go on up to there.
+    /// A grant: the current round may go on up to this position.
     Grant(u32),
     /// That the session be freed.
     Close,

@@ -1,4 +1,4 @@
-//! Reading what somebody named, and no more of it than a limit: a pipe or a device may have no end.
+//! Reading files, pipes and devices up to a limit: what a user names may have no end.
 
 use std::fmt;
 use std::fs::File;
@@ -11,22 +11,22 @@ pub const MAX_SETTINGS_BYTES: u64 = 16 << 20;
 /// The most that is read of a file with an entry a line.
 pub const MAX_LIST_BYTES: u64 = 64 << 20;
 
-/// Why something cannot be read.
+/// The reason why a source cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The operating system's refusal.
+    /// The operating system returned an error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// There is more than is read.
+    /// The source is longer than the limit.
     #[error("more than {}, the most that is read of it", Bytes(*limit))]
     TooLong {
-        /// The most that is read, in bytes.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// It is no text.
+    /// The source is not UTF-8.
     #[error("not UTF-8 from byte {valid} on")]
     NotText {
-        /// How many bytes are text.
+        /// Number of bytes before the first that is not UTF-8.
         valid: usize,
     },
 }
@@ -34,7 +34,7 @@ pub enum ReadError {
 /// Reads `source` to its end.
 ///
 /// # Errors
-/// [`ReadError::TooLong`] where that is not within `limit` bytes, of which no more than one further is read.
+/// [`ReadError::TooLong`] if it is longer than `limit` bytes; at most one byte beyond them is read.
 pub fn bytes(source: impl Read, limit: u64) -> Result<Vec<u8>, ReadError> {
     let mut read = Vec::new();
     source
@@ -46,33 +46,33 @@ pub fn bytes(source: impl Read, limit: u64) -> Result<Vec<u8>, ReadError> {
     Ok(read)
 }
 
-/// Reads `source`, which is text, to its end.
+/// Reads `source` to its end, as text.
 ///
 /// # Errors
-/// As [`bytes()`], and if it is not UTF-8.
+/// Those of [`bytes()`], and [`ReadError::NotText`].
 pub fn text(source: impl Read, limit: u64) -> Result<String, ReadError> {
     String::from_utf8(bytes(source, limit)?).map_err(|error| ReadError::NotText {
         valid: error.utf8_error().valid_up_to(),
     })
 }
 
-/// Reads a file.
+/// Reads the file at `path`.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// Those of [`bytes()`].
 pub fn file(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     bytes(File::open(path)?, limit)
 }
 
-/// Reads a file of text.
+/// Reads the text file at `path`.
 ///
 /// # Errors
-/// As [`text`].
+/// Those of [`text`].
 pub fn text_file(path: &Path, limit: u64) -> Result<String, ReadError> {
     text(File::open(path)?, limit)
 }
 
-/// A number of bytes in words: `4 MiB (4194304 bytes)`.
+/// Displays a number of bytes: `4 MiB (4194304 bytes)`.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {

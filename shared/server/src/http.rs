@@ -33,26 +33,26 @@ use answer::Answer;
 /// How long the headers of a request may take, and the pause between two requests on a connection of HTTP/1.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a connection may wait for its client, which asks for nothing or takes nothing of its answers.
+/// Longest time for which a connection waits for a client that neither sends a request nor reads its answers.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// How long a connection may take to end that was asked to.
+/// Longest time between asking a connection to close and cutting it.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Largest headers of a request of HTTP/1.
+/// Most bytes of the headers of an HTTP/1 request.
 pub const MAX_HTTP1_HEADER_BYTES: usize = 64 << 10;
 
-/// What a client may send on a connection of HTTP/2, or on a stream of it, before anyone reads it.
+/// Flow-control window of an HTTP/2 connection and of each of its streams, in bytes.
 pub const WINDOW_BYTES: u32 = 1 << 20;
 
-/// What is held of the answer on a stream of HTTP/2 for a client that does not take it, beside what its writer holds.
+/// Send buffer of an HTTP/2 stream, in bytes.
 pub const SEND_BUFFER_BYTES: usize = 64 << 10;
 
-/// What answers on a port.
+/// The routes of a port, and the limit of their requests.
 pub struct Front {
     /// The routes.
     pub router: Router,
-    /// Longest body of a request.
+    /// Most bytes of a request's body.
     pub max_request_bytes: usize,
 }
 
@@ -175,7 +175,7 @@ async fn serve_connection(
     served.map_err(|error| error.to_string())
 }
 
-/// What speaks HTTP/2 or HTTP/1 on a connection.
+/// Returns a connection builder for HTTP/2 or HTTP/1.
 fn builder(speaks_http2: bool, max_streams: u32) -> auto::Builder<TokioExecutor> {
     let mut server = auto::Builder::new(TokioExecutor::new());
     server
@@ -203,7 +203,7 @@ fn builder(speaks_http2: bool, max_streams: u32) -> auto::Builder<TokioExecutor>
     }
 }
 
-/// Waits until a connection has waited for its client for too long.
+/// Completes once the connection has waited for its client for [`IDLE_TIMEOUT`].
 async fn abandoned(activity: &Activity) {
     loop {
         match activity.waiting_since() {

@@ -52,8 +52,8 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Connections to `listener` in `protocol`, bounded as `config` says; `gate` counts what they send. All of them
-    /// are cut when `severed` is cancelled.
+    /// Accepts connections of `listener` in `protocol`, within the bounds of `config`; `gate` counts the bytes of their
+    /// requests. Cancelling `severed` cuts all of them.
     pub(crate) fn new(
         listener: TcpListener,
         protocol: Protocol,

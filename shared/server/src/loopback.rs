@@ -1,4 +1,4 @@
-//! Ports of this machine alone: a page that is open in a browser here must not reach them.
+//! Ports that listen on loopback alone, which a web page in a browser on this machine must not reach.
 //!
 //! A browser sends the page's origin with what it posts, and the name that the page's owner has pointed to this machine
 //! stands in `Host`.
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, Uri};
 
-/// Why a request to a port that listens on loopback alone is refused, if it is one of a web page.
+/// Returns the reason to refuse a request to a loopback port, if a web page sent it.
 pub fn refusal(uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
     let host = uri.host().or_else(|| text(headers, &HOST));
     if !host.is_none_or(is_local) {

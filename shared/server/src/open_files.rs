@@ -1,28 +1,29 @@
-//! Open files: each connection is one, and where the system gives no more of them, no port can answer.
+//! The limit of open files. Each connection is an open file, and a process that has reached the limit can answer on no
+//! port.
 //!
-//! The soft limit is raised to the hard one at the start. What the ports may hold then is what the limit leaves, so that
-//! clients that fill one port take the files of no other, nor those of the admin port.
+//! The soft limit is raised to the hard one at the start, and what it leaves is shared out among the ports, so that clients
+//! that fill one port take no files from another, nor from the admin port.
 
 use std::num::NonZeroUsize;
 
 use crate::admin::MAX_CONNECTIONS;
 use crate::lifecycle::ServerConfig;
 
-/// Files that a process opens for itself: models while they load, certificates and tokens, its listeners, a connection
-/// on its way to being refused.
+/// Files that a process opens itself: models while they load, certificates, tokens, listeners, and connections that are
+/// about to be refused.
 const OWN: usize = 128;
 
-/// Files that no port of a service may take.
+/// Files that are kept from the ports of the services.
 pub const KEPT: usize = OWN + MAX_CONNECTIONS;
 
-/// Fewest connections a port is left with, however low the limit is.
+/// Fewest connections that a port keeps, however low the limit is.
 const FEWEST: usize = 8;
 
-/// The most that a limit is raised to: some systems call a limit endless, and take no such number.
+/// Highest limit that is set: some systems report an infinite limit and refuse to set one as high.
 const MOST: u64 = 1 << 20;
 
-/// Raises the soft limit of open files to the hard one, and returns what holds then; none where there is no limit, or
-/// none that this program knows of.
+/// Raises the soft limit of open files to the hard one, and returns the limit in effect; none if there is no limit, or the
+/// system has none that this program can read.
 pub fn raise() -> Option<u64> {
     #[cfg(unix)]
     {
@@ -49,17 +50,17 @@ pub fn raise() -> Option<u64> {
     None
 }
 
-/// A server whose ports share the limit.
+/// The ports of one server, which share the limit.
 pub struct Ports<'a> {
-    /// Its limits, of which each port takes its own count.
+    /// The server's configuration; each of its ports takes `max_connections`.
     pub server: &'a mut ServerConfig,
-    /// How many ports count by it.
+    /// Number of its ports.
     pub count: usize,
 }
 
-/// Cuts [`ServerConfig::max_connections`] of `ports` in proportion, where `limit` open files do not suffice for all of them
-/// beside the admin port, the process's own files, and connections to `peers`. Returns the largest number left to a
-/// port, if it cut any.
+/// Lowers [`ServerConfig::max_connections`] of `ports` in proportion if `limit` open files do not suffice for all of them
+/// beside the admin port, the process's own files and connections to `peers`. Returns the largest number that a port
+/// keeps, if it lowered any.
 pub fn share(limit: u64, peers: usize, ports: &mut [Ports<'_>]) -> Option<usize> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     // A peer may be connected to twice: for work, and to see whether it is there.
@@ -84,7 +85,7 @@ pub fn share(limit: u64, peers: usize, ports: &mut [Ports<'_>]) -> Option<usize>
     Some(largest)
 }
 
-/// Raises the limit, shares it out among `ports`, and warns if that leaves them less than their settings say.
+/// Raises the limit, shares it out among `ports`, and logs a warning if they get less than their settings say.
 pub fn fit(peers: usize, ports: &mut [Ports<'_>]) {
     let Some(limit) = raise() else {
         return;

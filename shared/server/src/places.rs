@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What one connection waits for: the service, while a request waits for it, and otherwise the client.
+/// Whether a connection waits for the service, as it does while a request is being answered, or for its client.
 #[derive(Debug)]
 pub(crate) struct Activity(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Requests that came, and whose answers have not ended.
+    /// Requests whose answers have not ended.
     under_way: usize,
-    /// Those of them that wait for the service.
+    /// Those of them that wait for the service, and not for the client to read.
     awaited: usize,
-    /// When the client last did or got something.
+    /// Time of the last request, answer or part of one.
     since: Instant,
 }
 
@@ -36,19 +36,19 @@ impl Activity {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Since when the connection has waited for its client; none while a request waits for the service.
+    /// Returns the time since which the connection has waited for its client; none while it waits for the service.
     pub(crate) fn waiting_since(&self) -> Option<Instant> {
         let state = self.state();
         (state.awaited == 0).then_some(state.since)
     }
 
-    /// The same, and none while any request is under way.
+    /// Returns the time since which no request has been under way; none while one is.
     fn idle_since(&self) -> Option<Instant> {
         let state = self.state();
         (state.under_way == 0).then_some(state.since)
     }
 
-    /// Counts a request from now on, which waits for the service.
+    /// Begins a request, which waits for the service at first.
     pub(crate) fn begin(self: &Arc<Self>) -> Working {
         let mut state = self.state();
         state.under_way += 1;
@@ -69,7 +69,7 @@ pub(crate) struct Working {
 }
 
 impl Working {
-    /// Tells whether the request waits for the service, or was handed something that its client must take.
+    /// Records whether the request waits for the `service`, or for its client to read.
     pub(crate) fn awaits(&mut self, service: bool) {
         let mut state = self.activity.state();
         match (self.is_awaited, service) {
@@ -105,7 +105,7 @@ pub(crate) struct Places {
 type Taken = HashMap<u64, (Arc<Activity>, CancellationToken)>;
 
 impl Places {
-    /// `most` places, whose connections are cut when `severed` is cancelled.
+    /// Creates `most` places; cancelling `severed` cuts all connections that hold one.
     pub(crate) fn new(most: usize, severed: CancellationToken) -> Self {
         Self {
             most,
@@ -115,8 +115,8 @@ impl Places {
         }
     }
 
-    /// Takes a place; if there is none, that of the connection that has been idle for the longest time, which is
-    /// cut. None if all have requests under way.
+    /// Takes a place. If all are taken, cuts the connection that has been idle for the longest time and takes its
+    /// place; returns none if every connection has a request under way.
     pub(crate) fn take(&mut self) -> Option<Place> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.len() >= self.most {
@@ -157,7 +157,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Keeps the connection from making room for others, whether it is idle or not.
+    /// Exempts the connection from being cut for another one, idle or not.
     pub(crate) fn keep(&mut self) {
         self.kept = Some(self.activity.begin());
     }

@@ -35,7 +35,7 @@ pub use refused::{RETRY_AFTER, Refused};
 use whole::WholeBody;
 pub use whole::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS};
 
-/// Bytes of small requests that are held at once where large ones have taken all other room.
+/// Size in bytes of the budget of small requests, used when large ones have used up that of all connections.
 pub const MAX_SMALL_BYTES: usize = 16 << 20;
 
 /// Services, and which of their methods take a stream of messages.
@@ -44,12 +44,12 @@ pub struct Described {
     pub(crate) routes: Routes,
     /// Paths of requests.
     pub(crate) client_streaming: Arc<[&'static str]>,
-    /// What they share with another port, if they do.
+    /// The gate that is shared with another port, if one is.
     pub(crate) gate: Option<Gate>,
 }
 
 impl Described {
-    /// The same behind the `gate` of another port.
+    /// Puts the services behind the `gate` of another port.
     #[must_use]
     pub fn behind(self, gate: Gate) -> Self {
         let gate = Some(gate);
@@ -68,19 +68,19 @@ impl From<Routes> for Described {
     }
 }
 
-/// What is known of a connection beside each of its requests.
+/// What requests carry of the connection that they came on.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     pub(crate) info: TcpConnectInfo,
-    /// Bytes of its requests.
+    /// The budget of its requests' bytes.
     pub(crate) received: Budget,
     /// What it waits for.
     pub(crate) activity: Arc<Activity>,
-    /// Whether it began with HTTP/2's preface.
+    /// Whether the client began with HTTP/2's preface.
     pub(crate) speaks_http2: bool,
 }
 
-/// Bounds the requests of all connections of the ports that share it. Clones are one gate.
+/// Bounds the requests of all connections of the ports that share it; clones share the budgets.
 #[derive(Clone, Debug)]
 pub struct Gate {
     timeout: Duration,
@@ -90,7 +90,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate with the bounds of `config`.
+    /// Creates a gate with the bounds of `config`.
     pub fn new(config: &ServerConfig) -> Self {
         Self {
             timeout: Duration::from_millis(config.receive_timeout_ms.get()),
@@ -103,7 +103,7 @@ impl Gate {
         }
     }
 
-    /// What counts the bytes of one connection.
+    /// Creates the budget of one connection.
     pub(crate) fn of_connection(&self) -> Budget {
         let setting = "server.max_receiving_bytes_per_connection";
         Budget::new(setting, self.most_of_connection)
@@ -114,7 +114,7 @@ impl Gate {
         Held::new(Share::new(budgets, self.small.clone()), self.timeout)
     }
 
-    /// What stands before all gRPC services, of which the methods at `client_streaming` take streams of messages.
+    /// Returns the layer that bounds gRPC calls, except those to `client_streaming`, which take streams of messages.
     pub(crate) fn before_services(
         self,
         client_streaming: Arc<[&'static str]>,
@@ -144,8 +144,7 @@ impl Gate {
         request.map(|body| Body::new(MessageBody::new(body, held)))
     }
 
-    /// What stands before all that is served over HTTP: `request` came on `connection`, with a body of at most `most`
-    /// bytes.
+    /// Bounds the body of an HTTP request that came on `connection`, to at most `most` bytes.
     pub(crate) fn bound_request<B>(
         &self,
         connection: &Connection,
@@ -167,10 +166,10 @@ impl Gate {
     }
 }
 
-/// Reads a body that came through a [`Gate`]; its bytes count until the last slice of them is dropped.
+/// Reads a body that a [`Gate`] bounds. Its bytes count until their last slice is dropped.
 ///
 /// # Errors
-/// [`Refused`], with what the gate says.
+/// [`Refused`], with the gate's reason.
 pub async fn whole(body: axum::body::Body) -> Result<Bytes, Refused> {
     let read = axum::body::to_bytes(body, usize::MAX).await;
     read.map_err(|error| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// The exit code where the drain was not waited for: 128 + SIGINT.
+/// The exit code of a process that a second SIGINT ended before its drain was over: 128 + SIGINT.
 const INTERRUPTED: i32 = 130;
 
 /// The exit code of a process that had to be ended because its end took too long.
@@ -78,13 +78,13 @@ pub struct StopSignal {
 }
 
 impl StopSignal {
-    /// A closed terminal; to a service the order to read its files again.
+    /// Sent when a terminal closes; a service reads its files again.
     pub const HANG_UP: Self = Self::new("SIGHUP", 1);
-    /// Ctrl-C.
+    /// Sent by Ctrl-C.
     pub const INTERRUPT: Self = Self::new("SIGINT", 2);
-    /// Ctrl-\, and what some supervisors stop a service with.
+    /// Sent by Ctrl-\, and by some supervisors to stop a service.
     pub const QUIT: Self = Self::new("SIGQUIT", 3);
-    /// What supervisors stop a service with.
+    /// Sent by supervisors to stop a service.
     pub const TERMINATE: Self = Self::new("SIGTERM", 15);
 
     const fn new(name: &'static str, number: u8) -> Self {
@@ -102,13 +102,13 @@ const ENDING: [StopSignal; 3] = [
     StopSignal::INTERRUPT,
 ];
 
-/// Some signals, from when it is made.
+/// Receives signals that were sent since it was created.
 #[cfg(unix)]
 pub struct Signals(Vec<(StopSignal, tokio::signal::unix::Signal)>);
 
 #[cfg(unix)]
 impl Signals {
-    /// Begins to listen to `signals`.
+    /// Starts to receive `signals`.
     ///
     /// # Errors
     /// The operating system's, if it refuses a handler.
@@ -138,13 +138,13 @@ impl Signals {
     }
 }
 
-/// Ctrl-C, from when it is made.
+/// Receives Ctrl-C, if it was pressed since this was created.
 #[cfg(windows)]
 pub struct Signals(Option<tokio::signal::windows::CtrlC>);
 
 #[cfg(windows)]
 impl Signals {
-    /// Begins to listen, if SIGINT is one of `signals`: there is no other here.
+    /// Starts to receive Ctrl-C if SIGINT is one of `signals`; Windows has none of the others.
     ///
     /// # Errors
     /// The operating system's, if it refuses a handler.

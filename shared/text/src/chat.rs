@@ -81,10 +81,10 @@ impl ChatTemplate {
         })
     }
 
-    /// The prompt that asks for the answer to `messages`, of at most so many bytes; special tokens stand in it as text.
+    /// Renders the prompt for `messages`, of at most the given number of bytes; special tokens are in it as text.
     ///
     /// # Errors
-    /// Names the line of the template that fails, or that refuses these messages; or says that the prompt is longer.
+    /// Names the line of the template that fails or refuses these messages, or says that the prompt is too long.
     pub(crate) fn render(
         &self,
         messages: &[ChatMessage],
@@ -128,11 +128,11 @@ impl ChatTemplate {
     }
 }
 
-/// A prompt that a template writes, of a bounded length.
+/// The output of a template, of bounded length.
 struct Prompt {
     bytes: Vec<u8>,
     most_bytes: usize,
-    /// Whether it would have been longer.
+    /// Whether the template has written more than the bound.
     is_longer: bool,
 }
 

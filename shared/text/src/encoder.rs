@@ -1,4 +1,4 @@
-//! Text into tokens, a piece at a time and no further than is wanted.
+//! Tokenises a text piece by piece, and stops once it has more tokens than are wanted.
 
 use std::collections::HashMap;
 
@@ -6,33 +6,33 @@ use tokenizers::{Encoding, Model, OffsetReferential, OffsetType, PreTokenizer, T
 
 use crate::cuts::Cuts;
 
-/// Stands for a text's own tokens among those that are put around them.
+/// Placeholder for the tokens of the text itself among the special tokens around them.
 const OWN: u32 = u32::MAX;
 
-/// Most words of one text whose tokens are remembered, and the longest of them in bytes.
+/// Most words whose tokens are cached while a text is tokenised, and the most bytes of such a word.
 const MAX_WORDS: usize = 4096;
 const MAX_WORD_BYTES: usize = 32;
 
-/// Bytes of memory that tokenising takes for each byte of a piece, at most.
+/// Most bytes of memory that tokenising takes for each byte of a piece. `tests/encoding_memory.rs` measures it.
 pub const PIECE_FACTOR: u64 = 288;
 
-/// What a tokenizer does to a text, in steps that hold little at a time: the tokenizers crate keeps for every token of
-/// the whole text its name, its place and more.
+/// Runs a tokenizer's steps on one piece of a text at a time, and keeps only the token ids. The tokenizers crate would
+/// keep the string and the offsets of every token of the whole text.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     cuts: Cuts,
-    /// What stands around a text's own tokens with special tokens, and without.
+    /// The tokens around those of a text, without special tokens and with them.
     around: [Vec<u32>; 2],
 }
 
-/// The tokens of words seen before in the same text.
+/// A cache of the tokens of words, for one text.
 type Words = HashMap<String, Vec<u32>>;
 
 impl Encoder {
-    /// What `tokenizer` does.
+    /// Creates the encoder of `tokenizer`.
     ///
     /// # Errors
-    /// Says what its last step does not take.
+    /// If the tokenizer's post-processor fails.
     pub(crate) fn of(tokenizer: &Tokenizer) -> tokenizers::Result<Self> {
         let around = |with_special| {
             let own = Encoding::from_tokens(vec![Token::new(OWN, String::new(), (0, 0))], 0);
@@ -45,11 +45,11 @@ impl Encoder {
         })
     }
 
-    /// The tokens of `text`, with those around them if `with_special`; if there are more than `most`, some of the
-    /// first, but more than that.
+    /// Returns the tokens of `text`, with special tokens around them if `with_special`. If there are more than `most`,
+    /// it returns the first of them, and more than `most`.
     ///
     /// # Errors
-    /// Says what the tokenizer does not take.
+    /// If the tokenizer cannot represent the text.
     pub(crate) fn encode(
         &self,
         tokenizer: &Tokenizer,
@@ -79,7 +79,7 @@ impl Encoder {
         Ok(tokens)
     }
 
-    /// Bytes of memory that it takes to encode `text`, at most, beside the tokens.
+    /// Returns the most bytes of memory that encoding `text` takes, beside its tokens.
     pub(crate) fn bytes(&self, text: &str) -> u64 {
         let pieces = self.cuts.pieces(text);
         let longest = pieces.map(|piece| piece.range.len()).max();

@@ -83,7 +83,7 @@ impl ServedText {
         self.vocabulary.encode(text, is_plain, most)
     }
 
-    /// Bytes of memory that it takes to turn `text` into tokens, at most, beside the tokens.
+    /// Returns the most bytes of memory that tokenising `text` takes, beside its tokens.
     pub fn encoding_bytes(&self, text: &str) -> u64 {
         self.vocabulary.encoding_bytes(text)
     }
@@ -94,21 +94,21 @@ impl ServedText {
         text + &detokenizer.finish(&self.vocabulary)
     }
 
-    /// The text of `tokens`, if it has at most so many bytes.
+    /// Returns the text of `tokens`; none if it is longer than the given number of bytes.
     pub fn text_within(&self, tokens: &[u32], most_bytes: usize) -> Option<String> {
         let (mut detokenizer, mut text) = self.detokenized(tokens, most_bytes);
         text.push_str(&detokenizer.finish(&self.vocabulary));
         (text.len() <= most_bytes).then_some(text)
     }
 
-    /// The text of `tokens` without a character that is incomplete at the end: an [`Output`] after them begins with
-    /// it, once it is whole or cannot be any more.
+    /// Returns the text of `tokens` without an incomplete character at its end. An [`Output`] that continues the tokens
+    /// begins with that character, once it is complete or cannot become so.
     pub fn text_before(&self, tokens: &[u32]) -> String {
         self.detokenized(tokens, usize::MAX).1
     }
 
-    /// The text of `tokens` as far as its characters are whole, and what may still come of the last; of a text of more
-    /// than so many bytes the beginning, but more than that.
+    /// Returns the text of `tokens` up to its last complete character, and the decoder's state after it. Of a text that is
+    /// longer than the given number of bytes it returns the beginning, and more than that number.
     fn detokenized(&self, tokens: &[u32], most_bytes: usize) -> (Detokenizer, String) {
         let mut detokenizer = Detokenizer::default();
         let mut text = String::new();
@@ -127,11 +127,10 @@ impl ServedText {
         self.vocabulary.bytes(token)
     }
 
-    /// The prompt that asks for the answer to `messages`, of at most so many bytes; special tokens stand in it as text.
+    /// Renders the prompt for `messages`, of at most the given number of bytes; special tokens are in it as text.
     ///
     /// # Errors
-    /// Says that there is no chat template, or names the line of it that refuses these messages; or says that the
-    /// prompt is longer.
+    /// If there is no chat template, if it fails or refuses these messages, or if the prompt is too long.
     pub fn prompt(&self, messages: &[ChatMessage], most_bytes: usize) -> Result<String, String> {
         let template = self.chat.as_ref().map_err(String::clone)?;
         let rendered = template.render(messages, most_bytes);

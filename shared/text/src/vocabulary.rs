@@ -103,7 +103,7 @@ impl Vocabulary {
         })
     }
 
-    /// Bytes of memory that it takes to encode `text`, at most, beside the tokens.
+    /// Returns the most bytes of memory that encoding `text` takes, beside its tokens.
     pub(crate) fn encoding_bytes(&self, text: &str) -> u64 {
         self.encoder.bytes(text)
     }

@@ -115,7 +115,7 @@ async fn who_sends_far_too_much_reads_what_the_limit_is() {
     let serving = serving(|_| {}).await;
     let length = 16 << 20;
     let announced = head(&format!("content-length: {length}"));
-    // All of it is written before anything is read.
+    // The client writes the whole body before it reads.
     let mut stream = ask(&serving, &[announced.as_bytes(), &vec![b' '; length]]).await;
     let refused = answer(&mut stream).await;
     assert!(

@@ -1,7 +1,7 @@
-//! Memory for turning texts into tokens, of all requests at once.
+//! The memory that tokenising takes, bounded over all requests.
 //!
-//! Most texts are tokenised in small pieces. One without a place to cut takes a hundred times its own length, so that
-//! few of a megabyte would be as much as all else the coordinator holds.
+//! Most texts are tokenised in small pieces. A text that cannot be cut takes up to 288 times its own length, so a few of one
+//! megabyte would take more than everything else that the coordinator holds.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use wire::status::{BadField, overloaded};
 
 use super::admission::RETRY_AFTER;
 
-/// Bytes of memory that tokenising long texts takes, all together.
+/// Most bytes of memory for tokenising long texts, over all requests.
 pub const MAX_LONG_BYTES: u64 = 128 << 20;
 
-/// Bytes of memory that tokenising all other texts takes, all together.
+/// Most bytes of memory for tokenising all other texts, over all requests.
 pub const MAX_SHORT_BYTES: u64 = 64 << 20;
 
-/// Most bytes that tokenising a text takes that is not long.
+/// Most bytes of memory that tokenising a short text takes; a longer one counts as long.
 pub const MAX_SHORT_TEXT: u64 = 4 << 20;
 
-/// Gives out the memory that texts are tokenised in.
+/// The budgets of memory for tokenising; clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Tokenizing {
     /// In KiB.
@@ -38,11 +38,11 @@ impl Tokenizing {
         }
     }
 
-    /// Room for so many bytes, held until the text is tokenised. A short text waits for those before it, which takes
-    /// moments; for a long one there is room or not. Called on a thread that may block.
+    /// Reserves `bytes` until the text is tokenised. A short text waits for those before it, which takes milliseconds; a
+    /// long one is refused if there is no room. Blocks the thread.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` with a time to wait; or `INVALID_ARGUMENT` for a text that never has room.
+    /// `RESOURCE_EXHAUSTED` with a time to wait; `INVALID_ARGUMENT` for a text that can never fit.
     pub(super) fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
         let kib = bytes.div_ceil(1 << 10) as u32;
         if bytes <= MAX_SHORT_TEXT {

@@ -1,4 +1,4 @@
-//! What `serve` reads again while it runs, when it is told to by SIGHUP.
+//! Reads tokens, certificates and the log filter again on SIGHUP.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,23 +13,23 @@ use server::telemetry::LogLevels;
 
 use crate::config::Config;
 
-/// The one setting that can change while a process runs.
+/// The only setting that can change while the process runs.
 const FILTER: &str = "log.filter";
 
-/// What can be read again.
+/// Everything that is read again on SIGHUP.
 pub(super) struct Reloading<R> {
     /// Tokens and certificates.
     pub(super) files: Reloads,
-    /// What is logged.
+    /// The filters of the log.
     pub(super) levels: LogLevels,
     /// The configuration as it was read at the start.
     pub(super) loaded: Loaded<Config>,
-    /// Reads the configuration as it is now.
+    /// Reads the configuration anew.
     pub(super) read: R,
 }
 
 impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloading<R> {
-    /// Reads on every SIGHUP from now on, which no longer ends the process.
+    /// Starts a task that reads everything again on every SIGHUP, which then no longer ends the process.
     ///
     /// # Errors
     /// The operating system's, if it refuses a handler.
@@ -50,7 +50,7 @@ impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloadin
         Ok(())
     }
 
-    /// Reads everything again, and logs what that was.
+    /// Reads everything again, and logs the outcome.
     fn reload(&self) {
         let files = self.files.read();
         let list = |wanted: bool| {
@@ -76,7 +76,8 @@ impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloadin
         }
     }
 
-    /// Takes over the log filter of the configuration as it is now; returns it, and which other settings have changed.
+    /// Reads the configuration and sets its log filter; returns the filter, and the names of other settings that have
+    /// changed.
     fn configuration(&self) -> anyhow::Result<(String, Vec<String>)> {
         let loaded = (self.read)()?;
         let filter = loaded.value.log.filter.clone();
@@ -88,7 +89,7 @@ impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloadin
     }
 }
 
-/// The settings, but for the log filter, that have another value in `new`.
+/// Returns the names of the settings, other than the log filter, whose values differ.
 fn changed(old: &Loaded<Config>, new: &Loaded<Config>) -> Vec<String> {
     let [old, new] = [old, new].map(|loaded| {
         let settings = loaded.provenance().iter();

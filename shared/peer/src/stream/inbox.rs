@@ -1,4 +1,4 @@
-//! What the coordinator sends on a session's stream: requests in order, and grants to the round under way.
+//! The coordinator's messages on a session's stream: requests in order, and grants for the current round.
 
 use std::convert::Infallible;
 
@@ -7,13 +7,13 @@ use tonic::{Status, Streaming};
 use crate::granted::Granting;
 use crate::role::{Role, StreamRequest};
 
-/// A message as it is read: none if it is of a later version.
+/// A message; none if it is of a later version.
 type Message<R> = Option<StreamRequest<<R as Role>::Round>>;
 
 /// The messages of a stream.
 pub(super) struct Inbox<'a, R: Role> {
     requests: &'a mut Streaming<R::Request>,
-    /// What came while a round was under way and is no grant; nothing is read behind it.
+    /// The first message after the current round's grants. Nothing is read beyond it.
     next: Option<Result<Option<Message<R>>, Status>>,
 }
 
@@ -34,7 +34,7 @@ impl<'a, R: Role> Inbox<'a, R> {
         }
     }
 
-    /// Passes grants on to the round under way, for as long as this is awaited. Dropping it loses nothing.
+    /// Forwards grants to the current round for as long as it is polled. It is cancel safe.
     pub(super) async fn pass_grants(&mut self, granting: &Granting) -> Infallible {
         while self.next.is_none() {
             let message = self.requests.message().await;

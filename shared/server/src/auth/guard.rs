@@ -32,11 +32,11 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Looks at the token in `headers`, from which it is taken; `extensions` tell where the request is from. Returns
-    /// who shows it; none if the service asks for no tokens.
+    /// Removes the token from `headers` and looks it up; `extensions` hold the client's address. Returns the client;
+    /// none if the service requires no tokens.
     ///
     /// # Errors
-    /// [`Refusal`] if it does, and none that it knows is shown.
+    /// [`Refusal`] if it requires one and the request shows none that is known.
     pub fn check(
         &self,
         headers: &mut HeaderMap,
@@ -82,7 +82,7 @@ impl Guard {
     }
 }
 
-/// A request that is refused.
+/// The refusal of a request without a valid token.
 #[derive(Debug)]
 pub struct Refusal {
     pub(super) status: Status,
@@ -90,7 +90,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the answer when it may be given: one to a wrong token is put off, so that guessing takes time.
+    /// Returns the status, after a delay if a wrong token was shown, so that guessing takes time.
     pub async fn answer(self) -> Status {
         if let Some(pause) = self.pause {
             pause.end().await;

@@ -14,16 +14,16 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// Longest time that the answer to a wrong token is put off.
 pub const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// When a client that showed a wrong token and no other since then is forgotten.
+/// Time after its last wrong token at which a client is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// Most clients that are remembered; beyond it those not known wait as long as anyone.
+/// Most clients that are remembered; further ones get the longest delay.
 const MAX_CLIENTS: usize = 4096;
 
-/// Most answers that are put off at a time; more are given at once, so that a flood of guesses holds nothing.
+/// Most answers that are delayed at a time. Further ones are not delayed, so that a flood of guesses uses up no memory.
 pub const MAX_PUT_OFF: usize = 1024;
 
-/// Who showed wrong tokens of late. Right tokens are never asked about here: whoever shows one waits for nobody.
+/// The clients that showed wrong tokens lately. Requests with a right token never come here, and are never delayed.
 #[derive(Debug)]
 pub(super) struct Guesses {
     clients: Mutex<HashMap<IpAddr, Wrong>>,
@@ -46,7 +46,7 @@ impl Default for Guesses {
 }
 
 impl Guesses {
-    /// Counts a wrong token; returns how its answer is to be put off, if it is.
+    /// Counts a wrong token of `client`; returns the delay of its answer, if it is delayed.
     pub(super) fn pause(&self, client: Option<SocketAddr>) -> Option<Pause> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let length = self.counted(network(client?.ip()));
@@ -80,7 +80,8 @@ impl Guesses {
     }
 }
 
-/// The addresses that one client has: of IPv6 it chooses the last half itself.
+/// Returns the network that stands for a client: an IPv4 address, or the /64 of an IPv6 address, whose other half the
+/// client chooses itself.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -91,7 +92,7 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// An answer that is put off.
+/// The delay of an answer.
 #[derive(Debug)]
 pub(super) struct Pause {
     length: Duration,
@@ -99,7 +100,7 @@ pub(super) struct Pause {
 }
 
 impl Pause {
-    /// Waits until it may be given.
+    /// Waits until the delay is over.
     pub(super) async fn end(self) {
         tokio::time::sleep(self.length).await;
     }

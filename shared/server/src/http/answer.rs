@@ -1,4 +1,4 @@
-//! The body of an answer, whose connection knows what it waits for.
+//! The body of an answer, which records whether its connection waits for the service or for the client.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,7 +16,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// `body`, with which `working` ends.
+    /// Wraps `body`; the request of `working` ends when it is dropped.
     pub(super) fn new(body: Body, mut working: Working) -> Self {
         working.awaits(false);
         Self { body, working }
@@ -32,7 +32,7 @@ impl http_body::Body for Answer {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        // Nobody asks for the next piece before the client has taken enough of those before it.
+        // hyper polls for the next frame once the client has read enough of those before it.
         self.working.awaits(polled.is_pending());
         polled
     }

@@ -78,7 +78,7 @@ async fn closed(mut stream: TcpStream, since: Instant) -> (String, Duration) {
     (read, since.elapsed())
 }
 
-/// A connection on which the client said so much.
+/// Opens a connection and writes these bytes.
 async fn ask(address: SocketAddr, said: &[&[u8]]) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     for part in said {

@@ -38,7 +38,7 @@ const IN_CLEAR: &[u8] =
 
 pub(crate) type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-/// What a port is spoken to in.
+/// The protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// gRPC, which is HTTP/2.
@@ -47,7 +47,7 @@ pub(crate) enum Protocol {
     Http,
 }
 
-/// A connection that began to speak.
+/// A connection whose client has sent the first bytes of its protocol.
 pub(crate) type Opened = Severable<Transport, Connection>;
 
 /// Why a connection is not handed on.
@@ -106,7 +106,8 @@ pub(super) async fn open(
     None
 }
 
-/// Comes so far that the client's protocol is known; returns the bytes that were read for it, too.
+/// Completes the TLS handshake, if there is one, and reads as far as is needed to tell the client's protocol. Returns the
+/// bytes that were read, too.
 async fn transport(
     connection: TcpStream,
     protocol: Protocol,
@@ -132,7 +133,7 @@ async fn transport(
         }
     };
     let mut began = BytesMut::with_capacity(PREFACE.len());
-    // No further than HTTP/2's preface, and no further than it is one.
+    // Reads at most HTTP/2's preface, and stops at the first byte that differs from it.
     while began.len() < PREFACE.len() && PREFACE.starts_with(&began) {
         let rest = (PREFACE.len() - began.len()) as u64;
         match (&mut transport).take(rest).read_buf(&mut began).await {

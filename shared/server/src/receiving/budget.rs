@@ -39,15 +39,15 @@ impl Budget {
     }
 }
 
-/// Requests of no more bytes have room of their own, so that large ones do not lock them out.
+/// Largest request, in bytes, that may use the budget of small requests, so that large ones do not lock it out.
 pub const SMALL_REQUEST_BYTES: usize = 16 << 10;
 
-/// What one request has of its budgets; given back when it is dropped.
+/// The bytes that one request has taken from its budgets; dropping it returns them.
 #[derive(Debug)]
 pub(super) struct Share {
-    /// Of its connection, and of all.
+    /// The budgets of the connection and of all connections.
     budgets: [Budget; 2],
-    /// Of small requests, where there is no room among all.
+    /// The budget of small requests, used when that of all connections is used up.
     small: Budget,
     held: Vec<OwnedSemaphorePermit>,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! What came of a request, until it has ended.
+//! The buffer that a request's bytes are collected in until the request has ended.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -10,7 +10,7 @@ use tokio::time::Sleep;
 use super::budget::Share;
 use super::refused::Refused;
 
-/// What came of a request, within its time and its share of the bytes that may be held.
+/// The bytes of a request that have arrived, bounded in time and by the request's share of the budgets.
 #[derive(Debug)]
 pub(super) struct Held {
     share: Share,
@@ -20,7 +20,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Nothing yet of a request that must end within `limit` and have room in `share`.
+    /// Creates an empty buffer for a request that must end within `limit` and fit into `share`.
     pub(super) fn new(share: Share, limit: Duration) -> Self {
         Self {
             share,
@@ -30,8 +30,8 @@ impl Held {
         }
     }
 
-    /// Has `cx` woken when the time is over. To be asked before each piece, since one that always has a byte more
-    /// never waits.
+    /// Checks the time limit, and registers `cx` to be woken at its end. Callers check before each frame, because a
+    /// sender that always has one more byte ready is never pending.
     ///
     /// # Errors
     /// [`Refused::Late`] once it is over.
@@ -43,17 +43,17 @@ impl Held {
         Err(Refused::Late { limit_ms })
     }
 
-    /// Copies what came: a slice of what a connection reads would keep all of that.
+    /// Appends a copy of `data`. A slice would keep the connection's whole read buffer alive.
     ///
     /// # Errors
-    /// [`Refused::Full`] if there is no room for it.
+    /// [`Refused::Full`] if a budget has no room for it.
     pub(super) fn add(&mut self, data: &[u8]) -> Result<(), Refused> {
         self.share.take(data.len())?;
         self.bytes.extend_from_slice(data);
         Ok(())
     }
 
-    /// All that came, which counts until the last of its clones and slices is dropped.
+    /// Returns the bytes, which count against the budgets until their last clone or slice is dropped.
     pub(super) fn counted(self) -> Bytes {
         Bytes::from_owner(Counted {
             bytes: self.bytes.freeze(),

@@ -21,16 +21,16 @@ const MOST_RESERVED: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct MessageBody {
     inner: Body,
-    /// What came, and was not handed on yet.
+    /// The bytes that have arrived and were not yielded yet.
     held: Held,
     is_header_told: bool,
     has_ended: bool,
-    /// What came at the very end.
+    /// The trailers, if there are any.
     trailers: Option<Frame<Bytes>>,
 }
 
 impl MessageBody {
-    /// `inner`, of which what came is kept in `held`.
+    /// Wraps `inner`, whose bytes are buffered in `held`.
     pub(super) fn new(inner: Body, held: Held) -> Self {
         Self {
             inner,
@@ -41,7 +41,7 @@ impl MessageBody {
         }
     }
 
-    /// Keeps what came; returns the header of the message when it is there.
+    /// Buffers `data`; returns the header of the message once all of it has arrived.
     fn hold(&mut self, data: &[u8]) -> Result<Option<Bytes>, Status> {
         self.held.add(data)?;
         let held = &mut self.held.bytes;

@@ -11,27 +11,27 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Why a request is not received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Others take the room that there is.
+    /// Other requests use up the budget.
     #[error("{most} bytes of requests are held already, see {setting}")]
     Full {
-        /// All there is.
+        /// Size of the budget, in bytes.
         most: usize,
-        /// What sets it.
+        /// The setting that bounds it.
         setting: &'static str,
     },
-    /// It takes too long.
+    /// The request did not arrive within its time limit.
     #[error("the request did not come whole within {limit_ms} ms, see server.receive_timeout_ms")]
     Late {
-        /// What it may take.
+        /// The time limit, in milliseconds.
         limit_ms: u64,
     },
-    /// It is too long.
+    /// The body is longer than its limit.
     #[error("a body of more than {most} bytes, which is the most that is read")]
     TooLarge {
-        /// What it may be.
+        /// The limit, in bytes.
         most: usize,
     },
-    /// Its connection or its stream ended before it.
+    /// The connection or the stream ended before the body did.
     #[error("the body was cut short")]
     CutShort,
 }

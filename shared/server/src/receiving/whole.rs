@@ -1,4 +1,4 @@
-//! The body of a request over HTTP: held until it has ended, then handed on in one piece.
+//! The body of a request over HTTP: buffered until it has ended, then yielded as one frame.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,23 +11,23 @@ use tokio::runtime::Handle;
 use super::held::Held;
 use super::refused::Refused;
 
-/// Most bytes of a body that are read and thrown away once its request was refused, and how long that may take. A
-/// client of HTTP/1 that writes its whole request before it reads would never see why it was refused.
+/// Most bytes of a refused body with a `content-length` that are read and discarded. An HTTP/1 client that writes its
+/// whole request before it reads would otherwise never see why it was refused.
 pub const MAX_DISCARDED_BYTES: usize = 64 << 20;
-/// Most bytes that are read and thrown away of a refused body without a `content-length`, which may never end.
+/// Most bytes of a refused body without a `content-length` that are read and discarded; such a body may never end.
 pub const MAX_DISCARDED_CHUNKS: usize = 4 << 20;
-/// Longest time in which a refused body is read and thrown away.
+/// Longest time for which a refused body is read and discarded.
 pub const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A body that comes whole or not at all.
+/// A body that yields all of its bytes as one frame, or an error.
 #[derive(Debug)]
 pub(super) struct WholeBody<B>
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    /// Until it has ended.
+    /// The inner body; none once it has ended.
     inner: Option<B>,
-    /// Until it is handed on.
+    /// The buffer; none once it was yielded.
     held: Option<Held>,
     most: usize,
     is_discarded: bool,
@@ -37,8 +37,8 @@ impl<B> WholeBody<B>
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    /// `inner`, of at most `most` bytes, which are kept in `held`. If it `is_discarded`, its client gets to read why
-    /// it was refused.
+    /// Wraps `inner`, of at most `most` bytes, which are buffered in `held`. If `is_discarded`, the rest of a refused
+    /// body is read and discarded, so that the client gets to read the refusal.
     pub(super) fn new(inner: B, held: Held, most: usize, is_discarded: bool) -> Self {
         Self {
             inner: Some(inner),
@@ -48,7 +48,7 @@ where
         }
     }
 
-    /// Reads on to the end.
+    /// Buffers frames until `inner` has ended.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
         let most = self.most;
         while let (Some(inner), Some(held)) = (&mut self.inner, &mut self.held) {
@@ -56,7 +56,7 @@ where
                 return Poll::Ready(Err(Refused::TooLarge { most }));
             }
             held.check_time(cx)?;
-            // A body in chunks may become as long as any.
+            // A chunked body may become as long as the limit.
             let announced = inner.size_hint().exact().map_or(most, |len| len as usize);
             match ready!(Pin::new(inner).poll_frame(cx)) {
                 None => self.inner = None,
@@ -65,7 +65,7 @@ where
                     return Poll::Ready(Err(Refused::CutShort));
                 }
                 Some(Ok(frame)) => {
-                    // Nobody asks for trailers.
+                    // Trailers are ignored.
                     let Ok(data) = frame.into_data() else {
                         continue;
                     };
@@ -73,8 +73,8 @@ where
                         return Poll::Ready(Err(Refused::TooLarge { most }));
                     }
                     if held.bytes.is_empty() {
-                        // At once, or what is held would be copied and twice as large again and again; it takes memory
-                        // as it comes.
+                        // Reserved at once, so that growing neither copies the buffer nor doubles it. Pages that are
+                        // not written to yet take no memory.
                         held.bytes.reserve(announced.min(most));
                     }
                     held.add(&data)?;
@@ -115,7 +115,7 @@ impl<B> Drop for WholeBody<B>
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
 {
-    /// Has what is left of a refused body read and thrown away, beside the answer.
+    /// Spawns a task that discards the rest of a refused body while the answer is sent.
     fn drop(&mut self) {
         if let (Some(inner), true) = (self.inner.take(), self.is_discarded)
             && let Ok(runtime) = Handle::try_current()

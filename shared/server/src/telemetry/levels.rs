@@ -1,4 +1,4 @@
-//! Which events are logged, changed while the process runs.
+//! The log filter, which can be changed while the process runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use tracing_subscriber::reload;
 
 use super::LogFilter;
 
-/// Has one destination of the log take another filter; whether that is still there.
+/// Sets the filter of one destination of the log; returns whether that destination still exists.
 type Change = dyn Fn(&LogFilter) -> bool + Send + Sync;
 
-/// The filters of a process's log, one a destination. Clones share them; the default has none.
+/// The log filters of a process, one for each destination. Clones share them; the default has none.
 #[derive(Clone, Default)]
 pub struct LogLevels(Vec<Arc<Change>>);
 
 impl LogLevels {
-    /// Filters by `filter` from now on; whether every destination does.
+    /// Sets the filter of every destination; returns whether all destinations still exist.
     pub fn set(&self, filter: &LogFilter) -> bool {
-        // Each of them, also after one that does not.
+        // Not `all`, which would stop at the first that does not.
         let kept = self.0.iter().filter(|change| !change(filter));
         kept.count() == 0
     }
 
-    /// A filter that can be changed, which begins as `filter`.
+    /// Creates the filter of a destination, at first `filter`.
     pub(super) fn add<S: 'static>(&mut self, filter: &LogFilter) -> reload::Layer<EnvFilter, S> {
         let (layer, handle) = reload::Layer::new(filter.directives());
         let change = move |filter: &LogFilter| handle.reload(filter.directives()).is_ok();

@@ -104,7 +104,7 @@ async fn connections_beyond_the_limit_are_closed_until_one_ends() {
     let served = Served::start_with(process.clone(), config).await;
     let url = served.url("http");
     let (mut first, mut second) = (client(&url, &process), client(&url, &process));
-    // Idle ones, as coordinators keep them.
+    // Idle connections, such as coordinators keep.
     check(&mut first).await.unwrap();
     check(&mut second).await.unwrap();
     let mut third = stall(&served, &[]).await;

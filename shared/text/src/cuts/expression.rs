@@ -1,43 +1,43 @@
-//! What a regular expression that splits text does between two characters, found from the expression itself.
+//! Analyses a regular expression that splits text: whether one of its matches can span two given characters.
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 
-/// The only condition on what stands around a match that is understood: white space that ends the text or goes on.
-/// Without it an expression matches no less, and still nothing but white space there.
+/// The only lookaround that is supported, and what it is replaced with. Without the lookahead the expression matches the
+/// same white space and more of it, and no other characters.
 const TRAILING_SPACE: (&str, &str) = (r"\s+(?!\S)", r"\s+");
 
-/// An expression without conditions on what stands around its matches.
+/// A regular expression without lookaround.
 pub(super) struct Expression(Hir);
 
-/// What holds of a part of an expression.
+/// Properties of a part of an expression.
 struct Facts {
-    /// Whether it matches nothing at all, too.
+    /// Whether it matches the empty string.
     is_nullable: bool,
-    /// The characters that it can begin and end with.
+    /// The characters that its matches can begin with, and those that they can end with.
     first: ClassUnicode,
     last: ClassUnicode,
-    /// The characters that it surely matches alone.
+    /// Characters each of which, on its own, is certain to be matched.
     alone: ClassUnicode,
-    /// Whether a way through it goes from a character on the left of the place on to the one on its right.
+    /// Whether a match can span the place.
     crosses: bool,
 }
 
-/// A place in a text: after one of `left`, before `right`.
+/// A place in a text: after a character of `left` and before one of `right`.
 struct Place<'a> {
     left: &'a ClassUnicode,
     right: ClassUnicode,
 }
 
 impl Expression {
-    /// Reads `expression`; `None` if it has conditions, or what is not understood.
+    /// Parses `expression`; `None` if it has other lookaround, or syntax that is not supported.
     pub(super) fn parse(expression: &str) -> Option<Self> {
         let plain = expression.replace(TRAILING_SPACE.0, TRAILING_SPACE.1);
         let hir = regex_syntax::parse(&plain).ok()?;
         hir.properties().look_set().is_empty().then_some(Self(hir))
     }
 
-    /// Whether no match reaches from a character of `left` to `right`, however matching goes on: the text on either
-    /// side of such a place is split as if it stood alone.
+    /// Whether no match can span a character of `left` and `right`. Then the texts on either side of such a place are
+    /// split as they would be on their own.
     pub(super) fn parts(&self, left: &ClassUnicode, right: char) -> bool {
         let place = Place {
             left,
@@ -46,13 +46,13 @@ impl Expression {
         place.facts(&self.0).is_some_and(|facts| !facts.crosses)
     }
 
-    /// Whether a match surely reaches over each character of `left`.
+    /// Whether every character of `left` is certain to be part of a match.
     pub(super) fn covers(&self, left: &ClassUnicode) -> bool {
         let place = Place {
             left,
             right: ClassUnicode::empty(),
         };
-        // An empty match would come before one of a character.
+        // An expression that matches the empty string may do so instead of matching the character.
         let covers = |facts: Facts| {
             let mut missing = left.clone();
             missing.difference(&facts.alone);
@@ -106,14 +106,14 @@ impl Place<'_> {
         Some(facts)
     }
 
-    /// Whether the place can be between what ends with `last` and what begins with `first`.
+    /// Whether the place can be between a match that ends with one of `last` and one that begins with one of `first`.
     fn is_between(&self, last: &ClassUnicode, first: &ClassUnicode) -> bool {
         meet(last, self.left) && meet(first, &self.right)
     }
 
-    /// What holds of `before` and `next` after it.
+    /// Returns the properties of `before` followed by `next`.
     fn after(&self, before: &Facts, next: &Facts) -> Facts {
-        // What comes first may take a character to itself and not give it back.
+        // A possessive `before` may match a character of `next` and not give it back.
         let mut alone = next.alone.clone();
         alone.difference(&before.first);
         let none = ClassUnicode::empty();
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn expressions_of_known_models_split_before_a_space() {
-        for known in crate::samples::EXPRESSIONS {
+        for known in crate::samples::splitting::EXPRESSIONS {
             assert!(is_sure(known), "{known}");
         }
     }
@@ -223,14 +223,14 @@ mod tests {
             r"(?:\p{L} )+|\p{L}+",
             r"\p{L}+( is)?",
             r"[\p{L} ]+",
-            // Words of one letter, and of those after a space, are not matched.
+            // The first does not match a single letter; the second matches letters only after a space.
             r"\p{L}{2,}",
             r" \p{L}+|\p{N}",
-            // These match nothing before they match a letter.
+            // It matches the empty string before a letter.
             r" *|\p{L}+",
-            // What is taken first is not given back.
+            // The optional letter may be matched possessively.
             r"\p{L}?+\p{L}",
-            // Conditions on what stands around.
+            // Lookaround.
             r"\b\p{L}+",
             r"(?<! )\p{L}+|\p{L}+",
             r"\p{L}+(?=\s)",

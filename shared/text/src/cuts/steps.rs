@@ -1,4 +1,4 @@
-//! What the steps before a tokenizer's model do around a place where a text could be cut.
+//! Analyses the steps that a tokenizer runs before its model, at the places where a text could be cut.
 
 use regex_syntax::hir::ClassUnicode;
 use serde_json::Value;
@@ -9,35 +9,36 @@ use super::{SPACE, letters};
 /// The expression of GPT-2's pre-tokenizer, which the tokenizers crate builds in.
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
-/// What stands for a space in SentencePiece.
+/// The mark that SentencePiece replaces a space with.
 pub(super) const MARK: char = '▁';
 
-/// Characters that a cut may stand before, where letters that are not ASCII count as letters too.
+/// Characters before which a text may be cut, if letters other than those of ASCII count as letters too.
 const RIGHT: [char; 4] = [SPACE, '\n', '。', '、'];
 
-/// What a tokenizer does at a place between a letter and one of `right`.
+/// What the steps do at a place between a letter and one of `right`.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "what the steps have done, each by itself"
 )]
 pub(super) struct Around {
-    /// Whether letters are those of ASCII alone.
+    /// Whether only letters of ASCII count as letters.
     pub(super) is_ascii: bool,
-    /// The characters that a cut may stand before.
+    /// The characters before which a text may be cut.
     pub(super) right: Vec<char>,
-    /// What a space has become.
+    /// The character that a space has become.
     pub(super) space: char,
-    /// Whether a mark is put before each text, as if a space began it.
+    /// Whether a mark is prepended to each text, as if it began with a space.
     pub(super) prepends: bool,
-    /// Whether the text is split there before it comes to the model.
+    /// Whether the text is split at such a place before the model runs.
     pub(super) is_split: bool,
-    /// Whether characters have become bytes.
+    /// Whether characters have been replaced by those that stand for their bytes.
     is_bytes: bool,
 }
 
 impl Around {
-    /// What the steps `normalizer` and `pre_tokenizer` do, as JSON has them; `None` if that is not sure.
+    /// Analyses `normalizer` and `pre_tokenizer`, in the form that they have in `tokenizer.json`; `None` if one of
+    /// their steps is not supported.
     pub(super) fn read(normalizer: &Value, pre_tokenizer: &Value) -> Option<Self> {
         let mut around = Self {
             is_ascii: false,
@@ -61,9 +62,9 @@ impl Around {
 
     fn normalize(&mut self, step: &Value) -> Option<()> {
         match step["type"].as_str()? {
-            // What they change around a letter or a space is marks, which stand on neither side of the place.
+            // Around a letter or a space they change only combining marks, and no place has one beside it.
             "NFC" | "NFKC" => {}
-            // Letters become letters and marks. These change single characters, and clusters of a letter with its marks.
+            // They make letters of other than ASCII into letters with combining marks.
             "NFD" | "NFKD" | "Lowercase" | "StripAccents" | "Nmt" | "BertNormalizer"
             | "Precompiled" => self.is_ascii = true,
             "Prepend" if step["prepend"] == MARK.to_string() => self.prepends = true,
@@ -97,7 +98,7 @@ impl Around {
             "Split" => {
                 let pattern = &step["pattern"];
                 let literal = pattern["String"].as_str();
-                // There is no space any more.
+                // All spaces have been replaced, so it matches nothing.
                 let is_idle = literal.is_some_and(|it| it.contains(SPACE) && self.space != SPACE);
                 let behavior = step["behavior"].as_str()?;
                 if !is_idle && !self.is_split {
@@ -109,7 +110,7 @@ impl Around {
                     self.split(&expression?)?;
                 }
             }
-            // These look at single characters.
+            // They split at single characters, none of which is a letter or a space.
             "Digits" => {}
             "Punctuation" if ["Isolated", "Removed"].contains(&step["behavior"].as_str()?) => {}
             "Whitespace" | "WhitespaceSplit" | "BertPreTokenizer" => {
@@ -137,13 +138,13 @@ impl Around {
         Some(())
     }
 
-    /// Cuts before spaces alone: what begins with another character would get a space.
+    /// Allows cuts only before spaces, because the step prepends a space to a piece that begins with anything else.
     fn only_spaces(&mut self) -> Option<()> {
         self.right.retain(|&c| c == SPACE);
         (self.space == SPACE).then_some(())
     }
 
-    /// Splits by `expression`.
+    /// Runs a step that splits by `expression`.
     fn split(&mut self, expression: &str) -> Option<()> {
         if self.is_split {
             return Some(());
@@ -163,7 +164,7 @@ impl Around {
     }
 }
 
-/// The steps of `step`, one after another.
+/// Returns the steps of a sequence, and of the sequences in it, in order; `steps` is the field that lists them.
 fn flat<'a>(step: &'a Value, steps: &str) -> Vec<&'a Value> {
     match step {
         Value::Null => Vec::new(),

@@ -5,7 +5,7 @@ use crate::samples;
 
 #[test]
 fn where_a_tokenizer_is_understood_it_is_known() {
-    for (name, json, is_sure) in samples::splitting() {
+    for (name, json, is_sure) in samples::splitting::tokenizers() {
         let tokenizer = Tokenizer::from_bytes(json).expect("a tokenizer");
         assert_eq!(Cuts::of(&tokenizer).are_known(), is_sure, "{name}");
     }
@@ -13,7 +13,7 @@ fn where_a_tokenizer_is_understood_it_is_known() {
 
 #[test]
 fn pieces_end_at_the_first_place_after_so_many_bytes() {
-    let json = &samples::splitting()[1].1;
+    let json = &samples::splitting::tokenizers()[1].1;
     let cuts = Cuts::of(&Tokenizer::from_bytes(json).expect("a tokenizer"));
     let text = "ab 12 ".repeat(PIECE_BYTES / 2);
     let pieces: Vec<_> = cuts.pieces(&text).collect();

@@ -6,7 +6,7 @@ use wire::v1;
 
 use super::output::{OutputToken, token_text};
 
-/// What a list has for a token, before which there are so many characters; some have none for some.
+/// Returns a list's item for a token that stands after the given number of characters; none if the list skips it.
 pub(super) type Item = fn(&ServedText, &OutputToken, usize) -> Option<Value>;
 
 /// A form of log probabilities: an object of lists, whose items belong to the tokens in order.

@@ -101,7 +101,7 @@ fn part_text(path: &str, part: &RawValue, types: &[&str]) -> Result<String, BadF
     text.ok_or_else(|| BadField::new(format!("{path}.text"), "missing"))
 }
 
-/// The name of a type as an error quotes it.
+/// Quotes the name of a type for an error.
 fn name(kind: &str) -> String {
     format!("'{}'", quoted(kind))
 }

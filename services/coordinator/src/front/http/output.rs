@@ -20,15 +20,15 @@ pub(super) struct OutputToken {
     pub(super) logprobs: Option<v1::TokenLogprobs>,
 }
 
-/// What is counted of an output as far as it has come; its text and its tokens are handed on.
+/// The counts of an output so far. Its text and its tokens are not kept here.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     pub(super) started: v1::Started,
-    /// Characters of the prompt, as far as its log probabilities came.
+    /// Characters of the prompt's tokens received so far.
     pub(super) prompt_chars: usize,
-    /// Tokens of the prompt that came with their log probabilities.
+    /// Tokens of the prompt received so far; they come only with their log probabilities.
     pub(super) prompt_tokens: usize,
-    /// Turns these into text.
+    /// The detokenizer of the prompt's tokens.
     prompt_text: Option<text::Output>,
     /// Characters of the text.
     pub(super) chars: usize,
@@ -55,7 +55,7 @@ pub(super) enum Added {
 pub(super) struct WholeOutput {
     pub(super) counts: Output,
     pub(super) text: String,
-    /// Tokens of the prompt and of the output, if they are to be told.
+    /// Tokens of the prompt and then of the output, if the answer reports tokens.
     pub(super) tokens: Vec<OutputToken>,
 }
 
@@ -134,7 +134,7 @@ impl Output {
 }
 
 impl WholeOutput {
-    /// Collects the output, with its tokens if they are to be told.
+    /// Collects the output, with its tokens if `keeps_tokens`.
     ///
     /// # Errors
     /// The failure that ended it.
@@ -172,7 +172,7 @@ impl WholeOutput {
     }
 }
 
-/// Tokens with their texts, and with as many log probabilities as there are.
+/// Joins tokens with their texts and, as far as there are any, their log probabilities.
 fn output_tokens(
     tokens: impl Iterator<Item = (u32, String)>,
     logprobs: Vec<v1::TokenLogprobs>,

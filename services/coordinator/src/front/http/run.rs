@@ -29,9 +29,9 @@ pub(super) struct Order {
     pub(super) names: Names,
     /// Each prompt; none where the request holds messages.
     pub(super) prompts: Vec<Option<Prompt>>,
-    /// Whether the answer repeats the prompts.
+    /// Whether the answer echoes the prompts.
     pub(super) keeps_prompts: bool,
-    /// Bytes that are kept of each token until the answer's end.
+    /// Bytes that the answer keeps of each token until its end.
     pub(super) kept_per_token: u64,
 }
 
@@ -44,14 +44,14 @@ pub(super) struct Admitted {
     /// The identifier of its first output in logs and traces.
     pub(super) id: String,
     pub(super) outputs: Vec<AnswerStream>,
-    /// Room for what an answer keeps of its tokens until its end.
+    /// The memory reserved for the tokens that the answer keeps until its end.
     _room: OwnedSemaphorePermit,
     /// The prompts, each of which has as many outputs; none of a conversation.
     pub(super) prompts: Vec<Option<Prompt>>,
 }
 
 impl Admitted {
-    /// Whether a whole answer tells tokens beside their text.
+    /// Whether a whole answer reports tokens beside its text.
     pub(super) fn keeps_tokens(&self) -> bool {
         self.logprobs || self.delivery.token_ids
     }

@@ -96,10 +96,10 @@ struct TextFiles {
 }
 
 impl TextFiles {
-    /// Takes the next part.
+    /// Appends the next part.
     ///
     /// # Errors
-    /// Says what is larger than any model has it.
+    /// Names the file that is larger than any model's, and its limit.
     fn add(&mut self, mut part: TokenizerPart) -> Result<(), String> {
         let at_most = |what: &str, bytes: usize, most: usize| {
             let problem = || format!("{what} has {bytes} bytes or more, expected at most {most}");

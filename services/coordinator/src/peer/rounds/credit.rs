@@ -1,41 +1,42 @@
-//! How far a verifier may go on answering a round in parts.
+//! Flow control of rounds that are answered in parts: how far the verifier is granted to go.
 
 use wire::v1;
 use wire::v1::verify_request::Request;
 
-/// Parts, tokens or log probabilities, that a verifier may be ahead of what the client took. Enough that it need not
-/// wait where the round trip is shorter than the time of half of them.
+/// Number of parts (tokens or log probabilities) that a verifier may be ahead of what the client has read. The verifier
+/// never waits if a round trip takes less time than half of them.
 pub const PARTS_AHEAD: u32 = 256;
 
-/// What a verifier was granted in a round.
+/// The grants of one round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Credit {
     until: u32,
-    /// Where the round ends: what lies beyond needs no grant.
+    /// Position at which the round ends; nothing beyond it needs a grant.
     end: u32,
 }
 
-/// More for the verifier.
+/// A further grant.
 #[derive(Clone, Debug)]
 pub(super) struct Renewal {
     pub(super) request: v1::VerifyRequest,
-    /// Whether the verifier had to wait for it: its time begins now.
+    /// Whether the verifier had used up its grants, so that its time for an answer begins now.
     pub(super) was_awaited: bool,
 }
 
 impl Credit {
-    /// What is granted with a round that begins at position `taken` and ends at `end` at the latest.
+    /// Creates the first grant of a round that begins at position `taken` and ends at `end` at the latest.
     pub(super) fn new(taken: u32, end: u32) -> Self {
         let until = taken.saturating_add(PARTS_AHEAD);
         Self { until, end }
     }
 
-    /// The position up to which parts may come.
+    /// Returns the position up to which parts are granted.
     pub(super) fn until(self) -> u32 {
         self.until
     }
 
-    /// What to grant once the client took all parts before `taken`: half of what it may be ahead, or more.
+    /// Returns a further grant if the client has read half or more of the granted parts; `taken` is the position before
+    /// which it has read all.
     pub(super) fn renewed(&mut self, taken: u32) -> Option<Renewal> {
         let left = self.until.saturating_sub(taken);
         if self.until >= self.end || left > PARTS_AHEAD / 2 {

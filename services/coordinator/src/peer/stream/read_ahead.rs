@@ -1,4 +1,4 @@
-//! A peer's replies, read also while nobody takes them.
+//! A peer's replies, which are read even while the request's client does not read its answer.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -9,14 +9,14 @@ use tonic::Status;
 use wire::failure::Failure;
 use wire::size::Encoded;
 
-/// Bytes of replies held for a request whose client does not read. A verifier that sends no more than it was granted
-/// stays far below.
+/// Most bytes of replies that are buffered for a request whose client does not read its answer. A verifier that keeps to
+/// its grants stays far below.
 pub const MAX_AHEAD_BYTES: u64 = 1 << 20;
 
-/// What a peer says, as it comes.
+/// The replies of a peer, as a stream.
 pub(super) type Replies<R> = Pin<Box<dyn Stream<Item = Result<R, Status>> + Send>>;
 
-/// The replies of one stream, those first that were read ahead.
+/// The replies of one stream, with a bounded buffer of those that were read ahead.
 pub(super) struct ReadAhead<R> {
     /// None once the stream has ended, or was reset.
     replies: Option<Replies<R>>,
@@ -42,8 +42,8 @@ impl<R: Encoded> ReadAhead<R> {
         self.replies.as_mut()?.next().await
     }
 
-    /// Reads and holds what comes, for as long as this is awaited. A peer that sends more than [`MAX_AHEAD_BYTES`] is
-    /// no more listened to: its stream is reset, and fails once what came before was taken.
+    /// Reads replies into the buffer for as long as it is polled. Once a peer has sent more than [`MAX_AHEAD_BYTES`], its
+    /// stream is reset, and [`next`](Self::next) returns the failure after the buffered replies.
     pub(super) async fn read_ahead(&mut self) -> Infallible {
         while let Some(replies) = &mut self.replies {
             let Some(reply) = replies.next().await else {

@@ -32,7 +32,7 @@ async fn bodies_take_the_room_that_came_and_give_it_back() {
             "{answered}"
         );
     }
-    // What came takes room, whoever it is from.
+    // Bytes that have arrived use up the budget.
     let half = [announced.as_bytes(), &body[..MOST / 2]];
     let mut held = ask(address, &half).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -75,7 +75,7 @@ async fn who_writes_all_of_a_refused_request_first_reads_why() {
             b"\r\n0\r\n\r\n",
         ];
         for said in [&whole[..], &in_a_chunk] {
-            // All of it is written before anything is read.
+            // The client writes the whole body before it reads.
             let answered = answer(&mut ask(address, said).await).await;
             assert!(
                 answered.starts_with(&format!("HTTP/1.1 {status} ")),
@@ -83,7 +83,7 @@ async fn who_writes_all_of_a_refused_request_first_reads_why() {
             );
         }
     }
-    // Who asks first is told at once.
+    // A client that expects `100 Continue` gets the refusal at once.
     let asks = head("/length", length).replace("host:", "expect: 100-continue\r\nhost:");
     let answered = answer(&mut ask(address, &[asks.as_bytes()]).await).await;
     assert!(answered.starts_with("HTTP/1.1 413 "), "{answered}");

@@ -44,12 +44,12 @@ async fn connections_beyond_the_limit_are_closed_at_once_if_all_others_work() {
     let (address, _serving) = serving(places(2), health()).await;
     let first = busy(address).await;
     let _second = busy(address).await;
-    // Their requests are under way as soon as the server has seen them.
+    // Their requests are under way once the server has read them.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let third = TcpStream::connect(address).await.unwrap();
     assert_eq!(closed(third, Instant::now()).await.0, "");
     drop(first);
-    // Its place is free as soon as the server has seen that.
+    // Its place is free once the server has noticed.
     let limit = Instant::now() + Duration::from_secs(10);
     loop {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -77,7 +77,7 @@ async fn of_connections_that_ask_for_nothing_the_oldest_makes_room() {
         idle.push(stream);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // One that is asked something takes the place of the first, and keeps it.
+    // A connection with a request under way takes the place of the first, and keeps it.
     let _busy = busy(address).await;
     let mut served = Vec::new();
     for (at, oldest) in idle.into_iter().enumerate() {
@@ -107,7 +107,7 @@ async fn a_connection_must_say_what_it_speaks_in_time() {
         let (_, after) = ended.await.expect("closed in time");
         assert!(within.contains(&after), "{said:?}: {after:?}");
     }
-    // What begins as HTTP/2's preface does may be another method.
+    // The first bytes of HTTP/2's preface may begin another method.
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"P").await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;

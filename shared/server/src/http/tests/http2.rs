@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a client says first: the preface, and an empty SETTINGS frame.
+/// The first bytes of a client: the preface, and an empty SETTINGS frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// The value that the server's first frame sets `setting` to (RFC 9113, section 6.5).
@@ -78,8 +78,8 @@ fn get_frame(stream: u32, path: &str) -> Vec<u8> {
     frame(headers, ends_stream_and_headers, stream, &block)
 }
 
-/// What becomes of a connection on which so many requests are cancelled at once: whether the next is answered, or the
-/// code with which the server closes it.
+/// Cancels `requests` requests at once on a connection. Returns whether the next request is answered, or the code of the
+/// GOAWAY frame with which the server closes the connection.
 async fn after_cancelling(address: SocketAddr, requests: u32) -> Result<(), u32> {
     let mut said = PREFACE.to_vec();
     let cancelled = 8_u32.to_be_bytes();

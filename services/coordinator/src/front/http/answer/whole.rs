@@ -1,5 +1,5 @@
-//! A whole answer, laid out piece by piece as its client reads it: an answer with log probabilities is many times larger
-//! than what it is made of.
+//! Whole answers, serialised piece by piece as the client reads them: the JSON of log probabilities is many times larger
+//! than the tokens that it is made of.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::front::http::logprobs::Form;
 use crate::front::http::output::{OutputToken, WholeOutput};
 use crate::front::http::report;
 
-/// Tokens whose items are laid out together.
+/// Number of tokens that are serialised in one piece.
 const GROUP: usize = 64;
 
 impl<L: Layout> Answering<L> {
-    /// The pieces of the answer of `outputs`, in order. What the answer may take of the process is held until the last.
+    /// Returns the pieces of the JSON of the answer, in order. The memory reserved for the answer is released with the last.
     pub(super) fn pieces(
         self,
         head: &Head,
@@ -40,7 +40,7 @@ impl<L: Layout> Answering<L> {
         whole.chain(std::iter::once(closing.into()))
     }
 
-    /// The pieces of one choice.
+    /// Returns the pieces of the JSON of one choice.
     fn choice(
         &self,
         index: usize,
@@ -78,7 +78,7 @@ impl<L: Layout> Answering<L> {
     }
 }
 
-/// The JSON of `object`, which ends with `end`, with `begin` in its place.
+/// Returns the JSON of `object`, which ends with `end`, with `begin` in place of that end.
 fn open(object: &Value, end: &str, begin: &str) -> String {
     let json = object.to_string();
     let closed = json.trim_end_matches('}');
@@ -92,7 +92,7 @@ enum Pieces {
     Scored(Scores),
 }
 
-/// The log probabilities of a choice on their way out, list by list.
+/// Serialises the log probabilities of a choice, list by list.
 struct Scores {
     opening: Option<Bytes>,
     form: &'static Form,
@@ -100,7 +100,7 @@ struct Scores {
     tokens: Vec<OutputToken>,
     /// Characters before the first token.
     offset: usize,
-    /// The list that is laid out, its next token, and the characters before that.
+    /// The list that is being serialised, its next token, and the number of characters before that token.
     list: usize,
     next: usize,
     at: usize,

@@ -1,0 +1,114 @@
+use super::*;
+
+#[test]
+fn distributions_have_so_many_bytes_and_no_more() {
+    let admission = Admission::new(4, None, 10 << 10, 0);
+    assert!(admission.admit_bytes(0).is_ok());
+    let held = admission.admit_bytes(9 << 10).expect("room");
+    let refused = admission.admit_bytes(2 << 10).expect_err("no room");
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+    drop(held);
+    assert!(admission.admit_bytes(2 << 10).is_ok());
+    // What never fits is no matter of waiting.
+    let refused = admission.admit_bytes(11 << 10).expect_err("too much");
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+}
+
+#[test]
+fn whole_answers_keep_so_many_bytes_and_no_more() {
+    let admission = Admission::new(4, None, 0, 64 << 10);
+    let held = admission.admit_answer(100, 512).expect("50 KiB");
+    let refused = admission.admit_answer(30, 512).expect_err("15 KiB more");
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+    assert!(
+        admission.admit_answer(1_000_000, 0).is_ok(),
+        "nothing is kept"
+    );
+    drop(held);
+    assert!(admission.admit_answer(30, 512).is_ok());
+    let refused = admission.admit_answer(u64::MAX, 512).expect_err("never");
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    assert!(refused.message().starts_with("logprobs: a whole answer"));
+}
+
+#[test]
+fn of_refusals_one_in_a_while_is_logged() {
+    let admission = Admission::new(1, None, 1 << 10, 0);
+    let _held = (admission.admit(None), admission.admit_bytes(1 << 10));
+    assert!(admission.admit(None).is_err() && admission.admit_bytes(1).is_err());
+    assert_eq!(admission.refused.passes(), None, "the next is not");
+}
+
+#[test]
+fn a_permit_is_given_back_when_dropped() {
+    let admission = Admission::new(1, None, 0, 0);
+    let permit = admission.admit(None).expect("the first");
+    assert_eq!((admission.running(), admission.max_requests()), (1, 1));
+    let refused = admission.admit(None).expect_err("the second");
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+    drop(permit);
+    assert_eq!(admission.running(), 0);
+    assert!(admission.admit(None).is_ok());
+}
+
+#[test]
+fn the_outputs_of_a_request_get_places_together_or_none() {
+    let admission = Admission::new(4, NonZeroU32::new(3), 0, 0);
+    let places = admission.admit_together(None, 3).expect("places");
+    assert_eq!((places.len(), admission.running()), (3, 3));
+    let refused = admission.admit_together(None, 2).expect_err("one is left");
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+    assert_eq!(admission.running(), 3, "what was refused holds no place");
+    drop(places);
+    assert_eq!(admission.running(), 0);
+    // What never fits is no matter of waiting.
+    let refused = admission.admit_together(None, 5).expect_err("five");
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    let known = "n: 5 outputs in all, expected at most 4 (coordinator.max_requests)";
+    assert_eq!(refused.message(), known);
+    let client = Client {
+        tenant: None,
+        token: 1,
+        max_requests: None,
+    };
+    let refused = admission.admit_together(Some(&client), 4);
+    assert_eq!(
+        refused.expect_err("four").code(),
+        tonic::Code::InvalidArgument
+    );
+    let mut places = admission.admit_together(Some(&client), 3).expect("three");
+    places.pop();
+    assert!(
+        admission.admit(Some(&client)).is_ok(),
+        "each is given back alone"
+    );
+}
+
+#[test]
+fn a_token_has_places_of_its_own_and_takes_none_of_another() {
+    let admission = Admission::new(8, NonZeroU32::new(2), 0, 0);
+    let client = |token, max_requests| Client {
+        tenant: None,
+        token,
+        max_requests: NonZeroU32::new(max_requests),
+    };
+    let by_default = client(1, 0);
+    let held = [(); 2].map(|()| admission.admit(Some(&by_default)).expect("a place"));
+    let refused = admission.admit(Some(&by_default)).expect_err("a third");
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+    assert!(
+        refused.message().contains("2 requests of this token"),
+        "{refused:?}"
+    );
+    assert_eq!(admission.running(), 2, "what was refused holds no place");
+    // Another token, one of a number of its own, and whoever needs none.
+    let own = client(2, 3);
+    let more = [(); 3].map(|()| admission.admit(Some(&own)).expect("a place"));
+    assert!(admission.admit(Some(&own)).is_err());
+    assert!(admission.admit(None).is_ok());
+    drop((held, more));
+    assert!(admission.admit(Some(&by_default)).is_ok());
+    // The file says another number meanwhile.
+    let _one = admission.admit(Some(&client(2, 1))).expect("a place");
+    assert!(admission.admit(Some(&client(2, 1))).is_err());
+}

@@ -1,0 +1,78 @@
+use serde_json::Value;
+
+use super::*;
+
+fn read_json(value: &Value) -> Result<(v1::GenerateRequest, Delivery), BadField> {
+    let body = value.to_string();
+    let mut fields = Fields::of_body(body.as_bytes())?;
+    let read = read(&mut fields)?;
+    fields.finish()?;
+    Ok(read)
+}
+
+#[test]
+fn fields_come_to_what_a_grpc_client_would_send() {
+    let (request, delivery) = read_json(&json!({
+        "model": "m", "max_tokens": 7, "temperature": 0.5, "top_k": -1, "seed": -1, "stop": "x",
+        "logit_bias": { "5": -100 }, "stream": true, "stream_options": { "include_usage": true }, "n": 2,
+        "user": "u", "ignore_eos": null, "store": false,
+        "speculation": { "method": "spec-cascade", "rule": "token-v3", "alpha": 0.3, "draft_len": 4 },
+    }))
+    .expect("in order");
+    assert_eq!(
+        (request.max_tokens, request.seed),
+        (Some(7), Some(u64::MAX))
+    );
+    assert_eq!(request.stop, ["x"]);
+    assert_eq!(
+        (&request.method[..], request.draft_len),
+        ("spec-cascade", Some(4))
+    );
+    let sampling = request.sampling.expect("sampling");
+    assert_eq!((sampling.temperature, sampling.top_k), (Some(0.5), 0));
+    let bias = v1::LogitBias {
+        token_id: 5,
+        bias: -100.0,
+    };
+    assert_eq!(sampling.logit_bias, [bias]);
+    assert!(delivery.stream && delivery.include_usage && !delivery.continuous_usage);
+    assert_eq!((delivery.choices, &request.tenant[..]), (2, "u"));
+    let (off, _) = read_json(&json!({ "speculation": { "enabled": false } })).expect("off");
+    assert_eq!(off.method, "target-only");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (value, field) in [
+        (json!({ "temperature": "hot" }), "temperature"),
+        (json!({ "n": 0 }), "n"),
+        (json!({ "top_k": -2 }), "top_k"),
+        (json!({ "logit_bias": { "a": 1 } }), "logit_bias"),
+        // Another name of a token that may stand beside it.
+        (json!({ "logit_bias": { "5": 1, "05": 2 } }), "logit_bias"),
+        (json!({ "logit_bias": { "+5": 1 } }), "logit_bias"),
+        (json!({ "stop": ["a", 3] }), "stop"),
+        (json!({ "stop": 3 }), "stop"),
+        (json!({ "stream_options": {} }), "stream_options"),
+        (
+            json!({ "stream": true, "stream_options": { "x": 1 } }),
+            "stream_options.x",
+        ),
+        (json!({ "store": true }), "store"),
+        (json!({ "best_of": 3 }), "best_of"),
+        (
+            json!({ "speculation": { "depth": 3 } }),
+            "speculation.depth",
+        ),
+        (
+            json!({ "speculation": { "tree": "bush" } }),
+            "speculation.tree",
+        ),
+        (
+            json!({ "speculation": { "enabled": false, "method": "block" } }),
+            "speculation.enabled",
+        ),
+    ] {
+        assert_eq!(read_json(&value).expect_err(field).field, field);
+    }
+}
