@@ -1,8 +1,8 @@
 //! Serving HTTP/1.1 and HTTP/2 on a port of its own, beside a gRPC service and for as long as it.
 //!
 //! Connections come in as those of gRPC do, through the same [`Gate`]: bounded in number, in the time to their first
-//! bytes, and in what of their requests is held. Beyond that, each must send the headers of a request in time and take
-//! its answers. What an answer holds is bounded by whoever writes it.
+//! bytes, and in what of their requests is held. Beyond that, each must send the headers of its requests in time, those
+//! of the first one sooner, and take its answers. What an answer holds is bounded by whoever writes it.
 
 mod answer;
 
@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use tower::{ServiceExt, service_fn};
 
 use crate::health::Health;
-use crate::incoming::{Incoming, Opened, Protocol};
+use crate::incoming::{Incoming, OPENING_TIMEOUT, Opened, Protocol};
 use crate::lifecycle::ServerConfig;
 use crate::log_throttle::LogThrottle;
 use crate::places::Activity;
@@ -30,7 +30,8 @@ use crate::tls::Tls;
 use crate::transport::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 use answer::Answer;
 
-/// How long the headers of a request may take, and the pause between two requests on a connection of HTTP/1.
+/// How long the headers of a further request on a connection of HTTP/1 may take, the pause before them included. Those of
+/// the first request must come within [`OPENING_TIMEOUT`] of its first bytes.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Longest time for which a connection waits for a client that neither sends a request nor reads its answers.
@@ -150,7 +151,16 @@ async fn serve_connection(
     let connection = opened.info().clone();
     let activity = Arc::clone(&connection.activity);
     let server = builder(connection.speaks_http2, max_streams);
+    let speaks_http1 = !connection.speaks_http2;
+    let requested = CancellationToken::new();
+    let silent = timeout(OPENING_TIMEOUT, requested.clone().cancelled_owned());
+    let silent = async {
+        if silent.await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
     let service = service_fn(move |request| {
+        requested.cancel();
         let working = connection.activity.begin();
         let request = gate.bound_request(&connection, front.max_request_bytes, request);
         let answering = front.router.clone().oneshot(request);
@@ -171,6 +181,7 @@ async fn serve_connection(
             serving.as_mut().graceful_shutdown();
             timeout(GOODBYE_TIMEOUT, serving).await.unwrap_or(Ok(()))
         }
+        () = silent, if speaks_http1 => return Err("no request in time".to_owned()),
     };
     served.map_err(|error| error.to_string())
 }

@@ -100,7 +100,7 @@ CASES = [
         more_models=away,
         settings=short_deadline,
         seconds=15,
-        judge=only("503", "504", "429"),
+        judge=only("504", "503", "429"),
     ),
     Case(
         "guessed-tokens",

@@ -50,8 +50,9 @@ fn of_every_service() -> String {
             "time to the first bytes, over HTTP/2 to its preface, a TLS handshake included | {}",
             both(format!("{opening} s"))
         ),
+        format!("time from then to the end of the first headers of HTTP/1 | none | {opening} s"),
         format!(
-            "time for the headers of a request of HTTP/1, and between two requests | none | {headers} s"
+            "time for the headers of a further request of HTTP/1, the pause before them included | none | {headers} s"
         ),
         format!(
             "time in which a client asks for nothing, or takes nothing of its answers | none | {idle} s"

@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
 use crate::process::Process;
-use crate::receiving::{Refused, whole};
+use crate::receiving::{MAX_DISCARDED_CHUNKS, Refused, whole};
 use crate::{MAX_OPENING, OPENING_TIMEOUT};
 
 /// The longest body.

@@ -69,7 +69,10 @@ fn memory_is_said_for_the_longest_piece() {
     let (_, encoder) = read(BUILT_IN);
     let words = encoder.bytes(&"word ".repeat(1 << 20));
     let piece = cuts::PIECE_BYTES..=cuts::PIECE_BYTES + "word ".len() + 1;
-    assert!(piece.contains(&((words / PIECE_FACTOR) as usize)), "{words}");
+    assert!(
+        piece.contains(&((words / PIECE_FACTOR) as usize)),
+        "{words}"
+    );
     // A text without a place to cut is one piece.
     assert_eq!(encoder.bytes(&"x".repeat(1 << 20)), PIECE_FACTOR << 20);
 }
