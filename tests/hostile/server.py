@@ -106,6 +106,8 @@ class Servers:
     def __init__(self, binary, case):
         self.binary, self.case = binary, case
         self.processes, self.killed = [], False
+        # Of keys and values the most bytes seen, and of all else.
+        self.most_kv, self.most_beside_kv = 0, 0
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="outrider-hostile-")
@@ -166,6 +168,15 @@ class Servers:
             process.forget_peak()
         return self.memory("VmRSS")
 
+    def look(self):
+        """Bytes in memory now. Takes note of how much of them is for no keys and values, where these take much: what is
+        freed of them may stay with the process, so the most that they were counts."""
+        held = self.memory("VmRSS")
+        if self.case.long_context:
+            self.most_kv = max(self.most_kv, sum(process.kv_tokens() for process in self.processes) * KV_BYTES)
+            self.most_beside_kv = max(self.most_beside_kv, int(held - self.most_kv))
+        return held
+
     def memory(self, field):
         """VmRSS or VmHWM of all processes, in bytes."""
         return sum(process.memory(field) for process in self.processes)
@@ -176,12 +187,9 @@ class Servers:
             process.popen.kill()
 
     def peak(self):
-        """Most bytes since then, each process's own. Keys and values of a long context, which have a limit of their
-        own (kv_tokens), are left out."""
-        most = self.memory("VmHWM")
-        if self.case.long_context:
-            most -= int(sum(process.kv_tokens() for process in self.processes) * KV_BYTES)
-        return most
+        """Most bytes since they rested: each process's own peak; in a long context the most that was seen beside keys
+        and values, which have a limit of their own (kv_tokens)."""
+        return self.most_beside_kv if self.case.long_context else self.memory("VmHWM")
 
     def check_alive(self):
         for process in self.processes:

@@ -103,7 +103,7 @@ class Honest:
         began = time.monotonic()
 
         def goes_on():
-            if self.servers.memory("VmRSS") - idle < STOP_BYTES:
+            if self.servers.look() - idle < STOP_BYTES:
                 return True
             self.servers.kill()
             return False
