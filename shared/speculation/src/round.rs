@@ -17,7 +17,7 @@ pub trait TargetRows<F> {
     /// Why there are none.
     type Error: From<BadProposal>;
 
-    /// The distributions after the first `offset` draft tokens. MethodRequest for once each, in order; the row is
+    /// The distributions after the first `offset` draft tokens. Asked for once each, in order; the row is
     /// then turned into the target distribution in place.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ pub trait DraftRows<F> {
     /// Why there are none.
     type Error: From<BadProposal>;
 
-    /// The distributions after the first `offset` draft tokens. MethodRequest for once each, in order.
+    /// The distributions after the first `offset` draft tokens. Asked for once each, in order.
     ///
     /// # Errors
     /// If the model's row gives no distribution.

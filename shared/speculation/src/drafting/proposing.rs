@@ -98,7 +98,7 @@ pub fn draw<F: Real>(
     }
 }
 
-/// [`propose`], then [`draw`], proposal_options nothing but the distribution.
+/// [`propose`], then [`draw`], of a proposal that has the distribution and nothing beside it.
 pub fn draft_token<F: Real>(
     probs: &mut [F],
     verification: Verification,

@@ -19,7 +19,7 @@ pub trait NodeDistributions<F> {
     type Error;
 
     /// The target distribution (vocab) at the position after `node`; none is the root, the output
-    /// before the block. MethodRequest for along the walked path only, root first, each once.
+    /// before the block. Asked for along the walked path only, root first, each once.
     ///
     /// # Errors
     /// If a model's row gives no distribution.
