@@ -268,11 +268,20 @@ impl Case {
         }
     }
 
+    /// The model of a peer that takes the place of another.
+    pub(crate) fn other_model(&self) -> ToyModel {
+        ToyModel::new(self.seed ^ (1 << 63), VOCAB_SIZE as usize)
+    }
+
     /// The target model's own seeded output: one token after the other, without a session.
     pub(crate) fn target_alone(&self) -> Vec<TokenId> {
-        let model = self.model(Peer::Verifier);
+        self.alone(&self.model(Peer::Verifier))
+    }
+
+    /// The same of any model.
+    pub(crate) fn alone(&self, model: &ToyModel) -> Vec<TokenId> {
         let noise = self.noise(false);
-        let mut sequence = Sequence::new(self, &model, noise, &[]);
+        let mut sequence = Sequence::new(self, model, noise, &[]);
         let mut output = Vec::new();
         while output.len() < self.max_tokens as usize && output.last() != Some(&END_TOKEN) {
             let token = choice(&sequence.probs(), &noise, output.len() as u32);

@@ -24,6 +24,8 @@ pub(crate) struct Client {
     held: [usize; 2],
     /// The round that was drafted last, and the distributions of its block.
     drafted: (u64, Vec<Proposal>),
+    /// Whether it was another than the first one that each peer's latest answer was of, if there was one.
+    was_another: [Option<bool>; 2],
 }
 
 impl Client {
@@ -34,6 +36,7 @@ impl Client {
             requested: None,
             held: [0; 2],
             drafted: (0, Vec::new()),
+            was_another: [None; 2],
         }
     }
 
@@ -109,14 +112,23 @@ impl Client {
             }
             _ => {}
         }
-        let input = reply.answer.into_input(peer, reply.round);
-        input.map_or(Heard::Nothing, Heard::Input)
+        let is_current = current.is_some();
+        let Some(input) = reply.answer.into_input(peer, reply.round) else {
+            return Heard::Nothing;
+        };
+        let mut changed = false;
+        if is_current {
+            let before = self.was_another[peer as usize].replace(reply.is_of_another);
+            changed = before.is_some_and(|before| before != reply.is_of_another);
+        }
+        Heard::Input(input, changed)
     }
 }
 
 /// What a reply means to the client.
 pub(crate) enum Heard {
-    Input(Input),
+    /// What the session is told, and whether it must be told before that the peer computes other numbers.
+    Input(Input, bool),
     Again((Peer, Ask)),
     Nothing,
 }

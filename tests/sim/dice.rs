@@ -16,6 +16,8 @@ pub(crate) enum Chooses {
     Network,
     /// The load that peers report.
     Prices,
+    /// When a peer becomes another.
+    Replacements,
 }
 
 /// A seeded sequence of numbers.

@@ -59,6 +59,9 @@ pub(crate) enum Trouble {
     CutOneWay(Way),
     /// It forgets everything, and its connections are refused until it is back.
     Crash,
+    /// Another one answers in its place, with another model, which knows nothing of what was asked before; at the end
+    /// the first one does again, and knows nothing either.
+    Replaced,
     /// It answers that it is overloaded.
     Overload {
         /// When it wants to be asked again.
@@ -116,6 +119,21 @@ impl Faults {
         }
     }
 
+    /// With a schedule that `seed` stands for, in which peers are replaced, for a while or for good.
+    pub(crate) fn replacing(mut self, seed: u64) -> Self {
+        let mut dice = Dice::new(seed, Chooses::Replacements);
+        for _ in 0..=dice.below(4) {
+            let start = dice.time(0..600);
+            let lasts = dice.pick(&[20, 100, 300, FOREVER.as_millis() as u64]);
+            self.outages.push(Outage {
+                peer: dice.pick(&[Peer::Drafter, Peer::Verifier, Peer::Verifier]),
+                trouble: Trouble::Replaced,
+                during: start..start + Duration::from_millis(lasts),
+            });
+        }
+        self
+    }
+
     /// With a fate for one message.
     pub(crate) fn stroke(mut self, peer: Peer, way: Way, index: u32, fate: Fate) -> Self {
         self.strokes.push(Stroke {
@@ -156,6 +174,16 @@ impl Faults {
     pub(crate) fn cuts(&self, peer: Peer, way: Way, now: Duration) -> bool {
         let stops = |trouble| trouble == Trouble::CutOff || trouble == Trouble::CutOneWay(way);
         self.troubles(peer, now).any(stops)
+    }
+
+    /// Whether another answers in the place of `peer`, and how often that changed by `now`.
+    pub(crate) fn replaced(&self, peer: Peer, now: Duration) -> (bool, usize) {
+        let replaced =
+            |outage: &&Outage| outage.peer == peer && outage.trouble == Trouble::Replaced;
+        let outages = self.outages.iter().filter(replaced);
+        let changes = outages.flat_map(|outage| [outage.during.start, outage.during.end]);
+        let is_another = self.troubles(peer, now).any(|it| it == Trouble::Replaced);
+        (is_another, changes.filter(|&at| at <= now).count())
     }
 
     /// How often `peer` crashed by `now`.

@@ -25,6 +25,7 @@ mod sequence;
 mod simulation;
 
 mod cascades;
+mod changes;
 mod corruption;
 mod determinism;
 mod liveness;

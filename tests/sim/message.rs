@@ -36,6 +36,8 @@ impl Ask {
 pub(crate) struct Reply {
     /// The round it answers.
     pub(crate) round: u64,
+    /// Whether it is of the other peer that took the first one's place.
+    pub(crate) is_of_another: bool,
     pub(crate) answer: Answer,
 }
 

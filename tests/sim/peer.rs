@@ -35,9 +35,12 @@ struct Memory {
 pub(crate) struct SimPeer<'a> {
     case: &'a Case,
     model: ToyModel,
+    /// That of the peer which may take its place.
+    other_model: ToyModel,
+    pub(crate) is_another: bool,
     memory: Memory,
-    /// How often it crashed so far.
-    crashes: usize,
+    /// How often it lost its memory so far.
+    losses: usize,
     /// How often it held too little.
     pub(crate) needs: u32,
     /// Every block it decided, in order; those answered from the replies kept do not count.
@@ -49,19 +52,22 @@ impl<'a> SimPeer<'a> {
         Self {
             case,
             model: case.model(peer),
+            other_model: case.other_model(),
+            is_another: false,
             memory: Memory::default(),
-            crashes: 0,
+            losses: 0,
             needs: 0,
             decisions: Vec::new(),
         }
     }
 
-    /// Forgets everything if it crashed since; `crashes` is how often it did so far.
-    pub(crate) fn note_crashes(&mut self, crashes: usize) {
-        if crashes != self.crashes {
-            self.crashes = crashes;
+    /// Forgets everything if it crashed or became another since; `losses` is how often it did so far.
+    pub(crate) fn note(&mut self, losses: usize, is_another: bool) {
+        if losses != self.losses {
+            self.losses = losses;
             self.memory = Memory::default();
         }
+        self.is_another = is_another;
     }
 
     /// The answers to `ask`, in order.
@@ -77,7 +83,12 @@ impl<'a> SimPeer<'a> {
             return vec![Answer::NeedFrom(need.from)];
         }
         let noise = self.case.noise(ask.is_second);
-        let sequence = Sequence::new(self.case, &self.model, noise, committed.tokens());
+        let model = if self.is_another {
+            &self.other_model
+        } else {
+            &self.model
+        };
+        let sequence = Sequence::new(self.case, model, noise, committed.tokens());
         let (round, _, request, proposals) = &key;
         let answer = match request {
             Request::Draft {

@@ -69,7 +69,10 @@ impl Simulation<'_> {
             match message {
                 Message::Ask(ask) => self.serve(peer, ask),
                 Message::Reply(reply) => match self.client.hear(peer, reply) {
-                    Heard::Input(input) => {
+                    Heard::Input(input, changed) => {
+                        if changed {
+                            self.tell(Event::Input(Input::Changed { peer }));
+                        }
                         if let Some(claim) = self.claims.next(peer) {
                             self.tell(Event::Input(claim));
                         }
@@ -116,10 +119,11 @@ impl Simulation<'_> {
                 retry: true,
             }),
             Trouble::Overload { retry_after } => Some(Answer::Overloaded { retry_after }),
-            Trouble::CutOff | Trouble::CutOneWay(_) => None,
+            Trouble::CutOff | Trouble::CutOneWay(_) | Trouble::Replaced => None,
         });
+        let (is_of_another, changes) = self.faults.replaced(peer, self.now);
         let sim_peer = &mut self.peers[peer as usize];
-        sim_peer.note_crashes(crashes);
+        sim_peer.note(crashes + changes, is_of_another);
         let answers = match refusal {
             Some(refusal) => vec![refusal],
             None => sim_peer.answer(ask),
@@ -130,9 +134,14 @@ impl Simulation<'_> {
                 Answer::Decoded { .. } => FORWARD * self.alone_forwards,
                 _ => FORWARD,
             };
-            // A crash takes with it what was not said yet.
-            if self.faults.crashes(peer, said_at) == crashes {
-                let reply = Message::Reply(Reply { round, answer });
+            // A peer that is gone takes with it what was not said yet.
+            let stands = self.faults.replaced(peer, said_at).1 == changes;
+            if stands && self.faults.crashes(peer, said_at) == crashes {
+                let reply = Message::Reply(Reply {
+                    round,
+                    is_of_another,
+                    answer,
+                });
                 self.network.send(peer, reply, said_at);
             }
         }

@@ -223,7 +223,7 @@ impl Session {
     }
 
     /// Whether the output is what the method promises. False once the target went on alone where the
-    /// method needs the draft distribution.
+    /// method needs the draft distribution, or numbers changed that have a part in the output.
     pub fn is_exact(&self) -> bool {
         !self.inexact
     }
@@ -286,6 +286,7 @@ impl Session {
                 price,
                 share_processors,
             } => self.priced(peer, price, share_processors),
+            Input::Changed { peer } => self.changed(peer),
             Input::Limited {
                 round,
                 max_draft_tokens,

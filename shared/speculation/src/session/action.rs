@@ -262,6 +262,12 @@ pub enum Input {
         /// Whether drafter and verifier compute on the same processors; none where that is not known.
         share_processors: Option<bool>,
     },
+    /// The peer computes other numbers than it did before: the session moved to another, or it was replaced. Told
+    /// before its next answer.
+    Changed {
+        /// The peer.
+        peer: Peer,
+    },
     /// A peer did not answer, or answered with an error.
     Failed {
         /// The round asked.

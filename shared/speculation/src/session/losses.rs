@@ -197,6 +197,17 @@ impl Session {
         }
     }
 
+    /// Takes note that `peer` computes other numbers than before: what both have a part in is of no one distribution.
+    pub(super) fn changed(&mut self, peer: Peer) {
+        let config = &self.config;
+        self.inexact |= match peer {
+            Peer::Drafter => {
+                config.plan == Plan::DraftOnly || config.depends_on_draft || config.carries_layers
+            }
+            Peer::Verifier => config.plan != Plan::DraftOnly,
+        };
+    }
+
     /// Goes on without `peer`, or ends if that cannot be.
     pub(super) fn give_up(&mut self, peer: Peer, reason: &str) {
         if !self.can_do_without(peer) {

@@ -1,0 +1,71 @@
+//! Peers that become others, and replicas that are not alike: an answer that two models wrote never says that it is exact.
+
+use std::collections::HashMap;
+
+use speculation::session::{Input, Peer};
+
+use crate::case::Case;
+use crate::faults::Faults;
+use crate::record::{Event, Record};
+use crate::simulation::simulate;
+
+/// Whether the session was told that `peer` changed.
+fn was_told(record: &Record, peer: Peer) -> bool {
+    let told = Event::Input(Input::Changed { peer });
+    record.events.iter().any(|(_, event)| *event == told)
+}
+
+/// Coupled verification under random faults and replacements. One that is exact is what one of the two target models
+/// writes, whatever became of the drafter; one that is not was told of.
+#[test]
+fn an_answer_is_exact_only_if_one_target_model_wrote_all_of_it() {
+    let mut met: HashMap<&str, u32> = HashMap::new();
+    for seed in 0..2_000 {
+        let case = Case {
+            draft_len: 1 + (seed % 8) as u32,
+            ..Case::new(seed, "coupled")
+        };
+        let faults = Faults::random(seed).replacing(seed);
+        let record = simulate(&case, &faults);
+        record.assert_orderly();
+        let stream = record.stream();
+        let models = [case.model(Peer::Verifier), case.other_model()];
+        let is_of_one = models
+            .iter()
+            .any(|model| case.alone(model).starts_with(&stream));
+        let what = match (record.is_exact, is_of_one) {
+            (true, true) if was_told(&record, Peer::Drafter) => "exact, with another drafter",
+            (true, true) => "exact",
+            (false, false) => "of two models",
+            (false, true) => "told, though it came to the same",
+            (true, false) => panic!("seed {seed}: {stream:?} is of two models, and exact"),
+        };
+        assert_eq!(
+            !record.is_exact,
+            was_told(&record, Peer::Verifier),
+            "seed {seed}"
+        );
+        *met.entry(what).or_default() += 1;
+    }
+    assert!(
+        met.len() == 4 && met.values().all(|&times| times >= 20),
+        "{met:?}"
+    );
+}
+
+/// Where the draft distribution has a part in the output, drafters that change are told, too.
+#[test]
+fn an_answer_that_two_draft_models_had_a_part_in_is_not_exact() {
+    let mut told = 0;
+    for seed in 0..2_000 {
+        let case = Case {
+            defers_below: Some(0.4),
+            ..Case::new(seed, "rejection")
+        };
+        let record = simulate(&case, &Faults::none(seed).replacing(seed));
+        let has_changed = Peer::ALL.into_iter().any(|peer| was_told(&record, peer));
+        assert!(!(has_changed && record.is_exact), "seed {seed}");
+        told += u32::from(was_told(&record, Peer::Drafter));
+    }
+    assert!(told >= 200, "{told}");
+}
