@@ -44,8 +44,8 @@ fn ask(route: u8) {
     let nothing = [vec![], vec![], vec![]];
     let asked = [vec![5], vec![9], vec![5, 9]];
     match route {
-        0 => rows(&Sglang::new(connection, MODEL), &[&asked]),
-        1 => rows(&Sglang::new(connection, MODEL), &[&asked, &nothing]),
+        0 => rows(&Sglang::new(connection, MODEL, true), &[&asked]),
+        1 => rows(&Sglang::new(connection, MODEL, true), &[&asked, &nothing]),
         2 => rows(&Vllm::new(connection, name(), MODEL), &[&nothing]),
         3 => rows(&Vllm::new(connection, name(), MODEL), &[&asked]),
         4 => rows(
@@ -53,7 +53,7 @@ fn ask(route: u8) {
             &[&nothing],
         ),
         5 => {
-            let engine = Sglang::new(connection, MODEL);
+            let engine = Sglang::new(connection, MODEL, true);
             let _ = engine.tokens_of("Once upon a time", soon());
         }
         6 => {
@@ -79,6 +79,7 @@ fn rows<'a>(engine: &dyn ScoringEngine, asked: &[&'a [Vec<u32>; 3]]) {
         tokens: &TOKENS,
         committed: COMMITTED,
         asked: &asked[..],
+        salt: "a tenant's",
     };
     let sequences: Vec<_> = asked.iter().map(sequence).collect();
     let scoring = Scoring {

@@ -246,7 +246,9 @@ pub(crate) async fn collect(
     answer.finished = finished.unwrap_or_else(|| panic!("no end but {status:?}"));
     ends_the_call(&answer.finished, status.as_ref());
     assert_eq!(starts, 1);
-    assert_eq!(answer.started.reproducible, answer.finished.reproducible);
+    let finished = &answer.finished;
+    let kept_word = answer.started.reproducible == finished.reproducible;
+    assert!(kept_word || !finished.reproducible && !finished.exact);
     let usage = answer.finished.usage.expect("usage");
     assert_eq!(usage.completion_tokens as usize, answer.tokens.len());
     assert_eq!(usage.prompt_tokens, answer.started.prompt_tokens);

@@ -34,3 +34,4 @@ mod security;
 mod slow_readers;
 mod tampering;
 mod telemetry;
+mod unlike;

@@ -1,6 +1,8 @@
 //! A verifier over an engine elsewhere, which serves the built-in target as SGLang does.
 
+mod replaced;
 mod sglang;
+mod tenants;
 
 use std::sync::Arc;
 
@@ -39,10 +41,17 @@ async fn verifier_over(engine: &Sglang) -> (Service, Arc<Verifier>) {
     (service, monitor)
 }
 
+fn is_ready(verifier: &Service) -> bool {
+    let conditions = verifier.process.services.conditions();
+    conditions
+        .iter()
+        .all(|(_, condition)| condition.name() == "ready")
+}
+
 /// All three services, the target in an engine elsewhere.
 struct Over {
     coordinator: Service,
-    _verifier: Service,
+    verifier: Service,
     _drafter: Service,
 }
 
@@ -51,7 +60,7 @@ async fn over(engine: &Sglang) -> Over {
     let (verifier, _) = verifier_over(engine).await;
     Over {
         coordinator: coordinator(config(&[drafter.url()], &[verifier.url()])).await,
-        _verifier: verifier,
+        verifier,
         _drafter: drafter,
     }
 }
@@ -216,12 +225,6 @@ async fn a_hostile_answer_is_a_lost_verifier() {
 async fn a_verifier_is_ready_while_its_engine_is() {
     let engine = Sglang::start();
     let (verifier, _monitor) = verifier_over(&engine).await;
-    let is_ready = |verifier: &Service| {
-        let conditions = verifier.process.services.conditions();
-        conditions
-            .iter()
-            .all(|(_, condition)| condition.name() == "ready")
-    };
     eventually("ready", || is_ready(&verifier)).await;
     engine.set_fault(Some(Fault::Gone));
     eventually("not ready", || !is_ready(&verifier)).await;

@@ -107,6 +107,10 @@ pub struct ModelGroup {
     /// URLs of verifiers, at least one.
     #[schemars(length(min = 1))]
     pub verifiers: Vec<String>,
+    /// Whether verifiers of other weights than most of them have are used too. A request and its seed may then give
+    /// other tokens each time, and no answer says that it is reproducible.
+    #[serde(default)]
+    pub mixed_weights: bool,
 }
 
 pub(crate) use wire::drafting_request::MAX_DRAFT_LEN;
@@ -178,6 +182,7 @@ impl Default for CoordinatorConfig {
                 name: "default".to_owned(),
                 drafters: vec!["http://127.0.0.1:7101".to_owned()],
                 verifiers: vec!["http://127.0.0.1:7201".to_owned()],
+                mixed_weights: false,
             }],
             method: methods::METHODS[0].name.to_owned(),
             draft_len: DefaultDraftLen::Auto,

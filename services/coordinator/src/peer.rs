@@ -25,7 +25,7 @@ use crate::admitted::AdmittedRequest;
 use error::PeerError;
 use pool::{ServedModel, Target};
 use rounds::{PendingDecode, PendingDraft, PendingScore, PendingVerify, WireBlock};
-use session::{Moves, Opener, PeerSession};
+use session::{Opener, PeerSession};
 
 pub use rounds::PARTS_AHEAD;
 pub(crate) use rounds::{Answer, Failure, OutputLogprobs, RoundProposals};
@@ -303,19 +303,26 @@ impl Peers {
 
     /// How often the session moved, as far as it concerns the output: to other drafters only where
     /// the draft model has a say in it.
-    pub(crate) fn moves(&self) -> Moves {
+    pub(crate) fn moves(&self) -> u32 {
         let method = &self.opener.request.method;
-        let (drafter, verifier) = (self.drafter.moves, self.verifier.moves);
+        let [drafter, verifier] = [self.drafter.moves, self.verifier.moves].map(|it| it.migrations);
         if method.plan == Plan::DraftOnly {
             drafter
         } else if method.depends_on_draft() || method.verification.carries_layers {
-            Moves {
-                migrations: drafter.migrations + verifier.migrations,
-                numerics_changed: drafter.numerics_changed || verifier.numerics_changed,
-            }
+            drafter + verifier
         } else {
             verifier
         }
+    }
+
+    /// The peers that compute other bits than they did when this was asked last.
+    pub(crate) fn take_changed(&mut self) -> impl Iterator<Item = Peer> + use<> {
+        let drafter = std::mem::take(&mut self.drafter.moves.numerics_changed);
+        let verifier = std::mem::take(&mut self.verifier.moves.numerics_changed);
+        let changed = [(Peer::Drafter, drafter), (Peer::Verifier, verifier)];
+        changed
+            .into_iter()
+            .filter_map(|(peer, has_changed)| has_changed.then_some(peer))
     }
 
     /// How often the session moved, whatever it means for the output.

@@ -174,7 +174,7 @@ async fn serve_http(listener: TcpListener, gate: Gate, shared: &Arc<Shared>, pro
     server::http::serve(front, listener, config, gate, tls, &shared.health).await;
 }
 
-/// The models whose drafters do not fit, and why.
+/// The models whose drafters do not fit, or whose verifiers are not alike, and why.
 fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 'static {
     let models = Arc::downgrade(models);
     move || {
@@ -184,8 +184,13 @@ fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 
             let name = model.name();
             Some(format!("no drafter of model '{name}' fits: {problem}"))
         };
-        let misfits: Vec<_> = models.iter().filter_map(misfit).collect();
-        (!misfits.is_empty()).then(|| misfits.join("; "))
+        let unlike = |model: &Arc<ServedModel>| {
+            let of_model = |problem| format!("model '{}': {problem}", model.name());
+            model.unlike().into_iter().map(of_model).collect::<Vec<_>>()
+        };
+        let misfits = models.iter().filter_map(misfit);
+        let all: Vec<_> = misfits.chain(models.iter().flat_map(unlike)).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 }
 
@@ -199,8 +204,12 @@ fn gauges(
         let models = models.upgrade()?;
         let of_kind = |model: &Arc<ServedModel>, kind: Peer| {
             let (alive, resting) = model.counts(kind);
-            let is_misfit = kind == Peer::Drafter && model.misfit().is_some();
-            let (alive, misfit) = if is_misfit { (0, alive) } else { (alive, 0) };
+            let misfit = match kind {
+                Peer::Drafter if model.misfit().is_some() => alive,
+                Peer::Drafter => 0,
+                Peer::Verifier => model.refused_verifiers().min(alive),
+            };
+            let alive = alive - misfit;
             let states = [("alive", alive), ("resting", resting), ("misfit", misfit)];
             PeerGauges {
                 model: model.name().to_owned(),

@@ -94,6 +94,7 @@ impl Cluster {
             name: name.unwrap_or_else(|| "default".to_owned()),
             drafters: vec![url(&ports.drafter)?],
             verifiers: vec![url(&ports.verifier)?],
+            mixed_weights: false,
         }];
         let coordinator_url = url(&ports.coordinator)?;
         let address = ports

@@ -7,7 +7,11 @@
 //!
 //! The engine returns the most likely tokens of a row and those that were asked for, and what follows from that is
 //! proved ([`speculation::certificate`]). What is not proved is asked for again, with more.
+//!
+//! The engine may become another one meanwhile. `watch` asks it what it is, each round asks for one row again that it has
+//! seen before (`seen`), and `standing` holds what is known.
 
+mod admission;
 mod config;
 mod decide;
 mod decode;
@@ -15,7 +19,9 @@ mod fault;
 mod load;
 mod prompt;
 mod queue;
+mod seen;
 mod settle;
+mod standing;
 mod watch;
 
 pub use config::RemoteConfig;
@@ -25,8 +31,12 @@ pub use load::{RemoteModel, ask_engine};
 pub(crate) use load::{load, start};
 pub(crate) use prompt::score_prompt;
 
+use std::sync::Arc;
+
 use engines::Caps;
 use queue::Queue;
+use seen::SeenRow;
+use standing::Standing;
 
 /// An engine elsewhere, and what waits for it.
 pub(crate) struct Remote {
@@ -34,6 +44,9 @@ pub(crate) struct Remote {
     caps: Caps,
     /// Length of its rows, those of the tokenizer and what pads them.
     row_len: usize,
+    standing: Arc<Standing>,
+    /// Whether tenants may share what the engine keeps.
+    shares_tenants: bool,
 }
 
 /// What a session knows of the engine.
@@ -41,4 +54,10 @@ pub(crate) struct Remote {
 pub struct RemoteMemory {
     /// How many of its first tokens the engine has read, and may still hold.
     read: usize,
+    /// Which engine it was in the latest round.
+    generation: Option<u32>,
+    /// The row that the latest token was decided by.
+    last: Option<SeenRow>,
+    /// Parts what the engine keeps of this session from what it keeps of other tenants' sessions.
+    salt: Arc<str>,
 }

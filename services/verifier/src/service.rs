@@ -6,7 +6,7 @@ use model::Model;
 use model::engine;
 use model::progress::{Lines, Observer};
 use model::source::{Inspected, ServedModel};
-use peer::{Peer, PeerError, ReplyStream};
+use peer::{Peer, PeerError, ReplyStream, Role};
 use server::process::Process;
 use speculation::ports::LanguageModel;
 use tonic::codegen::tokio_stream::Stream;
@@ -132,6 +132,10 @@ where
         special_tokens: served.special_tokens,
         remote: None,
     };
+    let description = v1::PeerDescription {
+        text_fingerprint: target.text_fingerprint(),
+        ..description
+    };
     let load_times = vec![(served.name, served.load_time)];
     Ok(Peer::new(
         target,
@@ -155,7 +159,7 @@ impl verifier_server::Verifier for Service {
         &self,
         _request: Request<v1::DescribeRequest>,
     ) -> Result<Response<v1::PeerDescription>, Status> {
-        Ok(Response::new(self.0.description.clone()))
+        Ok(Response::new(Target::description(&self.0)))
     }
 
     async fn tokenizer(

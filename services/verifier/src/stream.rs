@@ -13,6 +13,7 @@ use tonic::Status;
 use tonic::service::Routes;
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
+use wire::digest::Digestible;
 use wire::status::BadField;
 use wire::v1;
 use wire::v1::verifier_server::VerifierServer;
@@ -30,6 +31,18 @@ pub enum Round {
     Decode(v1::DecodeRound),
     /// Asks for the log probabilities of the prompt.
     Score(v1::ScoreRound),
+}
+
+impl Round {
+    /// Whether there is output before what it asks for.
+    fn has_output(&self) -> bool {
+        let header = match self {
+            Self::Block(round) => round.header(),
+            Self::Decode(round) => round.header(),
+            Self::Score(round) => round.header(),
+        };
+        header.is_some_and(|header| header.from_len > 0 || !header.committed.is_empty())
+    }
 }
 
 impl Role for Target {
@@ -74,6 +87,9 @@ impl Role for Target {
         epoch: u32,
         replies: &Replies<v1::VerifyReply>,
     ) -> Result<(), Status> {
+        if let Some(remote) = &peer.role.remote {
+            remote.admit(session, requested.has_output())?;
+        }
         match requested {
             Round::Block(requested) => {
                 block::verify(peer, session, replies, *requested, epoch).await
@@ -85,6 +101,26 @@ impl Role for Target {
                 prompt::score(peer, session, replies, requested, granted, epoch).await
             }
         }
+    }
+
+    fn description(peer: &Peer<Self>) -> v1::PeerDescription {
+        let description = peer.description.clone();
+        match &peer.role.remote {
+            Some(remote) => v1::PeerDescription {
+                numerics: Some(remote.numerics()),
+                ..description
+            },
+            None => description,
+        }
+    }
+
+    fn opened(
+        peer: &Peer<Self>,
+        session: &mut Session<Self>,
+        numerics: &str,
+    ) -> Result<(), Status> {
+        let remote = peer.role.remote.as_ref();
+        remote.map_or(Ok(()), |remote| remote.opened(session, numerics))
     }
 
     /// It came with the round.

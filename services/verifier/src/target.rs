@@ -21,3 +21,18 @@ pub struct Target {
     /// The engine elsewhere that computes it, if there is one.
     pub(crate) remote: Option<Arc<Remote>>,
 }
+
+impl Target {
+    /// Fingerprint of all text files, in hexadecimal: a coordinator fetches them again where it changes.
+    pub(crate) fn text_fingerprint(&self) -> String {
+        let SpecialTokens { bos, eos } = &self.special_tokens;
+        let texts = [Some(&self.chat_template), bos.as_ref(), eos.as_ref()];
+        let mut bytes = self.tokenizer_json.clone();
+        for text in texts {
+            let text = text.map_or("", String::as_str);
+            bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        format!("{:016x}", wire::digest::short(&bytes))
+    }
+}

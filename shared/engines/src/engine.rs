@@ -6,6 +6,7 @@ use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
 use crate::error::EngineError;
+use crate::identity::Identity;
 use crate::request::Scoring;
 
 /// Which tokens' log probabilities can be asked for, beside the most likely ones.
@@ -29,6 +30,9 @@ pub struct Caps {
     pub keeps_cache: bool,
     /// Most sequences of one request.
     pub max_sequences: usize,
+    /// Whether sequences of different salts share nothing that was computed: how fast an answer comes then tells one
+    /// tenant nothing of another's prompts.
+    pub parts_tenants: bool,
 }
 
 /// The sizes of the model that an engine serves.
@@ -62,6 +66,12 @@ pub trait ScoringEngine: Send + Sync {
     /// # Errors
     /// As [`Self::score`].
     fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError>;
+
+    /// What it says of itself now.
+    ///
+    /// # Errors
+    /// If it does not before `deadline`.
+    fn identity(&self, deadline: Instant) -> Result<Identity, EngineError>;
 
     /// Whether it says that it is well.
     ///

@@ -117,6 +117,22 @@ impl Connection {
         }
     }
 
+    /// Posts `body`; whether the engine refuses what it says (400 or 422).
+    ///
+    /// # Errors
+    /// If it does not answer in time, or fails.
+    pub(crate) fn refuses(&self, call: Call, body: &impl Serialize) -> Result<bool, EngineError> {
+        let allowed = call.deadline.saturating_duration_since(Instant::now());
+        let failed = |error: ureq::Error| failure(&error, allowed, call.longest);
+        let body = written(body)?;
+        let response = self.send(call.path, Some(&body), allowed).map_err(failed)?;
+        match response.status().as_u16() {
+            200 => Ok(false),
+            400 | 422 => Ok(true),
+            status => Err(EngineError::Status(status)),
+        }
+    }
+
     /// The bytes of the answer.
     fn ask(&self, call: Call, body: Option<&[u8]>) -> Result<Vec<u8>, EngineError> {
         let allowed = call.deadline.saturating_duration_since(Instant::now());

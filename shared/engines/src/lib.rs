@@ -8,7 +8,8 @@
 //! |---|---|
 //! | [`request`] | what is asked of an engine |
 //! | [`engine`] | what an engine can do, and the port |
-//! | [`probe`] | what an engine says of itself, asked once |
+//! | [`probe`] | what an engine is and can do, asked before it is used |
+//! | [`identity`] | what it says of itself, asked again and again |
 //! | [`sglang`], [`vllm`] | an engine's request bodies and answers |
 //! | `checks` | that an answer is one to what was asked |
 //! | [`http`], [`settings`] | the connection: bounds, deadlines, waits; where it goes |
@@ -23,6 +24,7 @@ mod checks;
 pub mod engine;
 pub mod error;
 pub mod http;
+pub mod identity;
 pub mod probe;
 pub mod request;
 pub mod settings;
@@ -32,6 +34,7 @@ pub mod vllm;
 pub use engine::{Caps, Ids, ScoringEngine};
 pub use error::EngineError;
 pub use http::Connection;
+pub use identity::Identity;
 pub use probe::{Engine, Kind};
 pub use request::{Scoring, Sequence};
 pub use settings::ConnectionSettings;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::ScoringEngine;
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
+use crate::identity::Identity;
 use crate::{sglang, vllm};
 
 /// A kind of engine.
@@ -26,25 +27,15 @@ pub enum Kind {
 pub struct Engine {
     /// What scores.
     pub scoring: Box<dyn ScoringEngine>,
-    /// Name and version.
-    pub version: String,
-    /// What it calls the model.
-    pub model: String,
-    /// What its numbers depend on beside version and number format, as far as it says.
-    pub fingerprint: String,
-    /// Format of its numbers; empty where it does not say.
-    pub dtype: String,
-    /// Longest sequence that it scores, draft tokens included.
-    pub longest: usize,
+    /// What it says of itself.
+    pub identity: Identity,
 }
 
 impl fmt::Debug for Engine {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (version, model) = (&self.version, &self.model);
         formatter
             .debug_struct("Engine")
-            .field("version", version)
-            .field("model", model)
+            .field("identity", &self.identity)
             .finish_non_exhaustive()
     }
 }

@@ -22,6 +22,9 @@ pub struct Sequence<'a> {
     pub committed: usize,
     /// The tokens whose log probability is wanted of each row (rows), in any order; none twice in a row.
     pub asked: &'a [Vec<TokenId>],
+    /// What the engine computed of one sequence is reused for others of the same salt alone, where it can do that; an
+    /// empty one asks for nothing.
+    pub salt: &'a str,
 }
 
 impl Sequence<'_> {
@@ -107,6 +110,7 @@ mod tests {
             tokens: &[1, 2, 3],
             committed: 2,
             asked: &asked,
+            salt: "",
         };
         let check = |sequence: Sequence<'_>, vocab_size, context_len| {
             let scoring = Scoring {

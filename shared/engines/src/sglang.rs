@@ -10,6 +10,7 @@
 //!   more, of which the first is null. With 0 nothing is taken from the cache, with -1 there are no rows.
 //! - The last row stands apart, in `output_*`, and is divided by the request's temperature, which the others are not:
 //!   the temperature is always 0, which leaves it alone.
+//! - `extra_key` parts what is cached; servers that do not know it ignore it.
 //! - `token_ids_logprob` is one list for all rows: it is the union of what the rows ask for.
 
 mod answer;
@@ -25,6 +26,7 @@ use speculation::certificate::PartialRow;
 use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
+use crate::identity::Identity;
 use crate::request::Scoring;
 
 const ROUTE: &str = "/generate";
@@ -38,12 +40,18 @@ const SEQUENCE_BYTES: u64 = 64 << 10;
 pub struct Sglang {
     connection: Connection,
     model: ServedModel,
+    parts_tenants: bool,
 }
 
 impl Sglang {
-    /// The server at the other end of `connection`, which serves `model`.
-    pub fn new(connection: Connection, model: ServedModel) -> Self {
-        Self { connection, model }
+    /// The server at the other end of `connection`, which serves `model`. `parts_tenants` if it was seen to know
+    /// `extra_key`, or caches nothing.
+    pub fn new(connection: Connection, model: ServedModel, parts_tenants: bool) -> Self {
+        Self {
+            connection,
+            model,
+            parts_tenants,
+        }
     }
 }
 
@@ -53,6 +61,7 @@ impl ScoringEngine for Sglang {
             ids: Ids::Shared,
             keeps_cache: true,
             max_sequences: usize::MAX,
+            parts_tenants: self.parts_tenants,
         }
     }
 
@@ -89,6 +98,10 @@ impl ScoringEngine for Sglang {
 
     fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError> {
         text::tokens_of(&self.connection, text, deadline)
+    }
+
+    fn identity(&self, deadline: Instant) -> Result<Identity, EngineError> {
+        said::identity(&self.connection, deadline)
     }
 
     fn is_well(&self, deadline: Instant) -> Result<(), EngineError> {

@@ -31,6 +31,7 @@ pub fn describe<M: LanguageModel>(served: &ServedModel<M>) -> v1::PeerDescriptio
             dtype: served.numerics.dtype.clone(),
             kernels: served.numerics.kernels.clone(),
         }),
+        model_fingerprint: served.weights_fingerprint.clone(),
         eos_token_ids: served.eos_token_ids.clone(),
         rows_vary: !served.model.caps().bit_invariant,
         processors: if served.is_on_processors {

@@ -62,6 +62,24 @@ pub trait Role: Sized + Send + Sync + 'static {
         replies: &Replies<Self::Reply>,
     ) -> impl Future<Output = Result<(), Status>> + Send;
 
+    /// What `peer` says of itself now.
+    fn description(peer: &Peer<Self>) -> v1::PeerDescription {
+        peer.description.clone()
+    }
+
+    /// Takes note that a stream was opened for `session` by a coordinator which knows of these `numerics`; of none, if the
+    /// text is empty.
+    ///
+    /// # Errors
+    /// If they changed just now.
+    fn opened(
+        _peer: &Peer<Self>,
+        _session: &mut Session<Self>,
+        _numerics: &str,
+    ) -> Result<(), Status> {
+        Ok(())
+    }
+
     /// Whose fault a proposal is that is none.
     fn bad_proposal(bad: &BadProposal) -> Status;
 

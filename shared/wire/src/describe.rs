@@ -95,6 +95,21 @@ pub enum Mismatch {
         /// Name of the other.
         without: String,
     },
+    /// Two verifiers of one model have other weights.
+    #[error(
+        "it serves '{found}' with weights {found_fingerprint}, other verifiers of this model serve '{expected}' with \
+         weights {expected_fingerprint}"
+    )]
+    Weights {
+        /// Name of its model.
+        found: String,
+        /// Fingerprint of its model.
+        found_fingerprint: String,
+        /// Name of the model of other verifiers.
+        expected: String,
+        /// Fingerprint of their model.
+        expected_fingerprint: String,
+    },
 }
 
 /// Whether the peer's model has an encoder; none where no model drafts, and the prompt is text to look things

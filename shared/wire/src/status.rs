@@ -60,6 +60,12 @@ impl From<BadField> for Status {
     }
 }
 
+/// A peer computes other numbers than it said when it was asked: it is to be asked again. Maps to `ABORTED`.
+pub fn other_numerics(problem: &str) -> Status {
+    let details = ErrorDetails::with_bad_request_violation("numerics", problem);
+    Status::with_error_details(Failure::Superseded.code(), problem, details)
+}
+
 /// Whether a status says that `field` is not what it must be.
 pub fn names_field(status: &Status, field: &str) -> bool {
     status.get_details_bad_request().is_some_and(|details| {

@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     OtherTokenizer,
     /// Its rows have more tokens.
     OtherModel,
+    /// It ignores `extra_key`, as old versions do.
+    KnowsNoKeys,
 }
 
 /// A server, which ends with the process.
@@ -37,6 +39,12 @@ pub(crate) struct Sglang {
 
 struct State {
     model: Mutex<ServedModel<Model>>,
+    /// What it calls the model.
+    name: Mutex<String>,
+    /// The model that takes its place, its name, and after how many more requests for rows.
+    next: Mutex<Option<(usize, String, ServedModel<Model>)>>,
+    /// The `extra_key` of each request for rows.
+    keys: Mutex<Vec<Value>>,
     fault: Mutex<Option<Fault>>,
     /// Sequences of each request for rows.
     requests: Mutex<Vec<usize>>,
@@ -55,6 +63,9 @@ impl Sglang {
         let address = listener.local_addr().expect("an address");
         let state = Arc::new(State {
             model: Mutex::new(target()),
+            name: Mutex::new("default".to_owned()),
+            next: Mutex::default(),
+            keys: Mutex::default(),
             fault: Mutex::default(),
             requests: Mutex::default(),
         });
@@ -74,6 +85,23 @@ impl Sglang {
 
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {
         *self.state.fault.lock().expect("a fault") = fault;
+    }
+
+    /// Serves `model` from now on, and calls it `name`.
+    pub(crate) fn serve(&self, name: &str, model: ServedModel<Model>) {
+        *self.state.model.lock().expect("a model") = model;
+        name.clone_into(&mut self.state.name.lock().expect("a name"));
+    }
+
+    /// Serves `model` after so many more requests for rows, and calls it `name`.
+    pub(crate) fn serve_after(&self, requests: usize, name: &str, model: ServedModel<Model>) {
+        let next = Some((requests, name.to_owned(), model));
+        *self.state.next.lock().expect("a next model") = next;
+    }
+
+    /// The `extra_key` of each request for rows since this was asked.
+    pub(crate) fn keys(&self) -> Vec<Value> {
+        std::mem::take(&mut *self.state.keys.lock().expect("keys"))
     }
 
     /// Sequences of each request for rows so far.
@@ -108,8 +136,9 @@ impl State {
         match path {
             "/health" => (200, Value::Null),
             "/server_info" => {
+                let name = self.name.lock().expect("a name").clone();
                 let info = json!({"version": "0.5.23", "model_path": "/models/default", "dtype": "float32",
-                    "served_model_name": "default", "max_req_input_len": 506});
+                    "served_model_name": name, "max_req_input_len": 506});
                 (200, info)
             }
             "/generate" if body["text"].is_string() && self.is(Fault::NoTokens) => {
@@ -124,6 +153,10 @@ impl State {
                 };
                 let why = format!("token id 2147483647; valid range is [0, {tokens}).");
                 (400, json!({"error": {"message": why}}))
+            }
+            "/generate" if body["extra_key"][0].is_array() => {
+                let knows_keys = !self.is(Fault::KnowsNoKeys);
+                (if knows_keys { 422 } else { 200 }, Value::Null)
             }
             "/generate" => (200, self.rows(body)),
             _ => (404, Value::Null),
@@ -145,7 +178,21 @@ impl State {
         json!({"meta_info": {"input_token_logprobs": entries}})
     }
 
+    /// Counts a request for rows, and becomes another where it is time.
+    fn count(&self) {
+        let mut next = self.next.lock().expect("a next model");
+        match next.take() {
+            Some((0, name, model)) => {
+                *self.model.lock().expect("a model") = model;
+                *self.name.lock().expect("a name") = name;
+            }
+            Some((left, name, model)) => *next = Some((left - 1, name, model)),
+            None => {}
+        }
+    }
+
     fn rows(&self, body: &Value) -> Value {
+        self.count();
         let several = body["input_ids"][0].is_array();
         let count = if several {
             body["input_ids"].as_array().expect("a list").len()
@@ -153,6 +200,12 @@ impl State {
             1
         };
         self.requests.lock().expect("requests").push(count);
+        let mut keys = self.keys.lock().expect("keys");
+        match &body["extra_key"] {
+            Value::Array(several) => keys.extend(several.iter().cloned()),
+            one => keys.push(one.clone()),
+        }
+        drop(keys);
         if !several {
             return self.rows_of(body);
         }

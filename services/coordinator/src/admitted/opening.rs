@@ -5,14 +5,14 @@ use wire::{proposal, sampling, target, v1};
 
 use super::AdmittedRequest;
 
-/// The message that opens session `session_id` of `request` at a peer that serves `model`, for the `epoch`th
-/// time.
+/// The message that opens session `session_id` of `request` at a peer that describes itself as `described`, for the
+/// `epoch`th time.
 pub(crate) fn open(
     request: &AdmittedRequest,
     session_id: [u8; 16],
     epoch: u32,
     kind: Peer,
-    model: &str,
+    described: &v1::PeerDescription,
 ) -> v1::Open {
     let method = &request.method;
     let (proposal_form, proposal_top) = proposal::form_to_wire(method.proposal);
@@ -26,7 +26,8 @@ pub(crate) fn open(
     v1::Open {
         session_id: session_id.to_vec(),
         epoch,
-        model: model.to_owned(),
+        model: described.model.clone(),
+        numerics: described.numerics.clone().unwrap_or_default().weights,
         prompt_token_ids: request.prompt.clone(),
         decoder_start_token_id: request.decoder_start_token_id,
         sampling: Some(sampling::to_wire(&request.sampling)),

@@ -29,7 +29,11 @@ impl Driver {
         if !comes_in_parts {
             self.pending = None;
         }
-        self.session.handle(input, self.now());
+        let now = self.now();
+        for peer in self.peers.take_changed() {
+            self.session.handle(Input::Changed { peer }, now);
+        }
+        self.session.handle(input, now);
         self.observe_losses();
         self.end_held_at_stop();
     }
@@ -85,6 +89,7 @@ impl Driver {
     fn failed(&mut self, round: u64, failure: &Failure) -> Input {
         let Failure { peer, error } = failure;
         let loss = match error.fault() {
+            _ if error.is_outdated() => Loss::Outdated,
             Fault::Timeout => Loss::Stalled,
             _ => Loss::Broken,
         };

@@ -180,7 +180,7 @@ impl Driver {
             }),
             speculation: Some(v1::SpeculationStatistics {
                 draft_forwards: statistics.draft_forwards + self.round.distributions_fetched,
-                migrations: moves.migrations,
+                migrations: moves,
                 wire_bytes: bytes.opening + bytes.rounds,
                 rounds: session.rounds(),
                 predicted_gain: lengths.and_then(|lengths| lengths.decision().gain),
@@ -197,11 +197,11 @@ impl Driver {
                 tokens,
             )),
             effective_method: self.effective_method().to_owned(),
-            exact: !moves.numerics_changed && session.is_exact(),
+            exact: session.is_exact(),
             seed: request.seed,
             settings: wire::report::settings(&request.method, request.draft_len),
             lossless: request.method.is_lossless(),
-            reproducible: request.is_reproducible,
+            reproducible: request.is_reproducible && session.is_exact(),
             retry_after_ms: match self.response.cut {
                 Some(Cut::LastCall) => RESTART_RETRY_AFTER.as_millis() as u32,
                 _ => 0,

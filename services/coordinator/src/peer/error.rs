@@ -67,9 +67,10 @@ impl PeerError {
         }
     }
 
-    /// Whether a peer serves another model than it said when it was asked: it was restarted.
+    /// Whether a peer is not what it said when it was asked: it, or the engine behind it, was replaced.
     pub(crate) fn is_outdated(&self) -> bool {
-        self.names("model") || self.names("vocab_fingerprint")
+        let fields = ["model", "vocab_fingerprint", "numerics"];
+        fields.into_iter().any(|field| self.names(field))
     }
 
     /// Whether the drafter is to blame for what it sent of its distributions; the verifier may be the one to see it.
@@ -84,8 +85,10 @@ impl PeerError {
 
     /// Whether another replica may do better.
     pub(crate) fn is_worth_another(&self) -> bool {
-        matches!(self, Self::Unable(_) | Self::ContextFull(_))
-            || self.failure() == PeerFailure::Transient
+        matches!(
+            self,
+            Self::Unable(_) | Self::ContextFull(_) | Self::Mismatch(_)
+        ) || self.failure() == PeerFailure::Transient
     }
 
     /// What kind of failure it is.

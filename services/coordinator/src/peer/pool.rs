@@ -3,6 +3,7 @@
 mod clients;
 mod estimates;
 mod fit;
+mod likeness;
 mod meeting;
 mod model;
 mod models;

@@ -73,6 +73,8 @@ pub(crate) enum Loss {
     Broken,
     /// It said what cannot be: others are tried before it for a while.
     Malformed,
+    /// It is not what it said that it is: it is asked again.
+    Outdated,
 }
 
 /// How often a session moved.
@@ -80,7 +82,7 @@ pub(crate) enum Loss {
 pub(crate) struct Moves {
     /// Times it went to another replica.
     pub(crate) migrations: u32,
-    /// Whether one of them computes other bits.
+    /// Whether it computes other bits than before, and the session was not told yet.
     pub(crate) numerics_changed: bool,
 }
 
@@ -136,6 +138,9 @@ impl Opener {
     ) -> Result<PeerStream<P>, PeerError> {
         let request = Arc::clone(&self.request);
         let description = described(endpoint, P::PEER, &self.target.description).await?;
+        if P::PEER == Peer::Verifier {
+            self.model.check_weights(endpoint, &description)?;
+        }
         let able = match P::PEER {
             Peer::Drafter => request.drafter_requirements.check(&description),
             Peer::Verifier => (request.verifier_requirements.check(&description))
@@ -149,13 +154,7 @@ impl Opener {
             return Err(PeerError::ContextFull(description.context_len));
         }
         self.epoch += 1;
-        let open = open(
-            &request,
-            self.session_id,
-            self.epoch,
-            P::PEER,
-            &description.model,
-        );
+        let open = open(&request, self.session_id, self.epoch, P::PEER, &description);
         PeerStream::open(endpoint, description, open, emitted, allowance).await
     }
 }
@@ -333,6 +332,7 @@ impl<P: Protocol> PeerSession<P> {
             match loss {
                 Loss::Silent => endpoint.silent(),
                 Loss::Malformed => endpoint.failed(),
+                Loss::Outdated => endpoint.forget(),
                 Loss::Stalled | Loss::Broken => {}
             }
         }

@@ -53,7 +53,7 @@ async fn watch_verifiers(shared: &Shared) -> Infallible {
     }
 }
 
-/// Completes when a verifier of `model` has sent its tokenizer and the drafters were checked once.
+/// Completes when a verifier of `model` has sent its tokenizer, and the others and the drafters were met once.
 async fn find_verifier(model: &Arc<ServedModel>) {
     let mut reported = String::new();
     while let Err(error) = model.target(&[0; 16]).await {
@@ -68,5 +68,5 @@ async fn find_verifier(model: &Arc<ServedModel>) {
         }
         tokio::time::sleep(SEARCH_INTERVAL).await;
     }
-    model.meet_drafters().await;
+    tokio::join!(model.has_verifier(), model.meet_drafters());
 }

@@ -40,9 +40,10 @@ pub(super) async fn findings(
                 answer: tokio::spawn(async move { ask::peer(&to, kind, &process).await }),
             }
         });
-        asked.push((model.name.as_str(), peers.collect::<Vec<_>>()));
+        asked.push((model, peers.collect::<Vec<_>>()));
     }
     for (model, peers) in asked {
+        let (model, mixed_weights) = (&model.name, model.mixed_weights);
         let mut target: Option<PeerDescription> = None;
         for Asked { kind, url, answer } in peers {
             let who = format!("model '{model}': {} at {url}", kind.name());
@@ -61,7 +62,8 @@ pub(super) async fn findings(
             };
             judge(&mut findings, &who, &said, target.as_ref());
             if kind == Kind::Verifier {
-                target.get_or_insert(said);
+                let first = target.get_or_insert_with(|| said.clone());
+                compare(&mut findings, &who, &said, first, mixed_weights);
             }
         }
     }
@@ -99,6 +101,36 @@ fn judge(
             format!("{who} cannot be used: {mismatch}"),
             "serve models of one vocabulary, by programs of one version",
         ),
+    }
+}
+
+/// Whether a verifier is like the `first` one of its model.
+fn compare(
+    findings: &mut Findings,
+    who: &str,
+    said: &PeerDescription,
+    first: &PeerDescription,
+    mixed_weights: bool,
+) {
+    if said.model_fingerprint != first.model_fingerprint && !mixed_weights {
+        return findings.error(
+            format!(
+                "{who} has other weights ({}) than the first verifier, '{}' ({})",
+                said.model_fingerprint, first.model, first.model_fingerprint
+            ),
+            "serve one model by all verifiers of a name; mixed_weights of that model in coordinator.models allows others",
+        );
+    }
+    if said.numerics != first.numerics {
+        let numerics = |peer: &PeerDescription| peer.numerics.clone().unwrap_or_default();
+        let [found, expected] = [said, first].map(numerics);
+        findings.warning(
+            format!(
+                "{who} computes in {} ({}), the first verifier in {} ({}): no answer will be reproducible",
+                found.dtype, found.kernels, expected.dtype, expected.kernels
+            ),
+            "give all verifiers of a name the same dtype, kv_dtype, device and program version",
+        );
     }
 }
 
@@ -159,4 +191,34 @@ pub(super) async fn coordinator(
         }
     }
     (findings, skews)
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::v1::Numerics;
+
+    use super::super::report::Level;
+    use super::*;
+
+    #[test]
+    fn verifiers_that_are_not_like_the_first_are_told() {
+        let said = |fingerprint: &str, dtype: &str| PeerDescription {
+            model_fingerprint: fingerprint.to_owned(),
+            numerics: Some(Numerics {
+                dtype: dtype.to_owned(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let found = |other: &PeerDescription, mixed_weights| {
+            let mut findings = Findings::of("peers");
+            let first = said("1", "f32");
+            compare(&mut findings, "a verifier", other, &first, mixed_weights);
+            findings.found.pop().map(|finding| finding.level)
+        };
+        assert_eq!(found(&said("1", "f32"), false), None);
+        assert_eq!(found(&said("1", "q8_0"), false), Some(Level::Warning));
+        assert_eq!(found(&said("2", "f32"), false), Some(Level::Error));
+        assert_eq!(found(&said("2", "f32"), true), None);
+    }
 }

@@ -22,6 +22,9 @@ pub struct RemoteConfig {
     pub key_file: PathBuf,
     /// Requests under way at a time. Rounds that wait meanwhile go into one request, where the engine takes several.
     pub requests: NonZeroUsize,
+    /// Whether requests with a tenant are taken where the engine keeps what it computed of a prompt for all alike: how
+    /// fast an answer comes then tells what others asked.
+    pub share_tenants: bool,
 }
 
 impl RemoteConfig {
@@ -72,6 +75,7 @@ impl Default for RemoteConfig {
             ca_file: PathBuf::new(),
             key_file: PathBuf::new(),
             requests: const { NonZeroUsize::new(4).unwrap() },
+            share_tenants: false,
         }
     }
 }

@@ -60,9 +60,14 @@ pub(crate) async fn decide(
         committed,
         vocab_size: spec.vocab_size as usize,
         asking,
+        generation: session.memory.generation.unwrap_or_default(),
+        last: session.memory.last.take(),
+        salt: Arc::clone(&session.memory.salt),
     };
-    let (decided, _, cost) = remote.settle(open, limit).await?;
-    Ok(((decided.verdict, decided.logprobs), cost))
+    let settled = remote.settle(open, limit).await?;
+    session.memory.last = settled.last;
+    let decided = settled.decided;
+    Ok(((decided.verdict, decided.logprobs), settled.cost))
 }
 
 /// The draft distribution at each draft token: what has mass, ascending by token.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use peer::{Cost, CountedHistory, Granted, RoundError};
+use peer::{CountedHistory, Granted, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::Chain;
@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 
 use super::Remote;
+use super::seen::SeenRow;
 use super::settle::{Open, rules};
 use crate::decode::{DecodedToken, Report};
 use crate::target::VerifySession;
@@ -43,6 +44,9 @@ pub(crate) async fn decode(
         granted,
         progress,
         limit,
+        generation: session.memory.generation.unwrap_or_default(),
+        last: session.memory.last.take(),
+        salt: Arc::clone(&session.memory.salt),
     };
     let mut history = session.history();
     for &token in decoded {
@@ -66,6 +70,9 @@ struct Decoding {
     granted: Granted,
     progress: Reporter,
     limit: Duration,
+    generation: u32,
+    last: Option<SeenRow>,
+    salt: Arc<str>,
 }
 
 impl Decoding {
@@ -104,11 +111,12 @@ impl Decoding {
     }
 
     async fn next(
-        &self,
+        &mut self,
         history: CountedHistory,
     ) -> Result<(DecodedToken, CountedHistory), RoundError> {
-        let spec = &self.spec;
         let position = self.position();
+        let last = self.last.take();
+        let spec = &self.spec;
         let chain = Chain::new(rules(spec, Test::Coupled), &[], position);
         let open = Open {
             asking: chain.start(&[], false),
@@ -117,16 +125,20 @@ impl Decoding {
             tokens: self.tokens.clone(),
             committed: self.tokens.len(),
             vocab_size: spec.vocab_size as usize,
+            generation: self.generation,
+            last,
+            salt: Arc::clone(&self.salt),
         };
-        let settled = self.remote.settle(open, self.limit).await;
-        let (decided, history, cost): (_, _, Cost) = settled?;
+        let settled = self.remote.settle(open, self.limit).await?;
+        self.last = settled.last;
+        let decided = settled.decided;
         // A chain without draft tokens emits one token.
         let token = decided.verdict.emitted.first().copied();
         let decoded = DecodedToken {
             token: token.ok_or(RoundError::Dropped)?,
             logprobs: decided.logprobs.into_iter().next(),
-            cost,
+            cost: settled.cost,
         };
-        Ok((decoded, history))
+        Ok((decoded, settled.history))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engines::{Engine, EngineError, Ids, ScoringEngine};
+use engines::{Engine, EngineError, Identity, Ids, ScoringEngine};
 use model::source::ModelText;
 use peer::{Peer, PeerError};
 use server::process::Process;
@@ -12,7 +12,8 @@ use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
 use wire::{digest, v1};
 
 use super::queue::Queue;
-use super::watch::watch;
+use super::standing::Standing;
+use super::watch::{First, watch};
 use super::{Remote, RemoteConfig};
 use crate::config::{ROLE, VerifierConfig};
 use crate::target::{Target, Verifier};
@@ -59,12 +60,23 @@ pub(crate) fn load(config: &VerifierConfig) -> Result<RemoteModel, PeerError> {
     let text = text_of(config)?;
     let engine = reach(&config.remote, text.row_len).map_err(at_fault)?;
     check_tokens(&engine, &text)?;
-    let (version, model, dtype) = (&engine.version, &engine.model, &engine.dtype);
+    let Identity {
+        version,
+        model,
+        dtype,
+        ..
+    } = &engine.identity;
     tracing::info!(version, model, dtype, "the engine serves the target model");
     if engine.scoring.caps().ids == Ids::None {
         tracing::warn!(
             "{version} scores no given tokens here: each round reads the whole sequence, and tokens are seldom proved at \
              once. Its V2 model runner and --enable-scale-out do better"
+        );
+    }
+    if !engine.scoring.caps().parts_tenants {
+        tracing::warn!(
+            "{version} does not know extra_key: what it keeps of one session's prompt makes others with the same prompt \
+             faster, whoever they are; requests with a tenant are refused unless verifier.remote.share_tenants is set"
         );
     }
     Ok(RemoteModel {
@@ -111,10 +123,10 @@ fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), PeerError> {
                 return wrong(format!(
                     "{} makes {} tokens of probe text {number}, the tokenizer here {}, or others: name the model \
                      that the engine serves, '{}'",
-                    engine.version,
+                    engine.identity.version,
                     theirs.len(),
                     ours.len(),
-                    engine.model
+                    engine.identity.model
                 ));
             }
             // It was started without its tokenizer's routes; the length of its rows was compared.
@@ -138,7 +150,12 @@ pub fn ask_engine(config: &VerifierConfig) -> Result<String, PeerError> {
     let probed = config.remote.engine.probe(connection, text.row_len);
     let engine = probed.map_err(at_fault)?;
     check_tokens(&engine, &text)?;
-    let (version, model, longest) = (&engine.version, &engine.model, engine.longest);
+    let Identity {
+        version,
+        model,
+        longest,
+        ..
+    } = &engine.identity;
     Ok(format!(
         "{version} serves '{model}', sequences of up to {longest} tokens"
     ))
@@ -161,6 +178,11 @@ pub(crate) fn start(
         load_time,
     } = model;
     let scoring: Arc<dyn ScoringEngine> = Arc::from(engine.scoring);
+    let again = config.clone();
+    let probe = Box::new(move || ask_engine(&again).err().map(|error| error.to_string()));
+    let first = First::of(engine.identity, &*scoring, probe).map_err(at_fault)?;
+    let numerics = description.numerics.clone().unwrap_or_default();
+    let standing = Arc::new(Standing::new(numerics));
     let caps = scoring.caps();
     let batch = config.engine.max_batch.get().min(caps.max_sequences);
     let (most, threads) = (config.engine.max_queue.get(), config.remote.requests.get());
@@ -174,7 +196,13 @@ pub(crate) fn start(
             queue,
             caps,
             row_len: text.row_len,
+            standing: Arc::clone(&standing),
+            shares_tenants: config.remote.share_tenants,
         })),
+    };
+    let description = v1::PeerDescription {
+        text_fingerprint: target.text_fingerprint(),
+        ..description
     };
     let load_times = vec![(description.model.clone(), load_time)];
     let verifier = Peer::new(
@@ -185,7 +213,7 @@ pub(crate) fn start(
         &bounds,
         process,
     );
-    watch(&verifier, scoring).map_err(no_thread)?;
+    watch(&verifier, scoring, first, standing).map_err(no_thread)?;
     Ok(verifier)
 }
 
@@ -193,23 +221,29 @@ pub(crate) fn start(
 fn describe(model: &RemoteModel, config: &VerifierConfig) -> v1::PeerDescription {
     let (engine, text) = (&model.engine, &model.text);
     let outline = peer::outline(&text.outline);
-    let numerics = [
+    let engine = &engine.identity;
+    let fingerprint = |parts: &[&String]| {
+        let parts: Vec<&str> = parts.iter().map(|part| part.as_str()).collect();
+        format!("{:016x}", digest::short(parts.join("\n").as_bytes()))
+    };
+    let of_model = fingerprint(&[&engine.model, &engine.fingerprint]);
+    let numerics = fingerprint(&[
         &engine.version,
         &engine.model,
         &engine.fingerprint,
         &engine.dtype,
-    ];
-    let numerics = numerics.map(String::as_str).join("\n");
+    ]);
     let is_offered = |name: &String| name != TOKEN_TREES && name != STOPPED_LAYERS;
     v1::PeerDescription {
         logits_size: text.row_len as u32,
         context_len: engine.longest as u32,
         limits: Some(config.bounds().to_wire()),
         numerics: Some(v1::Numerics {
-            weights: format!("{:016x}", digest::short(numerics.as_bytes())),
+            weights: numerics,
             dtype: engine.dtype.clone(),
             kernels: engine.version.clone(),
         }),
+        model_fingerprint: of_model,
         eos_token_ids: text.eos_token_ids.clone(),
         verifications: [Verification::COUPLED, Verification::TOKEN]
             .map(|known| known.wire)

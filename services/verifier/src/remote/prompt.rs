@@ -1,6 +1,7 @@
 //! Log probabilities of the prompt's tokens over an engine elsewhere.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engines::Ids;
@@ -34,6 +35,7 @@ pub(crate) async fn score_prompt(
             remote.row_len
         },
         asked: scored.iter().map(of_row).collect(),
+        salt: Arc::clone(&session.memory.salt),
         deadline: Instant::now() + limit,
     };
     let (rows, step) = remote.queue.ask(request).await?;

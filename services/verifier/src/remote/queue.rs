@@ -27,6 +27,8 @@ pub(super) struct Wanted {
     pub(super) top: usize,
     /// The tokens that are wanted of each row.
     pub(super) asked: Vec<Vec<TokenId>>,
+    /// What the engine keeps of it is for sequences of the same salt.
+    pub(super) salt: Arc<str>,
     /// When nobody waits any more.
     pub(super) deadline: Instant,
 }
@@ -227,6 +229,7 @@ impl Wanted {
             tokens: &self.tokens,
             committed: self.committed,
             asked: &self.asked,
+            salt: &self.salt,
         }
     }
 }

@@ -13,7 +13,8 @@ use wire::failure::Failure;
 use wire::open::SessionSpec;
 
 use super::queue::Wanted;
-use super::{Remote, RemoteMemory, fault};
+use super::seen::SeenRow;
+use super::{Remote, RemoteMemory, fault, standing};
 
 /// Tokens that an engine reads in one request, at most: a longer sequence is read part by part, so that the round tells
 /// how far it is.
@@ -32,6 +33,21 @@ pub(super) struct Open {
     pub(super) vocab_size: usize,
     /// What to ask for first.
     pub(super) asking: Asking,
+    /// Which engine the session began the round with.
+    pub(super) generation: u32,
+    /// The row that its latest token was decided by.
+    pub(super) last: Option<SeenRow>,
+    /// See [`RemoteMemory`].
+    pub(super) salt: Arc<str>,
+}
+
+/// What came of a chain.
+pub(super) struct Settled {
+    pub(super) decided: Decided,
+    pub(super) history: CountedHistory,
+    pub(super) cost: Cost,
+    /// The row that the last token was decided by.
+    pub(super) last: Option<SeenRow>,
 }
 
 impl Remote {
@@ -43,7 +59,7 @@ impl Remote {
         &self,
         mut open: Open,
         limit: Duration,
-    ) -> Result<(Decided, CountedHistory, Cost), RoundError> {
+    ) -> Result<Settled, RoundError> {
         let mut cost = Cost::default();
         loop {
             let began = Instant::now();
@@ -59,18 +75,32 @@ impl Remote {
                 asked.iter_mut().for_each(Vec::clear);
             }
             let is_whole = asking.is_whole(at_work.vocab_size);
+            let from = at_work.committed + at_work.chain.decided();
+            let again = at_work.last.take().filter(|last| last.is_last_of(from));
+            if again.is_some() {
+                asked.insert(0, Vec::new());
+            }
             let wanted = Wanted {
                 tokens: at_work.scored().to_vec(),
-                committed: at_work.committed + at_work.chain.decided(),
+                committed: from - usize::from(again.is_some()),
                 top: if is_whole { self.row_len } else { asking.top },
                 asked,
+                salt: Arc::clone(&at_work.salt),
                 deadline: Instant::now() + limit,
             };
             cost.accept += began.elapsed();
-            let (rows, step) = self.queue.ask(wanted).await?;
+            let (mut rows, step) = self.queue.ask(wanted).await?;
             let began = Instant::now();
+            if let Some(seen) = again
+                && seen.differs(&rows.remove(0))
+            {
+                self.standing.doubt(at_work.generation);
+            }
+            if self.standing.generation() != at_work.generation {
+                return Err(RoundError::Other(standing::changed()));
+            }
             let (left, decided) = in_background(move || {
-                let decided = at_work.decide(rows);
+                let decided = at_work.decide(from, rows);
                 (at_work, decided)
             })
             .await?;
@@ -80,8 +110,14 @@ impl Remote {
             };
             cost.add(&this);
             open = left;
-            if let Some(decided) = decided? {
-                return Ok((decided, open.history, cost));
+            if let Some((decided, last)) = decided? {
+                let history = open.history;
+                return Ok(Settled {
+                    decided,
+                    history,
+                    cost,
+                    last,
+                });
             }
             if is_whole {
                 let why = "a whole row of the engine's decides nothing";
@@ -119,6 +155,7 @@ impl Remote {
                 committed: done,
                 top: 1,
                 asked: vec![Vec::new()],
+                salt: Arc::clone(&memory.salt),
                 deadline: Instant::now() + limit,
             };
             self.queue.ask(wanted).await?;
@@ -147,11 +184,23 @@ impl Open {
         &self.tokens[..self.committed + self.chain.scored().len()]
     }
 
-    fn decide(&mut self, rows: Vec<PartialRow>) -> Result<Option<Decided>, RoundError> {
+    /// Goes as far as `rows` prove, the first of which stands after `from` tokens. At the end, also returns the row that
+    /// the last token was decided by.
+    fn decide(
+        &mut self,
+        from: usize,
+        rows: Vec<PartialRow>,
+    ) -> Result<Option<(Decided, Option<SeenRow>)>, RoundError> {
         let vocab_size = self.vocab_size;
         let rows: Vec<PartialRow> = rows.into_iter().map(|row| row.within(vocab_size)).collect();
         let decided = self.chain.decide(&rows, &mut self.history);
-        decided.map_err(fault::of_refusal)
+        let decided = decided.map_err(fault::of_refusal)?;
+        Ok(decided.map(|decided| {
+            let before = (self.committed + decided.verdict.emitted.len()).checked_sub(1);
+            let at = before.and_then(|before| Some((before, before.checked_sub(from)?)));
+            let last = at.and_then(|(before, at)| Some(SeenRow::of(before, rows.get(at)?)));
+            (decided, last)
+        }))
     }
 }
 

@@ -1,16 +1,89 @@
-//! Whether the engine is well, which is whether this verifier is ready.
+//! Whether the engine is well, and still the one that the verifier began with: only then is this verifier ready.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use engines::ScoringEngine;
+use engines::{EngineError, Identity, Scoring, ScoringEngine, Sequence};
+use speculation::TokenId;
 
+use super::seen::SeenRow;
+use super::standing::{Replaced, Standing};
 use crate::target::Verifier;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(2);
-/// How long the engine may take to say that it is well.
+/// How long the engine may take to say that it is well, and what it is.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The sequence whose row is compared, of tokens that every vocabulary has, and how many most likely tokens of it.
+const KNOWN: [TokenId; 6] = [5, 17, 11, 7, 13, 19];
+const KNOWN_TOP: usize = 32;
+
+/// Why an engine that is not the first one cannot take its place, in words; none if it has the same tokens.
+pub(super) type Probe = Box<dyn Fn() -> Option<String> + Send>;
+
+/// The engine as the verifier began with it.
+pub(super) struct First {
+    identity: Identity,
+    row: SeenRow,
+    probe: Probe,
+}
+
+impl First {
+    /// Asks `engine` for the row that will be compared.
+    ///
+    /// # Errors
+    /// If it gives none.
+    pub(super) fn of(
+        identity: Identity,
+        engine: &dyn ScoringEngine,
+        probe: Probe,
+    ) -> Result<Self, EngineError> {
+        let row = known_row(engine, PATIENCE * 12)?;
+        Ok(Self {
+            identity,
+            row,
+            probe,
+        })
+    }
+
+    /// What the engine is now; none if it is this one. A row that does not come in time tells nothing.
+    fn replaced(&self, engine: &dyn ScoringEngine) -> Result<Option<Replaced>, EngineError> {
+        let identity = engine.identity(Instant::now() + PATIENCE)?;
+        let mut differences = identity.differences(&self.identity);
+        if differences.is_empty()
+            && let Ok(row) = known_row(engine, PATIENCE)
+            && self.row.differs_from(&row)
+        {
+            "the same name, and other numbers".clone_into(&mut differences);
+        }
+        if differences.is_empty() {
+            return Ok(None);
+        }
+        let unusable = (self.probe)();
+        Ok(Some(Replaced {
+            differences,
+            unusable,
+        }))
+    }
+}
+
+fn known_row(engine: &dyn ScoringEngine, patience: Duration) -> Result<SeenRow, EngineError> {
+    let sequence = Sequence {
+        tokens: &KNOWN,
+        committed: KNOWN.len(),
+        asked: &[Vec::new()],
+        salt: "",
+    };
+    let scoring = Scoring {
+        sequences: &[sequence],
+        top: KNOWN_TOP,
+    };
+    let rows = engine.score(&scoring, Instant::now() + patience)?;
+    let row = rows.first().and_then(|rows| rows.first());
+    let row = row.ok_or(EngineError::Answer("holds no row"))?;
+    Ok(SeenRow::of(KNOWN.len(), row))
+}
 
 /// Looks at the engine for as long as the verifier lives.
 ///
@@ -19,31 +92,50 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) fn watch(
     verifier: &Arc<Verifier>,
     engine: Arc<dyn ScoringEngine>,
+    first: First,
+    standing: Arc<Standing>,
 ) -> std::io::Result<()> {
     let verifier = Arc::downgrade(verifier);
     let thread = std::thread::Builder::new().name("target-remote-watch".to_owned());
-    thread.spawn(move || look(&verifier, &*engine)).map(drop)
+    thread
+        .spawn(move || look(&verifier, &*engine, &first, &standing))
+        .map(drop)
 }
 
-fn look(verifier: &Weak<Verifier>, engine: &dyn ScoringEngine) {
-    let mut was_well = true;
+fn look(verifier: &Weak<Verifier>, engine: &dyn ScoringEngine, first: &First, standing: &Standing) {
+    let mut was_ready = true;
     loop {
-        std::thread::sleep(EVERY);
-        let found = engine.is_well(Instant::now() + PATIENCE);
+        standing.wait(EVERY);
+        let well = engine.is_well(Instant::now() + PATIENCE);
+        let found = well.and_then(|()| first.replaced(engine));
         let Some(verifier) = verifier.upgrade() else {
             return;
         };
-        match &found {
-            Ok(()) if !was_well => {
+        let problem = match found {
+            Ok(replaced) => {
+                let problem = replaced.as_ref().map(ToString::to_string);
+                if standing.found(replaced)
+                    && let Some(problem) = &problem
+                {
+                    tracing::error!("not ready: {problem}");
+                }
+                problem
+            }
+            Err(error) => {
+                if was_ready {
+                    tracing::warn!("not ready until the engine is: {error}");
+                }
+                Some(error.to_string())
+            }
+        };
+        match (was_ready, problem.is_none()) {
+            (false, true) => {
                 tracing::info!("the engine is back");
                 verifier.ready();
             }
-            Err(error) if was_well => {
-                tracing::warn!("not ready until the engine is: {error}");
-                verifier.wait();
-            }
+            (true, false) => verifier.wait(),
             _ => {}
         }
-        was_well = found.is_ok();
+        was_ready = problem.is_none();
     }
 }

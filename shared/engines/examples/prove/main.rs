@@ -67,7 +67,7 @@ impl Job {
             context_len: self.context_len,
         };
         match self.engine.as_str() {
-            "sglang" => Ok(Box::new(Sglang::new(connection, model))),
+            "sglang" => Ok(Box::new(Sglang::new(connection, model, true))),
             "vllm" => Ok(Box::new(Vllm::new(connection, self.model.clone(), model))),
             "vllm-completions" => Ok(Box::new(VllmCompletions::new(
                 connection,
@@ -90,6 +90,7 @@ impl Job {
             tokens,
             committed,
             asked: &nothing,
+            salt: "",
         };
         let scoring = Scoring {
             sequences: &[sequence],

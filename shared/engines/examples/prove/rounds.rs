@@ -125,6 +125,7 @@ impl Round<'_> {
                 tokens,
                 committed: self.committed,
                 asked,
+                salt: "",
             })
             .collect();
         let scoring = Scoring {

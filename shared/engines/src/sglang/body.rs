@@ -29,6 +29,8 @@ pub(super) struct One<'a> {
     top_logprobs_num: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     token_ids_logprob: Vec<TokenId>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    extra_key: &'a str,
 }
 
 /// A request for several sequences: a list of each field.
@@ -41,6 +43,8 @@ pub(super) struct Several<'a> {
     top_logprobs_num: Vec<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     token_ids_logprob: Vec<Vec<TokenId>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    extra_key: Vec<&'a str>,
 }
 
 impl<'a> One<'a> {
@@ -52,6 +56,7 @@ impl<'a> One<'a> {
             logprob_start_len: sequence.committed - 1,
             top_logprobs_num: top,
             token_ids_logprob: sequence.union(),
+            extra_key: sequence.salt,
         }
     }
 }
@@ -68,8 +73,18 @@ impl<'a> Several<'a> {
                 .collect(),
             top_logprobs_num: vec![top; count],
             token_ids_logprob: asked(sequences),
+            extra_key: salts(sequences),
         }
     }
+}
+
+/// The salt of each of several sequences; none if no sequence has one.
+fn salts<'a>(sequences: &[Sequence<'a>]) -> Vec<&'a str> {
+    let salts = sequences.iter().map(|sequence| sequence.salt);
+    if salts.clone().all(str::is_empty) {
+        return Vec::new();
+    }
+    salts.collect()
 }
 
 /// What is asked of each of several sequences: nothing of any, or a list for each. An empty list beside others would

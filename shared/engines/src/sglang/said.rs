@@ -8,6 +8,7 @@ use super::{ROUTE, Sglang};
 use crate::engine::ServedModel;
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
+use crate::identity::Identity;
 use crate::probe::{self, Engine};
 use crate::sglang::body::{GREEDY, SamplingParams};
 
@@ -33,6 +34,14 @@ struct ServerInfo {
     max_req_input_len: usize,
 }
 
+/// A request that a server refuses which knows `extra_key`: that is a text.
+#[derive(Debug, Serialize)]
+struct NoKey {
+    input_ids: [u32; 1],
+    sampling_params: SamplingParams,
+    extra_key: [[u32; 1]; 1],
+}
+
 #[derive(Debug, Serialize)]
 struct Refused {
     input_ids: [u32; 1],
@@ -51,7 +60,7 @@ pub(crate) fn probe(
     row_len: usize,
     deadline: Instant,
 ) -> Result<Engine, EngineError> {
-    let info: ServerInfo = connection.get(probe::call("/server_info", deadline))?;
+    let identity = identity(&connection, deadline)?;
     let refused = Refused {
         input_ids: [0],
         sampling_params: GREEDY,
@@ -74,16 +83,36 @@ pub(crate) fn probe(
     }
     let model = ServedModel {
         vocab_size: row_len,
-        context_len: info.max_req_input_len,
+        context_len: identity.longest + 1,
     };
+    let no_key = NoKey {
+        input_ids: [0],
+        sampling_params: GREEDY,
+        extra_key: [[0]],
+    };
+    let knows_keys = connection.refuses(call, &no_key)?;
+    Ok(Engine {
+        scoring: Box::new(Sglang::new(connection, model, knows_keys)),
+        identity,
+    })
+}
+
+/// What the server says of itself.
+///
+/// # Errors
+/// If it does not before `deadline`.
+pub(super) fn identity(
+    connection: &Connection,
+    deadline: Instant,
+) -> Result<Identity, EngineError> {
+    let info: ServerInfo = connection.get(probe::call("/server_info", deadline))?;
     let parts = [
         &info.weight_version,
         &info.quantization,
         &info.kv_cache_dtype,
     ];
     let details = parts.map(|part| part.as_deref().unwrap_or("none"));
-    Ok(Engine {
-        scoring: Box::new(Sglang::new(connection, model)),
+    Ok(Identity {
         version: format!("sglang {}", info.version),
         model: info.served_model_name,
         fingerprint: format!("{} {}", info.model_path, details.join(" ")),

@@ -12,6 +12,7 @@ use crate::checks::{self, Place};
 use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
+use crate::identity::Identity;
 use crate::request::{Scoring, Sequence};
 
 const ROUTE: &str = "/v1/completions";
@@ -34,6 +35,8 @@ struct Request<'a> {
     temperature: u32,
     prompt_logprobs: usize,
     stream: bool,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    cache_salt: &'a str,
 }
 
 #[derive(Debug, Deserialize)]
@@ -71,6 +74,7 @@ impl VllmCompletions {
             temperature: 0,
             prompt_logprobs: top,
             stream: false,
+            cache_salt: sequence.salt,
         };
         let call = Call {
             path: ROUTE,
@@ -103,6 +107,8 @@ impl ScoringEngine for VllmCompletions {
             ids: Ids::None,
             keeps_cache: false,
             max_sequences: 1,
+            // Its cache is read by no request for the log probabilities of a prompt.
+            parts_tenants: true,
         }
     }
 
@@ -122,6 +128,10 @@ impl ScoringEngine for VllmCompletions {
 
     fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError> {
         said::tokens_of(&self.connection, &self.name, text, deadline)
+    }
+
+    fn identity(&self, deadline: Instant) -> Result<Identity, EngineError> {
+        said::identity(&self.connection, deadline)
     }
 
     fn is_well(&self, deadline: Instant) -> Result<(), EngineError> {

@@ -14,6 +14,7 @@ use crate::checks::{self, Place};
 use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
+use crate::identity::Identity;
 use crate::request::{Scoring, Sequence};
 
 const ROUTE: &str = "/inference/v1/generate";
@@ -37,10 +38,12 @@ pub struct Vllm {
 }
 
 #[derive(Debug, Serialize)]
-struct Request {
+struct Request<'a> {
     token_ids: Vec<TokenId>,
     sampling_params: SamplingParams,
     stream: bool,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    cache_salt: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -92,6 +95,7 @@ impl Vllm {
             token_ids: prompt_logprobs::prompt(sequence),
             sampling_params: sampling_params(sequence, top, width),
             stream: false,
+            cache_salt: sequence.salt,
         };
         let matrix = npy::longest(sequence.rows(), width);
         let call = Call {
@@ -172,6 +176,8 @@ impl ScoringEngine for Vllm {
             ids: Ids::PerRow,
             keeps_cache: false,
             max_sequences: 1,
+            // Its cache is read by no request for the log probabilities of a prompt.
+            parts_tenants: true,
         }
     }
 
@@ -187,6 +193,10 @@ impl ScoringEngine for Vllm {
 
     fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError> {
         said::tokens_of(&self.connection, &self.name, text, deadline)
+    }
+
+    fn identity(&self, deadline: Instant) -> Result<Identity, EngineError> {
+        said::identity(&self.connection, deadline)
     }
 
     fn is_well(&self, deadline: Instant) -> Result<(), EngineError> {

@@ -9,8 +9,12 @@ use super::{Vllm, VllmCompletions};
 use crate::engine::{ScoringEngine, ServedModel};
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
+use crate::identity::Identity;
 use crate::probe::{self, Engine};
 use crate::request::{Scoring, Sequence};
+
+/// Tokens of the context behind a sequence: one that stands behind each, and one that is generated.
+const BEHIND: usize = 2;
 
 #[derive(Debug, Deserialize)]
 struct Version {
@@ -50,33 +54,44 @@ pub(crate) fn probe(
     row_len: usize,
     deadline: Instant,
 ) -> Result<Engine, EngineError> {
+    let identity = identity(&connection, deadline)?;
+    let model = ServedModel {
+        vocab_size: row_len,
+        context_len: identity.longest + BEHIND,
+    };
+    let name = identity.model.clone();
+    let given = Vllm::new(connection, name.clone(), model);
+    let scoring: Box<dyn ScoringEngine> = match try_rows(&given, 1, &[0], deadline) {
+        Ok(()) => Box::new(given),
+        Err(EngineError::NotOffered(_) | EngineError::Status(404)) => {
+            Box::new(VllmCompletions::new(given.into_connection(), name, model))
+        }
+        Err(error) => return Err(error),
+    };
+    // A row of another length, or fewer entries than were asked for, is an error.
+    try_rows(&*scoring, row_len, &[], deadline)?;
+    Ok(Engine { scoring, identity })
+}
+
+/// What the server says of itself.
+///
+/// # Errors
+/// If it does not before `deadline`.
+pub(super) fn identity(
+    connection: &Connection,
+    deadline: Instant,
+) -> Result<Identity, EngineError> {
     let said: Version = connection.get(probe::call("/version", deadline))?;
     let models: Models = connection.get(probe::call("/v1/models", deadline))?;
     // The first is the model itself, those after it are adapters.
     let card = models.data.into_iter().next();
     let card = card.ok_or(EngineError::Answer("names no model"))?;
-    let model = ServedModel {
-        vocab_size: row_len,
-        context_len: card.max_model_len,
-    };
-    let given = Vllm::new(connection, card.id.clone(), model);
-    let scoring: Box<dyn ScoringEngine> = match try_rows(&given, 1, &[0], deadline) {
-        Ok(()) => Box::new(given),
-        Err(EngineError::NotOffered(_) | EngineError::Status(404)) => Box::new(
-            VllmCompletions::new(given.into_connection(), card.id.clone(), model),
-        ),
-        Err(error) => return Err(error),
-    };
-    // A row of another length, or fewer entries than were asked for, is an error.
-    try_rows(&*scoring, row_len, &[], deadline)?;
-    Ok(Engine {
-        scoring,
+    Ok(Identity {
         version: format!("vllm {}", said.version),
         fingerprint: card.root.unwrap_or_default(),
         model: card.id,
         dtype: String::new(),
-        // One token stands behind each sequence, and one is generated.
-        longest: card.max_model_len.saturating_sub(2),
+        longest: card.max_model_len.saturating_sub(BEHIND),
     })
 }
 
@@ -91,6 +106,7 @@ fn try_rows(
         tokens: &[0],
         committed: 1,
         asked: &[asked.to_vec()],
+        salt: "",
     };
     let scoring = Scoring {
         sequences: &[sequence],

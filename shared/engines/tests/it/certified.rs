@@ -42,6 +42,7 @@ fn is_right_on(engine: &impl ScoringEngine) {
                 tokens: &tokens,
                 committed: 6,
                 asked: &asked,
+                salt: "",
             };
             let scoring = Scoring {
                 sequences: &[sequence],
@@ -76,7 +77,7 @@ fn is_right_on(engine: &impl ScoringEngine) {
 #[test]
 fn choices_over_sglang_are_those_of_whole_rows() {
     let stub = Stub::new(|_, request| Response::json(&crate::sglang::answer(request)));
-    is_right_on(&Sglang::new(stub.connection(), MODEL));
+    is_right_on(&Sglang::new(stub.connection(), MODEL, true));
     let requests = stub.requests().len();
     assert!(requests > 40, "nothing was asked again");
 }

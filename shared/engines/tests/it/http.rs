@@ -17,12 +17,13 @@ fn score(connection: Connection, deadline: Instant) -> Result<(), EngineError> {
         tokens: &[3, 1, 4],
         committed: 2,
         asked: &nothing,
+        salt: "",
     };
     let scoring = Scoring {
         sequences: &[sequence],
         top: 3,
     };
-    let rows = Sglang::new(connection, MODEL).score(&scoring, deadline);
+    let rows = Sglang::new(connection, MODEL, true).score(&scoring, deadline);
     rows.map(|rows| assert_eq!(rows[0].len(), 2))
 }
 

@@ -58,14 +58,20 @@ fn sglang_tells_version_model_sizes_and_tokens() {
     let engine = Kind::Sglang
         .probe(stub.connection(), 4096)
         .expect("an engine");
-    assert_eq!(engine.version, "sglang 0.5.23");
+    assert_eq!(engine.identity.version, "sglang 0.5.23");
     assert_eq!(
-        (engine.model.as_str(), engine.dtype.as_str()),
+        (
+            engine.identity.model.as_str(),
+            engine.identity.dtype.as_str()
+        ),
         ("default", "float32")
     );
-    assert_eq!(engine.fingerprint, "/models/default default none auto");
+    assert_eq!(
+        engine.identity.fingerprint,
+        "/models/default default none auto"
+    );
     // An input must have fewer than 506.
-    assert_eq!(engine.longest, 505);
+    assert_eq!(engine.identity.longest, 505);
     let asked = vec![vec![]];
     let score = |len: usize| {
         let tokens = vec![0; len];
@@ -73,6 +79,7 @@ fn sglang_tells_version_model_sizes_and_tokens() {
             tokens: &tokens,
             committed: len,
             asked: &asked,
+            salt: "",
         };
         let scoring = Scoring {
             sequences: &[sequence],
@@ -121,11 +128,14 @@ fn vllms_best_route_is_taken() {
             .expect("an engine");
         assert_eq!(engine.scoring.caps().ids, ids);
         assert_eq!(
-            (engine.version.as_str(), engine.model.as_str()),
+            (
+                engine.identity.version.as_str(),
+                engine.identity.model.as_str()
+            ),
             ("vllm 0.32.0", "default")
         );
         // One token stands behind a sequence, and one is generated.
-        assert_eq!(engine.longest, 510);
+        assert_eq!(engine.identity.longest, 510);
         assert_eq!(
             engine.scoring.tokens_of("a", soon()).expect("tokens"),
             [1, 7]

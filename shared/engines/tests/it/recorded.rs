@@ -79,6 +79,7 @@ fn one_sequence(asked: &[Vec<TokenId>]) -> Sequence<'_> {
         tokens: &TOKENS,
         committed: COMMITTED,
         asked,
+        salt: "",
     }
 }
 
@@ -90,7 +91,7 @@ fn sglangs_round_is_read() {
         top: TOP,
     };
     let stub = engine_of("sglang-round");
-    let rows = Sglang::new(stub.connection(), MODEL).score(&scoring, soon());
+    let rows = Sglang::new(stub.connection(), MODEL, true).score(&scoring, soon());
     let rows = rows.expect("rows");
     assert_eq!((rows.len(), rows[0].len()), (1, 3));
     assert_rows(&rows[0], &recorded("sglang-round")["said"]);
@@ -104,13 +105,14 @@ fn sglangs_round_of_two_sessions_is_read() {
         tokens: &TOKENS[..COMMITTED],
         committed: COMMITTED,
         asked: &nothing,
+        salt: "",
     };
     let scoring = Scoring {
         sequences: &[one_sequence(&asked), other],
         top: TOP,
     };
     let stub = engine_of("sglang-round-of-two-sessions");
-    let rows = Sglang::new(stub.connection(), MODEL).score(&scoring, soon());
+    let rows = Sglang::new(stub.connection(), MODEL, true).score(&scoring, soon());
     let rows = rows.expect("rows");
     assert_eq!((rows[0].len(), rows[1].len()), (3, 1));
     let answers = recorded("sglang-round-of-two-sessions");
@@ -127,7 +129,7 @@ fn sglangs_refusal_of_an_id_is_a_refusal() {
         top: TOP,
     };
     let stub = engine_of("sglang-an-id-out-of-range");
-    let error = Sglang::new(stub.connection(), MODEL).score(&scoring, soon());
+    let error = Sglang::new(stub.connection(), MODEL, true).score(&scoring, soon());
     assert!(matches!(error, Err(EngineError::Status(400))), "{error:?}");
 }
 

@@ -89,12 +89,13 @@ fn score_changed(
         tokens: &TOKENS,
         committed: 4,
         asked: &asked,
+        salt: "",
     };
     let scoring = Scoring {
         sequences: &[sequence],
         top: 5,
     };
-    Sglang::new(stub.connection(), MODEL).score(&scoring, soon())
+    Sglang::new(stub.connection(), MODEL, true).score(&scoring, soon())
 }
 
 /// That `found` knows the most likely tokens after `prefix`, and those asked for, and no others.
@@ -129,8 +130,9 @@ fn the_request_is_as_the_route_wants_it() {
         tokens: &TOKENS,
         committed: 4,
         asked: &asked,
+        salt: "",
     };
-    let engine = Sglang::new(stub.connection(), MODEL);
+    let engine = Sglang::new(stub.connection(), MODEL, true);
     let scoring = Scoring {
         sequences: &[sequence],
         top: 5,
@@ -171,18 +173,20 @@ fn several_sequences_are_one_request() {
             tokens: &TOKENS,
             committed: 4,
             asked: &asked,
+            salt: "",
         },
         Sequence {
             tokens: &[8, 8],
             committed: 1,
             asked: &nothing,
+            salt: "",
         },
     ];
     let scoring = Scoring {
         sequences: &sequences,
         top: 3,
     };
-    let engine = Sglang::new(stub.connection(), MODEL);
+    let engine = Sglang::new(stub.connection(), MODEL, true);
     let rows = engine.score(&scoring, soon()).expect("rows");
     assert_eq!(stub.requests().len(), 1);
     assert_row(&rows[0][2], &TOKENS, 3, &[2, 7, 11, 40]);
@@ -283,12 +287,13 @@ fn a_list_of_answers_is_one_to_each_sequence() {
         tokens: &[8],
         committed: 1,
         asked: &nothing,
+        salt: "",
     };
     let scoring = Scoring {
         sequences: &[sequence, sequence],
         top: 3,
     };
-    let error = Sglang::new(stub.connection(), MODEL).score(&scoring, soon());
+    let error = Sglang::new(stub.connection(), MODEL, true).score(&scoring, soon());
     let error = error.expect_err("one answer").to_string();
     assert!(error.contains("1 sequences, expected 2"), "{error}");
 }

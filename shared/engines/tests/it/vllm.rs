@@ -114,6 +114,7 @@ fn score(
         tokens: &TOKENS,
         committed: 4,
         asked,
+        salt: "",
     };
     let scoring = Scoring {
         sequences: &[sequence],
@@ -257,6 +258,7 @@ fn a_model_runner_that_cannot_score_given_tokens_is_told_by_its_refusal() {
         tokens: &TOKENS,
         committed: 6,
         asked: &asked,
+        salt: "",
     };
     let scoring = Scoring {
         sequences: &[sequence],

@@ -170,7 +170,8 @@ metrics! {
     /// Sessions moved to another replica of a drafter or verifier
     MIGRATIONS: Counter, "outrider_migrations", MODEL;
     /// Addresses of drafters and verifiers known to the coordinator: alive, left alone after
-    /// failures (resting), or drafters whose model does not fit the target's (misfit)
+    /// failures (resting), or not used (misfit): drafters whose model does not fit the target's, and verifiers
+    /// of other weights than most have
     PEERS: Gauge, "outrider_peers", &["model", "role", "state"];
 
     // Drafters and verifiers.

@@ -21,21 +21,21 @@ const FIRST: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl ServedModel {
-    /// Whether any verifier answers now.
+    /// Whether any verifier that can be used answers now. All are asked, so that it is known whether they are alike.
     pub(crate) async fn has_verifier(&self) -> bool {
-        let answers = async |endpoint: Arc<Endpoint>| {
-            let described = describe(&endpoint, Peer::Verifier);
-            let described = tokio::time::timeout(PATIENCE, described).await;
-            described.is_ok_and(|described| described.is_ok())
+        let endpoints = self.endpoints(Peer::Verifier).await;
+        self.likeness
+            .keep(&endpoints.iter().map(|it| it.address()).collect());
+        let answers = async |endpoint: &Arc<Endpoint>| {
+            let described = describe(endpoint, Peer::Verifier);
+            match tokio::time::timeout(PATIENCE, described).await {
+                Ok(Ok(description)) => self.check_weights(endpoint, &description).is_ok(),
+                _ => false,
+            }
         };
-        let all = join_all(
-            self.endpoints(Peer::Verifier)
-                .await
-                .into_iter()
-                .map(answers),
-        )
-        .await;
-        all.contains(&true)
+        join_all(endpoints.iter().map(answers))
+            .await
+            .contains(&true)
     }
 
     /// Checks the drafters again and again, since they may be restarted with another model.
@@ -56,22 +56,21 @@ impl ServedModel {
         let Some(target) = self.known_target() else {
             return;
         };
-        let mut problem = None;
+        let (mut problem, mut fits) = (None, false);
         for endpoint in self.endpoints(Peer::Drafter).await {
             if !endpoint.is_alive() {
                 continue;
             }
             match described(&endpoint, Peer::Drafter, &target.description).await {
-                Ok(_) => {
-                    problem = None;
-                    break;
-                }
+                // All are asked all the same: what is known of them tells whether they are alike.
+                Ok(_) => fits = true,
                 Err(PeerError::Mismatch(mismatch)) => {
                     problem.get_or_insert_with(|| Arc::from(mismatch.to_string()));
                 }
                 Err(_) => {}
             }
         }
+        let problem = problem.filter(|_| !fits);
         let model = self.name();
         match (self.fit.note(problem.clone()), problem) {
             (true, Some(problem)) => tracing::warn!(

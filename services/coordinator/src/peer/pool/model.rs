@@ -15,6 +15,7 @@ use super::Replicas;
 use super::clients::describe;
 use super::estimates::Estimates;
 use super::fit::Fit;
+use super::likeness::Likeness;
 use super::texts::Texts;
 use super::wanted::Wanted;
 use crate::admitted::{DrafterRequirements, VerifierRequirements};
@@ -34,6 +35,7 @@ pub(crate) struct ServedModel {
     verifiers: Replicas,
     texts: Texts,
     pub(super) fit: Fit,
+    pub(super) likeness: Likeness,
     /// What the target said last: what requests begin with while no verifier answers.
     last_target: Mutex<Option<Target>>,
     /// What requests measured, for draft lengths that follow it.
@@ -64,6 +66,7 @@ impl ServedModel {
             verifiers: replicas(&model.verifiers)?,
             texts: Texts::default(),
             fit: Fit::default(),
+            likeness: Likeness::new(model.mixed_weights),
             last_target: Mutex::default(),
             estimates: Estimates::default(),
         })
@@ -97,6 +100,21 @@ impl ServedModel {
         self.fit.problem()
     }
 
+    /// Number of verifiers that are refused for their weights.
+    pub(crate) fn refused_verifiers(&self) -> usize {
+        self.likeness.refused()
+    }
+
+    /// The differences between its verifiers, for operators.
+    pub(crate) fn unlike(&self) -> Vec<String> {
+        self.likeness.problems()
+    }
+
+    /// Whether two of its verifiers, as far as they are known, compute other bits.
+    pub(crate) fn verifiers_vary(&self) -> bool {
+        self.likeness.vary()
+    }
+
     /// All known addresses of these peers.
     pub(super) async fn endpoints(&self, kind: Peer) -> Vec<Arc<Endpoint>> {
         self.replicas(kind).all().await
@@ -123,7 +141,10 @@ impl ServedModel {
         let mut requested: Vec<String> = Vec::new();
         let mut failure = PeerError::NoneAlive(Peer::Verifier);
         loop {
-            let is_new = |endpoint: &Endpoint| !requested.iter().any(|it| it == endpoint.address());
+            let is_new = |endpoint: &Endpoint| {
+                !requested.iter().any(|it| it == endpoint.address())
+                    && !self.likeness.refuses(endpoint.address())
+            };
             let found = self.verifiers.pick(session, requested.is_empty(), is_new);
             let Some(endpoint) = found.await else {
                 return self.last_target(None).ok_or(failure);
@@ -162,9 +183,29 @@ impl ServedModel {
             Some(description) => description,
             None => describe(endpoint, Peer::Verifier).await?,
         };
+        self.check_weights(endpoint, &description)?;
         let text = self.texts.of(endpoint, &description).await?;
         endpoint.described(Arc::clone(&description));
         Ok(Target { description, text })
+    }
+
+    /// Checks that a verifier has the weights that are used.
+    ///
+    /// # Errors
+    /// If it has others.
+    pub(crate) fn check_weights(
+        &self,
+        endpoint: &Endpoint,
+        description: &PeerDescription,
+    ) -> Result<(), PeerError> {
+        let met = self.likeness.met(endpoint.address(), description);
+        met.map_err(|mismatch| PeerError::Mismatch(Box::new(mismatch)))
+    }
+
+    /// Whether a session may go to this peer, as far as is known.
+    fn suits(&self, wanted: &Wanted, endpoint: &Endpoint) -> bool {
+        let is_refused = wanted.peer == Peer::Verifier && self.likeness.refuses(endpoint.address());
+        !is_refused && wanted.may_be(endpoint)
     }
 
     /// The peer that is `wanted`; one that is not known to fall short of its requirements, if there is one.
@@ -175,7 +216,7 @@ impl ServedModel {
     pub(crate) async fn pick(&self, wanted: &Wanted) -> Result<Arc<Endpoint>, PeerError> {
         let replicas = self.replicas(wanted.peer);
         let even_dead = wanted.peer == Peer::Verifier;
-        let suits = |endpoint: &Endpoint| wanted.may_be(endpoint);
+        let suits = |endpoint: &Endpoint| self.suits(wanted, endpoint);
         if let Some(endpoint) = replicas.pick(&wanted.session, even_dead, suits).await {
             return Ok(endpoint);
         }
@@ -194,7 +235,7 @@ impl ServedModel {
     ) -> Option<Arc<Endpoint>> {
         let suits = |endpoint: &Endpoint| {
             let stays = endpoint.address() != leaving.address() && !endpoint.is_draining();
-            stays && wanted.may_be(endpoint)
+            stays && self.suits(wanted, endpoint)
         };
         let replicas = self.replicas(wanted.peer);
         replicas.pick(&wanted.session, false, suits).await
@@ -229,11 +270,14 @@ impl ServedModel {
         Err(lacking)
     }
 
-    /// Whether a drafter, as far as they are known, computes rows that are the same up to rounding only.
+    /// Whether drafters, as far as they are known, compute rows that differ: each its own, up to rounding, or one others
+    /// than another.
     pub(crate) async fn drafters_vary(&self) -> bool {
         let drafters = self.drafters.all().await;
-        let mut known = drafters.iter().filter_map(|it| it.description());
-        known.any(|drafter| drafter.rows_vary)
+        let known = drafters.iter().filter_map(|it| it.description());
+        let mut known = known.peekable();
+        let first = known.peek().map(|drafter| drafter.numerics.clone());
+        known.any(|drafter| drafter.rows_vary || Some(&drafter.numerics) != first.as_ref())
     }
 
     /// Fails fast when every live drafter reports that it cannot meet the requirements. What every draft model

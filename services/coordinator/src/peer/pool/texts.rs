@@ -25,13 +25,13 @@ pub const MAX_TEMPLATE_BYTES: usize = 1 << 20;
 /// Most texts kept: more than one only while verifiers are replaced one by one.
 const MOST: usize = 4;
 
-/// What a text depends on: with other weights a model may have another chat template, though its vocabulary is
-/// the same.
+/// What a text depends on: a model may have another chat template, though its weights and its vocabulary are the same.
 #[derive(Clone, Debug, PartialEq)]
 struct TextKey {
     model: String,
     weights: String,
     vocab_fingerprint: Vec<u8>,
+    text_fingerprint: String,
 }
 
 impl TextKey {
@@ -41,6 +41,7 @@ impl TextKey {
             model: description.model.clone(),
             weights: numerics.weights,
             vocab_fingerprint: description.vocab_fingerprint.clone(),
+            text_fingerprint: description.text_fingerprint.clone(),
         }
     }
 }

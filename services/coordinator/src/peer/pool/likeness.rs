@@ -1,0 +1,258 @@
+//! Whether the verifiers of a model are alike.
+//!
+//! A session may go to any of them, and back, so what an answer promises holds for all of them together: a seed gives its
+//! tokens again only where all compute the same bits. Verifiers of other weights serve another model. They are refused,
+//! unless the configuration allows them: those with the weights that most verifiers have are used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use wire::describe::Mismatch;
+use wire::v1::{Numerics, PeerDescription};
+
+/// What the verifiers of one model last said of themselves.
+#[derive(Debug)]
+pub(super) struct Likeness {
+    /// Whether other weights are allowed.
+    mixed_weights: bool,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// By address.
+    verifiers: BTreeMap<String, Verifier>,
+    /// Fingerprint of the weights that are used; empty while none is known.
+    used: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Verifier {
+    model: String,
+    fingerprint: String,
+    /// Of tokenizer and chat template.
+    text: String,
+    numerics: Numerics,
+}
+
+impl Likeness {
+    pub(super) fn new(mixed_weights: bool) -> Self {
+        Self {
+            mixed_weights,
+            known: Mutex::default(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stores what the verifier at `address` said of itself.
+    ///
+    /// # Errors
+    /// If it has other weights than those that are used.
+    pub(super) fn met(&self, address: &str, said: &PeerDescription) -> Result<(), Mismatch> {
+        let verifier = Verifier {
+            model: said.model.clone(),
+            fingerprint: said.model_fingerprint.clone(),
+            text: said.text_fingerprint.clone(),
+            numerics: said.numerics.clone().unwrap_or_default(),
+        };
+        let mut known = self.known();
+        let before = known.verifiers.insert(address.to_owned(), verifier.clone());
+        known.choose();
+        let refused = self.mismatch(&known, &verifier);
+        if let Some(mismatch) = &refused
+            && before.as_ref() != Some(&verifier)
+        {
+            tracing::warn!(verifier = address, %mismatch, "verifier not used");
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Forgets the verifiers at all other addresses.
+    pub(super) fn keep(&self, addresses: &BTreeSet<&str>) {
+        let mut known = self.known();
+        known
+            .verifiers
+            .retain(|address, _| addresses.contains(address.as_str()));
+        known.choose();
+    }
+
+    /// Whether the verifier at `address` is known to have other weights than those that are used.
+    pub(super) fn refuses(&self, address: &str) -> bool {
+        let known = self.known();
+        let verifier = known.verifiers.get(address);
+        verifier.is_some_and(|verifier| self.mismatch(&known, verifier).is_some())
+    }
+
+    /// Number of verifiers that are refused.
+    pub(super) fn refused(&self) -> usize {
+        let known = self.known();
+        let verifiers = known.verifiers.values();
+        verifiers
+            .filter(|verifier| self.mismatch(&known, verifier).is_some())
+            .count()
+    }
+
+    /// Whether two verifiers that are used compute other bits, or make other prompts of the same messages.
+    pub(super) fn vary(&self) -> bool {
+        self.kinds().len() > 1
+    }
+
+    /// The differences between verifiers, for operators; none if all are alike.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let kinds = self.kinds();
+        let known = self.known();
+        let refused = known.verifiers.iter().filter_map(|(address, verifier)| {
+            let mismatch = self.mismatch(&known, verifier)?;
+            Some(format!("verifier {address} is not used: {mismatch}"))
+        });
+        let unlike = (kinds.len() > 1).then(|| {
+            let each = kinds.iter().map(|(address, kind)| {
+                let Numerics { dtype, kernels, .. } = &kind.numerics;
+                let text = &kind.text;
+                format!("{address} computes in {dtype} ({kernels}), with text files {text}")
+            });
+            let each: Vec<_> = each.collect();
+            format!(
+                "verifiers differ, so no answer is reproducible: {}",
+                each.join(", ")
+            )
+        });
+        refused.chain(unlike).collect()
+    }
+
+    /// Of the verifiers that are used one of each kind, by address.
+    fn kinds(&self) -> Vec<(String, Verifier)> {
+        let known = self.known();
+        let mut kinds: Vec<(String, Verifier)> = Vec::new();
+        for (address, verifier) in &known.verifiers {
+            let is_like =
+                |it: &Verifier| (&it.numerics, &it.text) == (&verifier.numerics, &verifier.text);
+            let is_used = self.mismatch(&known, verifier).is_none();
+            if is_used && kinds.iter().all(|(_, kind)| !is_like(kind)) {
+                kinds.push((address.clone(), verifier.clone()));
+            }
+        }
+        kinds
+    }
+
+    fn mismatch(&self, known: &Known, verifier: &Verifier) -> Option<Mismatch> {
+        // A peer of an earlier version does not say.
+        let is_other = !verifier.fingerprint.is_empty() && verifier.fingerprint != known.used;
+        if self.mixed_weights || known.used.is_empty() || !is_other {
+            return None;
+        }
+        let mut others = known.verifiers.values();
+        let expected = others.find(|it| it.fingerprint == known.used)?;
+        Some(Mismatch::Weights {
+            found: verifier.model.clone(),
+            found_fingerprint: verifier.fingerprint.clone(),
+            expected: expected.model.clone(),
+            expected_fingerprint: known.used.clone(),
+        })
+    }
+}
+
+impl Known {
+    /// Chooses the weights that most verifiers have; of several, those that were used before, or else the first.
+    fn choose(&mut self) {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for verifier in self.verifiers.values() {
+            if !verifier.fingerprint.is_empty() {
+                *counts.entry(&verifier.fingerprint).or_default() += 1;
+            }
+        }
+        let is_used = |fingerprint: &str| fingerprint == self.used;
+        let most = counts
+            .iter()
+            .rev()
+            .max_by_key(|(fingerprint, count)| (**count, is_used(fingerprint)));
+        let Some((&most, _)) = most else {
+            return;
+        };
+        if most != self.used {
+            let before = std::mem::replace(&mut self.used, most.to_owned());
+            if !before.is_empty() {
+                let now = &self.used;
+                tracing::warn!(before, now, "most verifiers have other weights now");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(model: &str, fingerprint: &str, dtype: &str) -> PeerDescription {
+        PeerDescription {
+            model: model.to_owned(),
+            model_fingerprint: fingerprint.to_owned(),
+            numerics: Some(Numerics {
+                weights: format!("{fingerprint} {dtype}"),
+                dtype: dtype.to_owned(),
+                kernels: "cpu".to_owned(),
+            }),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn verifiers_of_one_model_in_two_formats_are_used_and_nothing_is_reproducible() {
+        let likeness = Likeness::new(false);
+        assert_eq!(likeness.met("a", &said("m", "1", "f32")), Ok(()));
+        assert_eq!(likeness.met("b", &said("m", "1", "f32")), Ok(()));
+        assert!(!likeness.vary() && likeness.problems().is_empty());
+        assert_eq!(likeness.met("c", &said("m", "1", "q4_k")), Ok(()));
+        assert!(likeness.vary());
+        let problems = likeness.problems().join("\n");
+        assert!(
+            problems.contains("a computes in f32") && problems.contains("c computes in q4_k"),
+            "{problems}"
+        );
+        assert!(!problems.contains("b computes"), "{problems}");
+        likeness.keep(&BTreeSet::from(["a", "b"]));
+        assert!(!likeness.vary() && likeness.problems().is_empty());
+        let other_template = PeerDescription {
+            text_fingerprint: "another".to_owned(),
+            ..said("m", "1", "f32")
+        };
+        assert_eq!(likeness.met("b", &other_template), Ok(()));
+        assert!(
+            likeness.vary(),
+            "of the same messages it makes other prompts"
+        );
+    }
+
+    #[test]
+    fn verifiers_of_other_weights_than_most_have_are_refused_unless_that_is_allowed() {
+        let likeness = Likeness::new(false);
+        assert_eq!(likeness.met("a", &said("old", "1", "f32")), Ok(()));
+        let refused = likeness.met("b", &said("new", "2", "f32"));
+        let mismatch = refused
+            .expect_err("one of each: the first stays")
+            .to_string();
+        assert!(
+            mismatch.contains("'new' with weights 2") && mismatch.contains("'old' with weights 1"),
+            "{mismatch}"
+        );
+        assert!(likeness.refuses("b") && !likeness.refuses("a") && !likeness.refuses("c"));
+        assert!(!likeness.vary(), "a refused one has no say");
+        assert_eq!((likeness.refused(), likeness.problems().len()), (1, 1));
+        // What does not say is not refused.
+        assert_eq!(likeness.met("c", &said("older", "", "f32")), Ok(()));
+        // Most have the new ones: it is the other that is refused, until it has them too.
+        assert_eq!(likeness.met("d", &said("new", "2", "f32")), Ok(()));
+        assert!(likeness.refuses("a") && !likeness.refuses("b"));
+        assert_eq!(likeness.met("a", &said("new", "2", "f32")), Ok(()));
+        assert_eq!(likeness.refused(), 0);
+
+        let mixed = Likeness::new(true);
+        assert_eq!(mixed.met("a", &said("old", "1", "f32")), Ok(()));
+        assert_eq!(mixed.met("b", &said("new", "2", "f32")), Ok(()));
+        assert!(mixed.vary() && !mixed.refuses("b"));
+    }
+}
