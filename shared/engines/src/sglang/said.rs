@@ -34,11 +34,14 @@ struct ServerInfo {
     max_req_input_len: usize,
 }
 
-/// A request that a server refuses which knows `extra_key`: that is a text.
+/// A request like any other, which a server refuses that knows `extra_key`: that is a text.
 #[derive(Debug, Serialize)]
 struct NoKey {
     input_ids: [u32; 1],
     sampling_params: SamplingParams,
+    return_logprob: bool,
+    logprob_start_len: usize,
+    top_logprobs_num: usize,
     extra_key: [[u32; 1]; 1],
 }
 
@@ -88,6 +91,9 @@ pub(crate) fn probe(
     let no_key = NoKey {
         input_ids: [0],
         sampling_params: GREEDY,
+        return_logprob: true,
+        logprob_start_len: 0,
+        top_logprobs_num: 1,
         extra_key: [[0]],
     };
     let knows_keys = connection.refuses(call, &no_key)?;
