@@ -273,12 +273,12 @@ impl Case {
         ToyModel::new(self.seed ^ (1 << 63), VOCAB_SIZE as usize)
     }
 
-    /// The target model's own seeded output: one token after the other, without a session.
+    /// Returns the seeded output that the target model generates one token after the other, without a session.
     pub(crate) fn target_alone(&self) -> Vec<TokenId> {
         self.alone(&self.model(Peer::Verifier))
     }
 
-    /// The same of any model.
+    /// Returns the seeded output that `model` generates one token after the other, without a session.
     pub(crate) fn alone(&self, model: &ToyModel) -> Vec<TokenId> {
         let noise = self.noise(false);
         let mut sequence = Sequence::new(self, model, noise, &[]);

@@ -15,8 +15,9 @@ fn was_told(record: &Record, peer: Peer) -> bool {
     record.events.iter().any(|(_, event)| *event == told)
 }
 
-/// Coupled verification under random faults and replacements. One that is exact is what one of the two target models
-/// writes, whatever became of the drafter; one that is not was told of.
+/// Runs coupled verification under random faults and replacements. If the session says that its output is exact, one of
+/// the two target models generates all of that output, whatever happens to the drafter. If it says that the output is not
+/// exact, the session was told that the verifier changed.
 #[test]
 fn an_answer_is_exact_only_if_one_target_model_wrote_all_of_it() {
     let mut met: HashMap<&str, u32> = HashMap::new();

@@ -39,12 +39,12 @@ impl SeenRow {
         self.before > 0 && self.before + 1 == committed
     }
 
-    /// Whether `row`, at the same place, cannot be of the same model.
+    /// Returns whether `row`, at the same place, cannot be of the same model.
     pub(super) fn differs(&self, row: &PartialRow) -> bool {
         self.is_apart(row.known(), row.ceiling())
     }
 
-    /// The same of a row that was kept.
+    /// Returns whether `other`, a kept row at the same place, cannot be of the same model.
     pub(super) fn differs_from(&self, other: &Self) -> bool {
         self.is_apart(&other.likely, other.ceiling)
     }
