@@ -1,4 +1,4 @@
-//! Peers that become others, and replicas that are not alike: an answer that two models wrote never says that it is exact.
+//! Peers that are replaced, and replicas with other models: no output that two models generated is called exact.
 
 use std::collections::HashMap;
 
@@ -54,7 +54,7 @@ fn an_answer_is_exact_only_if_one_target_model_wrote_all_of_it() {
     );
 }
 
-/// Where the draft distribution has a part in the output, drafters that change are told, too.
+/// Where the output depends on the draft distribution, the session is told that a drafter changed, too.
 #[test]
 fn an_answer_that_two_draft_models_had_a_part_in_is_not_exact() {
     let mut told = 0;

@@ -24,7 +24,7 @@ pub(crate) struct Client {
     held: [usize; 2],
     /// The round that was drafted last, and the distributions of its block.
     drafted: (u64, Vec<Proposal>),
-    /// Whether it was another than the first one that each peer's latest answer was of, if there was one.
+    /// For each peer, whether its latest answer came from the peer that replaces it; none before its first answer.
     was_another: [Option<bool>; 2],
 }
 

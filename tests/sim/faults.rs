@@ -59,8 +59,8 @@ pub(crate) enum Trouble {
     CutOneWay(Way),
     /// It forgets everything, and its connections are refused until it is back.
     Crash,
-    /// Another one answers in its place, with another model, which knows nothing of what was asked before; at the end
-    /// the first one does again, and knows nothing either.
+    /// Another peer, with another model, answers instead of it. Each of the two has forgotten every session when it begins
+    /// to answer.
     Replaced,
     /// It answers that it is overloaded.
     Overload {
@@ -176,7 +176,7 @@ impl Faults {
         self.troubles(peer, now).any(stops)
     }
 
-    /// Whether another answers in the place of `peer`, and how often that changed by `now`.
+    /// Returns whether another peer answers instead of `peer` at `now`, and how often that has changed by then.
     pub(crate) fn replaced(&self, peer: Peer, now: Duration) -> (bool, usize) {
         let replaced =
             |outage: &&Outage| outage.peer == peer && outage.trouble == Trouble::Replaced;

@@ -36,7 +36,7 @@ impl Ask {
 pub(crate) struct Reply {
     /// The round it answers.
     pub(crate) round: u64,
-    /// Whether it is of the other peer that took the first one's place.
+    /// Whether it came from the peer that replaces the first one.
     pub(crate) is_of_another: bool,
     pub(crate) answer: Answer,
 }

@@ -35,7 +35,7 @@ struct Memory {
 pub(crate) struct SimPeer<'a> {
     case: &'a Case,
     model: ToyModel,
-    /// That of the peer which may take its place.
+    /// The model of the peer that replaces it.
     other_model: ToyModel,
     pub(crate) is_another: bool,
     memory: Memory,

@@ -315,7 +315,7 @@ impl Peers {
         }
     }
 
-    /// The peers that compute other bits than they did when this was asked last.
+    /// Returns the peers whose numerics changed since the last call.
     pub(crate) fn take_changed(&mut self) -> impl Iterator<Item = Peer> + use<> {
         let drafter = std::mem::take(&mut self.drafter.moves.numerics_changed);
         let verifier = std::mem::take(&mut self.verifier.moves.numerics_changed);

@@ -45,7 +45,7 @@ pub(crate) struct Remote {
     /// Length of its rows, those of the tokenizer and what pads them.
     row_len: usize,
     standing: Arc<Standing>,
-    /// Whether tenants may share what the engine keeps.
+    /// Whether tenants may share the engine's prefix cache.
     shares_tenants: bool,
 }
 
@@ -54,10 +54,10 @@ pub(crate) struct Remote {
 pub struct RemoteMemory {
     /// How many of its first tokens the engine has read, and may still hold.
     read: usize,
-    /// Which engine it was in the latest round.
+    /// The engine's generation when the session's stream was opened; see [`Standing`].
     generation: Option<u32>,
     /// The row that the latest token was decided by.
     last: Option<SeenRow>,
-    /// Parts what the engine keeps of this session from what it keeps of other tenants' sessions.
+    /// Separates this session's entries in the engine's prefix cache from those of other tenants.
     salt: Arc<str>,
 }

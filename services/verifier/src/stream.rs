@@ -34,7 +34,7 @@ pub enum Round {
 }
 
 impl Round {
-    /// Whether there is output before what it asks for.
+    /// Whether output precedes the round.
     fn has_output(&self) -> bool {
         let header = match self {
             Self::Block(round) => round.header(),

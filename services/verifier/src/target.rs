@@ -23,7 +23,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Fingerprint of all text files, in hexadecimal: a coordinator fetches them again where it changes.
+    /// Returns the fingerprint of tokenizer, chat template and special tokens, in hexadecimal. A coordinator fetches them
+    /// again when it changes.
     pub(crate) fn text_fingerprint(&self) -> String {
         let SpecialTokens { bos, eos } = &self.special_tokens;
         let texts = [Some(&self.chat_template), bos.as_ref(), eos.as_ref()];

@@ -30,8 +30,8 @@ pub struct Caps {
     pub keeps_cache: bool,
     /// Most sequences of one request.
     pub max_sequences: usize,
-    /// Whether sequences of different salts share nothing that was computed: how fast an answer comes then tells one
-    /// tenant nothing of another's prompts.
+    /// Whether sequences of different salts share no entries of the prefix cache, so that the time of an answer reveals
+    /// nothing of other tenants' prompts.
     pub parts_tenants: bool,
 }
 

@@ -117,7 +117,7 @@ impl Connection {
         }
     }
 
-    /// Posts `body`; whether the engine refuses what it says (400 or 422).
+    /// Posts `body`, and returns whether the engine refuses it (400 or 422).
     ///
     /// # Errors
     /// If it does not answer in time, or fails.

@@ -1,6 +1,6 @@
-//! What an engine says that it is and serves.
+//! What an engine says of itself.
 
-/// What an engine says that it is and serves. Where that changes, another engine answers.
+/// What an engine says of itself. If it changes, another engine answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Name and version.
@@ -16,7 +16,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The differences from `before`, in words; empty if there are none.
+    /// Describes the differences from `before`; the text is empty if there are none.
     pub fn differences(&self, before: &Self) -> String {
         let longest = [self, before].map(|identity| identity.longest.to_string());
         let [now, then] = &longest;

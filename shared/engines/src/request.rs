@@ -22,8 +22,8 @@ pub struct Sequence<'a> {
     pub committed: usize,
     /// The tokens whose log probability is wanted of each row (rows), in any order; none twice in a row.
     pub asked: &'a [Vec<TokenId>],
-    /// What the engine computed of one sequence is reused for others of the same salt alone, where it can do that; an
-    /// empty one asks for nothing.
+    /// Separates sequences in the engine's prefix cache: entries are reused only for sequences of the same salt, if the
+    /// engine supports that. Sequences with an empty salt are not separated.
     pub salt: &'a str,
 }
 

@@ -10,7 +10,7 @@
 //!   more, of which the first is null. With 0 nothing is taken from the cache, with -1 there are no rows.
 //! - The last row stands apart, in `output_*`, and is divided by the request's temperature, which the others are not:
 //!   the temperature is always 0, which leaves it alone.
-//! - `extra_key` parts what is cached; servers that do not know it ignore it.
+//! - `extra_key` separates entries of the prefix cache. Servers that do not know it ignore it.
 //! - `token_ids_logprob` is one list for all rows: it is the union of what the rows ask for.
 
 mod answer;
@@ -44,8 +44,8 @@ pub struct Sglang {
 }
 
 impl Sglang {
-    /// The server at the other end of `connection`, which serves `model`. `parts_tenants` if it was seen to know
-    /// `extra_key`, or caches nothing.
+    /// Creates a client of the server at the other end of `connection`, which serves `model`; `parts_tenants` tells whether
+    /// the server knows `extra_key`.
     pub fn new(connection: Connection, model: ServedModel, parts_tenants: bool) -> Self {
         Self {
             connection,

@@ -62,16 +62,16 @@ pub trait Role: Sized + Send + Sync + 'static {
         replies: &Replies<Self::Reply>,
     ) -> impl Future<Output = Result<(), Status>> + Send;
 
-    /// What `peer` says of itself now.
+    /// Returns the current description of `peer`.
     fn description(peer: &Peer<Self>) -> v1::PeerDescription {
         peer.description.clone()
     }
 
-    /// Takes note that a stream was opened for `session` by a coordinator which knows of these `numerics`; of none, if the
-    /// text is empty.
+    /// Records that a coordinator, which expects these `numerics`, opened a stream for `session`; an empty text expects
+    /// none.
     ///
     /// # Errors
-    /// If they changed just now.
+    /// If the peer's numerics have changed since the coordinator asked for them.
     fn opened(
         _peer: &Peer<Self>,
         _session: &mut Session<Self>,

@@ -41,7 +41,7 @@ struct State {
     model: Mutex<ServedModel<Model>>,
     /// What it calls the model.
     name: Mutex<String>,
-    /// The model that takes its place, its name, and after how many more requests for rows.
+    /// The number of requests for rows after which another model is served, that model's name, and the model.
     next: Mutex<Option<(usize, String, ServedModel<Model>)>>,
     /// The `extra_key` of each request for rows.
     keys: Mutex<Vec<Value>>,
@@ -99,7 +99,7 @@ impl Sglang {
         *self.state.next.lock().expect("a next model") = next;
     }
 
-    /// The `extra_key` of each request for rows since this was asked.
+    /// Returns the `extra_key` of each request for rows since the last call.
     pub(crate) fn keys(&self) -> Vec<Value> {
         std::mem::take(&mut *self.state.keys.lock().expect("keys"))
     }
@@ -178,7 +178,7 @@ impl State {
         json!({"meta_info": {"input_token_logprobs": entries}})
     }
 
-    /// Counts a request for rows, and becomes another where it is time.
+    /// Counts a request for rows, and serves the next model if its time has come.
     fn count(&self) {
         let mut next = self.next.lock().expect("a next model");
         match next.take() {

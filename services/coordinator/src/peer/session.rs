@@ -73,7 +73,7 @@ pub(crate) enum Loss {
     Broken,
     /// It said what cannot be: others are tried before it for a while.
     Malformed,
-    /// It is not what it said that it is: it is asked again.
+    /// Its description is outdated: it is asked to describe itself again.
     Outdated,
 }
 
@@ -82,7 +82,7 @@ pub(crate) enum Loss {
 pub(crate) struct Moves {
     /// Times it went to another replica.
     pub(crate) migrations: u32,
-    /// Whether it computes other bits than before, and the session was not told yet.
+    /// Whether its numerics changed, and the session was not told yet.
     pub(crate) numerics_changed: bool,
 }
 

@@ -104,7 +104,7 @@ fn judge(
     }
 }
 
-/// Whether a verifier is like the `first` one of its model.
+/// Compares a verifier with the `first` one of its model.
 fn compare(
     findings: &mut Findings,
     who: &str,

@@ -1,4 +1,4 @@
-//! Which sessions may go on with the engine that answers now, and what parts them.
+//! Decides which sessions may use the engine that answers now, and separates their tenants in its prefix cache.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::Remote;
 use crate::target::VerifySession;
 
 impl Remote {
-    /// What the engine's numbers depend on now.
+    /// Returns the engine's numerics as they are now.
     pub(crate) fn numerics(&self) -> v1::Numerics {
         self.standing.numerics()
     }
 
-    /// Takes note that a stream was opened for `session` by a coordinator which knows of these numerics.
+    /// Records that a coordinator, which expects these `numerics`, opened a stream for `session`.
     ///
     /// # Errors
-    /// If the engine became another one just now.
+    /// If the engine's numerics have changed since the coordinator asked for them.
     pub(crate) fn opened(&self, session: &mut VerifySession, numerics: &str) -> Result<(), Status> {
         let memory = &mut session.memory;
         let generation = self.standing.opened(numerics)?;
@@ -31,16 +31,16 @@ impl Remote {
         Ok(())
     }
 
-    /// Lets the next round of `session` in, before which there is output or none.
+    /// Checks that `session` may ask the engine for a round; `has_output` tells whether output precedes the round.
     ///
     /// # Errors
-    /// If another engine has taken the place of the one that it began with, or its tenant would share what the engine
-    /// keeps with others and must not.
+    /// If another engine has replaced the one that the session began with, or if the session has a tenant and the engine's
+    /// prefix cache does not separate tenants.
     pub(crate) fn admit(&self, session: &VerifySession, has_output: bool) -> Result<(), Status> {
         let spec = &session.spec;
         if !self.caps.parts_tenants && !self.shares_tenants && !spec.tenant.is_empty() {
-            let why = "the engine does not part what it keeps of one tenant from what it keeps of others, and this \
-                       request has a tenant; verifier.remote.share_tenants allows it";
+            let why = "the engine's prefix cache does not separate tenants, and this request has a tenant; \
+                       verifier.remote.share_tenants allows it";
             return Err(Failure::NotOffered.status(why));
         }
         let generation = session.memory.generation.unwrap_or_default();
@@ -48,7 +48,7 @@ impl Remote {
     }
 }
 
-/// What parts the sessions of one tenant from those of others, and a session without a tenant from all.
+/// Returns the salt of a session: one for all sessions of a tenant, and one for each session without a tenant.
 fn salt(spec: &SessionSpec) -> Arc<str> {
     let (kind, of) = match spec.tenant.as_str() {
         "" => ("session", &spec.id[..]),

@@ -22,8 +22,8 @@ pub struct RemoteConfig {
     pub key_file: PathBuf,
     /// Requests under way at a time. Rounds that wait meanwhile go into one request, where the engine takes several.
     pub requests: NonZeroUsize,
-    /// Whether requests with a tenant are taken where the engine keeps what it computed of a prompt for all alike: how
-    /// fast an answer comes then tells what others asked.
+    /// Whether requests with a tenant are served by an engine whose prefix cache does not separate tenants. The time of an
+    /// answer may then reveal whether another tenant sent the same prompt.
     pub share_tenants: bool,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Wanted {
     pub(super) top: usize,
     /// The tokens that are wanted of each row.
     pub(super) asked: Vec<Vec<TokenId>>,
-    /// What the engine keeps of it is for sequences of the same salt.
+    /// Separates the sequence in the engine's prefix cache from those with other salts.
     pub(super) salt: Arc<str>,
     /// When nobody waits any more.
     pub(super) deadline: Instant,

@@ -1,4 +1,4 @@
-//! A row that was seen before, asked for again: it tells whether the same engine still answers.
+//! Compares a row with the one that the engine gave earlier for the same tokens, to notice that another engine answers.
 
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
@@ -7,8 +7,8 @@ use speculation::logprobs::Likely;
 /// Most entries of a row that are kept.
 const KEPT: usize = 32;
 
-/// Largest total variation between two rows of one model, as far as these tokens tell it. Rounding, and other batches,
-/// make hundredths of it.
+/// Largest total variation at which two rows still count as rows of one model. Rounding and other batches cause
+/// hundredths of it.
 const MOST_APART: f64 = 0.25;
 
 /// The most likely tokens of a row, and where it stands.
@@ -59,7 +59,7 @@ impl SeenRow {
             less += (-change).max(0.0);
             more += change.max(0.0);
         }
-        // What these tokens lost, others gained, and the reverse: either sum is at most the total variation.
+        // Each sum is a lower bound of the total variation, because probability that leaves some tokens goes to others.
         less.max(more) > MOST_APART
     }
 }

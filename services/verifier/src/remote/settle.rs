@@ -33,15 +33,15 @@ pub(super) struct Open {
     pub(super) vocab_size: usize,
     /// What to ask for first.
     pub(super) asking: Asking,
-    /// Which engine the session began the round with.
+    /// The engine's generation at the beginning of the round.
     pub(super) generation: u32,
     /// The row that its latest token was decided by.
     pub(super) last: Option<SeenRow>,
-    /// See [`RemoteMemory`].
+    /// The session's salt.
     pub(super) salt: Arc<str>,
 }
 
-/// What came of a chain.
+/// The outcome of a chain.
 pub(super) struct Settled {
     pub(super) decided: Decided,
     pub(super) history: CountedHistory,
@@ -184,8 +184,8 @@ impl Open {
         &self.tokens[..self.committed + self.chain.scored().len()]
     }
 
-    /// Goes as far as `rows` prove, the first of which stands after `from` tokens. At the end, also returns the row that
-    /// the last token was decided by.
+    /// Decides as many tokens as `rows` prove; the first row follows `from` tokens. Once the chain is decided, returns the
+    /// outcome and the row that decided its last token.
     fn decide(
         &mut self,
         from: usize,

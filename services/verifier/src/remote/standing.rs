@@ -1,4 +1,4 @@
-//! Whether the engine is still the one that the verifier began with.
+//! Records whether the engine is still the one that the verifier began with.
 //!
 //! An engine may be replaced behind its address: by another model, version or number format, or by an upgrade that has
 //! only begun. Sessions that were open then go on, and are told that the numbers changed, so that no answer says that it
@@ -12,9 +12,11 @@ use tonic::Status;
 use wire::failure::Failure;
 use wire::{digest, status, v1};
 
-/// What is known of the engine. Rounds read it, and the watching thread changes it.
+/// The state of the engine. Rounds read it, and the watching thread changes it.
+///
+/// The engine's generation is a number that grows each time its numerics change.
 pub(super) struct Standing {
-    /// What its numbers depended on at first.
+    /// Its numerics when the verifier started.
     first: v1::Numerics,
     state: Mutex<State>,
     /// A round has seen rows of another engine.
@@ -23,20 +25,20 @@ pub(super) struct Standing {
 
 #[derive(Default)]
 struct State {
-    /// How often the numbers changed.
+    /// The engine's generation.
     generation: u32,
-    /// What they depend on now beside what they did at first; empty at first.
+    /// Distinguishes the current numerics from the first ones; empty while they are the first ones.
     since: String,
     replaced: Option<Replaced>,
     is_doubted: bool,
 }
 
-/// An engine that took the first one's place.
+/// An engine that replaced the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replaced {
-    /// What differs, in words.
+    /// The differences from the first engine, in words.
     pub(super) differences: String,
-    /// The reason why not even sessions that are open can go on with it, if there is one: it has other tokens.
+    /// The reason why open sessions cannot use it either, such as another vocabulary; none if they can.
     pub(super) unusable: Option<String>,
 }
 
@@ -68,7 +70,7 @@ impl Standing {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the engine's numbers depend on now.
+    /// Returns the current numerics.
     pub(super) fn numerics(&self) -> v1::Numerics {
         self.numerics_of(&self.state())
     }
@@ -84,10 +86,10 @@ impl Standing {
         }
     }
 
-    /// Returns the generation for a session whose coordinator knows of these `numerics`; of none, if the text is empty.
+    /// Returns the generation for a session whose coordinator expects these `numerics`; an empty text expects none.
     ///
     /// # Errors
-    /// If they are others by now.
+    /// If the current numerics are different.
     pub(super) fn opened(&self, numerics: &str) -> Result<u32, Status> {
         let state = self.state();
         if !numerics.is_empty() && self.numerics_of(&state).weights != numerics {
@@ -96,16 +98,16 @@ impl Standing {
         Ok(state.generation)
     }
 
-    /// The number that changes with the engine.
+    /// Returns the engine's generation.
     pub(super) fn generation(&self) -> u32 {
         self.state().generation
     }
 
-    /// Lets the next round of a session in that was opened at `generation`; `is_new` if it has no output yet.
+    /// Checks that a session that was opened at `generation` may ask for a round; `is_new` tells that it has no output yet.
     ///
     /// # Errors
-    /// If another engine has taken the place of the one that the session was opened with. It can be opened again if it has
-    /// output, and the other engine has the same tokens.
+    /// If another engine has replaced the one that the session was opened with. The session can be opened again if it has
+    /// output and the other engine has the same tokens.
     pub(super) fn admit(&self, generation: u32, is_new: bool) -> Result<(), Status> {
         let state = self.state();
         if let Some(replaced) = &state.replaced
@@ -119,7 +121,7 @@ impl Standing {
         Ok(())
     }
 
-    /// Takes note that a session at `generation` has seen rows of another engine.
+    /// Records that a session at `generation` has received a row of another engine, and wakes the watching thread.
     pub(super) fn doubt(&self, generation: u32) {
         let mut state = self.state();
         if state.generation != generation {
@@ -132,7 +134,7 @@ impl Standing {
         self.doubted.notify_all();
     }
 
-    /// Waits for `patience`, or until a round has seen rows of another engine.
+    /// Waits for `patience`, or until [`doubt`](Self::doubt) is called.
     pub(super) fn wait(&self, patience: Duration) {
         let state = self.state();
         let waited = self
@@ -142,7 +144,7 @@ impl Standing {
         state.is_doubted = false;
     }
 
-    /// Takes note of what the engine is now: the first one, or another. Returns whether that is news.
+    /// Records that the first engine answers, or that it was `replaced`. Returns whether that is a change.
     pub(super) fn found(&self, replaced: Option<Replaced>) -> bool {
         let mut state = self.state();
         if state.replaced == replaced {
@@ -158,7 +160,7 @@ impl Standing {
     }
 }
 
-/// What a session is told whose engine became another: it is to ask again what this verifier is.
+/// Returns the status for a session whose engine was replaced: the coordinator must ask for the description again.
 pub(super) fn changed() -> Status {
     status::other_numerics("the engine behind this verifier became another one")
 }

@@ -1,4 +1,4 @@
-//! Whether the engine is well, and still the one that the verifier began with: only then is this verifier ready.
+//! Watches the engine: the verifier is ready only while the engine is well and is the one that the verifier began with.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use crate::target::Verifier;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(2);
-/// How long the engine may take to say that it is well, and what it is.
+/// How long the engine may take to answer each question of the watch.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The sequence whose row is compared, of tokens that every vocabulary has, and how many most likely tokens of it.
+/// The tokens whose next row is compared, which are in every vocabulary, and the number of its entries that are compared.
 const KNOWN: [TokenId; 6] = [5, 17, 11, 7, 13, 19];
 const KNOWN_TOP: usize = 32;
 
-/// Why an engine that is not the first one cannot take its place, in words; none if it has the same tokens.
+/// Returns the reason why an engine that replaced the first one cannot be used; none if it has the same tokens.
 pub(super) type Probe = Box<dyn Fn() -> Option<String> + Send>;
 
 /// The engine as the verifier began with it.
@@ -47,7 +47,7 @@ impl First {
         })
     }
 
-    /// What the engine is now; none if it is this one. A row that does not come in time tells nothing.
+    /// Returns the engine that answers now, if it is not this one. A row that does not arrive in time is not compared.
     fn replaced(&self, engine: &dyn ScoringEngine) -> Result<Option<Replaced>, EngineError> {
         let identity = engine.identity(Instant::now() + PATIENCE)?;
         let mut differences = identity.differences(&self.identity);

@@ -34,7 +34,7 @@ struct ServerInfo {
     max_req_input_len: usize,
 }
 
-/// A request like any other, which a server refuses that knows `extra_key`: that is a text.
+/// A valid request, except that `extra_key` is no text: only a server that knows the field refuses it.
 #[derive(Debug, Serialize)]
 struct NoKey {
     input_ids: [u32; 1],

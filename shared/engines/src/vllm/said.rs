@@ -13,7 +13,7 @@ use crate::identity::Identity;
 use crate::probe::{self, Engine};
 use crate::request::{Scoring, Sequence};
 
-/// Tokens of the context behind a sequence: one that stands behind each, and one that is generated.
+/// Tokens that a request needs room for after its sequence: the one that is appended, and the one that is generated.
 const BEHIND: usize = 2;
 
 #[derive(Debug, Deserialize)]

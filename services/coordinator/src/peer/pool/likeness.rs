@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wire::describe::Mismatch;
 use wire::v1::{Numerics, PeerDescription};
 
-/// What the verifiers of one model last said of themselves.
+/// The descriptions that the verifiers of one model last gave of themselves.
 #[derive(Debug)]
 pub(super) struct Likeness {
     /// Whether other weights are allowed.
@@ -20,7 +20,7 @@ pub(super) struct Likeness {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// By address.
+    /// The verifiers by their addresses.
     verifiers: BTreeMap<String, Verifier>,
     /// Fingerprint of the weights that are used; empty while none is known.
     used: String,
@@ -30,7 +30,7 @@ struct Known {
 struct Verifier {
     model: String,
     fingerprint: String,
-    /// Of tokenizer and chat template.
+    /// Fingerprint of the tokenizer and the chat template.
     text: String,
     numerics: Numerics,
 }
@@ -48,7 +48,7 @@ impl Likeness {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores what the verifier at `address` said of itself.
+    /// Stores the description that the verifier at `address` gave of itself.
     ///
     /// # Errors
     /// If it has other weights than those that are used.
@@ -101,7 +101,7 @@ impl Likeness {
         self.kinds().len() > 1
     }
 
-    /// The differences between verifiers, for operators; none if all are alike.
+    /// Describes the differences between verifiers to operators; the list is empty if all are alike.
     pub(super) fn problems(&self) -> Vec<String> {
         let kinds = self.kinds();
         let known = self.known();
@@ -124,7 +124,8 @@ impl Likeness {
         refused.chain(unlike).collect()
     }
 
-    /// Of the verifiers that are used one of each kind, by address.
+    /// Returns one verifier, with its address, for each different pair of numerics and text files among those that are
+    /// used.
     fn kinds(&self) -> Vec<(String, Verifier)> {
         let known = self.known();
         let mut kinds: Vec<(String, Verifier)> = Vec::new();
@@ -157,7 +158,8 @@ impl Likeness {
 }
 
 impl Known {
-    /// Chooses the weights that most verifiers have; of several, those that were used before, or else the first.
+    /// Chooses the weights that most verifiers have. In a tie it keeps the weights that were used before, or else takes the
+    /// lowest fingerprint.
     fn choose(&mut self) {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for verifier in self.verifiers.values() {

@@ -105,7 +105,7 @@ impl ServedModel {
         self.likeness.refused()
     }
 
-    /// The differences between its verifiers, for operators.
+    /// Describes the differences between its verifiers to operators.
     pub(crate) fn unlike(&self) -> Vec<String> {
         self.likeness.problems()
     }
@@ -270,8 +270,8 @@ impl ServedModel {
         Err(lacking)
     }
 
-    /// Whether drafters, as far as they are known, compute rows that differ: each its own, up to rounding, or one others
-    /// than another.
+    /// Whether the rows of drafters may differ, as far as drafters are known: because a drafter's rows are the same up to
+    /// rounding only, or because two drafters have different numerics.
     pub(crate) async fn drafters_vary(&self) -> bool {
         let drafters = self.drafters.all().await;
         let known = drafters.iter().filter_map(|it| it.description());
