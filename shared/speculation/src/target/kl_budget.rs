@@ -5,6 +5,9 @@
 //! where q itself is within the budget. Else it is lossy sampling's `max(min(q, p/(1 - α)), p/β)`, with tuned β and
 //! the α that spends the budget: the best of what the target may say, for a token that p never has is refused at
 //! every α. The divergence grows with α, so α is found by bisection.
+//!
+//! Sums of single-precision probabilities may differ from 1 by some 1e-5, which is more than a small budget. So divergences
+//! are those of p and `out` divided by their sums.
 
 use crate::real::Real;
 
@@ -51,10 +54,16 @@ struct Ratios {
     only_draft: f64,
     /// What the target says of tokens that the draft model never says.
     only_target: f64,
+    /// Sum of p.
+    of_target: f64,
+    /// Logarithm of the sum of q, which is that of `out`, over the sum of p.
+    excess: f64,
 }
 
 impl Ratios {
     fn of<F: Real>(draft: &[F], target: &[F]) -> Self {
+        let sum = |probs: &[F]| probs.iter().map(|prob| prob.as_f64()).sum::<f64>();
+        let (of_draft, of_target) = (sum(draft), sum(target));
         let (mut only_draft, mut only_target) = (0.0, 0.0);
         let mut shared = Vec::new();
         for (q, p) in draft.iter().zip(target) {
@@ -82,7 +91,14 @@ impl Ratios {
             sorted: shared.iter().map(|&(ratio, ..)| ratio).collect(),
             only_draft,
             only_target,
+            of_target,
+            excess: (of_draft / of_target).ln_portable(),
         }
+    }
+
+    /// The divergence of the distributions divided by their sums, from `Σ p ln(p/out)`.
+    fn of_normalised(&self, sum: f64) -> f64 {
+        sum / self.of_target + self.excess
     }
 
     /// The largest q/p; 0 where the models have no token in common.
@@ -95,7 +111,7 @@ impl Ratios {
         if self.only_target > 0.0 {
             return f64::INFINITY;
         }
-        self.divergence[self.sorted.len()]
+        self.of_normalised(self.divergence[self.sorted.len()])
     }
 
     /// KL(p ‖ out) where p is loosened by `factor`: `out` is `factor p` at the ratios above `factor`, q at those
@@ -124,7 +140,8 @@ impl Ratios {
         let mass = self.only_target + self.target_below[raised];
         let scale = (refused + self.draft_below[raised]) / mass;
         let unchanged = self.divergence[kept] - self.divergence[raised];
-        unchanged - loosened * factor.ln_portable() - mass * scale.ln_portable()
+        let sum = unchanged - loosened * factor.ln_portable() - mass * scale.ln_portable();
+        self.of_normalised(sum)
     }
 }
 
@@ -136,4 +153,37 @@ fn sums(terms: impl Iterator<Item = f64>) -> Vec<f64> {
         sum
     });
     std::iter::once(0.0).chain(grown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lossy::apply_within;
+
+    /// KL(p ‖ out) of the distributions divided by their sums.
+    fn divergence(target: &[f32], out: &[f32]) -> f64 {
+        let sum = |probs: &[f32]| probs.iter().map(|&prob| f64::from(prob)).sum::<f64>();
+        let (of_target, of_out) = (sum(target), sum(out));
+        let terms = target.iter().zip(out).map(|(&p, &out)| {
+            let (p, out) = (f64::from(p) / of_target, f64::from(out) / of_out);
+            p * (p / out).ln()
+        });
+        terms.sum()
+    }
+
+    #[test]
+    fn a_small_budget_is_spent_where_sums_differ_from_one() {
+        for off in [-3e-5_f32, 0.0, 3e-5] {
+            let target = [0.5_f32, 0.25, 0.15, 0.1].map(|prob| prob * (1.0 + off));
+            let draft = [0.45_f32, 0.3, 0.1, 0.15].map(|prob| prob * (1.0 - off));
+            for budget in [1e-6, 1e-5, 1e-3] {
+                let mut out = target;
+                apply_within(budget, &draft, &mut out);
+                let spent = divergence(&target, &out);
+                assert!(
+                    (spent - budget).abs() < 2e-7 + 1e-3 * budget,
+                    "{off}: {spent} of {budget}"
+                );
+            }
+        }
+    }
 }
