@@ -6,7 +6,7 @@ use model::Model;
 use model::engine;
 use model::progress::{Lines, Observer};
 use model::source::{Inspected, ServedModel};
-use peer::{Peer, PeerError, ReplyStream, Role};
+use peer::{Peer, PeerError, ReplyStream};
 use server::process::Process;
 use speculation::ports::LanguageModel;
 use tonic::codegen::tokio_stream::Stream;
@@ -159,7 +159,11 @@ impl verifier_server::Verifier for Service {
         &self,
         _request: Request<v1::DescribeRequest>,
     ) -> Result<Response<v1::PeerDescription>, Status> {
-        Ok(Response::new(Target::description(&self.0)))
+        let mut description = self.0.description.clone();
+        if let Some(remote) = &self.0.role.remote {
+            description.numerics = Some(remote.numerics());
+        }
+        Ok(Response::new(description))
     }
 
     async fn tokenizer(

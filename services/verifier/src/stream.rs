@@ -103,24 +103,15 @@ impl Role for Target {
         }
     }
 
-    fn description(peer: &Peer<Self>) -> v1::PeerDescription {
-        let description = peer.description.clone();
-        match &peer.role.remote {
-            Some(remote) => v1::PeerDescription {
-                numerics: Some(remote.numerics()),
-                ..description
-            },
-            None => description,
-        }
-    }
-
     fn opened(
         peer: &Peer<Self>,
         session: &mut Session<Self>,
         numerics: &str,
     ) -> Result<(), Status> {
-        let remote = peer.role.remote.as_ref();
-        remote.map_or(Ok(()), |remote| remote.opened(session, numerics))
+        match &peer.role.remote {
+            Some(remote) => remote.opened(session, numerics),
+            None => peer.computes(numerics),
+        }
     }
 
     /// It came with the round.

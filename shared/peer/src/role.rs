@@ -17,7 +17,7 @@ use tonic::Status;
 use tonic::service::Routes;
 use wire::open::SessionSpec;
 use wire::round::RoundKey;
-use wire::v1;
+use wire::{status, v1};
 
 use crate::counted::{CountedHistory, HistoryHome};
 use crate::granted::Granted;
@@ -62,22 +62,17 @@ pub trait Role: Sized + Send + Sync + 'static {
         replies: &Replies<Self::Reply>,
     ) -> impl Future<Output = Result<(), Status>> + Send;
 
-    /// Returns the current description of `peer`.
-    fn description(peer: &Peer<Self>) -> v1::PeerDescription {
-        peer.description.clone()
-    }
-
     /// Records that a coordinator, which expects these `numerics`, opened a stream for `session`; an empty text expects
     /// none.
     ///
     /// # Errors
-    /// If the peer's numerics have changed since the coordinator asked for them.
+    /// If the peer's numerics are different by now.
     fn opened(
-        _peer: &Peer<Self>,
+        peer: &Peer<Self>,
         _session: &mut Session<Self>,
-        _numerics: &str,
+        numerics: &str,
     ) -> Result<(), Status> {
-        Ok(())
+        peer.computes(numerics)
     }
 
     /// Whose fault a proposal is that is none.
@@ -133,6 +128,21 @@ pub struct Peer<R: Role> {
     pub(crate) health: Health,
     pub(crate) server: ServerConfig,
     pub(crate) process: Process,
+}
+
+impl<R: Role> Peer<R> {
+    /// Checks that the peer computes what a coordinator expects; an empty text expects nothing.
+    ///
+    /// # Errors
+    /// If its own numerics are different: it was restarted after the coordinator had asked for them.
+    pub fn computes(&self, numerics: &str) -> Result<(), Status> {
+        let own = self.description.numerics.as_ref();
+        if numerics.is_empty() || own.is_some_and(|own| own.weights == numerics) {
+            return Ok(());
+        }
+        let problem = "this peer computes other numbers than when it was asked";
+        Err(status::other_numerics(problem))
+    }
 }
 
 /// What is kept of a session between rounds. All of it can be rebuilt from the next Open.

@@ -16,7 +16,7 @@ use tonic::{Status, Streaming};
 use tracing::Instrument;
 use wire::failure::Failure;
 use wire::open::{self, SessionSpec};
-use wire::status::{self, BadField, overloaded};
+use wire::status::{BadField, overloaded};
 use wire::v1;
 
 use crate::counted::HistoryHome;
@@ -86,12 +86,7 @@ async fn serve<R: Role>(
             AttachError::Stale { .. } => Failure::Superseded.status(error.to_string()),
         })?;
     let mut session = resumed(peer, spec, held);
-    let described = R::description(peer).numerics.unwrap_or_default();
-    let is_known = numerics.is_empty() || numerics == described.weights;
-    let known = is_known.then_some(()).ok_or_else(|| {
-        status::other_numerics("this peer computes other numbers than when it was asked")
-    });
-    if let Err(status) = known.and_then(|()| R::opened(peer, &mut session, &numerics)) {
+    if let Err(status) = R::opened(peer, &mut session, &numerics) {
         hold.detach(session, Duration::from_millis(lease_ms.into()));
         return Err(status);
     }

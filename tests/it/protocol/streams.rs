@@ -1,6 +1,7 @@
 //! How sessions outlive their streams.
 
 use tonic::Code;
+use wire::status::names_field;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
 use wire::v1::{Append, Close, Open, VerifyRound};
@@ -65,6 +66,31 @@ async fn close_and_reset_free_the_session_at_once() {
     drop(resetting);
     eventually("reset frees it", || monitor.sessions().attached == 0).await;
     assert_eq!(monitor.sessions().detached, 0);
+}
+
+/// The session of a refused stream is kept, for the stream that is opened once the peer was asked again.
+#[tokio::test]
+async fn a_stream_for_other_numerics_than_the_peers_is_refused_by_name() {
+    let (verifier, monitor) = verifier(target()).await;
+    let own = monitor.description.numerics.clone().expect("numerics");
+    let relay = Relay::start(verifier.address).await;
+    let mut stream = VerifyStream::opened(relay.url(), |open| {
+        open.numerics.clone_from(&own.weights);
+    })
+    .await;
+    let round = with_header(VerifyRound::default(), 1, &[900]);
+    stream.verdict(round).await.expect("a verdict");
+    relay.cut();
+    eventually("it is detached", || monitor.sessions().detached == 1).await;
+    let refused = VerifyStream::refused(verifier.url(), |open| {
+        (open.epoch, open.numerics) = (2, "others".to_owned());
+    })
+    .await;
+    assert_eq!(refused.code(), Code::Aborted);
+    assert!(names_field(&refused, "numerics"), "{refused:?}");
+    let again = open(|open| (open.epoch, open.numerics) = (3, own.weights));
+    let opened = VerifyStream::open(verifier.url(), again).await;
+    assert_eq!(opened.expect("a session in order").1.held_len, 1);
 }
 
 #[tokio::test]

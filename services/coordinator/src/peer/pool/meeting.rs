@@ -21,8 +21,9 @@ const FIRST: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl ServedModel {
-    /// Whether any verifier that can be used answers now. All are asked, so that it is known whether they are alike.
-    pub(crate) async fn has_verifier(&self) -> bool {
+    /// Asks all verifiers for their descriptions, so that it is known whether they are alike. Returns whether any that can
+    /// be used has answered.
+    pub(crate) async fn meet_verifiers(&self) -> bool {
         let endpoints = self.endpoints(Peer::Verifier).await;
         self.likeness
             .keep(&endpoints.iter().map(|it| it.address()).collect());
