@@ -10,16 +10,10 @@ use crate::client::{With, generate, request, with_fault};
 use crate::cluster::{Service, config, coordinator, draft, drafter, eventually, target, verifier};
 use crate::relay::Relay;
 
-/// The built-in target in single precision.
-fn in_single_precision() -> ServedModel<Model> {
-    let checkpoint = embedded::model("target").expect("embedded");
-    serve(
-        &checkpoint,
-        WeightFormat::F32,
-        "target".to_owned(),
-        "target",
-    )
-    .expect("a model")
+/// A built-in model in single precision.
+fn in_single_precision(role: &str) -> ServedModel<Model> {
+    let checkpoint = embedded::model(role).expect("embedded");
+    serve(&checkpoint, WeightFormat::F32, role.to_owned(), role).expect("a model")
 }
 
 async fn warns(coordinator: &Service, parts: &[&str]) {
@@ -32,7 +26,7 @@ async fn warns(coordinator: &Service, parts: &[&str]) {
 async fn where_verifiers_compute_other_bits_no_answer_is_reproducible() {
     let (drafter, _) = drafter(draft()).await;
     let (first, _) = verifier(target()).await;
-    let (other, _) = verifier(in_single_precision()).await;
+    let (other, _) = verifier(in_single_precision("target")).await;
     let alone = coordinator(config(&[drafter.url()], &[first.url()])).await;
     let answer = generate(&alone, request("Once upon a time", 8)).await;
     assert!(answer.started.reproducible && answer.finished.reproducible);
@@ -45,6 +39,22 @@ async fn where_verifiers_compute_other_bits_no_answer_is_reproducible() {
         assert!(!answer.started.reproducible && !answer.finished.reproducible);
         assert!(answer.finished.exact, "each stayed where it was");
     }
+}
+
+#[tokio::test]
+async fn where_drafters_compute_other_bits_no_output_that_depends_on_them_is_reproducible() {
+    let (first, _) = drafter(draft()).await;
+    let (other, _) = drafter(in_single_precision("draft")).await;
+    let (verifier, _) = verifier(target()).await;
+    let alone = coordinator(config(&[first.url()], &[verifier.url()])).await;
+    let both = coordinator(config(&[first.url(), other.url()], &[verifier.url()])).await;
+    let reproducible = async |coordinator: &Service, method: &str| {
+        let requested = request("Once upon a time", 8).method(method);
+        generate(coordinator, requested).await.finished.reproducible
+    };
+    assert!(reproducible(&alone, "draft-only").await);
+    assert!(!reproducible(&both, "draft-only").await);
+    assert!(reproducible(&both, "coupled").await);
 }
 
 #[tokio::test]
@@ -85,9 +95,9 @@ async fn a_verifier_of_other_weights_is_not_used() {
     assert!(!answer.finished.reproducible);
 }
 
-/// A rolling upgrade: the weights that most verifiers have are used.
+/// Other weights are refused only beside those that are used: an upgrade of the one verifier needs nobody's consent.
 #[tokio::test]
-async fn new_weights_are_used_once_most_verifiers_have_them() {
+async fn a_verifier_that_is_started_anew_with_other_weights_is_used() {
     let (drafter, _) = drafter(draft()).await;
     let (old, _) = verifier(draft()).await;
     let relay = Relay::start(old.address).await;
@@ -109,7 +119,7 @@ async fn new_weights_are_used_once_most_verifiers_have_them() {
 async fn an_answer_whose_verifier_becomes_another_is_neither_exact_nor_reproducible() {
     let (drafter, _) = drafter(draft()).await;
     let (first, _) = verifier(target()).await;
-    let (other, _) = verifier(in_single_precision()).await;
+    let (other, _) = verifier(in_single_precision("target")).await;
     for becomes_another in [false, true] {
         let relay = Relay::start(first.address).await;
         let coordinator = coordinator(config(&[drafter.url()], &[relay.url()])).await;
