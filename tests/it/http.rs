@@ -1,9 +1,11 @@
 //! The OpenAI API on a coordinator, over plain sockets.
 
 mod answers;
+mod clients;
 mod echoes;
 mod failures;
 mod hostile;
+mod origins;
 mod refusals;
 mod responses;
 mod security;

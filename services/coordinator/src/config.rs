@@ -1,6 +1,7 @@
 //! Configuration of a coordinator.
 
 mod check;
+mod http;
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
@@ -9,8 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::channel::ChannelConfig;
 use server::lifecycle::ServerConfig;
-use server::listen::{Listen, OptionalListen};
+use server::listen::Listen;
 use speculation::methods;
+
+pub use http::{AnyModel, HttpConfig};
 
 /// Section `coordinator` of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -74,25 +77,6 @@ pub struct CoordinatorConfig {
     pub channel: ChannelConfig,
 }
 
-/// The OpenAI API, as a section of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct HttpConfig {
-    /// Address to listen on, `IP:PORT`; `off`, or nothing, for no such port.
-    pub listen: OptionalListen,
-}
-
-/// The port of the OpenAI API unless it is said.
-const HTTP_PORT: u16 = 8000;
-
-impl Default for HttpConfig {
-    fn default() -> Self {
-        Self {
-            listen: OptionalListen::on_loopback(HTTP_PORT),
-        }
-    }
-}
-
 /// A model served, with the peers that serve it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -128,7 +112,7 @@ pub enum DefaultDraftLen {
 
 /// [`DefaultDraftLen`] as a configuration file or an environment variable writes it.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected 'auto' or 1 to 64")]
 enum DraftLenSetting {
     Number(#[schemars(range(min = 1, max = MAX_DRAFT_LEN))] u32),
     Name(#[schemars(regex(pattern = "^(auto|[0-9]+)$"))] String),

@@ -17,6 +17,6 @@ mod peer;
 mod request;
 mod service;
 
-pub use config::{CoordinatorConfig, DefaultDraftLen, HttpConfig, ModelGroup};
+pub use config::{AnyModel, CoordinatorConfig, DefaultDraftLen, HttpConfig, ModelGroup};
 pub use error::CoordinatorError;
 pub use service::{Coordinator, bind_http, run};

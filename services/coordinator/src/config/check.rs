@@ -12,6 +12,8 @@ impl CoordinatorConfig {
         let mut problems = self.check_drafting();
         problems.extend(self.check_method().err());
         problems.extend(self.check_models());
+        let of_http = self.http.problems().into_iter();
+        problems.extend(of_http.map(|(key, problem)| wrong(&key, problem)));
         let models = self.models.iter();
         let urls = models.flat_map(|model| model.drafters.iter().chain(&model.verifiers));
         let wrong = urls.filter_map(|url| parse_for(url, trust).err());

@@ -17,6 +17,13 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a refused client should wait.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// Into how many shares the memory of whole answers is divided; an answer takes one, if its request does not say how
+/// long it may be.
+const ANSWER_SHARES: u64 = 8;
+
+/// Output tokens that a request gets all the same if it does not say, where the context leaves as many.
+const LEAST_UNASKED: u64 = 256;
+
 /// The settings that bound the requests of one token, as errors name them.
 const SETTINGS_OF_TOKENS: &str =
     "requests=N in auth.client_tokens_file, or coordinator.max_requests_per_client";
@@ -187,6 +194,16 @@ impl Admission {
             let what = format!("no room for {kib} KiB of distributions of another request");
             self.refuse(what)
         })
+    }
+
+    /// Returns how many tokens each of `outputs` outputs has at most where a request does not say: as many as one share of
+    /// the memory of whole answers holds at `per_token` bytes each, so that it is not refused for a number that nobody
+    /// asked for.
+    pub(crate) fn unasked_tokens(&self, per_token: u64, outputs: usize) -> u32 {
+        let share = self.max_answer_kib as u64 * (1 << 10) / ANSWER_SHARES;
+        let of_each = share / (outputs.max(1) as u64);
+        let tokens = of_each.checked_div(per_token).unwrap_or(u64::MAX);
+        u32::try_from(tokens.max(LEAST_UNASKED)).unwrap_or(u32::MAX)
     }
 
     /// Reserves memory for an answer that keeps `per_token` bytes of each of `tokens` tokens until it is sent.

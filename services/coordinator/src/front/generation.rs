@@ -96,6 +96,9 @@ impl Shared {
         let places = self
             .admission
             .admit_together(client, observers.len() as u32)?;
+        let unasked = self
+            .admission
+            .unasked_tokens(arrival.kept_per_token, observers.len());
         let mut outputs = places.into_iter().zip(observers);
         let mut next = || outputs.next().ok_or_else(no_place);
         let mut prepared = Vec::new();
@@ -105,7 +108,14 @@ impl Shared {
             }
             let (place, observer): (Place, &mut Observer) = next()?;
             let first = self
-                .prepare(message, place, arrival.deadline, &mut reading, observer)
+                .prepare(
+                    message,
+                    place,
+                    arrival.deadline,
+                    unasked,
+                    &mut reading,
+                    observer,
+                )
                 .await?;
             let at = prepared.len();
             prepared.push(first);

@@ -40,7 +40,7 @@ struct TokenizerConfig {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text, or an object with `content`")]
 enum Token {
     Plain(String),
     WithFlags { content: String },

@@ -228,9 +228,9 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         }
     }
 
-    /// One round failed.
-    pub fn failed(&self) {
-        self.note_failure("peer keeps failing", "", Breaker::failed);
+    /// Notes that one round failed, and why.
+    pub fn failed(&self, why: &str) {
+        self.note_failure("peer keeps failing", why, Breaker::failed);
     }
 
     /// It could not be reached at all.
@@ -289,5 +289,47 @@ mod tests {
             assert!(pause <= 2 * FAR, "{pause:?}");
             assert!(endpoint.overloaded_for().is_some_and(|left| left <= FAR));
         }
+    }
+
+    /// What a subscriber writes, kept for a test.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("no panic").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn the_log_says_why_an_endpoint_is_left_alone() {
+        let written = Written::default();
+        let kept = written.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || kept.clone())
+            .finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let config = ChannelConfig::default();
+        let endpoint = Endpoint::<()>::new(&url, address, &config, &Process::default());
+        for _ in 0..7 {
+            assert!(endpoint.is_alive());
+            endpoint.failed("no answer in time");
+        }
+        assert!(!endpoint.is_alive());
+        let log = written.0.lock().expect("no panic").clone();
+        let log = String::from_utf8(log).expect("UTF-8");
+        assert!(
+            log.contains("peer keeps failing, left alone for a while"),
+            "{log}"
+        );
+        assert!(log.contains("why=\"no answer in time\""), "{log}");
     }
 }
