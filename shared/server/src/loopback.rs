@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 
 use axum::http::header::{HOST, ORIGIN};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, Uri};
 
 /// Why a request to a loopback port is refused.
@@ -31,7 +32,8 @@ pub struct Trusted {
 impl Trusted {
     /// Returns the reason to refuse a request to a loopback port, if a web page that is not trusted may have sent it.
     pub fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<Refusal> {
-        let host = uri.host().or_else(|| text(headers, &HOST));
+        let authority = uri.authority().map(Authority::as_str);
+        let host = authority.or_else(|| text(headers, &HOST));
         if !host.is_none_or(|host| self.is_host(host)) {
             return Some(Refusal::Host);
         }
@@ -142,6 +144,29 @@ mod tests {
             ("localhost", Some("null"), Refusal::Origin),
         ] {
             assert_eq!(refusal(host, origin), Some(refused), "{host} {origin:?}");
+        }
+    }
+
+    /// As HTTP/2 has it, and clients that take the server for a proxy.
+    #[test]
+    fn the_host_of_an_address_precedes_the_header() {
+        let trusted = Trusted {
+            hosts: vec!["other.example:8443".to_owned()],
+            ..Trusted::default()
+        };
+        for (address, refused) in [
+            ("https://other.example:8443/v1/models", None),
+            ("https://localhost/v1/models", None),
+            ("https://other.example/v1/models", Some(Refusal::Host)),
+            (
+                "https://localhost@evil.example/v1/models",
+                Some(Refusal::Host),
+            ),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "localhost".parse().expect("a value"));
+            let address = Uri::from_static(address);
+            assert_eq!(trusted.refusal(&address, &headers), refused, "{address}");
         }
     }
 

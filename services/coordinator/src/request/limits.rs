@@ -71,9 +71,11 @@ pub(super) fn max_tokens(
     // A request for output needs room for at least one token.
     let needed = least.max(requested.unwrap_or_default().min(1));
     if prompt_len > context_len as usize || left < needed {
-        let excess = format!(
-            "{prompt_len} tokens are in the prompt, and the output needs {needed} at least: shorten the prompt"
-        );
+        let output = match needed {
+            0 => String::new(),
+            needed => format!(", and the output needs {needed} at least"),
+        };
+        let excess = format!("{prompt_len} tokens are in the prompt{output}: shorten the prompt");
         return Err(BadField::beyond_context("prompt", context_len, &excess));
     }
     let max_tokens = requested.unwrap_or(unasked.min(left));

@@ -31,6 +31,17 @@ fn whole_answers_keep_so_many_bytes_and_no_more() {
     assert!(refused.message().starts_with("logprobs: a whole answer"));
 }
 
+/// Who does not say how long an answer may be is not refused for its length.
+#[test]
+fn an_answer_of_no_said_length_takes_one_share_of_the_memory() {
+    let admission = Admission::new(4, None, 0, 8 << 20);
+    assert_eq!(admission.unasked_tokens(0, 1), u32::MAX, "nothing is kept");
+    assert_eq!(admission.unasked_tokens(1 << 10, 1), 1 << 10);
+    assert_eq!(admission.unasked_tokens(1 << 10, 2), 1 << 9);
+    // No fewer than this, which seldom takes more memory than there is.
+    assert_eq!(admission.unasked_tokens(1 << 10, 128), 256);
+}
+
 #[test]
 fn of_refusals_one_in_a_while_is_logged() {
     let admission = Admission::new(1, None, 1 << 10, 0);
