@@ -21,7 +21,8 @@ use tonic::codegen::Service;
 use tonic::transport::Uri;
 
 use crate::causes::beneath;
-use crate::tls::{Side, Tls, explain, is_hung_up};
+use crate::grpc_only::speaks_http;
+use crate::tls::{Side, Tls, explain, is_hung_up, is_tls_spoken};
 
 /// The first byte of a TLS alert. An HTTP/2 frame that begins with it would be longer than any may be.
 const TLS_ALERT: u8 = 0x15;
@@ -29,6 +30,13 @@ const TLS_ALERT: u8 = 0x15;
 /// What it means that a server says nothing at all.
 const UNHEARD: &str = "the server closed the connection before it said anything: it takes no more connections, or \
                        is no gRPC service; its log says which";
+
+/// What the answer of a server begins with that speaks HTTP/1 alone.
+const HTTP1: &[u8] = b"HTTP/1.";
+
+const ANSWERS_HTTP1: &str = "the server answered in HTTP/1, and gRPC is HTTP/2: this is no gRPC port; name that of \
+                             coordinator.listen (for --coordinator, by default 127.0.0.1:7001), drafter.listen or \
+                             verifier.listen";
 
 /// Connects to a peer.
 #[derive(Clone, Debug)]
@@ -67,8 +75,18 @@ pub(crate) enum ConnectFault {
         source: io::Error,
     },
     #[error("no TLS with {to}: {why}")]
-    Tls { to: String, why: String },
+    Tls {
+        to: String,
+        why: String,
+        /// Whether the server speaks TLS all the same.
+        is_spoken: bool,
+    },
 }
+
+/// A connection within TLS that the server ended, because of this side's certificate or for another reason of TLS.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refused(String);
 
 /// Whether `status` comes of TLS: of certificates, or of a peer that does not speak it. Trying again at
 /// once gives the same.
@@ -77,13 +95,29 @@ pub fn is_tls_fault(status: &Status) -> bool {
     causes.any(|cause| matches!(cause.downcast_ref(), Some(ConnectFault::Tls { .. })))
 }
 
+/// Returns whether the server speaks TLS, and one of the two sides refused the other's certificate or protocol.
+pub fn is_refused_in_tls(status: &Status) -> bool {
+    let mut causes = beneath(status);
+    causes.any(|cause| match cause.downcast_ref() {
+        Some(ConnectFault::Tls { is_spoken, .. }) => *is_spoken,
+        Some(ConnectFault::Tcp { .. }) => false,
+        None => {
+            let io = cause.downcast_ref::<io::Error>();
+            io.and_then(io::Error::get_ref)
+                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Refused>)
+        }
+    })
+}
+
 /// Why a connection broke or did not come about, without addresses; none if `status` is the server's own.
 pub fn connection_fault(status: &Status) -> Option<String> {
     let fault = beneath(status).find_map(|cause| match cause.downcast_ref()? {
         ConnectFault::Tcp { source, .. } => Some(source.to_string()),
         ConnectFault::Tls { why, .. } => Some(why.clone()),
     });
-    fault.or_else(|| beneath(status).last().map(ToString::to_string))
+    let is_told = speaks_http(status);
+    let last = || beneath(status).last().map(ToString::to_string);
+    fault.or_else(|| last().filter(|_| !is_told))
 }
 
 impl Service<Uri> for Connector {
@@ -140,17 +174,19 @@ impl Connector {
         if !is_encrypted {
             return Ok(Outgoing::new(Either::Left(connection), &self.connections));
         }
-        let fault = |why: String| ConnectFault::Tls {
+        let fault = |why: String, is_spoken| ConnectFault::Tls {
             to: to.clone(),
             why,
+            is_spoken,
         };
         let Some(connector) = self.tls.connector() else {
-            return Err(fault("tls.ca_file is not set".to_owned()));
+            return Err(fault("tls.ca_file is not set".to_owned(), false));
         };
         let name = ServerName::try_from(host.to_owned());
-        let name = name.map_err(|_| fault(format!("no certificate can be for {host:?}")))?;
+        let name = name.map_err(|_| fault(format!("no certificate can be for {host:?}"), false))?;
         let connected = connector.connect(name, connection).await;
-        let stream = connected.map_err(|error| fault(explain(&error, Side::Client)))?;
+        let stream = connected
+            .map_err(|error| fault(explain(&error, Side::Client), is_tls_spoken(&error)))?;
         let transport = Either::Right(Box::new(stream));
         Ok(Outgoing::new(transport, &self.connections))
     }
@@ -216,6 +252,9 @@ impl AsyncRead for Outgoing {
                 let why = "the server answered with a TLS alert: it speaks TLS (write https://)";
                 (io::ErrorKind::InvalidData, why.to_owned())
             }
+            (Ok(()), Some(_)) if is_first && buffer.filled()[before..].starts_with(HTTP1) => {
+                (io::ErrorKind::InvalidData, ANSWERS_HTTP1.to_owned())
+            }
             (Ok(()), None) if is_first_in_clear => {
                 (io::ErrorKind::ConnectionReset, UNHEARD.to_owned())
             }
@@ -228,6 +267,10 @@ impl AsyncRead for Outgoing {
                 format!("the server closed the connection: {error}"),
             ),
             // A server may refuse a client's certificate after the client has finished its handshake.
+            (Err(error), _) if is_tls_spoken(&error) => {
+                let refused = Refused(explain(&error, Side::Client));
+                return Poll::Ready(Err(io::Error::new(error.kind(), refused)));
+            }
             (Err(error), _) => (error.kind(), explain(&error, Side::Client)),
         };
         Poll::Ready(Err(io::Error::new(kind, why)))

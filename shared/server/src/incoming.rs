@@ -103,10 +103,8 @@ impl Incoming {
             oldest.abort();
         }
         let failed = Arc::clone(&self.failed);
-        let acceptor = match self.protocol {
-            Protocol::Grpc => self.tls.acceptor(),
-            Protocol::Http => self.tls.http_acceptor(),
-        };
+        // A client of HTTP/1 is let in at a port of gRPC too, to be told where it is.
+        let acceptor = self.tls.http_acceptor();
         let (protocol, gate) = (self.protocol, self.gate.clone());
         let opening = opening::open(connection, protocol, acceptor, place, gate, failed);
         self.order.push_back(self.opening.spawn(opening));

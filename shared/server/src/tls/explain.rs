@@ -55,6 +55,14 @@ pub(crate) fn explain(error: &io::Error, side: Side) -> String {
     }
 }
 
+/// Returns whether the other side speaks TLS, though this handshake failed or what came after it.
+pub(crate) fn is_tls_spoken(error: &io::Error) -> bool {
+    let tls = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<Error>());
+    tls.is_some_and(|error| !matches!(error, Error::InvalidMessage(_)))
+}
+
 /// Whether the other side closed the connection; if it had not read all, that is a reset.
 pub(crate) fn is_hung_up(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
