@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use coordinator::{Coordinator, ModelGroup};
 use drafter::Loaded;
 use model::Model;
@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::describe::check_pair;
 
+use crate::check::OF_ONE_FAMILY;
 use crate::config::Config;
 use crate::process;
 use crate::progress::Bars;
@@ -106,8 +107,9 @@ impl Cluster {
 
         let drafter = drafter::start(draft, &config.drafter, of_peers.clone())?;
         let verifier = target.start(&config.verifier, of_peers)?;
-        check_pair(&drafter.description, &verifier.description)
-            .context("the draft model does not fit the target model")?;
+        check_pair(&drafter.description, &verifier.description).map_err(|mismatch| {
+            anyhow!("the draft model does not fit the target model: {mismatch}; {OF_ONE_FAMILY}")
+        })?;
         let coordinator = Coordinator::new(config.coordinator, process)?.with_http(ports.http);
 
         let mut services = JoinSet::new();

@@ -9,6 +9,7 @@ use wire::describe::check_pair;
 use wire::v1::PeerDescription;
 
 use super::report::Findings;
+use super::requested::Requested;
 use crate::check::{OF_ONE_FAMILY, Role};
 use crate::config::Config;
 
@@ -24,14 +25,15 @@ pub(super) struct Models {
     is_pair: bool,
 }
 
-/// Looks at the files of `role`'s models.
-pub(super) fn look(config: &Config, role: Role) -> (Models, Findings) {
+/// Looks at the files of `role`'s models, and tells of those that are `requested`.
+pub(super) fn look(config: &Config, role: Role, requested: Requested) -> (Models, Findings) {
     let mut findings = Findings::of("models");
+    let has_target = role.has_verifier() && requested.target;
     let mut models = Models {
-        is_pair: role.has_drafter() && role.has_verifier(),
+        is_pair: role.has_drafter() && has_target,
         ..Models::default()
     };
-    if role.has_verifier() {
+    if has_target {
         match verifier::inspect(&config.verifier) {
             Ok(Some(found)) => {
                 describe(&mut findings, "verifier.model", &found);
@@ -42,18 +44,21 @@ pub(super) fn look(config: &Config, role: Role) -> (Models, Findings) {
             Err(error) => findings.error(in_one_line(&error), MEND),
         }
     }
-    if role.has_drafter() {
+    if role.has_drafter() && (requested.draft || models.target.is_some()) {
         let found = drafter::inspect(&config.drafter);
-        for (setting, model) in &found.models {
-            describe(&mut findings, &format!("drafter.{setting}"), model);
+        models.draft = found.description;
+        if requested.draft {
+            for (setting, model) in &found.models {
+                describe(&mut findings, &format!("drafter.{setting}"), model);
+            }
+            for error in &found.problems {
+                findings.error(in_one_line(error), MEND);
+            }
+            if models.draft.is_none() && found.problems.is_empty() {
+                absent(&mut findings, "drafter.model", &config.drafter.model);
+            }
+            models.drafts = found.models;
         }
-        for error in &found.problems {
-            findings.error(in_one_line(error), MEND);
-        }
-        if found.description.is_none() && found.problems.is_empty() {
-            absent(&mut findings, "drafter.model", &config.drafter.model);
-        }
-        (models.drafts, models.draft) = (found.models, found.description);
     }
     (models, findings)
 }

@@ -7,6 +7,7 @@ mod command_line;
 // The laboratory runs its commands the same way.
 #[allow(dead_code)]
 mod commands;
+mod diagnosis;
 mod doctor;
 mod drafter;
 #[cfg(unix)]
