@@ -128,7 +128,10 @@ pub enum DefaultDraftLen {
 
 /// [`DefaultDraftLen`] as a configuration file or an environment variable writes it.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a whole number from 1 to 64, or \"auto\""
+)]
 enum DraftLenSetting {
     Number(#[schemars(range(min = 1, max = MAX_DRAFT_LEN))] u32),
     Name(#[schemars(regex(pattern = "^(auto|[0-9]+)$"))] String),

@@ -97,7 +97,7 @@ pub enum MaxGramDraft {
 
 /// The same as it is written in a file.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected true, false or \"auto\"")]
 enum WrittenMaxGram {
     Flag(bool),
     Word(#[schemars(extend("enum" = [AUTOMATIC]))] String),

@@ -64,7 +64,7 @@ pub(crate) fn has_max_gram(config: &DrafterConfig, has_table: bool) -> Result<bo
             let bigram = &config.bigram;
             let problem = format!(
                 "true, and with drafter.bigram = \"{bigram}\" there is no bigram table, which Max-Gram falls \
-                 back on; name one, make one with `outrider bigram build`, or set it to false or auto"
+                 back on; name one, make one with `outrider-bench bigram build`, or set it to false or auto"
             );
             Err(wrong("cascade.max_gram", problem))
         }

@@ -33,5 +33,6 @@ pub mod prompts;
 mod quantize;
 mod score;
 mod serve;
+mod wrong_value;
 
 pub use cli::main;

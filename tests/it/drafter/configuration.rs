@@ -156,7 +156,9 @@ fn models_and_tables_that_are_not_there() {
             fault("bigram | no/such/table", |c| {
                 "no/such/table".clone_into(&mut c.bigram);
             }),
-            fault("bigram | outrider bigram build", |c| c.bigram = broken),
+            fault("bigram | outrider-bench bigram build", |c| {
+                c.bigram = broken
+            }),
         ],
     );
 }
