@@ -4,6 +4,7 @@ mod answers;
 mod echoes;
 mod failures;
 mod hostile;
+mod quotas;
 mod refusals;
 mod responses;
 mod security;

@@ -61,8 +61,10 @@ impl Shared {
         reading: Option<OwnedSemaphorePermit>,
     ) -> Result<Generated, Status> {
         let mut observers = Vec::new();
+        let tenant = arrival.client.and_then(|client| client.tenant.as_ref());
         for message in &messages {
-            let observer = || Observer::arrived(&self.observation, arrival.metadata, message);
+            let observer =
+                || Observer::arrived(&self.observation, arrival.metadata, tenant, message);
             observers.extend((0..choices).map(|_| observer()));
         }
         match self
@@ -96,6 +98,8 @@ impl Shared {
         let places = self
             .admission
             .admit_together(client, observers.len() as u32)?;
+        let quota = self.admission.begin(client)?;
+        let mut prompt_tokens = 0;
         let mut outputs = places.into_iter().zip(observers);
         let mut next = || outputs.next().ok_or_else(no_place);
         let mut prepared = Vec::new();
@@ -108,12 +112,17 @@ impl Shared {
                 .prepare(message, place, arrival.deadline, &mut reading, observer)
                 .await?;
             let at = prepared.len();
+            prompt_tokens += first.request.prompt.len() as u64;
             prepared.push(first);
             for choice in 1..choices {
                 let (place, observer) = next()?;
                 let another = self.another(&prepared[at], choice, place, observer)?;
                 prepared.push(another);
             }
+        }
+        self.admission.admit_prompts(&quota, prompt_tokens)?;
+        for output in &mut prepared {
+            output.quota = quota.clone();
         }
         let tokens: u64 = prepared
             .iter()

@@ -21,6 +21,7 @@ use crate::events::Event;
 use crate::observe::{Observation, Observer};
 use crate::peer::error::PeerError;
 use crate::peer::pool::{Models, ServedModel, Target};
+use crate::quota::Quota;
 use crate::request::limits::check_names;
 use crate::request::{self, PromptInput};
 
@@ -127,6 +128,7 @@ impl Shared {
                 session_id,
                 request_id: request_id(session_id),
                 permits: place,
+                quota: Quota::default(),
             };
             Ok::<_, Status>((prepared, kept))
         };
@@ -182,6 +184,7 @@ impl Shared {
             session_id,
             request_id: request_id(session_id),
             permits: place,
+            quota: Quota::default(),
         };
         observer.observe(&Event::Prepared {
             request: &prepared.request,
