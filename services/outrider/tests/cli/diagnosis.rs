@@ -31,8 +31,9 @@ fn with_certificate(
     (cert, key): &(std::path::PathBuf, std::path::PathBuf),
     more: &str,
 ) -> String {
+    let (cert, key) = (cert.display(), key.display());
     let text =
-        format!("[tls]\nmode = \"server\"\ncert_file = {cert:?}\nkey_file = {key:?}\n{more}");
+        format!("[tls]\nmode = \"server\"\ncert_file = '{cert}'\nkey_file = '{key}'\n{more}");
     let file = write(folder, "outrider.toml", &text);
     file.to_str().expect("UTF-8").to_owned()
 }
@@ -105,7 +106,7 @@ fn a_coordinator_that_asks_for_tokens_is_found_healthy() {
     let folder = tempfile::tempdir().expect("a folder");
     let tokens = write(folder.path(), "clients", "client-0123456789abcdef\n");
     let address = free_address();
-    let text = format!("[auth]\nclient_tokens_file = {tokens:?}\n");
+    let text = format!("[auth]\nclient_tokens_file = '{}'\n", tokens.display());
     let file = write(folder.path(), "outrider.toml", &text);
     let file = file.to_str().expect("UTF-8");
     let _server = Server::start(&["all", "--config", file, "--listen", &address]);
