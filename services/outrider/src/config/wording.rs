@@ -85,6 +85,7 @@ fn what_a_setting_takes_is_said_in_words() {
                 assert!(found.is_none(), "{key} = {value}: {said}");
                 assert!(
                     said.contains("expected")
+                        || said.contains("; write ")
                         || said.contains("valid keys")
                         || said.contains("out of the range"),
                     "{key} = {value}: {said}"

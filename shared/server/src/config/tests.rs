@@ -286,6 +286,13 @@ fn wrong_types_and_ranges_name_key_value_and_origin() {
         &message,
         &format!("verifier.max_batch | {reported} | outrider.toml"),
     );
+    for value in ["3", "true", "[1]", "{ a = 1 }"] {
+        let message = refusal(from_file(
+            "outrider.toml",
+            &format!("[verifier]\nmode = {value}\n"),
+        ));
+        assert_names(&message, "verifier.mode | expected `off` or `server`");
+    }
     each_variable_is_refused(&[
         "OUTRIDER__VERIFIER__MAX_BATCH=70000 | verifier.max_batch | 70000",
         "OUTRIDER__VERIFIER__THREADS=0 | found 0, expected a whole number from 1 to 4294967295",
