@@ -97,6 +97,7 @@ fn a_model_that_cannot_be_read_is_an_error_and_the_rest_is_looked_at() {
     let command = || {
         let mut command = doctor("");
         command.env("OUTRIDER__VERIFIER__MODEL__PATH", "no/such/folder");
+        command.env("OUTRIDER__DRAFTER__MODEL__PATH", "embedded:draft");
         command
     };
     let error = only_error(&mut command(), "models");

@@ -127,8 +127,12 @@ mod tests {
                 .chain([sources.join(format!("{module}.rs"))]);
             let text: String = files.map(|path| code(&path)).collect();
             for field in ["text(", "number(", "percent(", "only_json("] {
-                for part in text.split(field).skip(1) {
-                    let quoted = part.trim_start().strip_prefix('"');
+                for (at, _) in text.match_indices(field) {
+                    // Not the end of another name, as in `context(`.
+                    if text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+                        continue;
+                    }
+                    let quoted = text[at + field.len()..].trim_start().strip_prefix('"');
                     let Some(name) = quoted.and_then(|it| it.split('"').next()) else {
                         continue;
                     };
