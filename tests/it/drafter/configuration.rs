@@ -157,7 +157,7 @@ fn models_and_tables_that_are_not_there() {
                 "no/such/table".clone_into(&mut c.bigram);
             }),
             fault("bigram | outrider-bench bigram build", |c| {
-                c.bigram = broken
+                c.bigram = broken;
             }),
         ],
     );

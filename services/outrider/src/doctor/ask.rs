@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use server::channel::{connection_fault, is_refused_in_tls, is_tls_fault};
+use server::causes::in_one_line;
+use server::channel::{ChannelError, connection_fault, is_refused_in_tls, is_tls_fault};
 use server::process::Process;
 use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::HealthCheckRequest;
@@ -78,7 +79,9 @@ pub(super) async fn peer(
     kind: Kind,
     process: &Process,
 ) -> Result<Answer<PeerDescription>, Silence> {
-    let channel = dialled.channel(process)?;
+    let channel = dialled
+        .channel(process)
+        .map_err(|error| unaskable(&error))?;
     let request = DescribeRequest {};
     match kind {
         Kind::Drafter => answer(DrafterClient::new(channel).describe(request)).await,
@@ -93,7 +96,10 @@ pub(super) async fn coordinator(
 ) -> Result<Answer<Vec<ServedModel>>, Silence> {
     let mut request = Request::new(ListModelsRequest {});
     request.set_timeout(LISTING);
-    let mut client = CoordinatorClient::new(dialled.channel(process)?);
+    let channel = dialled
+        .channel(process)
+        .map_err(|error| unaskable(&error))?;
+    let mut client = CoordinatorClient::new(channel);
     let Answer { said, ahead } = answer(client.list_models(request)).await?;
     let said = said.models;
     Ok(Answer { said, ahead })
@@ -120,6 +126,10 @@ async fn answer<T>(
     let ahead = date.and_then(|date| ahead(date, Timestamp::now()));
     let said = response.into_inner();
     Ok(Answer { said, ahead })
+}
+
+fn unaskable(error: &ChannelError) -> Silence {
+    Silence::Tls(in_one_line(error))
 }
 
 fn silence(status: &Status) -> Silence {

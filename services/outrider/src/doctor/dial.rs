@@ -3,12 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use server::causes::in_one_line;
-use server::channel::{self, ChannelConfig, PeerChannel};
+use server::channel::{self, ChannelConfig, ChannelError, PeerChannel};
 use server::process::Process;
 use server::tls::{TlsMode, certificates};
 
-use super::ask::Silence;
 use crate::check::Role;
 use crate::cluster::reachable;
 use crate::config::Config;
@@ -51,12 +49,14 @@ impl Dialled {
     }
 
     /// Returns a channel to the service for `process`.
-    pub(super) fn channel(&self, process: &Process) -> Result<PeerChannel, Silence> {
+    ///
+    /// # Errors
+    /// If it cannot be asked with the settings of TLS and tokens.
+    pub(super) fn channel(&self, process: &Process) -> Result<PeerChannel, ChannelError> {
         let config = ChannelConfig {
             connect_timeout_ms: PATIENCE.as_millis() as u64,
         };
-        let uri = channel::parse(&self.url, process)
-            .map_err(|error| Silence::Tls(in_one_line(&error)))?;
+        let uri = channel::parse(&self.url, process)?;
         Ok(channel::connect_to(uri, self.address, &config, process).0)
     }
 }
