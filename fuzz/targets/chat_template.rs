@@ -23,6 +23,7 @@ fuzz_target!(|template: &str| {
     let messages = messages.map(|(role, content)| ChatMessage {
         role: role.to_owned(),
         content: content.to_owned(),
+        ..Default::default()
     });
     let _ = text.prompt(&messages, 1 << 20);
 });

@@ -54,9 +54,14 @@ def lite_llm():
     assert "".join(piece.choices[0].delta.content or "" for piece in pieces) == text
     try:
         litellm.completion(**{**ask, "model": "openai/other"})
+        raise AssertionError("a model that is not served was found")
     except litellm.NotFoundError:
-        return
-    raise AssertionError("a model that is not served was found")
+        pass
+    try:
+        litellm.completion(**{**ask, "messages": [{"role": "user", "content": "word " * 600}]})
+        raise AssertionError("a prompt longer than the context was answered")
+    except litellm.ContextWindowExceededError:
+        pass
 
 
 langchain()

@@ -109,6 +109,8 @@ def errors():
     refused(BadRequestError, "unheard_of", lambda: client.completions.create(**ask, extra_body={"unheard_of": 1}))
     tools = [{"type": "function", "function": {"name": "f"}}]
     refused(BadRequestError, "tools", lambda: client.chat.completions.create(model=MODEL, messages=TURNS, tools=tools))
+    long = {**ask, "prompt": "word " * 600}
+    assert refused(BadRequestError, "prompt", lambda: client.completions.create(**long)).code == "context_length_exceeded"
     other = refused(NotFoundError, "model", lambda: client.completions.create(**{**ask, "model": "other"}))
     assert other.code == "model_not_found" and other.request_id
 

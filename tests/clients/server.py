@@ -18,6 +18,7 @@ listen = "off"
 listen = "127.0.0.1:{grpc}"
 [coordinator.http]
 listen = "127.0.0.1:{http}"
+any_model = false
 [drafter]
 listen = "127.0.0.1:0"
 [verifier]

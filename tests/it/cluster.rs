@@ -216,7 +216,7 @@ pub(crate) fn config(drafters: &[String], verifiers: &[String]) -> CoordinatorCo
             name: "default".to_owned(),
             drafters: drafters.to_vec(),
             verifiers: verifiers.to_vec(),
-            mixed_weights: false,
+            ..ModelGroup::default()
         }],
         round_timeout_ms: 5_000.try_into().expect("not zero"),
         verifier_retries: 2,

@@ -313,7 +313,7 @@ async fn prompt_and_output_have_a_limit_each() {
     // The encoder takes as much, and of the decoder's places one is the start token's.
     let message = refused(of_tokens(&[5; 65], 8)).await;
     assert!(
-        message.contains("the model's encoder takes 64"),
+        message.contains("maximum context length is 64 tokens; 65 tokens are in the prompt"),
         "{message}"
     );
     let message = refused(of_tokens(&[5], 64)).await;

@@ -97,7 +97,14 @@ fn bad_fields() -> Vec<Case> {
         }),
         case("messages | 257 bytes", |r| {
             let (role, content) = ("y".repeat(257), String::new());
-            (r.prompt, r.messages) = (None, vec![ChatMessage { role, content }]);
+            (r.prompt, r.messages) = (
+                None,
+                vec![ChatMessage {
+                    role,
+                    content,
+                    ..Default::default()
+                }],
+            );
         }),
     ]
 }

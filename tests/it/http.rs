@@ -1,9 +1,12 @@
 //! The OpenAI API on a coordinator, over plain sockets.
 
 mod answers;
+mod clients;
 mod echoes;
 mod failures;
 mod hostile;
+mod origins;
+mod quotas;
 mod refusals;
 mod responses;
 mod security;

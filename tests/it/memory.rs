@@ -100,8 +100,9 @@ async fn a_drafter_shares_beginnings_within_a_tenant_where_that_is_allowed() {
         (&sharing, "acme", false),
         (&sharing, "acme", true),
         (&sharing, "bolt", false),
+        // Clients that show no token and name no tenant are one.
         (&sharing, "", false),
-        (&sharing, "", false),
+        (&sharing, "", true),
         (&alone, "acme", false),
         (&alone, "acme", false),
     ] {

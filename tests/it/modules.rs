@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// The rooms of the coordinator, from where a request comes in to what all of them know. Each imports only from
 /// those behind it.
-const COORDINATOR: [&str; 11] = [
+const COORDINATOR: [&str; 12] = [
     "limits", "service", "front", "request", "driver", "peer", "observe", "events", "admitted",
-    "config", "error",
+    "config", "quota", "error",
 ];
 
 /// A module's path within its crate; empty for the root.

@@ -152,6 +152,7 @@ async fn the_chat_template_is_that_of_the_verifier_that_is_there() {
         let message = ChatMessage {
             role: "user".to_owned(),
             content: "there was a dog".to_owned(),
+            ..Default::default()
         };
         let asked = GenerateRequest {
             prompt: None,

@@ -1,6 +1,8 @@
 //! Configuration of a coordinator.
 
 mod check;
+mod drafting;
+mod http;
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
@@ -9,8 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::channel::ChannelConfig;
 use server::lifecycle::ServerConfig;
-use server::listen::{Listen, OptionalListen};
+use server::listen::Listen;
 use speculation::methods;
+
+pub use http::{AnyModel, HttpConfig};
 
 /// Section `coordinator` of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +30,10 @@ pub struct CoordinatorConfig {
     /// Method of requests that name none.
     #[schemars(extend("enum" = methods::names()))]
     pub method: String,
+    /// Names that the first model is served under, in place of its own: answers tell the first, and requests may give any.
+    pub served_model_name: Vec<String>,
+    /// Who proposes draft tokens where a request does not say.
+    pub drafting: DefaultDrafting,
     /// Draft tokens a round where a request does not say.
     pub draft_len: DefaultDraftLen,
     /// Most draft tokens a round where a request names none and `auto`, a stop rule or a cascade of draft models
@@ -74,32 +82,16 @@ pub struct CoordinatorConfig {
     pub channel: ChannelConfig,
 }
 
-/// The OpenAI API, as a section of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct HttpConfig {
-    /// Address to listen on, `IP:PORT`; `off`, or nothing, for no such port.
-    pub listen: OptionalListen,
-}
-
-/// The port of the OpenAI API unless it is said.
-const HTTP_PORT: u16 = 8000;
-
-impl Default for HttpConfig {
-    fn default() -> Self {
-        Self {
-            listen: OptionalListen::on_loopback(HTTP_PORT),
-        }
-    }
-}
-
 /// A model served, with the peers that serve it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelGroup {
     /// Name clients ask for.
     #[schemars(length(min = 1))]
     pub name: String,
+    /// Other names that requests may give it.
+    #[serde(default)]
+    pub aliases: Vec<String>,
     /// URLs of drafters, `http://HOST:PORT`; a name with several addresses stands for all of them.
     /// None at all is served by the target alone.
     #[serde(default)]
@@ -113,6 +105,7 @@ pub struct ModelGroup {
     pub mixed_weights: bool,
 }
 
+pub use drafting::DefaultDrafting;
 pub(crate) use wire::drafting_request::MAX_DRAFT_LEN;
 
 /// Draft tokens a round where a request names none: `"auto"` or a number.
@@ -128,7 +121,7 @@ pub enum DefaultDraftLen {
 
 /// [`DefaultDraftLen`] as a configuration file or an environment variable writes it.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected 'auto' or 1 to 64")]
 enum DraftLenSetting {
     Number(#[schemars(range(min = 1, max = MAX_DRAFT_LEN))] u32),
     Name(#[schemars(regex(pattern = "^(auto|[0-9]+)$"))] String),
@@ -182,9 +175,11 @@ impl Default for CoordinatorConfig {
                 name: "default".to_owned(),
                 drafters: vec!["http://127.0.0.1:7101".to_owned()],
                 verifiers: vec!["http://127.0.0.1:7201".to_owned()],
-                mixed_weights: false,
+                ..ModelGroup::default()
             }],
             method: methods::METHODS[0].name.to_owned(),
+            served_model_name: Vec::new(),
+            drafting: DefaultDrafting::default(),
             draft_len: DefaultDraftLen::Auto,
             draft_cap: const { NonZeroU32::new(20).unwrap() },
             lossless_only: false,

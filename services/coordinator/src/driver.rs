@@ -24,6 +24,7 @@ use crate::peer::pool::{EstimateKind, ServedModel, Target};
 use crate::peer::{
     Allowance, Answer, Failure, Loss, Peers, PendingRequest, Position, RoundProposals,
 };
+use crate::quota::Quota;
 use round::RoundRecord;
 
 pub use answer::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
@@ -45,6 +46,8 @@ pub(crate) struct Prepared {
     pub(crate) request_id: String,
     /// What it may use of the process for as long as it runs: its place, and room for its distributions.
     pub(crate) permits: Vec<OwnedSemaphorePermit>,
+    /// What its output's tokens count in.
+    pub(crate) quota: Quota,
 }
 
 /// One request under way.
@@ -64,6 +67,7 @@ pub(crate) struct Driver {
     sent: Instant,
     round: RoundRecord,
     _permits: Vec<OwnedSemaphorePermit>,
+    quota: Quota,
 }
 
 /// What ended a wait.
@@ -93,6 +97,7 @@ impl Driver {
             session_id,
             request_id,
             permits,
+            quota,
         } = prepared;
         let began = observer.began();
         let estimate = (request.method.auto && request.has_drafters).then(|| {
@@ -129,6 +134,7 @@ impl Driver {
             round: RoundRecord::default(),
             request,
             _permits: permits,
+            quota,
         }
     }
 

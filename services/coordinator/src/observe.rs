@@ -66,10 +66,11 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// A request came in.
+    /// A request came in; `tenant` is the name of the token that it shows, if the token has one.
     pub(crate) fn arrived(
         observation: &Observation,
         metadata: &MetadataMap,
+        tenant: Option<&Arc<str>>,
         request: &v1::GenerateRequest,
     ) -> Self {
         let began = Instant::now();
@@ -78,8 +79,13 @@ impl Observer {
             began,
             stage: Stage::Preparing,
             ended: false,
-            log: RequestLog::new(began),
-            metrics: RequestMetrics::new(process, Arc::clone(&observation.models), began),
+            log: RequestLog::new(began, tenant.cloned()),
+            metrics: RequestMetrics::new(
+                process,
+                Arc::clone(&observation.models),
+                tenant.map(|name| &**name),
+                began,
+            ),
             spans: RequestSpans::arrived(process, metadata, request).map(Box::new),
         }
     }

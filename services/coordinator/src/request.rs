@@ -19,9 +19,10 @@ use crate::peer::pool::{ServedModel, Target};
 use limits::{check_stops, in_range, max_tokens, timeout};
 
 pub(crate) use memory::distribution_bytes;
-pub(crate) use prompt::{PromptInput, check_bytes};
+pub(crate) use prompt::{PromptInput, check_bytes, check_ids};
 
-/// Checks `request`, of which `prompt` was taken, against `model`, whose target describes itself so.
+/// Checks `request`, of which `prompt` was taken, against `model`, whose target describes itself so. Its output has at
+/// most `unasked_tokens` if it does not say how many.
 ///
 /// # Errors
 /// Names the first field that is missing, out of range, or not carried out by this version.
@@ -31,6 +32,7 @@ pub(crate) fn check(
     model: &ServedModel,
     target: &Target,
     config: &CoordinatorConfig,
+    unasked_tokens: u32,
 ) -> Result<AdmittedRequest, BadField> {
     read_old_names(&mut request);
     if request.method.is_empty() {
@@ -42,8 +44,9 @@ pub(crate) fn check(
     let vocab_size = description.vocab_size;
     let prompt = prompt.tokens(target)?;
     let least = u32::from(!request.prompt_logprobs);
-    let max_tokens = max_tokens(request.max_tokens, prompt.len(), least, description)?;
-    let max_tokens = limits::allowed_tokens(max_tokens, request.max_tokens.is_some(), config)?;
+    let requested = request.max_tokens;
+    let max_tokens = max_tokens(requested, prompt.len(), least, unasked_tokens, description)?;
+    let max_tokens = limits::allowed_tokens(max_tokens, requested.is_some(), config)?;
     let drafting = DraftingRequest::read(&request)?;
     let limits = description.limits.unwrap_or_default();
     let most_drafts = limits.max_draft_tokens.max(1);

@@ -13,6 +13,7 @@ use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection};
 use speculation::session::Peer;
 use tokio::net::TcpListener;
+use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use wire::v1::coordinator_server::CoordinatorServer;
 
@@ -128,7 +129,9 @@ impl Coordinator {
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), CoordinatorError> {
+        // Of a message that comes compressed, what it is unpacked to is bounded, too.
         let service = CoordinatorServer::new(Service::new(Arc::clone(&self.shared)))
+            .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let routes = reflection::add_to(Routes::new(service), wire::DESCRIPTORS, NAME)?;
@@ -166,7 +169,7 @@ async fn serve_http(listener: TcpListener, gate: Gate, shared: &Arc<Shared>, pro
     let is_local = address
         .as_ref()
         .is_ok_and(|address| address.ip().is_loopback());
-    let front = http::front(Arc::clone(shared), process.auth.guard(), is_local);
+    let front = http::front(shared, process.auth.guard(), is_local);
     if let Ok(address) = address {
         tracing::info!(%address, "serving the OpenAI API");
     }

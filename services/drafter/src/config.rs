@@ -39,13 +39,14 @@ pub struct DrafterConfig {
     /// Address to listen on.
     pub listen: Listen,
     /// The draft model. With path `none` there is none, and Max-Gram alone drafts: vocabulary and end
-    /// tokens are those of the bigram table.
+    /// tokens are those of the target model in the same process, else of the bigram table.
     pub model: ModelSource,
     /// Files of acceptance heads for learned stopping, one for each label; beside those found with the
     /// model, and instead of one for the same label.
     pub heads: Vec<String>,
     /// Bigram table of Max-Gram: a file, `embedded` for the built-in pair's, `none`, or `auto`:
-    /// `bigram.safetensors` in the model's folder, else the built-in one if it is of the same vocabulary.
+    /// `bigram.safetensors` in the model's folder, else the built-in one if it is of the same vocabulary. Without a
+    /// table Max-Gram proposes only what it can copy.
     pub bigram: String,
     /// The cascade of draft models. There is one if there are two drafts, Max-Gram counted.
     pub cascade: CascadeSection,
@@ -97,7 +98,7 @@ pub enum MaxGramDraft {
 
 /// The same as it is written in a file.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected true, false or auto")]
 enum WrittenMaxGram {
     Flag(bool),
     Word(#[schemars(extend("enum" = [AUTOMATIC]))] String),

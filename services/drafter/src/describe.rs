@@ -4,8 +4,9 @@ use model::bigram::BigramFile;
 use speculation::drafting::Drafting;
 use wire::{drafting, v1};
 
-use crate::config::{DrafterConfig, MAX_GRAM};
+use crate::config::{DrafterConfig, MAX_GRAM, NO_TABLE};
 use crate::loaded::Loaded;
+use crate::vocabulary::Vocabulary;
 
 /// Longest sequence of Max-Gram alone, which costs it some 100 bytes a token.
 const MAX_GRAM_CONTEXT: u32 = 1 << 20;
@@ -35,32 +36,36 @@ pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescr
         cascade,
         ..match loaded.models.first() {
             Some(model) => peer::describe(model),
-            None => match &loaded.bigram {
-                Some(file) => of_max_gram(file, config),
+            None => match &loaded.vocabulary {
+                Some(vocabulary) => of_max_gram(vocabulary, loaded.bigram.as_ref(), config),
                 None => wire::describe::capabilities(),
             },
         }
     }
 }
 
-/// What a drafter says of Max-Gram with this table, where it has no model.
-pub(crate) fn of_max_gram(file: &BigramFile, config: &DrafterConfig) -> v1::PeerDescription {
+/// What a drafter without a model says of Max-Gram with this vocabulary and table.
+pub(crate) fn of_max_gram(
+    vocabulary: &Vocabulary,
+    table: Option<&BigramFile>,
+    config: &DrafterConfig,
+) -> v1::PeerDescription {
     let name = match config.model.name.as_str() {
         "" => MAX_GRAM.to_owned(),
         name => name.to_owned(),
     };
     v1::PeerDescription {
         model: name,
-        logits_size: file.vocab_size(),
-        vocab_size: file.vocab_size(),
-        vocab_fingerprint: file.vocab_fingerprint.to_vec(),
+        logits_size: vocabulary.size,
+        vocab_size: vocabulary.size,
+        vocab_fingerprint: vocabulary.fingerprint.clone(),
         context_len: MAX_GRAM_CONTEXT,
         numerics: Some(v1::Numerics {
-            weights: file.fingerprint(),
+            weights: table.map_or_else(|| NO_TABLE.to_owned(), BigramFile::fingerprint),
             dtype: String::new(),
             kernels: MAX_GRAM.to_owned(),
         }),
-        eos_token_ids: file.eos_token_ids.clone(),
+        eos_token_ids: vocabulary.eos_token_ids.clone(),
         draftings: vec![drafting::to_wire(Drafting::MaxGram).into()],
         ..wire::describe::capabilities()
     }

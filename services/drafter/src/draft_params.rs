@@ -173,9 +173,7 @@ fn who(drafter: &Drafter, wire: i32) -> Result<Drafting, BadField> {
     let name = &drafter.description.model;
     let lacks = match requested {
         Drafting::Model => "holds no draft model",
-        Drafting::MaxGram => {
-            "has no bigram table; make one with `outrider bigram build` and set drafter.bigram"
-        }
+        Drafting::MaxGram => "offers no max-gram",
         Drafting::Cascade => {
             "holds no cascade of draft models; set drafter.cascade or drafter.bigram"
         }

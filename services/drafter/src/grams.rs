@@ -29,14 +29,22 @@ pub(crate) async fn take_index(session: &mut DraftSession) -> MaxGram {
     index
 }
 
-/// Drafts a block with Max-Gram, in a tree with other tokens beside each that followed its match: as many tokens as were asked for, but none that the stop rule finds not sure enough.
+/// Drafts a block with Max-Gram, in a tree with other tokens beside each that followed its match: as many tokens as were
+/// asked for, but none that the stop rule finds not sure enough. Without a table of bigrams the block ends where there
+/// is nothing to copy.
 pub(crate) async fn draft(
     session: &mut DraftSession,
     bigram: &Bigram,
     requested: &DraftParams,
 ) -> Vec<Drafted> {
     let mut index = take_index(session).await;
-    let tokens = index.propose_sure(requested.max_tokens as usize, bigram);
+    let most = requested.max_tokens as usize;
+    let mut tokens = index.propose_sure(most, bigram);
+    if session.spec.verification.carries_layers {
+        // The length of a block must not depend on its tokens: any token stands for none.
+        let filler = tokens.last().map_or(0, |sure| sure.id);
+        tokens.resize(most, Sure::guess(filler));
+    }
     let leads: Vec<_> = tokens.iter().map(|sure| sure.id).collect();
     let beside = requested.tree.width() as usize - 1;
     let siblings = match beside {
@@ -52,7 +60,11 @@ pub(crate) async fn draft(
         }
     };
     let mut drafted: Vec<Drafted> = Vec::with_capacity(tokens.len());
-    let mut cause = requested.cause();
+    let mut cause = if tokens.len() < most {
+        StopCause::Policy
+    } else {
+        requested.cause()
+    };
     let mut survival = 1.0;
     for (Sure { id, chance, .. }, siblings) in tokens.into_iter().zip(siblings) {
         survival *= chance;

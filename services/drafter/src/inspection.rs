@@ -5,8 +5,9 @@ use peer::PeerError;
 use wire::drafting;
 use wire::v1::PeerDescription;
 
-use crate::config::{DrafterConfig, NO_MODEL, NO_TABLE, wrong};
+use crate::config::{DrafterConfig, wrong};
 use crate::describe::of_max_gram;
+use crate::vocabulary::Vocabulary;
 use crate::{fits, tables};
 use speculation::drafting::Drafting;
 
@@ -23,15 +24,15 @@ pub struct Inspection {
 }
 
 /// Looks at the files that `config` names as loading them does, but for the bytes of weights. A model of the hub that
-/// has yet to be downloaded is passed over, and with it what depends on it.
-pub fn inspect(config: &DrafterConfig) -> Inspection {
+/// has yet to be downloaded is passed over, and with it what depends on it. `target` describes the target model of the
+/// same process, if there is one: without a draft model its vocabulary is drafted in.
+pub fn inspect(config: &DrafterConfig, target: Option<&PeerDescription>) -> Inspection {
     let mut found = Inspection::default();
-    if config.model.path == NO_MODEL {
-        // That there is none to be had is told by the settings.
-        match (config.bigram != NO_TABLE).then(|| tables::alone(config)) {
-            Some(Ok(file)) => found.description = Some(of_max_gram(&file, config)),
-            Some(Err(error)) => found.problems.push(wrong("bigram", error)),
-            None => {}
+    if !config.has_model() {
+        let described = without_model(config, target);
+        match described {
+            Ok(description) => found.description = Some(description),
+            Err(problem) => found.problems.push(problem),
         }
         return found;
     }
@@ -63,6 +64,21 @@ pub fn inspect(config: &DrafterConfig) -> Inspection {
     });
     found.problems.extend(problems);
     found
+}
+
+fn without_model(
+    config: &DrafterConfig,
+    target: Option<&PeerDescription>,
+) -> Result<PeerDescription, PeerError> {
+    let Some(target) = target else {
+        let table = tables::alone(config)?;
+        let vocabulary = Vocabulary::of_table(&table);
+        return Ok(of_max_gram(&vocabulary, Some(&table), config));
+    };
+    let vocabulary = Vocabulary::of_peer(target);
+    let table = tables::of_vocabulary(&vocabulary, config);
+    let table = table.map_err(|error| wrong("bigram", error))?;
+    Ok(of_max_gram(&vocabulary, table.as_ref(), config))
 }
 
 fn check_cascade(config: &DrafterConfig, has_table: bool) -> Result<(), PeerError> {

@@ -25,6 +25,7 @@ mod service;
 mod stream;
 mod tables;
 mod task;
+mod vocabulary;
 
 pub use config::{CascadeSection, DrafterConfig, MaxGramDraft};
 pub use inspection::{Inspection, inspect};

@@ -11,8 +11,10 @@ use model::source::{ServedModel, share_threads};
 use peer::PeerError;
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
+use wire::v1::PeerDescription;
 
 use crate::config::{DrafterConfig, NO_MODEL, wrong};
+use crate::vocabulary::Vocabulary;
 use crate::{fits, tables};
 
 /// Everyone who can propose, not yet running.
@@ -22,8 +24,10 @@ pub struct Loaded {
     pub(crate) models: Vec<ServedModel<Model>>,
     /// Acceptance heads of the first model, at most one for each label.
     pub heads: Vec<AcceptanceHead>,
-    /// Max-Gram's table.
+    /// Max-Gram's table; without one it only copies.
     pub bigram: Option<BigramFile>,
+    /// The vocabulary of a drafter without a model.
+    pub(crate) vocabulary: Option<Vocabulary>,
     /// The cascade, of all models and Max-Gram if it says so.
     pub(crate) cascade: Option<CascadeConfig>,
 }
@@ -56,13 +60,34 @@ impl Loaded {
             let served = served.map_err(|error| wrong("model", error))?;
             return Self::with_smaller(served, config, observer);
         }
-        let bigram = tables::alone(config).map_err(|error| wrong("bigram", error))?;
-        Ok(Self {
+        let bigram = tables::alone(config)?;
+        let vocabulary = Vocabulary::of_table(&bigram);
+        Ok(Self::without_model(vocabulary, Some(bigram)))
+    }
+
+    /// Loads what `config` names beside a draft model, where there is none, for the vocabulary of the target model that
+    /// describes itself so. Without a table of bigrams, what is drafted is copied from the text.
+    ///
+    /// # Errors
+    /// [`PeerError`] naming the setting, and what is wrong with it.
+    pub fn for_target(target: &PeerDescription, config: &DrafterConfig) -> Result<Self, PeerError> {
+        if let Some(problem) = config.check().into_iter().next() {
+            return Err(problem);
+        }
+        let vocabulary = Vocabulary::of_peer(target);
+        let bigram = tables::of_vocabulary(&vocabulary, config);
+        let bigram = bigram.map_err(|error| wrong("bigram", error))?;
+        Ok(Self::without_model(vocabulary, bigram))
+    }
+
+    fn without_model(vocabulary: Vocabulary, bigram: Option<BigramFile>) -> Self {
+        Self {
             models: Vec::new(),
             heads: Vec::new(),
-            bigram: Some(bigram),
+            bigram,
+            vocabulary: Some(vocabulary),
             cascade: None,
-        })
+        }
     }
 
     /// Takes `served` as the draft model, and loads the rest of what `config` names.
@@ -109,6 +134,7 @@ impl Loaded {
             models,
             heads,
             bigram,
+            vocabulary: None,
             cascade,
         })
     }
@@ -117,7 +143,7 @@ impl Loaded {
     pub(crate) fn draftings(&self) -> Vec<Drafting> {
         let ways = [
             (Drafting::Model, !self.models.is_empty()),
-            (Drafting::MaxGram, self.bigram.is_some()),
+            (Drafting::MaxGram, true),
             (Drafting::Cascade, self.cascade.is_some()),
         ];
         let held = ways.into_iter().filter(|&(_, held)| held);

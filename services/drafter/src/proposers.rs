@@ -22,8 +22,8 @@ pub(crate) type DraftSession = Session<Proposers>;
 /// Everyone who can propose, but for the engines of the draft models.
 pub struct Proposers {
     pub(crate) heads: Vec<Arc<AcceptanceHead>>,
-    /// Max-Gram's table.
-    pub(crate) bigram: Option<Arc<Bigram>>,
+    /// Max-Gram's table; the empty one where there is none.
+    pub(crate) bigram: Arc<Bigram>,
     pub(crate) cascade: Option<Arc<CascadeConfig>>,
     /// The ways of drafting, the default first; never empty.
     pub(crate) draftings: Vec<Drafting>,
@@ -35,7 +35,7 @@ impl Proposers {
         let proposers = Self {
             draftings: loaded.draftings(),
             heads: loaded.heads.into_iter().map(Arc::new).collect(),
-            bigram: loaded.bigram.map(|file| Arc::new(file.table)),
+            bigram: Arc::new(loaded.bigram.map(|file| file.table).unwrap_or_default()),
             cascade: loaded.cascade.map(Arc::new),
         };
         (loaded.models, proposers)
@@ -49,7 +49,7 @@ impl Proposers {
     /// The table of the cascade's Max-Gram, if it is one of the drafts.
     pub(crate) fn cascade_bigram(&self) -> Option<&Arc<Bigram>> {
         let cascade = self.cascade.as_ref()?;
-        self.bigram.as_ref().filter(|_| cascade.max_gram())
+        cascade.max_gram().then_some(&self.bigram)
     }
 }
 

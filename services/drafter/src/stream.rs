@@ -160,8 +160,7 @@ async fn propose(
             return Err(RoundError::Dropped);
         }
         Drafting::MaxGram => {
-            let bigram = proposers.bigram.as_ref().ok_or(RoundError::Dropped)?;
-            for report in grams::draft(session, bigram, &requested).await {
+            for report in grams::draft(session, &proposers.bigram, &requested).await {
                 pass_on(draft, report, replies).await?;
             }
         }

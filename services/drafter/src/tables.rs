@@ -7,22 +7,29 @@ use model::source::Outline;
 use peer::PeerError;
 
 use crate::config::{AUTOMATIC, DrafterConfig, MaxGramDraft, NO_TABLE, wrong};
+use crate::vocabulary::Vocabulary;
 
 /// A bigram table in a model's folder.
 const BESIDE_MODEL: &str = "bigram.safetensors";
 
-/// The table of a drafter without a model.
+/// Returns the table of a drafter of its own without a model, which knows its vocabulary by it.
 ///
 /// # Errors
-/// Names the file and what is wrong with it.
-pub(crate) fn alone(config: &DrafterConfig) -> Result<BigramFile, BigramError> {
-    match config.bigram.as_str() {
+/// If there is to be none; else names the file and what is wrong with it.
+pub(crate) fn alone(config: &DrafterConfig) -> Result<BigramFile, PeerError> {
+    let file = match config.bigram.as_str() {
+        NO_TABLE => {
+            let problem = "none, and drafter.model.path is none too: a drafter without a model knows its vocabulary \
+                           by a table; make one with `outrider-bench bigram build`";
+            return Err(wrong("bigram", problem));
+        }
         AUTOMATIC => BigramFile::open("embedded"),
         path => BigramFile::open(path),
-    }
+    };
+    file.map_err(|error| wrong("bigram", error))
 }
 
-/// The table of the vocabulary of `model`, if there is one.
+/// Returns the table of the vocabulary of `model`, if there is one.
 ///
 /// # Errors
 /// Names the file and what is wrong with it.
@@ -30,9 +37,25 @@ pub(crate) fn beside(
     model: &Outline,
     config: &DrafterConfig,
 ) -> Result<Option<BigramFile>, BigramError> {
-    let fits = |file: &BigramFile, path: &str| {
-        file.check(&model.vocab_fingerprint, model.vocab_size, path)
+    let vocabulary = Vocabulary {
+        size: model.vocab_size,
+        fingerprint: model.vocab_fingerprint.to_vec(),
+        eos_token_ids: Vec::new(),
     };
+    of_vocabulary(&vocabulary, config)
+}
+
+/// Returns the table of `vocabulary`, if there is one: the named one, that in the draft model's folder, or the built-in
+/// one.
+///
+/// # Errors
+/// Names the file and what is wrong with it.
+pub(crate) fn of_vocabulary(
+    vocabulary: &Vocabulary,
+    config: &DrafterConfig,
+) -> Result<Option<BigramFile>, BigramError> {
+    let fits =
+        |file: &BigramFile, path: &str| file.check(&vocabulary.fingerprint, vocabulary.size, path);
     let named = |path: &str| {
         let file = BigramFile::open(path)?;
         fits(&file, path)?;
@@ -64,7 +87,7 @@ pub(crate) fn has_max_gram(config: &DrafterConfig, has_table: bool) -> Result<bo
             let bigram = &config.bigram;
             let problem = format!(
                 "true, and with drafter.bigram = \"{bigram}\" there is no bigram table, which Max-Gram falls \
-                 back on; name one, make one with `outrider bigram build`, or set it to false or auto"
+                 back on; name one, make one with `outrider-bench bigram build`, or set it to false or auto"
             );
             Err(wrong("cascade.max_gram", problem))
         }

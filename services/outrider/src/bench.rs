@@ -1,21 +1,26 @@
 //! `outrider bench`: a method beside the target alone, on the same prompts, in turn.
 
+mod compared;
+mod load;
+
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use anstream::stdout;
 use anyhow::bail;
 use clap::Args;
 use client::Client;
-use serde_json::{Value, json};
 use wire::v1::GenerateRequest;
 
 use crate::args::{MethodArgs, ServicesArgs};
 use crate::config::Config;
 use crate::connect;
-use crate::measure::{self, BASELINE, Measured, measure};
+use crate::measure::{self, BASELINE, measure};
 use crate::moved::{self, MovedCommand};
 use crate::{progress, prompts};
+use compared::{Compared, Pair};
+use load::Watched;
 
 /// Arguments of `outrider bench`.
 #[derive(Debug, Args)]
@@ -30,6 +35,9 @@ pub(crate) struct BenchArgs {
     /// Most prompts of each kind.
     #[arg(long, value_name = "N", default_value_t = 4)]
     per_kind: usize,
+    /// How often all prompts are asked: the interval that is printed goes from the least to the most of these runs.
+    #[arg(long, value_name = "N", default_value = "3")]
+    repeats: NonZeroU32,
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
@@ -69,14 +77,6 @@ impl BenchArgs {
     }
 }
 
-/// What both took, over all prompts.
-#[derive(Default)]
-struct Compared {
-    prompts: usize,
-    baseline: Measured,
-    method: Measured,
-}
-
 /// Measures and prints.
 pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
     if let Some(command) = &args.moved {
@@ -108,88 +108,47 @@ pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
 
 async fn compare(args: &BenchArgs, client: Client) -> anyhow::Result<Compared> {
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
-    let mut compared = Compared::default();
-    for (seed, prompt) in std::iter::once(&prompts[0]).chain(&prompts).enumerate() {
-        progress::show(&format!("prompt {seed} of {}", prompts.len()))?;
-        // In turn, so that both see the machine in the same mood.
-        let ask = async |is_baseline, name: &str| {
-            let request = args.request(is_baseline, &prompt.text, seed as u64)?;
-            measure(&client, &name, request).await
-        };
-        let baseline = ask(true, BASELINE).await?.measured;
-        let method = ask(false, &args.method.method).await?.measured;
-        // The first time caches are filled and pages faulted in; it counts not.
-        if seed > 0 {
-            compared.prompts += 1;
-            compared.baseline.add(&baseline);
-            compared.method.add(&method);
+    // In turn, so that both see the machine in the same mood.
+    let ask = async |seed: usize| {
+        let text = &prompts[seed].text;
+        let [baseline, method] = [true, false].map(|is_baseline| {
+            let request = args.request(is_baseline, text, seed as u64 + 1);
+            let name = if is_baseline {
+                BASELINE
+            } else {
+                &args.method.method
+            };
+            (name, request)
+        });
+        let baseline = measure(&client, &baseline.0, baseline.1?).await?.measured;
+        let method = measure(&client, &method.0, method.1?).await?.measured;
+        anyhow::Ok(Pair { baseline, method })
+    };
+    progress::show("the first prompt, to warm up")?;
+    // The first time caches are filled and pages faulted in; it counts not.
+    ask(0).await?;
+    let load = Watched::begin();
+    let mut runs = Vec::new();
+    for run in 1..=args.repeats.get() {
+        let mut sum = Pair::default();
+        for prompt in 0..prompts.len() {
+            progress::show(&format!(
+                "run {run} of {}, prompt {} of {}",
+                args.repeats,
+                prompt + 1,
+                prompts.len()
+            ))?;
+            let taken = ask(prompt).await?;
+            sum.baseline.add(&taken.baseline);
+            sum.method.add(&taken.method);
         }
+        runs.push(sum);
     }
     progress::clear()?;
-    Ok(compared)
-}
-
-impl Compared {
-    fn speedup(&self) -> f64 {
-        self.method.tokens_per_second() / self.baseline.tokens_per_second().max(1e-9)
-    }
-
-    fn rows<'a>(&'a self, args: &'a BenchArgs) -> [(&'a str, &'a Measured); 2] {
-        [
-            (BASELINE, &self.baseline),
-            (&args.method.method, &self.method),
-        ]
-    }
-
-    fn json(&self, args: &BenchArgs) -> Value {
-        let rows = self.rows(args).map(|(method, measured)| {
-            json!({
-                "method": method,
-                "tokens": measured.tokens,
-                "tokens_per_second": measured.tokens_per_second(),
-                "time_to_first_token_ms": measured.first_token_ms / self.prompts as f64,
-                "target_calls_per_token": measured.target_calls_per_token(),
-                "draft_acceptance_rate": measured.acceptance_rate(),
-            })
-        });
-        json!({
-            "prompts": self.prompts,
-            "temperature": args.temperature,
-            "max_tokens": args.max_tokens,
-            "methods": rows,
-            "speedup": self.speedup(),
-        })
-    }
-
-    fn write(&self, args: &BenchArgs, out: &mut impl Write) -> std::io::Result<()> {
-        let (prompts, most) = (self.prompts, args.max_tokens);
-        writeln!(
-            out,
-            "{prompts} prompts, up to {most} tokens each, temperature {}, one at a time\n\n\
-             {:<16} {:>9} {:>15} {:>18} {:>9}",
-            args.temperature,
-            "method",
-            "tokens/s",
-            "first token, ms",
-            "target calls/token",
-            "accepted"
-        )?;
-        for (method, measured) in self.rows(args) {
-            let accepted = measured.acceptance_rate();
-            writeln!(
-                out,
-                "{method:<16} {:>9.0} {:>15.1} {:>18.3} {:>9}",
-                measured.tokens_per_second(),
-                measured.first_token_ms / prompts as f64,
-                measured.target_calls_per_token(),
-                accepted.map_or_else(|| "-".to_owned(), |rate| format!("{:.0}%", 100.0 * rate)),
-            )?;
-        }
-        writeln!(
-            out,
-            "\n{} makes {:.2} times the tokens a second of {BASELINE}",
-            args.method.method,
-            self.speedup()
-        )
-    }
+    Ok(Compared {
+        prompts: prompts.len(),
+        runs,
+        load: load.end(),
+        is_here: args.services.coordinator.is_none(),
+    })
 }

@@ -178,11 +178,4 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_flags_are_consistent() {
-        Cli::command().debug_assert();
-    }
-}
+mod tests;

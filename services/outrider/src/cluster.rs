@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use coordinator::{Coordinator, ModelGroup};
 use drafter::Loaded;
 use model::Model;
@@ -16,9 +16,16 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::describe::check_pair;
 
+use crate::check::OF_ONE_FAMILY;
 use crate::config::Config;
 use crate::process;
 use crate::progress::Bars;
+
+/// The name of a model that nobody named.
+const DEFAULT: &str = "default";
+
+/// What the paths of built-in models begin with.
+const EMBEDDED: &str = "embedded:";
 
 /// Three services running in this process.
 pub struct Cluster {
@@ -50,7 +57,12 @@ impl Cluster {
         share_threads(of_draft.sources_mut().chain([&mut of_target.model]));
         // On threads that nobody waits for if this is given up, or one of the two fails.
         let (watched, watched_too) = (bars.observer(), bars.observer());
-        let draft = startup::blocking(move || Loaded::load_observed(&of_draft, &watched));
+        let draft = startup::blocking(move || {
+            let has_model = of_draft.has_model();
+            has_model
+                .then(|| Loaded::load_observed(&of_draft, &watched))
+                .transpose()
+        });
         let target = startup::blocking(move || verifier::load(&of_target, &watched_too));
         let loaded = tokio::try_join!(async { anyhow::Ok(target.await?) }, async {
             anyhow::Ok(draft.await?)
@@ -72,30 +84,19 @@ impl Cluster {
         let target = verifier::Loaded::Here(Box::new(target));
         let processes = processes(&config, &Process::default())?;
         let ports = Ports::bind(&config, true).await?;
-        Self::serve(config, processes, (draft, target), ports, stop)
+        Self::serve(config, processes, (Some(draft), target), ports, stop)
     }
 
     fn serve(
         mut config: Config,
         (process, of_peers): Processes,
-        (draft, target): (Loaded, verifier::Loaded),
+        (draft, target): (Option<Loaded>, verifier::Loaded),
         ports: Ports,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         // Nobody but this process's coordinator need learn that they stop, and it has drained by then.
         config.drafter.server.drain_delay_ms = 0;
         config.verifier.server.drain_delay_ms = 0;
-        let name = config
-            .coordinator
-            .models
-            .first()
-            .map(|model| model.name.clone());
-        config.coordinator.models = vec![ModelGroup {
-            name: name.unwrap_or_else(|| "default".to_owned()),
-            drafters: vec![url(&ports.drafter)?],
-            verifiers: vec![url(&ports.verifier)?],
-            mixed_weights: false,
-        }];
         let coordinator_url = url(&ports.coordinator)?;
         let address = ports
             .http
@@ -104,10 +105,21 @@ impl Cluster {
             .transpose()?;
         let metrics = process.metrics.clone();
 
-        let drafter = drafter::start(draft, &config.drafter, of_peers.clone())?;
-        let verifier = target.start(&config.verifier, of_peers)?;
-        check_pair(&drafter.description, &verifier.description)
-            .context("the draft model does not fit the target model")?;
+        let verifier = target.start(&config.verifier, of_peers.clone())?;
+        let draft = draft.map_or_else(
+            || Loaded::for_target(&verifier.description, &config.drafter),
+            Ok,
+        );
+        let drafter = drafter::start(draft?, &config.drafter, of_peers)?;
+        check_pair(&drafter.description, &verifier.description).map_err(|mismatch| {
+            anyhow!("the draft model does not fit the target model: {mismatch}; {OF_ONE_FAMILY}")
+        })?;
+        let model = ModelGroup {
+            drafters: vec![url(&ports.drafter)?],
+            verifiers: vec![url(&ports.verifier)?],
+            ..served_as(&config, &verifier.description.model)
+        };
+        config.coordinator.models = vec![model];
         let coordinator = Coordinator::new(config.coordinator, process)?.with_http(ports.http);
 
         let mut services = JoinSet::new();
@@ -163,6 +175,23 @@ impl Ports {
             coordinator: bind("coordinator.listen", config.coordinator.listen).await?,
             http: coordinator::bind_http(&config.coordinator.http, is_http_chosen).await?,
         })
+    }
+}
+
+/// Returns the names of the model that a process serves: those that the configuration gives its first model, else the
+/// model's own, which `default` stands for too. The built-in model has no other.
+fn served_as(config: &Config, own: &str) -> ModelGroup {
+    let first = config.coordinator.models.first();
+    let group = first.cloned().unwrap_or_default();
+    let of_verifier = &config.verifier.model;
+    let is_built_in = of_verifier.path.starts_with(EMBEDDED) && of_verifier.name.is_empty();
+    if ![DEFAULT, ""].contains(&group.name.as_str()) || is_built_in {
+        return group;
+    }
+    ModelGroup {
+        name: own.to_owned(),
+        aliases: vec![DEFAULT.to_owned()],
+        ..group
     }
 }
 

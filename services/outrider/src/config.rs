@@ -92,3 +92,6 @@ impl Config {
         self
     }
 }
+
+#[cfg(test)]
+mod wording;

@@ -14,6 +14,7 @@ use wire::v1::verifier_client::VerifierClient;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::draft::leave_out_misfit;
 use crate::process;
 use crate::progress::Bars;
 
@@ -35,6 +36,10 @@ pub async fn ask<T>(
 ) -> anyhow::Result<T> {
     if let Some(url) = url {
         return ask(to_coordinator(url, &config)?, url).await;
+    }
+    let mut config = config;
+    if let Some(note) = leave_out_misfit(&mut config) {
+        anstream::eprintln!("{note}");
     }
     let (process, stop) = (Process::default(), CancellationToken::new());
     let starting = Cluster::start(process, config.on_loopback(), true, Bars::new(), stop);

@@ -3,13 +3,16 @@
 mod ask;
 mod certificates;
 mod clock;
+mod coordinator;
 mod cpu;
 mod device;
+mod dial;
 mod files;
 mod memory;
 mod peers;
 mod ports;
 mod report;
+mod requested;
 mod text;
 
 use std::process::ExitCode;
@@ -17,17 +20,17 @@ use std::process::ExitCode;
 use clap::Args;
 use model::Place;
 use model::free_memory::free_bytes;
-use serde_json::json;
 use server::config::{ConfigError, Loaded};
 use server::process::Process;
 
-use crate::args::ConnectionArgs;
+use crate::args::{ConnectionArgs, ModelArgs};
 use crate::check::{Check, Problem, Role};
 use crate::config::Config;
 use crate::global::{Global, is_default};
 use crate::process;
 use peers::Skews;
 use report::{Findings, Report};
+use requested::Requested;
 
 /// Arguments of `outrider doctor`.
 #[derive(Debug, Args)]
@@ -45,19 +48,21 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    models: ModelArgs,
+    #[command(flatten)]
     connection: ConnectionArgs,
 }
 
 /// Looks at everything, and tells what was found.
 pub(crate) async fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<ExitCode> {
-    let mut flags = json!({});
+    let mut flags = args.models.settings();
     args.connection.add_to(&mut flags);
     let (loaded, unread) = global.survey(flags);
     let mut report = Report::default();
     report.add(configuration(loaded.as_ref(), &unread, args.role));
     let mut skews = Skews::new();
     if let Some(loaded) = &loaded {
-        of_files(&mut report, &loaded.value, args.role);
+        of_files(&mut report, loaded, &args);
         skews = of_network(&mut report, loaded, &args).await;
         report.add(certificates::findings(&loaded.value.tls));
     }
@@ -98,8 +103,10 @@ fn refused(findings: &mut Findings, problem: &Problem) {
 }
 
 /// What the models' files tell.
-fn of_files(report: &mut Report, config: &Config, role: Role) {
-    let (models, findings) = files::look(config, role);
+fn of_files(report: &mut Report, loaded: &Loaded<Config>, args: &DoctorArgs) {
+    let config = &loaded.value;
+    let requested = Requested::of(loaded, args.role, args.coordinator.is_some());
+    let (models, findings) = files::look(config, args.role, requested);
     report.add(findings);
     report.add(files::pair(&models));
     for findings in text::findings(&models) {
@@ -108,12 +115,39 @@ fn of_files(report: &mut Report, config: &Config, role: Role) {
     report.add(memory::findings(config, &models, free_bytes()));
 }
 
+/// Who asks the services.
+struct Asking {
+    /// Who asks drafters and verifiers.
+    process: Process,
+    /// Who asks coordinators.
+    client: Process,
+}
+
+impl Asking {
+    /// Where certificates or tokens cannot be used, which is told with the configuration, it asks without them.
+    fn of(config: &Config) -> Self {
+        Self {
+            process: process::of_peer(config, &Process::default()).unwrap_or_default(),
+            client: process::of_client(config).unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the configuration of a process that believes the certificate that it shows, for it need not know the CA of
+/// that.
+fn believing_itself(config: &Config) -> Config {
+    let mut config = config.clone();
+    if config.tls.ca_file.as_os_str().is_empty() {
+        config.tls.ca_file.clone_from(&config.tls.cert_file);
+    }
+    config
+}
+
 /// What listens and answers, all asked at once; and how far the clocks of those that answered are ahead.
 async fn of_network(report: &mut Report, loaded: &Loaded<Config>, args: &DoctorArgs) -> Skews {
     let (config, role) = (&loaded.value, args.role);
-    // Where certificates or tokens cannot be used, which is told, it is asked without them.
-    let process = process::of_peer(config, &Process::default()).unwrap_or_default();
-    let client = process::of_client(config).unwrap_or_default();
+    let others = Asking::of(config);
+    let own = Asking::of(&believing_itself(config));
     let chosen = ports::Chosen {
         admin: !is_default(loaded, "admin.listen"),
         http: !is_default(loaded, "coordinator.http.listen"),
@@ -121,9 +155,14 @@ async fn of_network(report: &mut Report, loaded: &Loaded<Config>, args: &DoctorA
     let are_chosen = !is_default(loaded, "coordinator.models");
     let url = args.coordinator.as_deref();
     let (ports, peers, coordinator) = tokio::join!(
-        ports::findings(config, role, chosen, &process, &client),
-        peers::findings(config, are_chosen, &process),
-        peers::coordinator(config, url, &client),
+        ports::findings(config, role, chosen, &own),
+        peers::findings(config, are_chosen, &others.process),
+        coordinator::findings(
+            config,
+            role,
+            url,
+            if url.is_some() { &others } else { &own }
+        ),
     );
     report.add(ports);
     let mut answered = Vec::new();

@@ -15,6 +15,7 @@ pub mod config;
 mod configuration;
 pub mod connect;
 mod doctor;
+mod draft;
 mod failure;
 mod generate;
 pub mod global;
@@ -33,5 +34,6 @@ pub mod prompts;
 mod quantize;
 mod score;
 mod serve;
+mod wrong_value;
 
 pub use cli::main;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Command, Parser};
 
-use crate::{failure, memory};
+use crate::{failure, memory, wrong_value};
 
 /// Reads the command line, on which a negative number is a value: that it is out of range is said as of other values.
 fn parse<C: Parser>() -> Result<C, clap::Error> {
@@ -41,7 +41,8 @@ pub async fn run<C: Parser>(
 ) -> ExitCode {
     memory::keep_pages();
     let as_json = failure::wants_json(std::env::args_os());
-    let cli = parse().unwrap_or_else(|error| failure::refuse(&error, as_json));
+    let cli = parse();
+    let cli = cli.unwrap_or_else(|error| failure::refuse(&wrong_value::in_words(error), as_json));
     match Box::pin(carry_out(cli)).await {
         Ok(code) => code,
         // Whoever reads the output has had enough of it.

@@ -2,12 +2,14 @@
 
 mod reloading;
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use server::config::Loaded;
 use server::lifecycle::ServerConfig;
+use server::listen::Listen;
 use server::open_files::{self, Ports};
 use server::process::Process;
 use server::{admin, shutdown, telemetry};
@@ -17,6 +19,7 @@ use crate::args::{ModelArgs, TlsArgs};
 use crate::check::{self, Check, Refused};
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::draft::leave_out_misfit;
 use crate::global::is_default;
 use crate::process;
 use crate::progress::Bars;
@@ -44,6 +47,8 @@ enum Role {
         listen: Option<String>,
         #[command(flatten)]
         http: HttpArgs,
+        #[command(flatten)]
+        names: NameArgs,
         #[command(flatten)]
         models: ModelArgs,
     },
@@ -89,6 +94,24 @@ struct HttpArgs {
     http: Option<String>,
 }
 
+/// What the first model of a coordinator is called.
+#[derive(Debug, Args)]
+struct NameArgs {
+    /// Name that the model is served under; may be given several times.
+    ///
+    /// Answers tell the first, requests may give any. Without it, it is the file's or folder's name.
+    #[arg(long = "served-model-name", value_name = "NAME")]
+    served_model_names: Vec<String>,
+}
+
+impl NameArgs {
+    fn add_to(&self, coordinator: &mut Value) {
+        if !self.served_model_names.is_empty() {
+            coordinator["served_model_name"] = json!(self.served_model_names);
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 struct CoordinatorArgs {
     /// Address to listen on.
@@ -96,6 +119,8 @@ struct CoordinatorArgs {
     listen: Option<String>,
     #[command(flatten)]
     http: HttpArgs,
+    #[command(flatten)]
+    names: NameArgs,
     /// A drafter's URL, http://HOST:PORT or https://HOST:PORT; may be given several times.
     #[arg(long = "drafter", value_name = "URL", requires = "verifiers")]
     drafters: Vec<String>,
@@ -124,10 +149,12 @@ impl ServeArgs {
             Role::All {
                 listen,
                 http,
+                names,
                 models,
             } => {
                 let mut settings = models.settings();
                 settings["coordinator"] = http.with_listen(listen.as_deref());
+                names.add_to(&mut settings["coordinator"]);
                 settings
             }
             Role::Drafter(args) => json!({ "drafter": args.settings() }),
@@ -168,6 +195,7 @@ impl CoordinatorArgs {
             let model = json!({ "name": "default", "drafters": drafters, "verifiers": verifiers });
             settings["models"] = json!([model]);
         }
+        self.names.add_to(&mut settings);
         settings
     }
 }
@@ -230,7 +258,11 @@ pub(crate) async fn run(
     loaded: Loaded<Config>,
     read: impl Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static,
 ) -> anyhow::Result<()> {
+    let mut loaded = loaded;
     let services = args.role.services();
+    if services == check::Role::All {
+        on_free_ports(&mut loaded);
+    }
     Refused::if_any(Check::of(&loaded, services, true).settings())?;
     let (log, sent) = (&loaded.value.log, &loaded.value.telemetry);
     let telemetry = telemetry::start(log, sent, services.name())?;
@@ -260,10 +292,24 @@ pub(crate) async fn run(
     served
 }
 
+/// Has the drafter and the verifier beside their coordinator listen on any ports where nobody chose one: nobody else
+/// need know them, and another deployment on this machine may have those of the default.
+fn on_free_ports(loaded: &mut Loaded<Config>) {
+    let [of_drafter, of_verifier] =
+        ["drafter.listen", "verifier.listen"].map(|key| is_default(loaded, key));
+    let any = Listen::from(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    if of_drafter {
+        loaded.value.drafter.listen = any;
+    }
+    if of_verifier {
+        loaded.value.verifier.listen = any;
+    }
+}
+
 async fn serve(
     role: Role,
     watched: Process,
-    config: Config,
+    mut config: Config,
     is_http_chosen: bool,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -272,6 +318,9 @@ async fn serve(
     }
     match role {
         Role::All { .. } => {
+            if let Some(note) = leave_out_misfit(&mut config) {
+                tracing::info!("{note}");
+            }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}

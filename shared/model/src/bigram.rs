@@ -58,7 +58,7 @@ pub enum BigramError {
         source: std::io::Error,
     },
     /// The bytes are no bigram table.
-    #[error("'{file}' is no bigram table: {reason}; `outrider bigram build` makes one")]
+    #[error("'{file}' is no bigram table: {reason}; `outrider-bench bigram build` makes one")]
     Malformed {
         /// The file, or where the bytes came from.
         file: String,
@@ -68,7 +68,7 @@ pub enum BigramError {
     /// The table is of another vocabulary.
     #[error(
         "'{file}' is of another vocabulary ({found} tokens) than the model ({expected} tokens); make one \
-         with the model's tokenizer: `outrider bigram build`"
+         with the model's tokenizer: `outrider-bench bigram build`"
     )]
     Vocabulary {
         /// The file, or where the bytes came from.
@@ -204,11 +204,11 @@ impl BigramFile {
     /// [`BigramError::Vocabulary`] with both sizes.
     pub fn check(
         &self,
-        vocab_fingerprint: &[u8; 32],
+        vocab_fingerprint: &[u8],
         vocab_size: u32,
         file: &str,
     ) -> Result<(), BigramError> {
-        if self.vocab_fingerprint == *vocab_fingerprint && self.vocab_size() == vocab_size {
+        if self.vocab_fingerprint == vocab_fingerprint && self.vocab_size() == vocab_size {
             return Ok(());
         }
         Err(BigramError::Vocabulary {
@@ -273,7 +273,7 @@ mod tests {
             assert!(message.contains("'t.safetensors'"), "{message}");
             message
         };
-        assert!(message(b"nonsense").contains("outrider bigram build"));
+        assert!(message(b"nonsense").contains("`outrider-bench bigram build`"));
         let data = [9_u8, 0, 0, 0];
         let write = |dtype, shape, metadata: &[(&str, &str)]| {
             let view = TensorView::new(dtype, shape, &data).expect("a view");

@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::listen::{BindError, ExposedError, OptionalListen, check_exposed};
+use crate::loopback::Trusted;
 use crate::process::Process;
 use crate::reflection::ReflectionError;
 
@@ -43,6 +44,9 @@ pub struct AdminConfig {
     pub listen: OptionalListen,
     /// Whether it may listen on an address that others can reach, although it speaks in clear.
     pub insecure: bool,
+    /// Names that a request may give as `Host` beside those of this machine, where the port listens on loopback alone: a
+    /// proxy here passes them on.
+    pub trusted_hosts: Vec<String>,
     /// Whether metrics that vLLM has too are also written under vLLM's names.
     pub vllm_metrics: bool,
 }
@@ -52,6 +56,7 @@ impl Default for AdminConfig {
         Self {
             listen: OptionalListen::on_loopback(DEFAULT_PORT),
             insecure: false,
+            trusted_hosts: Vec::new(),
             vllm_metrics: false,
         }
     }
@@ -116,21 +121,25 @@ pub async fn start(
     let bound = (config.listen)
         .bind(is_chosen, DEFAULT_PORTS, "admin port")
         .await?;
-    let serve = |listener| serve(listener, process, config.vllm_metrics);
+    let serve = |listener| serve(listener, process, config);
     bound.map(serve).transpose()
 }
 
-/// Serves the admin port of `process` on `listener`; metrics also under vLLM's names if `vllm_metrics`.
+/// Serves the admin port of `process` on `listener`, wherever `config` has it listen.
 ///
 /// # Errors
 /// If the listener has no address, or gRPC health cannot be described.
 pub fn serve(
     listener: TcpListener,
     process: &Process,
-    vllm_metrics: bool,
+    config: &AdminConfig,
 ) -> Result<Admin, AdminError> {
     let address = listener.local_addr().map_err(AdminError::Address)?;
-    let router = http::router(process, vllm_metrics, address.ip().is_loopback())?;
+    let local = address.ip().is_loopback().then(|| Trusted {
+        hosts: config.trusted_hosts.clone(),
+        ..Trusted::default()
+    });
+    let router = http::router(process, config.vllm_metrics, local)?;
     let task = tokio::spawn(connections::serve(router, listener));
     tracing::info!(admin = %address, "metrics and health");
     Ok(Admin {

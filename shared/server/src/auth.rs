@@ -8,6 +8,7 @@ mod file;
 mod guard;
 mod guesses;
 mod layer;
+mod limits;
 mod shown;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub use guard::{Client, Guard, Refusal};
 use guesses::Guesses;
 pub use guesses::{MAX_PAUSE, MAX_PUT_OFF};
 pub(crate) use layer::GuardLayer;
+pub use limits::Rates;
 pub use shown::Shown;
 
 /// Where tokens are, as a section of a process's configuration.
@@ -34,8 +36,9 @@ pub use shown::Shown;
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
     /// Tokens that clients must show to a coordinator. A name may stand before a token; it is the tenant
-    /// of those who show it, whatever they say. `requests=N` may stand after it: most requests under way
-    /// that show it. Without the file everyone is let in.
+    /// of those who show it, whatever they say. Limits may stand after it: `requests=N`, most requests under way
+    /// that show it; `rpm=N` and `tpm=N`, most requests, and tokens of prompts and outputs, in a minute. Without the
+    /// file everyone is let in.
     pub client_tokens_file: PathBuf,
     /// Tokens that a drafter and a verifier demand; a coordinator shows the first. Without the file
     /// everyone is let in.

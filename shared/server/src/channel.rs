@@ -6,11 +6,13 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::transport::{Endpoint, Uri};
 
 use crate::auth::Shown;
 use crate::connector::Connector;
-pub use crate::connector::{Connections, connection_fault, is_tls_fault};
+pub use crate::connector::{Connections, connection_fault, is_refused_in_tls, is_tls_fault};
+use crate::grpc_only::GrpcChannel;
+pub use crate::grpc_only::speaks_http;
 use crate::process::Process;
 use crate::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES,
@@ -33,7 +35,7 @@ impl Default for ChannelConfig {
 }
 
 /// A connection to a service, which shows it the process's token.
-pub type PeerChannel = InterceptedService<Channel, Shown>;
+pub type PeerChannel = InterceptedService<GrpcChannel, Shown>;
 
 /// A URL that cannot be connected to.
 #[derive(Debug, thiserror::Error)]
@@ -115,9 +117,10 @@ pub fn connect_to(
         timeout: Duration::from_millis(config.connect_timeout_ms),
         tls: process.tls.clone(),
         connections: connections.clone(),
+        speaks_grpc: true,
     };
     let channel = endpoint.connect_with_connector_lazy(connector);
-    let channel = InterceptedService::new(channel, process.auth.shown());
+    let channel = InterceptedService::new(GrpcChannel(channel), process.auth.shown());
     (channel, connections)
 }
 

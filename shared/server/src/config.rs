@@ -13,6 +13,7 @@ mod error;
 mod layer;
 mod moved;
 mod provenance;
+mod words;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -168,7 +169,9 @@ impl Layers {
 
     fn merge<T: DeserializeOwned>(&self) -> Result<Loaded<T>, Box<figment::Error>> {
         let figment = (self.given.iter()).fold(Figment::from(&self.defaults), Figment::merge);
-        let value = figment.extract()?;
+        let value = figment
+            .extract()
+            .map_err(|error| words::named::<T>(&figment, error))?;
         let mut profiles = figment.data()?;
         let merged = profiles.remove(&Profile::Default).unwrap_or_default();
         Ok(Loaded {

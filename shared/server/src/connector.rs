@@ -21,7 +21,8 @@ use tonic::codegen::Service;
 use tonic::transport::Uri;
 
 use crate::causes::beneath;
-use crate::tls::{Side, Tls, explain, is_hung_up};
+use crate::grpc_only::speaks_http;
+use crate::tls::{Side, Tls, explain, is_hung_up, is_tls_spoken};
 
 /// The first byte of a TLS alert. An HTTP/2 frame that begins with it would be longer than any may be.
 const TLS_ALERT: u8 = 0x15;
@@ -29,6 +30,13 @@ const TLS_ALERT: u8 = 0x15;
 /// What it means that a server says nothing at all.
 const UNHEARD: &str = "the server closed the connection before it said anything: it takes no more connections, or \
                        is no gRPC service; its log says which";
+
+/// What the answer of a server begins with that speaks HTTP/1 alone.
+const HTTP1: &[u8] = b"HTTP/1.";
+
+const ANSWERS_HTTP1: &str = "the server answered in HTTP/1, and gRPC is HTTP/2: this is no gRPC port; name that of \
+                             coordinator.listen (for --coordinator, by default 127.0.0.1:7001), drafter.listen or \
+                             verifier.listen";
 
 /// Connects to a peer.
 #[derive(Clone, Debug)]
@@ -39,6 +47,8 @@ pub(crate) struct Connector {
     pub(crate) timeout: Duration,
     pub(crate) tls: Tls,
     pub(crate) connections: Connections,
+    /// Whether gRPC is spoken, so that an answer in HTTP/1 is a fault.
+    pub(crate) speaks_grpc: bool,
 }
 
 /// Counts how often a channel's connection came about or broke: what was learned of a server holds for as long
@@ -67,8 +77,18 @@ pub(crate) enum ConnectFault {
         source: io::Error,
     },
     #[error("no TLS with {to}: {why}")]
-    Tls { to: String, why: String },
+    Tls {
+        to: String,
+        why: String,
+        /// Whether the server speaks TLS all the same.
+        is_spoken: bool,
+    },
 }
+
+/// A connection within TLS that the server ended, because of this side's certificate or for another reason of TLS.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refused(String);
 
 /// Whether `status` comes of TLS: of certificates, or of a peer that does not speak it. Trying again at
 /// once gives the same.
@@ -77,13 +97,29 @@ pub fn is_tls_fault(status: &Status) -> bool {
     causes.any(|cause| matches!(cause.downcast_ref(), Some(ConnectFault::Tls { .. })))
 }
 
+/// Returns whether the server speaks TLS, and one of the two sides refused the other's certificate or protocol.
+pub fn is_refused_in_tls(status: &Status) -> bool {
+    let mut causes = beneath(status);
+    causes.any(|cause| match cause.downcast_ref() {
+        Some(ConnectFault::Tls { is_spoken, .. }) => *is_spoken,
+        Some(ConnectFault::Tcp { .. }) => false,
+        None => {
+            let io = cause.downcast_ref::<io::Error>();
+            io.and_then(io::Error::get_ref)
+                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Refused>)
+        }
+    })
+}
+
 /// Why a connection broke or did not come about, without addresses; none if `status` is the server's own.
 pub fn connection_fault(status: &Status) -> Option<String> {
     let fault = beneath(status).find_map(|cause| match cause.downcast_ref()? {
         ConnectFault::Tcp { source, .. } => Some(source.to_string()),
         ConnectFault::Tls { why, .. } => Some(why.clone()),
     });
-    fault.or_else(|| beneath(status).last().map(ToString::to_string))
+    let is_told = speaks_http(status);
+    let last = || beneath(status).last().map(ToString::to_string);
+    fault.or_else(|| last().filter(|_| !is_told))
 }
 
 impl Service<Uri> for Connector {
@@ -138,21 +174,23 @@ impl Connector {
         let connection = connected.map_err(refused)?;
         connection.set_nodelay(true).map_err(refused)?;
         if !is_encrypted {
-            return Ok(Outgoing::new(Either::Left(connection), &self.connections));
+            return Ok(Outgoing::new(Either::Left(connection), self));
         }
-        let fault = |why: String| ConnectFault::Tls {
+        let fault = |why: String, is_spoken| ConnectFault::Tls {
             to: to.clone(),
             why,
+            is_spoken,
         };
         let Some(connector) = self.tls.connector() else {
-            return Err(fault("tls.ca_file is not set".to_owned()));
+            return Err(fault("tls.ca_file is not set".to_owned(), false));
         };
         let name = ServerName::try_from(host.to_owned());
-        let name = name.map_err(|_| fault(format!("no certificate can be for {host:?}")))?;
+        let name = name.map_err(|_| fault(format!("no certificate can be for {host:?}"), false))?;
         let connected = connector.connect(name, connection).await;
-        let stream = connected.map_err(|error| fault(explain(&error, Side::Client)))?;
+        let stream = connected
+            .map_err(|error| fault(explain(&error, Side::Client), is_tls_spoken(&error)))?;
         let transport = Either::Right(Box::new(stream));
-        Ok(Outgoing::new(transport, &self.connections))
+        Ok(Outgoing::new(transport, self))
     }
 }
 
@@ -164,16 +202,18 @@ pub(crate) struct Outgoing {
     transport: Transport,
     /// Whether nothing was read yet.
     is_new: bool,
+    speaks_grpc: bool,
     connections: Connections,
 }
 
 impl Outgoing {
-    fn new(transport: Transport, connections: &Connections) -> Self {
-        connections.changed();
+    fn new(transport: Transport, connector: &Connector) -> Self {
+        connector.connections.changed();
         Self {
             transport,
             is_new: true,
-            connections: connections.clone(),
+            speaks_grpc: connector.speaks_grpc,
+            connections: connector.connections.clone(),
         }
     }
 
@@ -211,10 +251,16 @@ impl AsyncRead for Outgoing {
         let read = std::task::ready!(Pin::new(&mut self.transport).poll_read(cx, buffer));
         let is_first = std::mem::take(&mut self.is_new);
         let is_first_in_clear = is_first && matches!(self.transport, Either::Left(_));
+        let is_first_of_grpc = is_first && self.speaks_grpc;
         let (kind, why) = match (read, buffer.filled().get(before)) {
             (Ok(()), Some(&TLS_ALERT)) if is_first_in_clear => {
                 let why = "the server answered with a TLS alert: it speaks TLS (write https://)";
                 (io::ErrorKind::InvalidData, why.to_owned())
+            }
+            (Ok(()), Some(_))
+                if is_first_of_grpc && buffer.filled()[before..].starts_with(HTTP1) =>
+            {
+                (io::ErrorKind::InvalidData, ANSWERS_HTTP1.to_owned())
             }
             (Ok(()), None) if is_first_in_clear => {
                 (io::ErrorKind::ConnectionReset, UNHEARD.to_owned())
@@ -228,6 +274,10 @@ impl AsyncRead for Outgoing {
                 format!("the server closed the connection: {error}"),
             ),
             // A server may refuse a client's certificate after the client has finished its handshake.
+            (Err(error), _) if is_tls_spoken(&error) => {
+                let refused = Refused(explain(&error, Side::Client));
+                return Poll::Ready(Err(io::Error::new(error.kind(), refused)));
+            }
             (Err(error), _) => (error.kind(), explain(&error, Side::Client)),
         };
         Poll::Ready(Err(io::Error::new(kind, why)))

@@ -30,13 +30,6 @@ use crate::tls::Tls;
 use crate::transport::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 use answer::Answer;
 
-/// How long the headers of a further request on a connection of HTTP/1 may take, the pause before them included. Those of
-/// the first request must come within [`OPENING_TIMEOUT`] of its first bytes.
-pub const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Longest time for which a connection waits for a client that neither sends a request nor reads its answers.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
-
 /// Longest time between asking a connection to close and cutting it.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -55,6 +48,10 @@ pub struct Front {
     pub router: Router,
     /// Most bytes of a request's body.
     pub max_request_bytes: usize,
+    /// Longest time for which a connection waits for a client that neither sends a request nor reads its answers. The
+    /// headers of a further request on a connection of HTTP/1 must come in this time, those of the first one within
+    /// [`OPENING_TIMEOUT`] of its first bytes.
+    pub idle_timeout: Duration,
 }
 
 /// Serves `front` on `listener`, behind `gate`, until the service of `health` drains. Then, after the delay of
@@ -150,7 +147,8 @@ async fn serve_connection(
 ) -> Result<(), String> {
     let connection = opened.info().clone();
     let activity = Arc::clone(&connection.activity);
-    let server = builder(connection.speaks_http2, max_streams);
+    let idle_timeout = front.idle_timeout;
+    let server = builder(connection.speaks_http2, max_streams, idle_timeout);
     let speaks_http1 = !connection.speaks_http2;
     let requested = CancellationToken::new();
     let silent = timeout(OPENING_TIMEOUT, requested.clone().cancelled_owned());
@@ -177,7 +175,7 @@ async fn serve_connection(
             serving.as_mut().graceful_shutdown();
             serving.await
         }
-        () = abandoned(&activity) => {
+        () = abandoned(&activity, idle_timeout) => {
             serving.as_mut().graceful_shutdown();
             timeout(GOODBYE_TIMEOUT, serving).await.unwrap_or(Ok(()))
         }
@@ -187,12 +185,16 @@ async fn serve_connection(
 }
 
 /// Returns a connection builder for HTTP/2 or HTTP/1.
-fn builder(speaks_http2: bool, max_streams: u32) -> auto::Builder<TokioExecutor> {
+fn builder(
+    speaks_http2: bool,
+    max_streams: u32,
+    idle_timeout: Duration,
+) -> auto::Builder<TokioExecutor> {
     let mut server = auto::Builder::new(TokioExecutor::new());
     server
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(idle_timeout)
         .max_buf_size(MAX_HTTP1_HEADER_BYTES);
     server
         .http2()
@@ -214,13 +216,17 @@ fn builder(speaks_http2: bool, max_streams: u32) -> auto::Builder<TokioExecutor>
     }
 }
 
-/// Completes once the connection has waited for its client for [`IDLE_TIMEOUT`].
-async fn abandoned(activity: &Activity) {
+/// Completes once the connection has waited for its client for as long as `idle_timeout`.
+async fn abandoned(activity: &Activity, idle_timeout: Duration) {
     loop {
         match activity.waiting_since() {
-            Some(since) if since.elapsed() >= IDLE_TIMEOUT => return,
-            Some(since) => sleep_until(since + IDLE_TIMEOUT).await,
-            None => sleep(IDLE_TIMEOUT).await,
+            Some(since) if since.elapsed() >= idle_timeout => return,
+            // An end beyond what the clock can tell never comes.
+            Some(since) => match since.checked_add(idle_timeout) {
+                Some(end) => sleep_until(end).await,
+                None => std::future::pending().await,
+            },
+            None => sleep(idle_timeout).await,
         }
     }
 }

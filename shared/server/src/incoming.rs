@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Sleep;
@@ -63,6 +64,7 @@ impl Incoming {
         severed: CancellationToken,
     ) -> Self {
         let max_connections = config.max_connections.get();
+        queue(&listener, max_connections);
         Self {
             listener,
             protocol,
@@ -103,13 +105,20 @@ impl Incoming {
             oldest.abort();
         }
         let failed = Arc::clone(&self.failed);
-        let acceptor = match self.protocol {
-            Protocol::Grpc => self.tls.acceptor(),
-            Protocol::Http => self.tls.http_acceptor(),
-        };
+        // A client of HTTP/1 is let in at a port of gRPC too, to be told where it is.
+        let acceptor = self.tls.http_acceptor();
         let (protocol, gate) = (self.protocol, self.gate.clone());
         let opening = opening::open(connection, protocol, acceptor, place, gate, failed);
         self.order.push_back(self.opening.spawn(opening));
+    }
+}
+
+/// Has the system keep as many connections of a burst as there are places, until they are accepted. What it keeps by
+/// default is less, and whoever comes in vain tries again a second later.
+fn queue(listener: &TcpListener, most: usize) {
+    let backlog = i32::try_from(most).unwrap_or(i32::MAX);
+    if let Err(error) = SockRef::from(listener).listen(backlog) {
+        tracing::warn!(%error, backlog, "the queue of connections to be accepted stays as short as it was");
     }
 }
 
@@ -142,5 +151,26 @@ impl Stream for Incoming {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The default, 128, holds no burst of these.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_burst_of_connections_waits_to_be_accepted() {
+        const BURST: usize = 300;
+        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("a limit");
+        let most: usize = most.trim().parse().expect("a number");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        queue(&listener, BURST);
+        let address = listener.local_addr().expect("an address");
+        let connect =
+            |_| std::net::TcpStream::connect_timeout(&address, Duration::from_millis(900));
+        let connected: Vec<_> = (0..BURST.min(most)).map(connect).collect();
+        assert!(connected.iter().all(Result::is_ok), "nobody accepts");
     }
 }

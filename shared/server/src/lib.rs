@@ -13,6 +13,7 @@ pub mod channel;
 pub mod config;
 mod connector;
 pub mod deadline;
+mod grpc_only;
 pub mod grpc_timeout;
 pub mod health;
 pub mod http;

@@ -6,12 +6,15 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
+use axum::middleware::from_fn;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
 use tonic::transport::Server;
 
 use crate::auth::GuardLayer;
+use crate::grpc_only;
 use crate::health::Health;
 use crate::incoming::{Incoming, Protocol};
 use crate::process::Process;
@@ -52,6 +55,12 @@ pub enum ServeError {
         /// What tonic said.
         source: tonic::transport::Error,
     },
+}
+
+/// Returns the same routes, where requests that are no calls of gRPC are told so.
+fn grpc_alone(routes: Routes) -> Routes {
+    let router = routes.into_axum_router();
+    router.layer(from_fn(grpc_only::refuse_others)).into()
 }
 
 /// Serves `services`, and gRPC health beside them, until `shutdown` completes, the service itself begins to
@@ -99,7 +108,7 @@ pub async fn serve(
         .http2_max_pending_accept_reset_streams(Some(max_streams as usize))
         .layer(gate.before_services(services.client_streaming))
         .layer(GuardLayer::new(process.auth.guard()))
-        .add_routes(health.add_to(services.routes))
+        .add_routes(grpc_alone(health.add_to(services.routes)))
         .serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
     let failing = async {
         while is_healthy() {

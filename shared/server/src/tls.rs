@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 pub use error::TlsError;
-pub(crate) use explain::{Side, explain, is_hung_up};
+pub(crate) use explain::{Side, explain, is_hung_up, is_tls_spoken};
 pub use facts::{CertificateFacts, certificates};
 pub(crate) use material::roots_of;
 
@@ -148,17 +148,12 @@ impl Tls {
 
     /// Whether services of this process speak TLS.
     pub fn is_serving(&self) -> bool {
-        self.acceptor().is_some()
+        self.0.get().server.is_some()
     }
 
     /// Whether servers' certificates can be checked, so that `https://` can be connected to.
     pub fn is_believing(&self) -> bool {
         self.connector().is_some()
-    }
-
-    /// What answers a handshake now; none where services speak in clear.
-    pub(crate) fn acceptor(&self) -> Option<TlsAcceptor> {
-        self.0.get().server.clone().map(TlsAcceptor::from)
     }
 
     /// What answers a handshake of a client that speaks HTTP/1.1 or HTTP/2; none where services speak in clear.

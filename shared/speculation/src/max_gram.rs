@@ -3,7 +3,7 @@
 //! Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference" (2024), §4.1 and
 //! Listing 1: the longest suffix of the context that occurs earlier, the leftmost occurrence among
 //! equals, proposes the tokens that follow it; the input of an encoder is searched first; where
-//! there is nothing to copy, a table of bigrams goes on. Length and count of a match tell how sure it is ([`Sure`]).
+//! there is nothing to copy, a table of bigrams goes on, if there is one. Length and count of a match tell how sure it is ([`Sure`]).
 
 mod automaton;
 mod bigram;
@@ -39,6 +39,18 @@ pub struct Sure {
     pub match_count: u32,
     /// The estimated probability that it is accepted if those before it are.
     pub chance: f64,
+}
+
+impl Sure {
+    /// A token for which nothing speaks.
+    pub fn guess(id: TokenId) -> Self {
+        Self {
+            id,
+            match_len: 0,
+            match_count: 0,
+            chance: 0.0,
+        }
+    }
 }
 
 /// What is searched before the context itself.
@@ -130,8 +142,9 @@ impl MaxGram {
         })
     }
 
-    /// Exactly `count` tokens to follow the context, which stays as it is: what follows the match,
-    /// then what follows the match of the context with these tokens, once, then bigrams.
+    /// Returns `count` tokens to follow the context, which stays as it is: what follows the match,
+    /// then what follows the match of the context with these tokens, once, then bigrams. They are fewer only where
+    /// the table of bigrams is empty.
     pub fn propose(&mut self, count: usize, bigram: &Bigram) -> Vec<TokenId> {
         let proposal = self.propose_sure(count, bigram).into_iter();
         proposal.map(|sure| sure.id).collect()
@@ -152,7 +165,9 @@ impl MaxGram {
         let mut last = proposed.or(self.tokens.last().copied());
         while proposal.len() < count {
             // Before the first token there is nothing to go by.
-            let next = bigram.next(last.unwrap_or_default());
+            let Some(next) = bigram.next(last.unwrap_or_default()) else {
+                break;
+            };
             proposal.push(self.sure(next, Evidence::default()));
             last = Some(next);
         }

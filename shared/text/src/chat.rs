@@ -92,7 +92,17 @@ impl ChatTemplate {
     ) -> Result<String, ChatError> {
         let messages: Vec<Value> = messages
             .iter()
-            .map(|message| context! { role => message.role, content => message.content })
+            .map(|message| {
+                let ChatMessage {
+                    role,
+                    content,
+                    name,
+                } = message;
+                // Templates ask whether there is a name, so an empty one is left out.
+                let name = Some(("name", name)).filter(|(_, name)| !name.is_empty());
+                let fields = [("role", role), ("content", content)];
+                fields.into_iter().chain(name).collect()
+            })
             .collect();
         let given = |token: &String| match token.as_str() {
             "" => Value::UNDEFINED,

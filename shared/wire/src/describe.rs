@@ -115,9 +115,13 @@ pub enum Mismatch {
 /// Whether the peer's model has an encoder; none where no model drafts, and the prompt is text to look things
 /// up in.
 pub fn has_encoder(peer: &PeerDescription) -> Option<bool> {
+    has_model(peer).then_some(peer.decoder_start_token_id.is_some())
+}
+
+/// Returns whether the peer has a model: a drafter without one copies from the text.
+pub fn has_model(peer: &PeerDescription) -> bool {
     let max_gram = i32::from(Drafting::MaxGram);
-    let has_model = peer.draftings.is_empty() || peer.draftings.iter().any(|way| *way != max_gram);
-    has_model.then_some(peer.decoder_start_token_id.is_some())
+    peer.draftings.is_empty() || peer.draftings.iter().any(|way| *way != max_gram)
 }
 
 /// Checks that both models read the prompt with an encoder, or neither.

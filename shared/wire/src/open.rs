@@ -67,6 +67,9 @@ impl SessionSpec {
     }
 }
 
+/// The tenant of clients that show no token, where none is wanted, and that choose no tenant themselves. It is one for all
+/// of them.
+pub const EVERYONE: &str = "everyone";
 /// Longest name of a tenant, in bytes.
 pub const MAX_TENANT_BYTES: usize = 256;
 /// Longest lease granted, in milliseconds.

@@ -1,5 +1,6 @@
 //! Failures as statuses, and what a peer's status means for a request. Codes are those of [`Failure`].
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use speculation::bad_value::BadValue;
@@ -16,7 +17,15 @@ pub struct BadField {
     pub field: String,
     /// What is wrong, with the value and the limit.
     pub problem: String,
+    /// The kind of fault, where programs act on it; `reason` of the status's `google.rpc.ErrorInfo`.
+    pub reason: Option<&'static str>,
 }
+
+/// The [reason](BadField::reason) of a prompt, or of a limit of the output, that passes the model's context.
+pub const CONTEXT_LENGTH_EXCEEDED: &str = "CONTEXT_LENGTH_EXCEEDED";
+
+/// Who gives reasons their meaning; `domain` of `google.rpc.ErrorInfo`.
+const DOMAIN: &str = "outrider";
 
 impl BadField {
     /// A fault in `field`.
@@ -24,6 +33,18 @@ impl BadField {
         Self {
             field: field.into(),
             problem: problem.into(),
+            reason: None,
+        }
+    }
+
+    /// Returns a fault in `field`, which passes a context of `context_len` tokens; `excess` says by what, and what to
+    /// do. Clients look for the beginning of the problem, which is OpenAI's.
+    pub fn beyond_context(field: &str, context_len: u32, excess: &str) -> Self {
+        let problem =
+            format!("This model's maximum context length is {context_len} tokens; {excess}");
+        Self {
+            reason: Some(CONTEXT_LENGTH_EXCEEDED),
+            ..Self::new(field, problem)
         }
     }
 
@@ -49,13 +70,16 @@ impl BadField {
 
 impl From<BadValue> for BadField {
     fn from(BadValue { field, problem }: BadValue) -> Self {
-        Self { field, problem }
+        Self::new(field, problem)
     }
 }
 
 impl From<BadField> for Status {
     fn from(error: BadField) -> Self {
-        let details = ErrorDetails::with_bad_request_violation(&error.field, &error.problem);
+        let mut details = ErrorDetails::with_bad_request_violation(&error.field, &error.problem);
+        if let Some(reason) = error.reason {
+            details.set_error_info(reason, DOMAIN, HashMap::new());
+        }
         Status::with_error_details(Failure::BadField.code(), error.to_string(), details)
     }
 }
@@ -64,6 +88,14 @@ impl From<BadField> for Status {
 pub fn other_numerics(problem: &str) -> Status {
     let details = ErrorDetails::with_bad_request_violation("numerics", problem);
     Status::with_error_details(Failure::Superseded.code(), problem, details)
+}
+
+/// Whether a status says that the model's context is too short for what was asked, when the request was read or in
+/// the middle of its answer.
+pub fn exceeds_context(status: &Status) -> bool {
+    let info = status.get_details_error_info();
+    Failure::of_status(status) == Some(Failure::ContextFull)
+        || info.is_some_and(|info| info.reason == CONTEXT_LENGTH_EXCEEDED)
 }
 
 /// Whether a status says that `field` is not what it must be.
@@ -165,6 +197,17 @@ mod tests {
         let details = status.get_details_bad_request().expect("details");
         assert_eq!(details.field_violations[0].field, "max_tokens");
         assert!(names_field(&status, "max_tokens") && !names_field(&status, "max"));
+        assert!(!exceeds_context(&status));
+    }
+
+    #[test]
+    fn what_passes_the_context_is_told_from_other_faults_of_a_field() {
+        let status = Status::from(BadField::beyond_context("prompt", 8, "it has 9"));
+        let message = "prompt: This model's maximum context length is 8 tokens; it has 9";
+        assert_eq!(status.message(), message);
+        assert!(names_field(&status, "prompt") && exceeds_context(&status));
+        assert!(exceeds_context(&Status::out_of_range("in the middle")));
+        assert!(!exceeds_context(&Status::unavailable("gone")));
     }
 
     #[test]

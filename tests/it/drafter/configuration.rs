@@ -156,7 +156,9 @@ fn models_and_tables_that_are_not_there() {
             fault("bigram | no/such/table", |c| {
                 "no/such/table".clone_into(&mut c.bigram);
             }),
-            fault("bigram | outrider bigram build", |c| c.bigram = broken),
+            fault("bigram | outrider-bench bigram build", |c| {
+                c.bigram = broken;
+            }),
         ],
     );
 }
@@ -245,7 +247,9 @@ fn max_gram_alone_takes_nothing_that_needs_a_model() {
             none("cascade.lenience | 0.5, expected", |c| {
                 c.cascade.lenience = 0.5;
             }),
-            none("bigram | nobody", |c| "none".clone_into(&mut c.bigram)),
+            none("bigram | knows its vocabulary by a table", |c| {
+                "none".clone_into(&mut c.bigram)
+            }),
         ],
     );
 }
@@ -266,6 +270,6 @@ fn a_table_in_the_models_folder_is_taken() {
     let loaded = Loaded::beside(draft(), &config).expect("in order");
     assert_eq!(
         loaded.bigram.as_ref().map(|file| file.table.next(5)),
-        Some(7)
+        Some(Some(7))
     );
 }

@@ -1,13 +1,13 @@
 //! What a drafter says of itself.
 
-use ::drafter::MaxGramDraft;
+use ::drafter::{DrafterConfig, Loaded, MaxGramDraft};
 use model::bigram::BigramFile;
 use speculation::drafting::AcceptanceLabel;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::{DescribeRequest, Drafting, PeerDescription, Verification};
 
 use super::{draft_with_heads, drafter, max_gram_alone, smaller, three};
-use crate::cluster::{Service, draft};
+use crate::cluster::{Service, draft, drafter_of};
 
 async fn description(drafter: &Service) -> PeerDescription {
     let mut client = DrafterClient::new(drafter.channel());
@@ -42,7 +42,9 @@ async fn what_it_does_not_hold_is_not_told() {
     })
     .await;
     let described = description(&bare).await;
-    assert_eq!(draftings(&described), [Drafting::Model]);
+    // Max-Gram copies without a table too.
+    let ways = [Drafting::Model, Drafting::MaxGram];
+    assert_eq!(draftings(&described), ways);
     assert_eq!(described.cascade, None);
     assert!(described.heads.is_empty());
     // Two models make a cascade without Max-Gram.
@@ -70,6 +72,40 @@ async fn max_gram_alone_speaks_the_vocabulary_of_its_table() {
     assert_eq!(draftings(&described), [Drafting::MaxGram]);
     assert!(described.trees && described.cascade.is_none());
     assert!(described.context_len > 100_000);
+}
+
+/// Beside a target model in the same process no table is needed.
+#[tokio::test]
+async fn max_gram_alone_speaks_the_vocabulary_of_the_target_beside_it() {
+    let target = PeerDescription {
+        vocab_size: 9,
+        vocab_fingerprint: vec![7; 32],
+        eos_token_ids: vec![1, 4],
+        ..Default::default()
+    };
+    let mut config = DrafterConfig::default();
+    "none".clone_into(&mut config.model.path);
+    let loaded = Loaded::for_target(&target, &config).expect("a drafter");
+    assert!(
+        loaded.bigram.is_none(),
+        "the built-in table is of another vocabulary"
+    );
+    let described = description(&drafter_of(loaded, config.clone()).await.0).await;
+    assert_eq!(described.vocab_fingerprint, target.vocab_fingerprint);
+    assert_eq!((described.vocab_size, described.logits_size), (9, 9));
+    assert_eq!(described.eos_token_ids, [1, 4]);
+    assert_eq!(draftings(&described), [Drafting::MaxGram]);
+    "embedded".clone_into(&mut config.bigram);
+    let named = Loaded::for_target(&target, &config).expect_err("another vocabulary");
+    assert!(named.to_string().contains("drafter.bigram"), "{named}");
+    "none".clone_into(&mut config.bigram);
+    assert!(Loaded::for_target(&target, &config).is_ok());
+    // On its own it knows no vocabulary.
+    let alone = Loaded::load(&config).expect_err("no vocabulary");
+    assert!(
+        alone.to_string().contains("outrider-bench bigram build"),
+        "{alone}"
+    );
 }
 
 #[tokio::test]

@@ -2,12 +2,13 @@
 
 use model::bigram::BigramFile;
 use speculation::drafting::Growth;
-use speculation::max_gram::MaxGram;
+use speculation::max_gram::{Bigram, MaxGram};
 use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
 use wire::v1::{self, Drafting, ProposalForm, StopCause, Verification};
 
-use super::{Rounds, max_gram_alone, requested, three};
+use super::{Rounds, drafter, max_gram_alone, requested, three};
+use crate::cluster::draft;
 use crate::protocol::{PROMPT, open};
 
 /// What Max-Gram proposes after the prompt and `output`.
@@ -45,6 +46,49 @@ async fn each_round_continues_the_longest_match() {
             copied += usize::from(context.windows(2).any(|pair| expected.starts_with(pair)));
         }
         assert!(copied > 5, "almost nothing was ever copied");
+    }
+}
+
+#[tokio::test]
+async fn without_a_table_a_block_ends_where_there_is_nothing_to_copy() {
+    let drafter = drafter(vec![draft()], |config| {
+        "none".clone_into(&mut config.bigram);
+    })
+    .await;
+    let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
+    let mut index = MaxGram::new(&[]);
+    let (mut whole, mut some, mut none) = (0, 0, 0);
+    for output in outputs() {
+        let block = rounds.ask(&output, requested(Drafting::MaxGram, 7)).await;
+        index.reconcile(&[&PROMPT, &output[..]].concat());
+        let expected = index.propose(7, &Bigram::default());
+        assert_eq!(block.tokens(), expected, "after {output:?}");
+        let (stop, outputs) = match expected.len() {
+            7 => (StopCause::Length, &mut whole),
+            0 => (StopCause::Policy, &mut none),
+            _ => (StopCause::Policy, &mut some),
+        };
+        assert_eq!(block.stop, stop);
+        *outputs += 1;
+    }
+    assert!(some > 0 && none > 0, "{whole} {some} {none}");
+}
+
+/// Of a look-ahead verification the length of a block must not tell anything of the text.
+#[tokio::test]
+async fn without_a_table_blocks_whose_length_must_be_fixed_are_filled() {
+    let drafter = drafter(vec![draft()], |config| {
+        "none".clone_into(&mut config.bigram);
+    })
+    .await;
+    let greedy = open(|open| {
+        open.verification = Verification::BlockGreedy.into();
+        open.proposal_form = ProposalForm::Point.into();
+    });
+    let mut rounds = Rounds::open(&drafter, greedy).await;
+    for output in outputs() {
+        let block = rounds.ask(&output, requested(Drafting::MaxGram, 7)).await;
+        assert_eq!((block.tokens().len(), block.stop), (7, StopCause::Length));
     }
 }
 

@@ -49,7 +49,6 @@ async fn what_it_does_not_hold() {
     .await;
     let alone = max_gram_alone().await;
     for (drafter, drafting, expected) in [
-        (&bare, Drafting::MaxGram, "drafting | outrider bigram build"),
         (&bare, Drafting::Cascade, "drafting | drafter.cascade"),
         (
             &alone,

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
+use ::coordinator::DefaultDrafting;
 use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
 use wire::v1::{Drafting, LogitBias};
 
-use super::{Choosing, drafter, serving};
+use super::{Choosing, drafter, max_gram_alone, serving};
 use crate::client::{With, generate, request};
-use crate::cluster::{PATIENCE, draft};
+use crate::cluster::{PATIENCE, config, coordinator, draft, target, verifier};
 
 #[tokio::test]
 async fn the_settings_tell_what_was_drafted_how() {
@@ -56,6 +57,48 @@ async fn the_settings_tell_what_was_drafted_how() {
             drafted.iter().all(|&drafted| drafted <= most * width),
             "{reported:?}: {drafted:?}"
         );
+    }
+}
+
+/// The draft model proposes, Max-Gram where no drafter has one, or who is configured to.
+#[tokio::test]
+async fn who_proposes_where_a_request_does_not_say() {
+    let (alone, with_model) = (max_gram_alone().await, drafter(vec![draft()], |_| {}).await);
+    let (verifier, _) = verifier(target()).await;
+    let max_gram = DefaultDrafting::Fixed(speculation::drafting::Drafting::MaxGram);
+    for (drafters, default, method, expected) in [
+        (vec![&alone], DefaultDrafting::Auto, "", "max-gram"),
+        (vec![&with_model], DefaultDrafting::Auto, "", "model"),
+        (
+            vec![&alone, &with_model],
+            DefaultDrafting::Auto,
+            "",
+            "model",
+        ),
+        (vec![&with_model], max_gram, "", "max-gram"),
+        // What the draft model writes is not what is copied.
+        (vec![&with_model], max_gram, "draft-only", "model"),
+    ] {
+        let urls: Vec<_> = drafters.iter().map(|drafter| drafter.url()).collect();
+        let mut config = config(&urls, &[verifier.url()]);
+        config.drafting = default;
+        let coordinator = coordinator(config).await;
+        let mut requested = request("Once upon a time", 8).ignoring_eos();
+        method.clone_into(&mut requested.method);
+        // Drafters are asked for what they can do beside requests.
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let answer = generate(&coordinator, requested.clone()).await;
+            if answer.setting("drafting") == Some(expected) {
+                assert!(answer.statistics().fallbacks.is_empty());
+                break;
+            }
+            assert!(
+                Instant::now() < until,
+                "{expected}: {:?}",
+                answer.setting("drafting")
+            );
+        }
     }
 }
 

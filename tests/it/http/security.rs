@@ -44,7 +44,7 @@ async fn hostile_json_is_refused_and_bounded() {
             "max_tokens",
         ),
         (
-            r#"{"prompt": "x", "seed": 9223372036854775808}"#.to_owned(),
+            r#"{"prompt": "x", "seed": 18446744073709551616}"#.to_owned(),
             "seed",
         ),
         (

@@ -32,7 +32,22 @@ async fn a_text_longer_than_the_context_is_tokenised_and_one_that_is_far_longer_
     let far = tokenize("x".repeat(most + 1))
         .await
         .refused(400, Some("prompt"));
-    assert!(far.contains("bytes cannot fit"), "{far}");
+    assert!(far.contains("which cannot fit"), "{far}");
+}
+
+#[tokio::test]
+async fn ids_that_no_token_has_become_no_text() {
+    let serving = serving(|_| {}).await;
+    for tokens in [[300, 5000], [300, u64::from(u32::MAX)]] {
+        let detokenized = serving
+            .post("/detokenize", &json!({ "tokens": tokens }))
+            .await;
+        let reported = detokenized.refused(400, Some("tokens"));
+        assert!(
+            reported.contains(&format!("token id {}", tokens[1])),
+            "{reported}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -96,6 +96,7 @@ async fn another_model_of_the_same_vocabulary_brings_its_end_tokens_and_its_temp
     chat.messages = vec![ChatMessage {
         role: "user".to_owned(),
         content: "Once upon a time".to_owned(),
+        ..Default::default()
     }];
     generate(&coordinator, chat).await;
 }

@@ -13,7 +13,7 @@ use peer::{GRANT_TIMEOUT, OPEN_TIMEOUT, READ_TIMEOUT, REPLY_BUFFER};
 use proposal::MAX_SPARSE;
 use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use serde_json::{Value, json};
-use server::http::{HEADER_TIMEOUT, IDLE_TIMEOUT, MAX_HTTP1_HEADER_BYTES, WINDOW_BYTES};
+use server::http::{MAX_HTTP1_HEADER_BYTES, WINDOW_BYTES};
 use server::receiving::{
     DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS, MAX_SMALL_BYTES,
     SMALL_REQUEST_BYTES,
@@ -35,7 +35,6 @@ fn of_every_service() -> String {
     let opening = OPENING_TIMEOUT.as_secs();
     let (silence, answer) = (KEEPALIVE_INTERVAL.as_secs(), KEEPALIVE_TIMEOUT.as_secs());
     let (header, requested) = (MAX_HEADER_BYTES >> 10, reflection::MAX_REQUEST_BYTES >> 10);
-    let (headers, idle) = (HEADER_TIMEOUT.as_secs(), IDLE_TIMEOUT.as_secs());
     let (window, http_window) = (CONNECTION_WINDOW_BYTES >> 20, WINDOW_BYTES >> 20);
     let (http1, discarded) = (MAX_HTTP1_HEADER_BYTES >> 10, MAX_DISCARDED_BYTES >> 20);
     let (discarding, pause) = (DISCARD_TIMEOUT.as_secs(), MAX_PAUSE.as_secs());
@@ -51,12 +50,6 @@ fn of_every_service() -> String {
             both(format!("{opening} s"))
         ),
         format!("time from then to the end of the first headers of HTTP/1 | none | {opening} s"),
-        format!(
-            "time for the headers of a further request of HTTP/1, the pause before them included | none | {headers} s"
-        ),
-        format!(
-            "time in which a client asks for nothing, or takes nothing of its answers | none | {idle} s"
-        ),
         format!(
             "silence of a connection of HTTP/2 before a ping, and the wait for its answer | {}",
             both(format!("{silence} s + {answer} s"))
@@ -157,6 +150,8 @@ bytes of distributions that all requests hold | `max_distribution_bytes`
 bytes of tokens that whole answers with log probabilities or token ids hold over HTTP | `max_answer_bytes`
 fields of a JSON object | {MAX_FIELDS}
 parts of the content of a turn | {MAX_PARTS}
+time in which a client over HTTP asks for nothing, or takes nothing of its answers; over HTTP/1 the headers of a further \
+request included | `http.idle_timeout_ms`
 outputs of a request over HTTP, `n` for each prompt | {MOST_OUTPUTS}
 time that an overloaded peer is believed to need | {overloaded} s
 message of a client | {request} MiB
@@ -168,7 +163,7 @@ memory that tokenising longer texts takes, all together, {PIECE_FACTOR} bytes fo
 tokens that a call of `/tokenize` comes to, or one of `/detokenize` has, if the context is no longer | {MAX_TOKENIZED}
 bytes of the text of `/detokenize` | {request} MiB
 turns of a conversation | {MAX_MESSAGES}
-bytes of the name of a model, a method, a rule or a role | {MAX_NAME_BYTES}
+bytes of the name of a model, a method, a rule, a role or a speaker | {MAX_NAME_BYTES}
 stop strings | {MAX_STOPS}
 bytes of a stop string | {MAX_STOP_BYTES}
 stop tokens | {MAX_STOP_TOKENS}

@@ -2,9 +2,11 @@
 
 use server::transport::MAX_MESSAGE_BYTES;
 use tonic::Code;
+use tonic::codec::CompressionEncoding;
+use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
-use wire::v1::{DraftRequest, Open, VerifyRequest, draft_request, verify_request};
+use wire::v1::{DraftRequest, GenerateRequest, Open, VerifyRequest, draft_request, verify_request};
 
 use crate::client::{generate, request, try_generate};
 use crate::cluster::{Cluster, draft};
@@ -28,15 +30,39 @@ async fn a_client_sends_four_mebibytes_and_not_a_byte_more() {
     let status = try_generate(&cluster.coordinator, padded(MAX_REQUEST_BYTES)).await;
     let status = status.expect_err("no context holds that");
     assert_eq!(status.code(), Code::InvalidArgument);
-    let at_sight = "prompt: 4194";
+    let at_sight = "prompt: This model's maximum context length is 512 tokens; 4194";
     assert!(status.message().starts_with(at_sight), "{status}");
-    assert!(status.message().contains("bytes cannot fit"), "{status}");
+    assert!(status.message().contains("which cannot fit"), "{status}");
     let status = try_generate(&cluster.coordinator, padded(MAX_REQUEST_BYTES + 1)).await;
     let status = status.expect_err("too long");
     assert_eq!(status.code(), Code::OutOfRange);
     assert!(status.message().contains("4194304"), "{status}");
     let answer = generate(&cluster.coordinator, request("x", 4)).await;
     assert_eq!(answer.tokens.len(), 4);
+}
+
+/// Go's and Java's clients compress where they are told to.
+#[tokio::test]
+async fn a_compressed_request_is_read_and_one_that_unpacks_to_too_much_is_not() {
+    let cluster = Cluster::start(draft()).await;
+    let compressing = CoordinatorClient::new(cluster.coordinator.channel())
+        .send_compressed(CompressionEncoding::Gzip);
+    let asked = async |message: GenerateRequest| {
+        let mut client = compressing.clone();
+        client.generate(message).await.map(drop)
+    };
+    asked(request("x", 4)).await.expect("read");
+    // Of four mebibytes all is read, and the prompt then refused; of one byte more nothing is.
+    let status = asked(padded(MAX_REQUEST_BYTES)).await;
+    assert_eq!(
+        status.expect_err("no context holds that").code(),
+        Code::InvalidArgument
+    );
+    for bytes in [MAX_REQUEST_BYTES + 1, 200 << 20] {
+        let status = asked(padded(bytes)).await.expect_err("too long");
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert!(status.message().contains("4194304"), "{status}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Commands and flags.
 
+mod names;
+
 use std::process::ExitCode;
 
 use anyhow::ensure;
@@ -158,6 +160,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         command.reports() || report == ReportArgs::default(),
         "--json, --tables, --columns: this command prints no report"
     );
+    let report = report.checked(command.name())?;
     let config = match &command {
         Command::Compare(args) => global.load_for(&args.services)?,
         Command::Drafting(args) => global.load_for(&args.services)?,
@@ -208,16 +211,6 @@ async fn carry_out(
     Ok(ExitCode::SUCCESS)
 }
 
-impl Command {
-    /// Whether it prints a report.
-    fn reports(&self) -> bool {
-        !matches!(
-            self,
-            Self::Record(_) | Self::Bigram(_) | Self::Results(_) | Self::LoadService(_)
-        )
-    }
-}
-
 /// Whether `line` is the line of a command that measures and prints a report.
 ///
 /// # Errors
@@ -228,6 +221,10 @@ pub(crate) fn is_measurement(line: &[&str]) -> Result<bool, String> {
         let first = text.lines().next().unwrap_or_default();
         first.trim_start_matches("error: ").to_owned()
     })?;
+    let name = cli.command.name();
+    cli.report
+        .checked(name)
+        .map_err(|error| error.to_string())?;
     // What trains writes a file.
     Ok(cli.command.reports() && !matches!(cli.command, Command::TrainHead(_)))
 }

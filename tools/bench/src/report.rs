@@ -1,7 +1,9 @@
 //! What a command found: where it was measured, tables of rows, and notes; as Markdown, as JSON lines, and as a
 //! plot.
 
+mod choice;
 mod field;
+mod known;
 mod machine;
 mod markdown;
 mod plot;
@@ -32,7 +34,7 @@ pub(crate) struct ReportArgs {
     /// where, then the rows, each with the name of its table. A failure is {"error": {"message": ...}}.
     #[arg(long, global = true)]
     json: bool,
-    /// Prints these tables and no others.
+    /// Prints these tables and no others. Names are looked at before anything is measured.
     #[arg(
         long,
         global = true,
@@ -41,7 +43,7 @@ pub(crate) struct ReportArgs {
         conflicts_with = "json"
     )]
     tables: Vec<String>,
-    /// Prints these columns and no others, in this order, called as in `--json`.
+    /// Prints these columns and no others, in this order, called as in `--json` or as the tables' headings.
     #[arg(
         long,
         global = true,
@@ -173,7 +175,10 @@ impl Report {
     fn unknown(&self) -> Option<String> {
         let tables: BTreeSet<&str> = self.tables.iter().map(|table| table.name).collect();
         let rows = self.tables.iter().flat_map(|table| &table.rows);
-        let columns: BTreeSet<&str> = rows.flatten().map(|field| &*field.key).collect();
+        let names = rows
+            .flatten()
+            .flat_map(|field| [&*field.key, &*field.heading]);
+        let columns: BTreeSet<&str> = names.collect();
         let lists = [
             ("--tables", &self.args.tables, tables),
             ("--columns", &self.args.columns, columns),

@@ -94,10 +94,7 @@ impl DrafterRequirements {
                 "drafting",
                 match self.drafting {
                     Drafting::Model => "has no draft model; ask for drafting max-gram",
-                    Drafting::MaxGram => {
-                        "has no bigram table, which max-gram falls back on; make one with outrider \
-                         bigram build"
-                    }
+                    Drafting::MaxGram => "is of an older version and has no table for max-gram",
                     Drafting::Cascade => {
                         "holds no cascade of draft models; configure drafter.cascade there"
                     }
@@ -208,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_drafter_that_says_nothing_has_a_model_and_no_more() {
-        let no_table = ("drafting", "'x' has no bigram table");
+        let no_table = ("drafting", "'x' is of an older version");
         says(MODEL, |_| {}, None);
         says(MAX_GRAM, |_| {}, Some(no_table));
         says(CASCADE, |_| {}, Some(("drafting", "'x' holds no cascade")));

@@ -1,9 +1,11 @@
 //! What the types of settings do not say.
 
+use std::collections::HashSet;
+
 use server::channel::{Trust, parse_for};
 use speculation::methods;
 
-use super::{CoordinatorConfig, MAX_DRAFT_LEN};
+use super::{CoordinatorConfig, MAX_DRAFT_LEN, ModelGroup};
 use crate::error::CoordinatorError;
 
 impl CoordinatorConfig {
@@ -12,6 +14,8 @@ impl CoordinatorConfig {
         let mut problems = self.check_drafting();
         problems.extend(self.check_method().err());
         problems.extend(self.check_models());
+        let of_http = self.http.problems().into_iter();
+        problems.extend(of_http.map(|(key, problem)| wrong(&key, problem)));
         let models = self.models.iter();
         let urls = models.flat_map(|model| model.drafters.iter().chain(&model.verifiers));
         let wrong = urls.filter_map(|url| parse_for(url, trust).err());
@@ -47,16 +51,20 @@ impl CoordinatorConfig {
 
     fn check_models(&self) -> Vec<CoordinatorError> {
         let mut problems = Vec::new();
+        let mut names = HashSet::new();
         if self.models.is_empty() {
             problems.push(wrong("models", "empty, expected at least one model"));
         }
-        for (index, model) in self.models.iter().enumerate() {
+        for (index, model) in self.groups().iter().enumerate() {
             let key = format!("models.{index}.name");
             if model.name.is_empty() {
                 let problem = "empty, expected what requests call the model";
                 problems.push(wrong(&key, problem));
-            } else if self.models[..index].iter().any(|it| it.name == model.name) {
-                problems.push(wrong(&key, format!("'{}' stands twice", model.name)));
+            }
+            for (name, key) in model.names(index) {
+                if !names.insert(name) {
+                    problems.push(wrong(&key, format!("'{name}' stands twice")));
+                }
             }
             if model.verifiers.is_empty() {
                 let key = format!("models.{index}.verifiers");
@@ -64,6 +72,30 @@ impl CoordinatorConfig {
             }
         }
         problems
+    }
+}
+
+impl CoordinatorConfig {
+    /// Returns the models, the first one under the names that `served_model_name` gives it.
+    pub(crate) fn groups(&self) -> Vec<ModelGroup> {
+        let mut groups = self.models.clone();
+        if let (Some(first), [name, aliases @ ..]) =
+            (groups.first_mut(), &self.served_model_name[..])
+        {
+            name.clone_into(&mut first.name);
+            first.aliases = aliases.to_vec();
+        }
+        groups
+    }
+}
+
+impl ModelGroup {
+    /// Returns all names of the model that stands at `index`, each with its setting.
+    fn names(&self, index: usize) -> impl Iterator<Item = (&str, String)> {
+        let aliases = self.aliases.iter().enumerate();
+        let aliases = aliases
+            .map(move |(at, alias)| (alias.as_str(), format!("models.{index}.aliases.{at}")));
+        std::iter::once((self.name.as_str(), format!("models.{index}.name"))).chain(aliases)
     }
 }
 

@@ -58,6 +58,7 @@ impl Driver {
             chunk.logprobs = self.round.logprobs.take(range);
         }
         self.observer.observe(&Event::Emitted { chunk: &chunk });
+        self.quota.charge_output(chunk.token_ids.len());
         self.respond(Part::Chunk(chunk)).await;
         if let Some(len) = emitted.stopped_at {
             self.session.handle(Input::Stop { len }, self.now());

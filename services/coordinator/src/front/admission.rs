@@ -11,11 +11,20 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use wire::status::{BadField, overloaded};
 
+use crate::quota::{Exceeded, Quota, Rates};
+
 /// How often it is logged at most that requests are refused.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a refused client should wait.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Into how many shares the memory of whole answers is divided; an answer takes one, if its request does not say how
+/// long it may be.
+const ANSWER_SHARES: u64 = 8;
+
+/// Output tokens that a request gets all the same if it does not say, where the context leaves as many.
+const LEAST_UNASKED: u64 = 256;
 
 /// The settings that bound the requests of one token, as errors name them.
 const SETTINGS_OF_TOKENS: &str =
@@ -47,6 +56,7 @@ pub(crate) struct Admission {
     /// Memory for the tokens of whole answers, in KiB.
     answers: Arc<Semaphore>,
     max_answer_kib: usize,
+    rates: Rates,
     refused: Arc<LogThrottle>,
 }
 
@@ -75,6 +85,7 @@ impl Admission {
             max_kib,
             answers: Arc::new(Semaphore::new(max_answer_kib)),
             max_answer_kib,
+            rates: Rates::default(),
             refused: Arc::new(LogThrottle::every(LOG_INTERVAL)),
         }
     }
@@ -95,6 +106,7 @@ impl Admission {
     /// `RESOURCE_EXHAUSTED` with a time to wait.
     pub(crate) fn admit(&self, client: Option<&Client>) -> Result<Place, Status> {
         let places = self.admit_together(client, 1)?;
+        self.begin(client)?;
         Ok(places.into_iter().flatten().collect())
     }
 
@@ -125,8 +137,38 @@ impl Admission {
         Ok(places.collect())
     }
 
+    /// Counts a request of `client` among those that its token may make in a minute, and returns what it counts in.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` with the time after which the token may make another.
+    pub(super) fn begin(&self, client: Option<&Client>) -> Result<Quota, Status> {
+        let quota = self.rates.of(client);
+        quota.begin().map_err(|exceeded| self.exceeded(exceeded))?;
+        Ok(quota)
+    }
+
+    /// Takes the `tokens` of a request's prompts from what its client's token may use in a minute.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` with the time after which there are as many; `INVALID_ARGUMENT` if there never are.
+    pub(super) fn admit_prompts(&self, quota: &Quota, tokens: u64) -> Result<(), Status> {
+        let taken = quota.take_prompts(tokens);
+        taken.map_err(|exceeded| self.exceeded(exceeded))
+    }
+
+    fn exceeded(&self, exceeded: Exceeded) -> Status {
+        match exceeded {
+            Exceeded::For(why, wait) => self.refuse_for(why, wait),
+            Exceeded::Forever(field) => field.into(),
+        }
+    }
+
     /// The status of a request that must wait, for `what`; logs that there are such requests.
     fn refuse(&self, why: String) -> Status {
+        self.refuse_for(why, RETRY_AFTER)
+    }
+
+    fn refuse_for(&self, why: String, wait: Duration) -> Status {
         if let Some(others) = self.refused.passes() {
             tracing::warn!(
                 why,
@@ -134,7 +176,7 @@ impl Admission {
                 "request refused; `others` were refused since the last such line"
             );
         }
-        overloaded(why, RETRY_AFTER)
+        overloaded(why, wait)
     }
 
     /// Places among the requests of the client's token, if these are bounded.
@@ -187,6 +229,16 @@ impl Admission {
             let what = format!("no room for {kib} KiB of distributions of another request");
             self.refuse(what)
         })
+    }
+
+    /// Returns how many tokens each of `outputs` outputs has at most where a request does not say: as many as one share of
+    /// the memory of whole answers holds at `per_token` bytes each, so that it is not refused for a number that nobody
+    /// asked for.
+    pub(crate) fn unasked_tokens(&self, per_token: u64, outputs: usize) -> u32 {
+        let share = self.max_answer_kib as u64 * (1 << 10) / ANSWER_SHARES;
+        let of_each = share / (outputs.max(1) as u64);
+        let tokens = of_each.checked_div(per_token).unwrap_or(u64::MAX);
+        u32::try_from(tokens.max(LEAST_UNASKED)).unwrap_or(u32::MAX)
     }
 
     /// Reserves memory for an answer that keeps `per_token` bytes of each of `tokens` tokens until it is sent.

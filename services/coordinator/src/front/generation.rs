@@ -10,6 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 use tracing::Instrument;
+use wire::open::EVERYONE;
 use wire::v1;
 
 use super::admission::Place;
@@ -61,8 +62,10 @@ impl Shared {
         reading: Option<OwnedSemaphorePermit>,
     ) -> Result<Generated, Status> {
         let mut observers = Vec::new();
+        let tenant = arrival.client.and_then(|client| client.tenant.as_ref());
         for message in &messages {
-            let observer = || Observer::arrived(&self.observation, arrival.metadata, message);
+            let observer =
+                || Observer::arrived(&self.observation, arrival.metadata, tenant, message);
             observers.extend((0..choices).map(|_| observer()));
         }
         match self
@@ -96,24 +99,41 @@ impl Shared {
         let places = self
             .admission
             .admit_together(client, observers.len() as u32)?;
+        let quota = self.admission.begin(client)?;
+        let mut prompt_tokens = 0;
+        let unasked = self
+            .admission
+            .unasked_tokens(arrival.kept_per_token, observers.len());
         let mut outputs = places.into_iter().zip(observers);
         let mut next = || outputs.next().ok_or_else(no_place);
         let mut prepared = Vec::new();
         for mut message in messages {
-            if let Some(tenant) = client.and_then(|client| client.tenant.as_deref()) {
+            if let Some(tenant) = tenant_of(client, &message) {
                 tenant.clone_into(&mut message.tenant);
             }
             let (place, observer): (Place, &mut Observer) = next()?;
             let first = self
-                .prepare(message, place, arrival.deadline, &mut reading, observer)
+                .prepare(
+                    message,
+                    place,
+                    arrival.deadline,
+                    unasked,
+                    &mut reading,
+                    observer,
+                )
                 .await?;
             let at = prepared.len();
+            prompt_tokens += first.request.prompt.len() as u64;
             prepared.push(first);
             for choice in 1..choices {
                 let (place, observer) = next()?;
                 let another = self.another(&prepared[at], choice, place, observer)?;
                 prepared.push(another);
             }
+        }
+        self.admission.admit_prompts(&quota, prompt_tokens)?;
+        for output in &mut prepared {
+            output.quota = quota.clone();
         }
         let tokens: u64 = prepared
             .iter()
@@ -140,7 +160,44 @@ impl Shared {
     }
 }
 
+/// Returns the tenant that a request of `client` has, if not the one that it names: that of the client's token, and where
+/// no tokens are wanted one for all who name none.
+fn tenant_of<'a>(client: Option<&'a Client>, message: &v1::GenerateRequest) -> Option<&'a str> {
+    match client {
+        Some(client) => client.tenant.as_deref(),
+        None => message.tenant.is_empty().then_some(EVERYONE),
+    }
+}
+
 /// The status of an output without a place. It is never returned: there are as many places as outputs.
 fn no_place() -> Status {
     Status::internal("an output without a place")
+}
+
+#[cfg(test)]
+mod tests {
+    use server::auth::Rates;
+
+    use super::*;
+
+    #[test]
+    fn who_shows_no_token_shares_a_tenant_with_all_others_who_show_none() {
+        let client = |tenant: Option<&str>| Client {
+            tenant: tenant.map(Arc::from),
+            token: 1,
+            max_requests: None,
+            rates: Rates::default(),
+        };
+        let message = |tenant: &str| v1::GenerateRequest {
+            tenant: tenant.to_owned(),
+            ..Default::default()
+        };
+        assert_eq!(tenant_of(None, &message("")), Some(EVERYONE));
+        assert_eq!(tenant_of(None, &message("mine")), None);
+        let named = client(Some("named"));
+        assert_eq!(tenant_of(Some(&named), &message("mine")), Some("named"));
+        for tenant in ["", "mine"] {
+            assert_eq!(tenant_of(Some(&client(None)), &message(tenant)), None);
+        }
+    }
 }

@@ -2,14 +2,14 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `guard` | who may ask, and from where |
+//! | `guard`, `cors` | who may ask, from where, and from which pages |
 //! | `fields` | reading JSON, field by field |
-//! | `options` | what all requests for text have in common |
+//! | `options`, `hints` | what all requests for text have in common, and what of it is ignored |
 //! | `messages` | the turns of a conversation |
 //! | `completions`, `chat` | requests and layouts of two forms of answers |
 //! | `responses` | the third form, with events of its own |
 //! | `state`, `run` | what the routes share, and letting outputs in |
-//! | `output`, `answer` | answers, whole or as events |
+//! | `output`, `answer`, `events` | answers, whole or as events |
 //! | `logprobs`, `report` | what answers say beside their text |
 //! | `models`, `tokens` | what is served, and its tokens |
 //! | `openapi` | the description of all that |
@@ -18,9 +18,12 @@
 mod answer;
 mod chat;
 mod completions;
+mod cors;
 mod error;
+mod events;
 mod fields;
 mod guard;
+mod hints;
 mod logprobs;
 mod messages;
 mod models;
@@ -54,19 +57,33 @@ pub use messages::MAX_PARTS;
 pub use options::MOST_OUTPUTS;
 
 /// What answers on the port. `is_local` says whether it can be reached from this machine alone.
-pub(crate) fn front(shared: Arc<Shared>, guard: Guard, is_local: bool) -> server::http::Front {
+pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> server::http::Front {
+    let config = &shared.config.http;
+    let routes = routes(shared, guard, is_local);
+    let routes = match cors::layer(&config.cors_origins) {
+        Some(cors) => routes.layer(cors),
+        None => routes,
+    };
+    let router = if is_local {
+        let trusted = Arc::new(config.trusted());
+        routes.layer(from_fn_with_state(trusted, guard::local_only))
+    } else {
+        routes
+    };
     server::http::Front {
-        router: routes(shared, guard, is_local),
+        router,
         max_request_bytes: MAX_REQUEST_BYTES,
+        idle_timeout: config.idle_timeout(),
     }
 }
 
 /// All routes.
-fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
+fn routes(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> Router {
     let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let front = Front {
-        shared,
+        shared: Arc::clone(shared),
         began: began.map_or(0, |since| since.as_secs()),
+        any_model: shared.config.http.any_model.holds(is_local),
     };
     let api = Router::new()
         .route("/v1/models", get(models::list))
@@ -79,8 +96,7 @@ fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
         .route("/detokenize", post(tokens::detokenize))
         .layer(from_fn(guard::received))
         .layer(from_fn_with_state(guard, guard::authorised));
-    let routes = api
-        .route("/health", get(models::health))
+    api.route("/health", get(models::health))
         .route("/ready", get(models::ready))
         .route("/version", get(models::version))
         .route("/openapi.json", get(openapi::describe))
@@ -88,12 +104,7 @@ fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
         .method_not_allowed_fallback(not_allowed)
         // What was received is within its bounds.
         .layer(DefaultBodyLimit::disable())
-        .with_state(front);
-    if is_local {
-        routes.layer(from_fn(guard::local_only))
-    } else {
-        routes
-    }
+        .with_state(front)
 }
 
 async fn unknown(request: Request) -> ApiError {

@@ -21,6 +21,7 @@ use crate::events::Event;
 use crate::observe::{Observation, Observer};
 use crate::peer::error::PeerError;
 use crate::peer::pool::{Models, ServedModel, Target};
+use crate::quota::Quota;
 use crate::request::limits::check_names;
 use crate::request::{self, PromptInput};
 
@@ -47,7 +48,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Checks an admitted request and returns what its driver needs, with the permits that it holds until it is over. It
-    /// takes no longer than `deadline`, if the client has one.
+    /// takes no longer than `deadline`, if the client has one. Its output has at most `unasked_tokens` if it does not
+    /// say how many.
     ///
     /// # Errors
     /// The status that its client is to get.
@@ -56,13 +58,14 @@ impl Shared {
         message: v1::GenerateRequest,
         place: Place,
         deadline: Option<Duration>,
+        unasked_tokens: u32,
         reading: &mut Option<OwnedSemaphorePermit>,
         observer: &mut Observer,
     ) -> Result<Prepared, Status> {
         observer.observe(&Event::Admitted);
         let longest = self.config.request_timeout();
         let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
-        let checking = self.check(message, place, reading);
+        let checking = self.check(message, place, unasked_tokens, reading);
         let late = |_| Failure::Late.status("the deadline passed before the request began");
         let checked = tokio::select! {
             biased;
@@ -88,6 +91,7 @@ impl Shared {
         self: &Arc<Self>,
         mut message: v1::GenerateRequest,
         mut place: Place,
+        unasked_tokens: u32,
         reading: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Prepared, Status> {
         check_names(&message)?;
@@ -116,7 +120,8 @@ impl Shared {
                 shared.tokenizing.room(bytes)
             });
             let tokenizing = tokenizing.transpose()?;
-            let request = request::check(message, prompt, &model, &target, &shared.config)?;
+            let config = &shared.config;
+            let request = request::check(message, prompt, &model, &target, config, unasked_tokens)?;
             drop(tokenizing);
             let bytes = request::distribution_bytes(&request);
             place.push(shared.admission.admit_bytes(bytes)?);
@@ -127,6 +132,7 @@ impl Shared {
                 session_id,
                 request_id: request_id(session_id),
                 permits: place,
+                quota: Quota::default(),
             };
             Ok::<_, Status>((prepared, kept))
         };
@@ -182,6 +188,7 @@ impl Shared {
             session_id,
             request_id: request_id(session_id),
             permits: place,
+            quota: Quota::default(),
         };
         observer.observe(&Event::Prepared {
             request: &prepared.request,

@@ -1,5 +1,6 @@
 //! The log lines of one request.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use wire::v1;
@@ -12,14 +13,23 @@ pub(super) struct RequestLog {
     began: Instant,
     /// What the client is told its request is called; empty before it is prepared.
     request_id: String,
+    /// The name of the token that it shows, which is in the coordinator's own file.
+    tenant: Option<Arc<str>>,
+    model: String,
+    method: &'static str,
+    prompt_tokens: usize,
     fallbacks: usize,
 }
 
 impl RequestLog {
-    pub(super) fn new(began: Instant) -> Self {
+    pub(super) fn new(began: Instant, tenant: Option<Arc<str>>) -> Self {
         Self {
             began,
             request_id: String::new(),
+            tenant,
+            model: String::new(),
+            method: "",
+            prompt_tokens: 0,
             fallbacks: 0,
         }
     }
@@ -32,7 +42,15 @@ impl RequestLog {
 
     pub(super) fn observe(&mut self, event: &Event<'_>) {
         match *event {
-            Event::Prepared { request_id, .. } => request_id.clone_into(&mut self.request_id),
+            Event::Prepared {
+                request,
+                request_id,
+            } => {
+                request_id.clone_into(&mut self.request_id);
+                request.model.clone_into(&mut self.model);
+                self.method = request.method.name();
+                self.prompt_tokens = request.prompt.len();
+            }
             Event::Sent {
                 round,
                 attempt,
@@ -85,13 +103,49 @@ impl RequestLog {
     fn finished(&self, finished: &v1::Finished) {
         let tokens = finished.usage.map_or(0, |usage| usage.completion_tokens);
         let total_ms = self.began.elapsed().as_millis() as u64;
-        let fallbacks = self.fallbacks;
+        let first_token_ms = finished.timing.filter(|_| tokens > 0);
+        let first_token_ms = first_token_ms.map(|timing| timing.time_to_first_token_ms as u64);
+        let speculation = finished.speculation.as_ref();
+        let accepted = speculation.map_or(0, |it| it.num_accepted_draft_tokens);
+        let Self {
+            tenant,
+            model,
+            method,
+            prompt_tokens,
+            fallbacks,
+            ..
+        } = self;
+        let tenant = tenant.as_deref();
         if finished.reason() == v1::FinishReason::Error {
             let error = &finished.error;
-            tracing::warn!(error, tokens, total_ms, fallbacks, "request failed");
+            tracing::warn!(
+                error,
+                tenant,
+                model,
+                method,
+                prompt_tokens,
+                tokens,
+                accepted,
+                first_token_ms,
+                total_ms,
+                fallbacks,
+                "request failed"
+            );
         } else {
             let reason = finished.reason().as_str_name();
-            tracing::info!(reason, tokens, total_ms, fallbacks, "request finished");
+            tracing::info!(
+                reason,
+                tenant,
+                model,
+                method,
+                prompt_tokens,
+                tokens,
+                accepted,
+                first_token_ms,
+                total_ms,
+                fallbacks,
+                "request finished"
+            );
         }
     }
 }

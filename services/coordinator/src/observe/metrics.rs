@@ -2,6 +2,7 @@
 
 mod model;
 mod request;
+mod tenant;
 
 use server::metrics::{Metrics, names};
 use tonic::Code;

@@ -331,7 +331,7 @@ impl<P: Protocol> PeerSession<P> {
         if let Some(endpoint) = &self.endpoint {
             match loss {
                 Loss::Silent => endpoint.silent(),
-                Loss::Malformed => endpoint.failed(),
+                Loss::Malformed => endpoint.failed("the verifier refused what it proposed"),
                 Loss::Outdated => endpoint.forget(),
                 Loss::Stalled | Loss::Broken => {}
             }

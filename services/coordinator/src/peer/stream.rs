@@ -19,7 +19,7 @@ use wire::describe::PROGRESS;
 use wire::failure::Failure;
 use wire::messages::Incoming;
 use wire::size::Encoded;
-use wire::status::{PeerFailure, classify};
+use wire::status::{PeerFailure, classify, describe};
 use wire::v1;
 
 use super::error::PeerError;
@@ -166,9 +166,9 @@ impl<P: Protocol> PeerStream<P> {
             _ => None,
         };
         let Some(opened) = opened else {
-            endpoint.failed();
-            let problem = "the stream did not begin with opened".to_owned();
-            return Err(PeerError::Malformed(problem));
+            let problem = "the stream did not begin with opened";
+            endpoint.failed(problem);
+            return Err(PeerError::Malformed(problem.to_owned()));
         };
         Ok(Self {
             endpoint: Arc::clone(endpoint),
@@ -278,7 +278,7 @@ impl<P: Protocol> PeerStream<P> {
         if connection_fault(&status).is_some() && self.heard.elapsed() >= KEEPALIVE_TIMEOUT {
             self.endpoint.silent();
         } else if classify(&status) == PeerFailure::Transient {
-            self.endpoint.failed();
+            self.endpoint.failed(&describe(&status));
         } else {
             // It refuses what by its description it could do: it may have been started anew.
             self.endpoint.forget();
@@ -305,8 +305,9 @@ impl<P: Protocol> PeerStream<P> {
 
     /// An answer that cannot be right.
     pub(super) fn malformed(&self, problem: impl Into<String>) -> PeerError {
-        self.endpoint.failed();
-        PeerError::Malformed(problem.into())
+        let problem = problem.into();
+        self.endpoint.failed(&problem);
+        PeerError::Malformed(problem)
     }
 
     /// Frees the session at the peer.

@@ -69,7 +69,7 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
     };
     configure(&mut message);
     let prompt = crate::request::PromptInput::take(&mut message, &target).expect("a prompt");
-    let request = crate::request::check(message, prompt, &model, &target, &config);
+    let request = crate::request::check(message, prompt, &model, &target, &config, u32::MAX);
     Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)
 }
 

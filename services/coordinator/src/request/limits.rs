@@ -11,8 +11,6 @@ use wire::v1;
 
 use crate::config::CoordinatorConfig;
 
-/// Output tokens where a request does not say.
-const DEFAULT_MAX_TOKENS: u32 = 256;
 /// Longest stop string, in bytes.
 pub const MAX_STOP_BYTES: usize = 256;
 
@@ -38,23 +36,34 @@ pub(super) fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result
     ))
 }
 
-/// Most output tokens, of which there must be `least`: what was asked for, if it fits behind the prompt, or behind the start token of a
-/// decoder, whose prompt goes to the encoder.
+/// Returns the most output tokens, of which there must be `least`: what was asked for, if it fits behind the prompt, or
+/// behind the start token of a decoder, whose prompt goes to the encoder. A request that does not say gets what is
+/// left there, but no more than `unasked`.
+///
+/// # Errors
+/// Names the field that passes the context, and by what.
 pub(super) fn max_tokens(
     requested: Option<u32>,
     prompt_len: usize,
     least: u32,
+    unasked: u32,
     target: &v1::PeerDescription,
 ) -> Result<u32, BadField> {
     let context_len = target.context_len;
     if target.decoder_start_token_id.is_some() {
         if prompt_len > context_len as usize {
-            let problem = format!("{prompt_len} tokens, the model's encoder takes {context_len}");
-            return Err(BadField::new("prompt", problem));
+            let excess = format!("{prompt_len} tokens are in the prompt: shorten it");
+            return Err(BadField::beyond_context("prompt", context_len, &excess));
         }
         // One place is the start token's.
         let most = context_len.saturating_sub(1);
-        let max_tokens = requested.unwrap_or(DEFAULT_MAX_TOKENS.min(most));
+        let max_tokens = requested.unwrap_or(unasked.min(most));
+        if max_tokens > most {
+            let excess = format!(
+                "{max_tokens} are asked for as max_tokens, and one place is the start token's: expected 1 to {most}"
+            );
+            return Err(BadField::beyond_context("max_tokens", context_len, &excess));
+        }
         in_range("max_tokens", max_tokens, 1, most)?;
         return Ok(max_tokens);
     }
@@ -62,18 +71,22 @@ pub(super) fn max_tokens(
     // A request for output needs room for at least one token.
     let needed = least.max(requested.unwrap_or_default().min(1));
     if prompt_len > context_len as usize || left < needed {
-        let problem =
-            format!("{prompt_len} tokens, the model's context holds {context_len} with the output");
-        return Err(BadField::new("prompt", problem));
+        let output = match needed {
+            0 => String::new(),
+            needed => format!(", and the output needs {needed} at least"),
+        };
+        let excess = format!("{prompt_len} tokens are in the prompt{output}: shorten the prompt");
+        return Err(BadField::beyond_context("prompt", context_len, &excess));
     }
-    let max_tokens = requested.unwrap_or(DEFAULT_MAX_TOKENS.min(left));
-    if !(least..=left).contains(&max_tokens) {
-        let problem = format!(
-            "{max_tokens} is out of range, expected {least} to {left} \
-             (a context of {context_len} less {prompt_len} prompt tokens)"
+    let max_tokens = requested.unwrap_or(unasked.min(left));
+    if max_tokens > left {
+        let excess = format!(
+            "{prompt_len} tokens are before the output, and {max_tokens} are asked for as max_tokens: expected {least} \
+             to {left}"
         );
-        return Err(BadField::new("max_tokens", problem));
+        return Err(BadField::beyond_context("max_tokens", context_len, &excess));
     }
+    in_range("max_tokens", max_tokens, least, left)?;
     Ok(max_tokens)
 }
 

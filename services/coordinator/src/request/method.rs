@@ -1,14 +1,15 @@
 //! Which method a request asks for, from the message to a checked choice.
 
+use speculation::bad_value::BadValue;
 use speculation::drafting::{DraftLen, Drafting};
 use speculation::methods::names::of_drafting;
-use speculation::methods::{Choice, METHODS};
+use speculation::methods::{Choice, METHODS, MethodRequest};
 use speculation::sampling::SamplingParams;
 use wire::drafting_request::DraftingRequest;
 use wire::status::BadField;
 use wire::{method, v1};
 
-use crate::config::CoordinatorConfig;
+use crate::config::{CoordinatorConfig, DefaultDrafting};
 use crate::peer::pool::ServedModel;
 
 /// Reads the axes and parameters of `request`, and checks them against each other, against the
@@ -27,7 +28,11 @@ pub(super) fn choose(
     if requested.draft_len.is_none() && config.draft_len.fixed().is_some() {
         requested.draft_len = Some(DraftLen::Fixed);
     }
-    let choice = Choice::resolve(&requested, sampling.temperature, sampling.cuts());
+    let usual = match config.drafting {
+        DefaultDrafting::Auto => model.usual_drafting(),
+        DefaultDrafting::Fixed(drafting) => drafting,
+    };
+    let choice = resolve(&requested, usual, sampling);
     let choice = choice.map_err(|error| match &error.field[..] {
         // A number goes with everything: it is the policy that does not.
         "draft_len" => BadField::new("draft_length", error.problem),
@@ -73,6 +78,29 @@ pub(super) fn choose(
         return Err(BadField::new("report_distributions", problem));
     }
     Ok(choice)
+}
+
+/// Resolves what a request asks for. Where it does not say who proposes, `usual` does if that goes with the rest, and if
+/// the output does not depend on who does.
+fn resolve(
+    requested: &MethodRequest<'_>,
+    usual: Drafting,
+    sampling: &SamplingParams,
+) -> Result<Choice, BadValue> {
+    let resolve = |requested: &MethodRequest<'_>| {
+        Choice::resolve(requested, sampling.temperature, sampling.cuts())
+    };
+    if requested.drafting.is_none() && usual != Drafting::Model {
+        let by_usual = MethodRequest {
+            drafting: Some(usual),
+            ..requested.clone()
+        };
+        let choice = resolve(&by_usual);
+        if let Some(choice) = choice.ok().filter(|choice| !choice.depends_on_draft()) {
+            return Ok(choice);
+        }
+    }
+    resolve(requested)
 }
 
 fn lossless_methods() -> Vec<&'static str> {

@@ -73,14 +73,20 @@ impl PromptInput {
         if tokens.is_empty() {
             return Err(empty());
         }
-        let vocab_size = target.description.vocab_size;
-        if let Some(token) = tokens.iter().find(|&&token| token >= vocab_size) {
-            let problem =
-                format!("token id {token} is out of range, the vocabulary has {vocab_size}");
-            return Err(BadField::new("prompt", problem));
-        }
+        check_ids("prompt", &tokens, target.description.vocab_size)?;
         Ok(tokens)
     }
+}
+
+/// Refuses `tokens`, which came in `field`, if an id among them is not of a vocabulary of `vocab_size` tokens.
+pub(crate) fn check_ids(field: &str, tokens: &[TokenId], vocab_size: u32) -> Result<(), BadField> {
+    let Some(token) = tokens.iter().find(|&&token| token >= vocab_size) else {
+        return Ok(());
+    };
+    let problem = format!(
+        "token id {token} is out of range, expected ids below {vocab_size}, the vocabulary's size"
+    );
+    Err(BadField::new(field, problem))
 }
 
 fn empty() -> BadField {
@@ -98,12 +104,8 @@ fn encoded(
     let tokens = target.text.tokens(text, is_plain, context_len as usize);
     let tokens = tokens.map_err(|problem| BadField::new(field, problem))?;
     if tokens.len() > context_len as usize {
-        let problem = match target.description.decoder_start_token_id {
-            None => format!("the model's context holds {context_len} with the output"),
-            Some(_) => format!("the model's encoder takes {context_len}"),
-        };
-        let problem = format!("more than {context_len} tokens, {problem}");
-        return Err(BadField::new("prompt", problem));
+        let excess = "more tokens are in the prompt alone: shorten it";
+        return Err(BadField::beyond_context("prompt", context_len, excess));
     }
     Ok(tokens)
 }
@@ -122,6 +124,11 @@ fn chat(messages: &[ChatMessage], target: &Target) -> Result<String, BadField> {
             let problem = format!("has {found} bytes, expected at most {MAX_NAME_BYTES}");
             return Err(bad(format!("the role of turn {turn} {problem}")));
         }
+        let found = message.name.len();
+        if found > MAX_NAME_BYTES {
+            let problem = format!("has {found} bytes, expected at most {MAX_NAME_BYTES}");
+            return Err(bad(format!("the name of turn {turn} {problem}")));
+        }
     }
     let context_len = target.description.context_len;
     let bytes = messages.iter().map(|message| message.content.len()).sum();
@@ -138,8 +145,8 @@ pub(crate) fn check_bytes(bytes: usize, context_len: u32) -> Result<(), BadField
     if bytes <= most {
         return Ok(());
     }
-    let problem = format!("{bytes} bytes cannot fit the model's context of {context_len} tokens");
-    Err(BadField::new("prompt", problem))
+    let excess = format!("{bytes} bytes are in the prompt, which cannot fit: shorten it");
+    Err(BadField::beyond_context("prompt", context_len, &excess))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use model::source::ModelSource;
 use peer::PeerError;
 use speculation::cascade::CascadeConfig;
 
-use super::{CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, MAX_GRAM, NO_MODEL, NO_TABLE, ROLE};
+use super::{CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, MAX_GRAM, NO_MODEL, ROLE};
 
 impl DrafterConfig {
     /// What cannot be used of it, whatever the files that it names hold.
@@ -56,15 +56,16 @@ impl DrafterConfig {
             // Nothing is done with the rest of it here.
             problems.extend(self.cascade.of(Vec::new(), true).err());
         }
-        if self.bigram == NO_TABLE {
-            let problem = "none leaves nobody to draft, since drafter.model.path is none too";
-            problems.push(wrong("bigram", problem));
-        }
         problems
     }
 }
 
 impl DrafterConfig {
+    /// Returns whether a draft model is named.
+    pub fn has_model(&self) -> bool {
+        self.model.path != NO_MODEL
+    }
+
     /// The draft models, the largest first.
     pub fn sources_mut(&mut self) -> impl Iterator<Item = &mut ModelSource> {
         std::iter::once(&mut self.model).chain(&mut self.cascade.models)

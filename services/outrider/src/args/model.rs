@@ -12,9 +12,10 @@ pub struct ModelArgs {
     /// It is that of the services in this process. `outrider serve verifier --help` tells all forms.
     #[arg(long, value_name = "MODEL", value_hint = ValueHint::AnyPath)]
     target_model: Option<String>,
-    /// Draft model, of the target model's vocabulary.
+    /// Draft model, of the target model's vocabulary; or none.
     ///
-    /// It is that of the services in this process, in the forms of a target model.
+    /// It is that of the services in this process, in the forms of a target model. Without one that fits, or with
+    /// `none`, drafts are copied from the text where that pays.
     #[arg(long, value_name = "MODEL", value_hint = ValueHint::AnyPath)]
     draft_model: Option<String>,
 }

@@ -8,9 +8,7 @@ use wire::v1;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingArgs {
-    /// Most output tokens; 256 if not given.
-    ///
-    /// Where the model's context leaves less, that is the default.
+    /// Most output tokens; what the model's context leaves if not given.
     #[arg(long, value_name = "N")]
     max_tokens: Option<u32>,
     /// Divides the logits: 0 is greedy, 1 if not given.
@@ -19,7 +17,7 @@ pub(crate) struct SamplingArgs {
     /// Makes the output repeatable; drawn if not given.
     ///
     /// The summary of an answer reports it.
-    #[arg(long, value_name = "S", value_parser = seed)]
+    #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Ends the output before this text.
     ///
@@ -104,9 +102,12 @@ impl SamplingArgs {
     }
 }
 
+/// Reads a number of 64 bits, signed or not, as clients of every front send it.
 fn seed(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+    let signed = text.parse().map(i64::cast_unsigned);
+    signed
+        .or_else(|_| text.parse())
+        .map_err(|_| format!("expected a whole number from {} to {}", i64::MIN, u64::MAX))
 }
 
 fn logit_bias(text: &str) -> Result<v1::LogitBias> {
@@ -121,6 +122,17 @@ fn logit_bias(text: &str) -> Result<v1::LogitBias> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_seed_has_64_bits_with_a_sign_or_without() {
+        assert_eq!(seed("7"), Ok(7));
+        assert_eq!(seed("-5"), Ok(u64::MAX - 4));
+        assert_eq!(seed(&(u64::MAX - 4).to_string()), Ok(u64::MAX - 4));
+        for wrong in ["18446744073709551616", "-9223372036854775809", "1.5", ""] {
+            let error = seed(wrong).expect_err(wrong);
+            assert!(error.ends_with("to 18446744073709551615"), "{error}");
+        }
+    }
 
     #[test]
     fn a_bias_is_an_id_and_a_number() {

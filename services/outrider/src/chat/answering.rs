@@ -1,6 +1,6 @@
 //! One turn: what the user says goes to the coordinator, and the answer is printed as it comes.
 
-use client::{Answer, Client};
+use client::{Answer, Client, Generation};
 use wire::v1;
 
 use super::conversation::Conversation;
@@ -10,6 +10,17 @@ use crate::generate::{self, TooLong};
 
 /// Tokens of an answer that a conversation leaves room for, where --max-tokens does not say.
 const ANSWER_TOKENS: u32 = 256;
+
+/// Returns how many tokens the answer of `generation` may have, and adds what came until then to `answer`.
+async fn room(generation: &mut Generation, answer: &mut Answer) -> Result<u32, client::Error> {
+    while !generate::is_begun(answer) {
+        match generation.event().await? {
+            Some(event) => answer.add(event),
+            None => break,
+        }
+    }
+    Ok(answer.started.max_tokens)
+}
 
 /// A conversation with the model of a coordinator.
 pub(super) struct Dialogue {
@@ -39,22 +50,42 @@ impl Dialogue {
     /// # Errors
     /// [`TooLong`] if there is no room for `said` alone; else what ended the answer.
     pub(super) async fn say(&mut self, said: &str) -> anyhow::Result<()> {
-        self.answer = Answer::default();
         let request = &self.settings.request;
         let mut forgotten = 0;
+        // The room of the attempt before, where that was too little.
+        let mut little = None;
+        let mut is_bounded = self.settings.request.max_tokens.is_some();
         let generation = loop {
+            self.answer = Answer::default();
             let is_last = forgotten == self.conversation.len();
             let system = self.settings.system.as_deref();
             let request = v1::GenerateRequest {
                 messages: self.conversation.messages(system, forgotten, said),
-                // Room for a whole answer, as long as there are turns that could make it.
-                max_tokens: request.max_tokens.or((!is_last).then_some(ANSWER_TOKENS)),
                 ..request.clone()
             };
-            match generate::begin(&self.client, &self.url, request).await {
-                Err(error) if error.is::<TooLong>() && !is_last => forgotten += 1,
-                started => break started?,
+            let mut generation = match generate::begin(&self.client, &self.url, request).await {
+                Err(error) if error.is::<TooLong>() && !is_last => {
+                    forgotten += 1;
+                    continue;
+                }
+                begun => begun?,
+            };
+            if is_bounded || is_last {
+                break generation;
             }
+            let room = room(&mut generation, &mut self.answer).await;
+            let room = room.map_err(|error| generate::explain(&self.url, error))?;
+            if room >= ANSWER_TOKENS {
+                break generation;
+            }
+            if little == Some(room) {
+                // A turn less makes no more room: the coordinator bounds answers, not the context.
+                is_bounded = true;
+                forgotten -= 1;
+                continue;
+            }
+            little = Some(room);
+            forgotten += 1;
         };
         if forgotten > 0 {
             self.conversation.forget(forgotten);

@@ -7,17 +7,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use server::causes::in_one_line;
-use server::channel::{ChannelConfig, PeerChannel, connect, is_tls_fault};
+use server::channel::{ChannelError, connection_fault, is_refused_in_tls, is_tls_fault};
 use server::process::Process;
 use tonic::{Code, Request, Response, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
 use wire::status::describe;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{DescribeRequest, ListModelsRequest, PeerDescription, ServedModel};
 
-/// How long one answer may take, the connection included.
-const PATIENCE: Duration = Duration::from_secs(2);
+use super::dial::{Dialled, PATIENCE};
 
 /// How long a coordinator may wait for its peers before it says which of them answered.
 const LISTING: Duration = Duration::from_millis(1_500);
@@ -51,7 +53,11 @@ pub(super) enum Silence {
     NobodyThere,
     /// Nothing came in time: what listens there hangs or waits for something else, or something on the way drops packets.
     Mute,
-    /// Somebody does, and TLS did not come about.
+    /// Whoever does speaks TLS, and one of the two sides refused the other.
+    Unbelieved(String),
+    /// Whoever does speaks gRPC, and demands a token that was not shown.
+    Denied(String),
+    /// It cannot be asked with these settings of TLS and tokens.
     Tls(String),
     /// Any other reason.
     Other(String),
@@ -62,18 +68,20 @@ impl Silence {
         match self {
             Self::NobodyThere => "nothing runs there",
             Self::Mute => "no answer within 2 s; it hangs, or something on the way drops packets",
-            Self::Tls(why) | Self::Other(why) => why,
+            Self::Unbelieved(why) | Self::Denied(why) | Self::Tls(why) | Self::Other(why) => why,
         }
     }
 }
 
-/// What the peer at `url` says of itself.
+/// What the peer says of itself.
 pub(super) async fn peer(
-    url: &str,
+    dialled: &Dialled,
     kind: Kind,
     process: &Process,
 ) -> Result<Answer<PeerDescription>, Silence> {
-    let channel = channel(url, process)?;
+    let channel = dialled
+        .channel(process)
+        .map_err(|error| unaskable(&error))?;
     let request = DescribeRequest {};
     match kind {
         Kind::Drafter => answer(DrafterClient::new(channel).describe(request)).await,
@@ -81,24 +89,28 @@ pub(super) async fn peer(
     }
 }
 
-/// The models that the coordinator at `url` serves.
+/// The models that the coordinator serves.
 pub(super) async fn coordinator(
-    url: &str,
+    dialled: &Dialled,
     process: &Process,
 ) -> Result<Answer<Vec<ServedModel>>, Silence> {
     let mut request = Request::new(ListModelsRequest {});
     request.set_timeout(LISTING);
-    let mut client = CoordinatorClient::new(channel(url, process)?);
+    let channel = dialled
+        .channel(process)
+        .map_err(|error| unaskable(&error))?;
+    let mut client = CoordinatorClient::new(channel);
     let Answer { said, ahead } = answer(client.list_models(request)).await?;
     let said = said.models;
     Ok(Answer { said, ahead })
 }
 
-fn channel(url: &str, process: &Process) -> Result<PeerChannel, Silence> {
-    let config = ChannelConfig {
-        connect_timeout_ms: PATIENCE.as_millis() as u64,
-    };
-    connect(url, &config, process).map_err(|error| Silence::Other(in_one_line(&error)))
+/// Returns whether all services on the port are ready; none if it does not tell.
+pub(super) async fn is_ready(dialled: &Dialled, process: &Process) -> Option<bool> {
+    let mut client = HealthClient::new(dialled.channel(process).ok()?);
+    let asked = client.check(HealthCheckRequest::default());
+    let Answer { said, .. } = answer(asked).await.ok()?;
+    Some(said.status() == ServingStatus::Serving)
 }
 
 async fn answer<T>(
@@ -116,9 +128,23 @@ async fn answer<T>(
     Ok(Answer { said, ahead })
 }
 
+fn unaskable(error: &ChannelError) -> Silence {
+    Silence::Tls(in_one_line(error))
+}
+
 fn silence(status: &Status) -> Silence {
+    let why = || connection_fault(status).unwrap_or_else(|| describe(status));
+    if is_refused_in_tls(status) {
+        return Silence::Unbelieved(why());
+    }
     if is_tls_fault(status) {
-        return Silence::Tls(describe(status));
+        return Silence::Tls(why());
+    }
+    if matches!(
+        status.code(),
+        Code::Unauthenticated | Code::PermissionDenied
+    ) {
+        return Silence::Denied(status.message().to_owned());
     }
     let mut causes = std::iter::successors(status.source(), |&cause| cause.source());
     let refused = causes.any(|cause| {

@@ -68,6 +68,7 @@ mod tests {
         let certificate = CertificateFacts {
             setting: "tls.cert_file",
             names: "verifier".to_owned(),
+            hosts: Vec::new(),
             not_before: day(100),
             not_after: day(200),
             reload_seconds: 30,

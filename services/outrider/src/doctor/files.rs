@@ -9,8 +9,10 @@ use wire::describe::check_pair;
 use wire::v1::PeerDescription;
 
 use super::report::Findings;
+use super::requested::Requested;
 use crate::check::{OF_ONE_FAMILY, Role};
 use crate::config::Config;
+use crate::draft::leave_out_misfit;
 
 /// The models of a process that are here and can be read.
 #[derive(Default)]
@@ -24,14 +26,23 @@ pub(super) struct Models {
     is_pair: bool,
 }
 
-/// Looks at the files of `role`'s models.
-pub(super) fn look(config: &Config, role: Role) -> (Models, Findings) {
+/// Looks at the files of `role`'s models, and tells of those that are `requested`.
+pub(super) fn look(config: &Config, role: Role, requested: Requested) -> (Models, Findings) {
     let mut findings = Findings::of("models");
+    let has_target = role.has_verifier() && requested.target;
+    let mut config = config.clone();
+    if role == Role::All
+        && let Some(note) = leave_out_misfit(&mut config)
+        && has_target
+    {
+        findings.info(note);
+    }
+    let config = &config;
     let mut models = Models {
-        is_pair: role.has_drafter() && role.has_verifier(),
+        is_pair: role.has_drafter() && has_target,
         ..Models::default()
     };
-    if role.has_verifier() {
+    if has_target {
         match verifier::inspect(&config.verifier) {
             Ok(Some(found)) => {
                 describe(&mut findings, "verifier.model", &found);
@@ -42,18 +53,22 @@ pub(super) fn look(config: &Config, role: Role) -> (Models, Findings) {
             Err(error) => findings.error(in_one_line(&error), MEND),
         }
     }
-    if role.has_drafter() {
-        let found = drafter::inspect(&config.drafter);
-        for (setting, model) in &found.models {
-            describe(&mut findings, &format!("drafter.{setting}"), model);
+    if role.has_drafter() && (requested.draft || models.target.is_some()) {
+        let target = models.target.as_ref().map(verifier::outline);
+        let found = drafter::inspect(&config.drafter, target.as_ref());
+        models.draft = found.description;
+        if requested.draft {
+            for (setting, model) in &found.models {
+                describe(&mut findings, &format!("drafter.{setting}"), model);
+            }
+            for error in &found.problems {
+                findings.error(in_one_line(error), MEND);
+            }
+            if models.draft.is_none() && found.problems.is_empty() {
+                absent(&mut findings, "drafter.model", &config.drafter.model);
+            }
+            models.drafts = found.models;
         }
-        for error in &found.problems {
-            findings.error(in_one_line(error), MEND);
-        }
-        if found.description.is_none() && found.problems.is_empty() {
-            absent(&mut findings, "drafter.model", &config.drafter.model);
-        }
-        (models.drafts, models.draft) = (found.models, found.description);
     }
     (models, findings)
 }

@@ -1,14 +1,13 @@
-//! Whether a coordinator's peers answer and fit each other, and whether a coordinator does.
+//! Whether a coordinator's peers answer and fit each other.
 
 use server::process::Process;
-use server::tls::TlsMode;
 use tokio::task::JoinHandle;
 use wire::describe::{check_pair, check_protocol};
 use wire::v1::PeerDescription;
 
 use super::ask::{self, Answer, Kind, Silence};
+use super::dial::Dialled;
 use super::report::Findings;
-use crate::cluster::reachable;
 use crate::config::Config;
 
 /// By how many seconds the clock of whoever is at a URL is ahead of this machine's.
@@ -33,7 +32,7 @@ pub(super) async fn findings(
         let verifiers = model.verifiers.iter().map(|url| (Kind::Verifier, url));
         let drafters = model.drafters.iter().map(|url| (Kind::Drafter, url));
         let peers = verifiers.chain(drafters).map(|(kind, url)| {
-            let (to, process) = (url.clone(), process.clone());
+            let (to, process) = (Dialled::of_url(url), process.clone());
             Asked {
                 kind,
                 url: url.clone(),
@@ -132,65 +131,6 @@ fn compare(
             "give all verifiers of a name the same dtype, kv_dtype, device and program version",
         );
     }
-}
-
-/// Asks the coordinator at `url`; without one, whatever runs where this configuration's would listen.
-pub(super) async fn coordinator(
-    config: &Config,
-    url: Option<&str>,
-    process: &Process,
-) -> (Findings, Skews) {
-    let (mut findings, mut skews) = (Findings::of("coordinator"), Skews::new());
-    let own = reachable(config.coordinator.listen.address());
-    if url.is_none() && own.port() == 0 {
-        return (findings, skews);
-    }
-    let scheme = if config.tls.mode == TlsMode::Off {
-        "http"
-    } else {
-        "https"
-    };
-    let asked = url.map_or_else(|| format!("{scheme}://{own}"), str::to_owned);
-    let models = match ask::coordinator(&asked, process).await {
-        Ok(Answer { said, ahead }) => {
-            skews.extend(ahead.map(|ahead| (asked.clone(), ahead)));
-            said
-        }
-        Err(silence) => {
-            let why = silence.why();
-            match url {
-                Some(url) => findings.error(
-                    format!("{url} does not answer: {why}"),
-                    "start it (`outrider serve coordinator`, or `serve all`), or correct the URL",
-                ),
-                None => findings.info(format!("no coordinator at {own} ({why})")),
-            }
-            return (findings, skews);
-        }
-    };
-    for model in models {
-        let name = &model.name;
-        match (&model.verifier, &model.drafter) {
-            (Some(target), Some(draft)) => {
-                findings.ok(format!(
-                    "{asked} serves '{name}': '{}' drafts for '{}'",
-                    draft.model, target.model
-                ));
-            }
-            (Some(target), None) => findings.warning(
-                format!(
-                    "{asked} serves '{name}' by '{}' alone: no drafter answers it, or none fits",
-                    target.model
-                ),
-                "see `outrider_peers` of its metrics and the drafters' logs",
-            ),
-            (None, _) => findings.error(
-                format!("{asked} cannot serve '{name}': no verifier answers it"),
-                "start a verifier, and see coordinator.models of that coordinator",
-            ),
-        }
-    }
-    (findings, skews)
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 
 use server::admin::AskError;
 use server::process::Process;
-use server::tls::TlsMode;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::Asking;
 use super::ask::{self, Kind, Silence};
+use super::dial::Dialled;
 use super::report::Findings;
 use crate::check::{Role, listens};
 use crate::cluster::reachable;
@@ -38,14 +39,12 @@ enum State {
     Unusable(io::Error),
 }
 
-/// What is found of the addresses that `role` listens on, all at once. Peers are asked as `process`, a coordinator as
-/// `client`.
+/// What is found of the addresses that `role` listens on, all at once.
 pub(super) async fn findings(
     config: &Config,
     role: Role,
     chosen: Chosen,
-    process: &Process,
-    client: &Process,
+    own: &Asking,
 ) -> Findings {
     let admin = config
         .admin
@@ -56,11 +55,12 @@ pub(super) async fn findings(
     let ports: Vec<_> = listens
         .map(|(key, listen)| {
             let process = match key {
-                "coordinator.listen" => client.clone(),
-                _ => process.clone(),
+                "coordinator.listen" => own.client.clone(),
+                _ => own.process.clone(),
             };
-            let (address, url) = (listen.address(), url(config, key, listen.address()));
-            let state = tokio::spawn(async move { look(key, address, &url, &process).await });
+            let address = listen.address();
+            let dialled = Dialled::own(config, role, key, address);
+            let state = tokio::spawn(async move { look(key, address, &dialled, &process).await });
             Port {
                 key,
                 address,
@@ -97,8 +97,8 @@ pub(super) async fn findings(
                 ));
             }
             State::Taken(who) => {
-                has_coordinator |=
-                    key == "coordinator.listen" && matches!(who, Ok(_) | Err(Silence::Mute));
+                has_coordinator |= key == "coordinator.listen"
+                    && !matches!(who, Err(Silence::NobodyThere | Silence::Other(_)));
                 let is_needed = match key {
                     "admin.listen" => chosen.admin,
                     "coordinator.http.listen" => chosen.http,
@@ -112,15 +112,15 @@ pub(super) async fn findings(
 }
 
 /// Listens on an address for a moment, and where that is taken asks who is there.
-async fn look(key: &str, address: SocketAddr, url: &str, process: &Process) -> State {
+async fn look(key: &str, address: SocketAddr, dialled: &Dialled, process: &Process) -> State {
     match TcpListener::bind(address).await {
         Ok(_) => State::Free,
         Err(error) if error.kind() != io::ErrorKind::AddrInUse => State::Unusable(error),
         Err(_) => State::Taken(match key {
-            "admin.listen" => admin_at(url).await,
-            "coordinator.listen" => coordinator_at(url, process).await,
-            "drafter.listen" => peer_at(url, Kind::Drafter, process).await,
-            "verifier.listen" => peer_at(url, Kind::Verifier, process).await,
+            "admin.listen" => admin_at(reachable(address)).await,
+            "coordinator.listen" => coordinator_at(dialled, process).await,
+            "drafter.listen" => peer_at(dialled, Kind::Drafter, process).await,
+            "verifier.listen" => peer_at(dialled, Kind::Verifier, process).await,
             _ => Err(Silence::NobodyThere),
         }),
     }
@@ -136,6 +136,17 @@ fn taken(
     let remedy = format!("stop whatever has it, or give {key} another port");
     let by = match who {
         Ok(who) => return findings.info(format!("{at} is taken {who}")),
+        Err(Silence::Unbelieved(why)) => {
+            return findings.info(format!(
+                "{at} is taken by a TLS server that answers, and cannot be asked what it is: {why}; if it is none of \
+                 this deployment's, give {key} another port"
+            ));
+        }
+        Err(Silence::Denied(why)) => {
+            return findings.info(format!(
+                "{at} is taken by a gRPC service that answers, and asks for a token: {why}"
+            ));
+        }
         Err(Silence::Tls(why)) => {
             let what = format!("{at} is taken, and who has it cannot be asked: {why}");
             return findings.warning(what, remedy);
@@ -156,14 +167,8 @@ fn taken(
     }
 }
 
-fn url(config: &Config, key: &str, address: SocketAddr) -> String {
-    let is_clear = config.tls.mode == TlsMode::Off || key == "admin.listen";
-    let scheme = if is_clear { "http" } else { "https" };
-    format!("{scheme}://{}", reachable(address))
-}
-
-async fn peer_at(url: &str, kind: Kind, process: &Process) -> Result<String, Silence> {
-    let answer = ask::peer(url, kind, process).await?;
+async fn peer_at(dialled: &Dialled, kind: Kind, process: &Process) -> Result<String, Silence> {
+    let answer = ask::peer(dialled, kind, process).await?;
     Ok(format!(
         "by an outrider {} of '{}'",
         kind.name(),
@@ -171,13 +176,13 @@ async fn peer_at(url: &str, kind: Kind, process: &Process) -> Result<String, Sil
     ))
 }
 
-async fn coordinator_at(url: &str, process: &Process) -> Result<String, Silence> {
-    ask::coordinator(url, process).await?;
+async fn coordinator_at(dialled: &Dialled, process: &Process) -> Result<String, Silence> {
+    ask::coordinator(dialled, process).await?;
     Ok("by an outrider coordinator".to_owned())
 }
 
-async fn admin_at(url: &str) -> Result<String, Silence> {
-    let readiness = server::admin::readiness(url).await;
+async fn admin_at(address: SocketAddr) -> Result<String, Silence> {
+    let readiness = server::admin::readiness(&format!("http://{address}")).await;
     let readiness = readiness.map_err(|error| match error {
         AskError::Late { .. } => Silence::Mute,
         error => Silence::Other(error.to_string()),

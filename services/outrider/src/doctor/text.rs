@@ -76,6 +76,7 @@ fn chat(name: &str, model: &Inspected, text: &ServedText) -> Findings {
     let asked = ChatMessage {
         role: "user".to_owned(),
         content: PROBE.to_owned(),
+        ..Default::default()
     };
     match text.prompt(&[asked], MAX_PROMPT_BYTES) {
         Ok(prompt) if prompt.contains(PROBE) => {

@@ -120,5 +120,6 @@ pub(crate) fn turn(role: &str, content: &str) -> v1::ChatMessage {
     v1::ChatMessage {
         role: role.to_owned(),
         content: content.to_owned(),
+        ..Default::default()
     }
 }

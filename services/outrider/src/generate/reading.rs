@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use client::{Answer, Client, Error, Event, Generation};
 use coordinator::limits::MAX_REQUEST_BYTES;
+use server::channel::speaks_http;
 use tonic::Code;
 use wire::size::Encoded;
 use wire::status::describe;
@@ -151,7 +152,13 @@ pub(crate) fn explain(url: &str, error: Error) -> anyhow::Error {
         Error::Status(status) => match status.code() {
             // The message names the field, the value and what is allowed.
             Code::InvalidArgument => anyhow!("{}", status.message()),
-            Code::Unimplemented => anyhow!("{url} is not a coordinator, or an earlier version"),
+            Code::Unimplemented if speaks_http(&status) => {
+                anyhow!("--coordinator {url}: {}", status.message())
+            }
+            Code::Unimplemented => anyhow!(
+                "--coordinator {url}: it speaks gRPC and is not a coordinator, or one of an earlier version; name the \
+                 address of coordinator.listen, not a drafter's, a verifier's or an admin port's"
+            ),
             Code::Unavailable => unavailable(url, &told(&status)),
             _ => anyhow!("coordinator {url}: {}", describe(&status)),
         },

@@ -54,7 +54,6 @@ fn each_thing_that_serve_would_refuse_is_refused() {
         "[coordinator];max_requests = 0 | coordinator.max_requests | 1 or more",
         "[drafter];max_draft_tokens = 65536 | drafter.max_draft_tokens: 65536 | 1 to 65535",
         "[drafter.engine];kv_tokens = 1 | drafter: kv_tokens is 1 | at least 128",
-        "[drafter.model];path = 'none';[drafter];bigram = 'none' | drafter.bigram: none leaves nobody to draft",
         "[verifier.model];path = 'embedded:target';device = 'cuda:1' | verifier.model | cuda:1 | --features cuda",
         "[drafter.cascade];k = [[1]] | drafter.cascade.k: 1 rows, expected 2",
         "[drafter.cascade];lenience = 0.5 | drafter.cascade.lenience: 0.5",
@@ -121,6 +120,9 @@ fn what_is_in_the_way_of_one_role_is_not_of_another() {
     assert!(!check(ports, "all") && check(ports, "verifier") && check(ports, "coordinator"));
     let model = "[drafter.model];path = 'no/such/folder'";
     assert!(!check(model, "drafter") && check(model, "verifier") && check(model, "coordinator"));
+    // Beside a target model its vocabulary is known.
+    let no_table = "[drafter.model];path = 'none';[drafter];bigram = 'none'";
+    assert!(!check(no_table, "drafter") && check(no_table, "all"));
     // A default address of the OpenAI API is done without.
     assert!(check("[verifier];listen = '127.0.0.1:8000'", "all"));
 }

@@ -12,7 +12,7 @@ use super::security::authority::Authority;
 use super::{ANY, Server, fails, free_address, outrider, run, says, succeeds, words};
 
 /// The doctor, with no service on a port that somebody may have.
-fn doctor(args: &str) -> Command {
+pub(crate) fn doctor(args: &str) -> Command {
     let mut command = outrider(&words(&format!("doctor {args}")));
     for service in ["COORDINATOR", "DRAFTER", "VERIFIER", "ADMIN"] {
         command.env(format!("OUTRIDER__{service}__LISTEN"), ANY);
@@ -22,7 +22,7 @@ fn doctor(args: &str) -> Command {
 }
 
 /// What it finds, as JSON; whether it found no error.
-fn found(command: &mut Command) -> (Vec<Value>, bool) {
+pub(crate) fn found(command: &mut Command) -> (Vec<Value>, bool) {
     let output = command.arg("--json").output().expect("it runs");
     let printed: Value = serde_json::from_slice(&output.stdout).expect("one object");
     assert!(printed.get("error").is_none());
@@ -37,7 +37,7 @@ fn found(command: &mut Command) -> (Vec<Value>, bool) {
 
 /// The one error that is found, with what to do.
 #[track_caller]
-fn only_error(command: &mut Command, section: &str) -> String {
+pub(crate) fn only_error(command: &mut Command, section: &str) -> String {
     let (findings, is_ok) = found(command);
     let errors: Vec<_> = (findings.iter())
         .filter(|it| it["level"] == "error")
@@ -97,6 +97,7 @@ fn a_model_that_cannot_be_read_is_an_error_and_the_rest_is_looked_at() {
     let command = || {
         let mut command = doctor("");
         command.env("OUTRIDER__VERIFIER__MODEL__PATH", "no/such/folder");
+        command.env("OUTRIDER__DRAFTER__MODEL__PATH", "embedded:draft");
         command
     };
     let error = only_error(&mut command(), "models");

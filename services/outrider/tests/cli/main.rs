@@ -7,6 +7,7 @@ mod command_line;
 // The laboratory runs its commands the same way.
 #[allow(dead_code)]
 mod commands;
+mod diagnosis;
 mod doctor;
 mod drafter;
 #[cfg(unix)]
@@ -30,6 +31,7 @@ mod measuring;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
+mod one_model;
 mod open_files;
 #[cfg(unix)]
 mod pty;
@@ -104,6 +106,12 @@ impl Server {
         let url = find("serving address=");
         // What comes later is read and dropped, or the pipe would fill up.
         std::thread::spawn(move || lines.for_each(drop));
+        Self { child, url, admin }
+    }
+
+    /// A process whose ports are known without being told.
+    pub(crate) fn of(child: Child) -> Self {
+        let (url, admin) = (String::new(), String::new());
         Self { child, url, admin }
     }
 }

@@ -36,7 +36,15 @@ fn methods_are_listed_for_people_and_programs() {
 
 #[test]
 fn a_method_is_measured_beside_the_target_alone() {
-    let args = ["bench", "--per-kind", "1", "--max-tokens", "16"];
+    let args = [
+        "bench",
+        "--per-kind",
+        "1",
+        "--max-tokens",
+        "16",
+        "--repeats",
+        "2",
+    ];
     let output = run(&[&args[..], &["--json", "--draft-len", "3"]].concat());
     let reported: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     assert_eq!(
@@ -52,9 +60,23 @@ fn a_method_is_measured_beside_the_target_alone() {
     assert!(coupled["draft_acceptance_rate"].as_f64() > Some(0.0));
     // Coupled drafts change nothing of the output, so both made as many tokens.
     assert_eq!(alone["tokens"], coupled["tokens"]);
-    assert!(reported["speedup"].as_f64() > Some(0.0));
+    assert_eq!(reported["repeats"], 2);
+    let interval = |value: &Value| [0, 1].map(|end| value[end].as_f64().expect("a number"));
+    let speedup = reported["speedup"].as_f64().expect("a number");
+    let [least, most] = interval(&reported["speedup_interval"]);
+    assert!(
+        0.0 < least && least <= speedup && speedup <= most,
+        "{reported}"
+    );
+    let [least, most] = interval(&coupled["tokens_per_second_interval"]);
+    assert!(least <= most && coupled["tokens_per_second"].as_f64() <= Some(most));
+    assert!(reported["load"]["processors"].as_u64() > Some(0));
     let text = String::from_utf8(run(&args).stdout).expect("text");
-    assert!(text.contains("coupled makes "), "{text}");
+    super::says(
+        &text,
+        "in 2 runs | coupled makes | in each run | processors meanwhile, load average",
+    );
+    assert!(refused(&["bench", "--repeats", "0"]).contains("1 or more"));
     let said = refused(&["bench", "--method", "target-only"]);
     assert!(said.contains("--method: target-only"), "{said}");
 }

@@ -74,7 +74,9 @@ fn a_pair_of_different_vocabularies_is_refused_before_anything_is_served() {
         let said = String::from_utf8_lossy(&refused.stderr);
         assert!(!refused.status.success(), "{said}");
         assert!(
-            said.contains("does not fit") && said.contains("vocabularies differ"),
+            said.contains("does not fit")
+                && said.contains("vocabularies differ")
+                && said.contains("same tokenizer.json"),
             "{said}"
         );
     }

@@ -125,6 +125,21 @@ fn a_request_is_told_to_the_collector_and_in_json_lines() {
         .iter()
         .find(|line| line["message"] == "request finished");
     let finished = finished.expect("a line of the request");
+    assert_eq!(
+        (&finished["model"], &finished["method"]),
+        (&"default".into(), &"coupled".into())
+    );
+    for key in [
+        "prompt_tokens",
+        "tokens",
+        "accepted",
+        "first_token_ms",
+        "total_ms",
+    ] {
+        assert!(finished[key].is_u64(), "{key}: {finished}");
+    }
+    assert!(finished["prompt_tokens"].as_u64() > Some(0));
+    assert!(finished.get("tenant").is_none(), "no token has a name here");
     let id = |key: &str| finished[key].as_str().expect(key).to_owned();
     let (request_id, trace_id, span_id) = (id("request_id"), id("trace_id"), id("span_id"));
     assert_eq!(

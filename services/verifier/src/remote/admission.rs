@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tonic::Status;
 use wire::failure::Failure;
-use wire::open::SessionSpec;
+use wire::open::{EVERYONE, SessionSpec};
 use wire::{digest, v1};
 
 use super::Remote;
@@ -38,7 +38,8 @@ impl Remote {
     /// prefix cache does not separate tenants.
     pub(crate) fn admit(&self, session: &VerifySession, has_output: bool) -> Result<(), Status> {
         let spec = &session.spec;
-        if !self.caps.parts_tenants && !self.shares_tenants && !spec.tenant.is_empty() {
+        let is_named = !["", EVERYONE].contains(&spec.tenant.as_str());
+        if !self.caps.parts_tenants && !self.shares_tenants && is_named {
             let why = "the engine's prefix cache does not separate tenants, and this request has a tenant; \
                        verifier.remote.share_tenants allows it";
             return Err(Failure::NotOffered.status(why));
@@ -48,10 +49,11 @@ impl Remote {
     }
 }
 
-/// Returns the salt of a session: one for all sessions of a tenant, and one for each session without a tenant.
+/// Returns the salt of a session: one for all sessions of a tenant that has a name, and one for each other session. Clients
+/// that name no tenant are one where a prefix cache is switched on by the operator; an engine's is on without being asked.
 fn salt(spec: &SessionSpec) -> Arc<str> {
     let (kind, of) = match spec.tenant.as_str() {
-        "" => ("session", &spec.id[..]),
+        "" | EVERYONE => ("session", &spec.id[..]),
         tenant => ("tenant", tenant.as_bytes()),
     };
     let hash = digest::short(&[kind.as_bytes(), of].concat());
@@ -92,6 +94,8 @@ mod tests {
             spec(1, "b"),
             spec(1, ""),
             spec(2, ""),
+            spec(3, EVERYONE),
+            spec(4, EVERYONE),
         ];
         let salts = salts.map(|spec| salt(&spec));
         assert_eq!(salts[0], salts[1]);

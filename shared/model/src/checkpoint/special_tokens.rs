@@ -40,7 +40,10 @@ struct TokenizerConfig {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a token's text, or an object with its `content`"
+)]
 enum Token {
     Plain(String),
     WithFlags { content: String },

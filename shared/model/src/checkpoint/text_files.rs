@@ -81,7 +81,10 @@ fn generation_eos(json: &[u8]) -> Result<Vec<TokenId>, CheckpointError> {
 /// The chat template of a `tokenizer_config.json`: the only one, or the one named `default`.
 pub(super) fn chat_template(json: Option<&[u8]>) -> Result<Option<String>, CheckpointError> {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(
+        untagged,
+        expecting = "expected a template's text, or a list of objects with `name` and `template`"
+    )]
     enum Template {
         One(String),
         Named(Vec<Named>),

@@ -14,7 +14,7 @@ pub(crate) struct RawConfig {
 
 /// One token or several.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a token id, or a list of token ids")]
 pub(crate) enum OneOrMany {
     One(TokenId),
     Many(Vec<TokenId>),

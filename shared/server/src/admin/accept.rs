@@ -4,7 +4,8 @@ use axum::http::{HeaderMap, header};
 
 use crate::metrics::TextFormat;
 
-/// The format that the header `Accept` prefers. OpenMetrics if it prefers neither, or there is no such header.
+/// The format that the header `Accept` asks for: OpenMetrics if it is named there and nothing is preferred to it, else
+/// Prometheus' own.
 pub(super) fn format(headers: &HeaderMap) -> TextFormat {
     let accepted = headers.get_all(header::ACCEPT).iter();
     let accepted: Vec<(String, f64)> = accepted
@@ -18,11 +19,12 @@ pub(super) fn format(headers: &HeaderMap) -> TextFormat {
             .filter(|(name, _)| types.contains(&name.as_str()));
         weights.fold(0.0, |most: f64, &(_, weight)| most.max(weight))
     };
-    let plain = weight(["text/plain", "text/*"]);
-    if plain > weight(["application/openmetrics-text", "application/*"]).max(weight(["*/*", "*"])) {
-        TextFormat::Prometheus
-    } else {
+    let open = weight(["application/openmetrics-text", "application/*"]);
+    // Whoever reads OpenMetrics says so, and whoever takes anything may know the older format alone.
+    if open > 0.0 && open >= weight(["text/plain", "text/*"]) {
         TextFormat::OpenMetrics
+    } else {
+        TextFormat::Prometheus
     }
 }
 
@@ -42,14 +44,15 @@ mod tests {
     fn the_format_is_the_one_that_is_liked_most() {
         use TextFormat::{OpenMetrics, Prometheus};
         for (accept, expected) in [
-            ("", OpenMetrics),
-            ("*/*", OpenMetrics),
-            ("text/html, */*;q=0.8", OpenMetrics),
+            ("", Prometheus),
+            ("*/*", Prometheus),
+            ("text/html, */*;q=0.8", Prometheus),
             ("application/openmetrics-text", OpenMetrics),
             ("text/plain", Prometheus),
             ("Text/Plain; version=0.0.4", Prometheus),
             ("text/*", Prometheus),
-            ("text/plain, */*", OpenMetrics),
+            ("text/plain, */*", Prometheus),
+            ("application/openmetrics-text;q=0", Prometheus),
             // Prometheus by default, and where it was told to read the older format.
             (
                 "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
@@ -61,6 +64,6 @@ mod tests {
             let headers = HeaderMap::from_iter([(header::ACCEPT, accept.parse().unwrap())]);
             assert_eq!(format(&headers), expected, "{accept}");
         }
-        assert_eq!(format(&HeaderMap::new()), OpenMetrics);
+        assert_eq!(format(&HeaderMap::new()), Prometheus);
     }
 }

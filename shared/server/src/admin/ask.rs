@@ -88,13 +88,13 @@ pub async fn readiness(url: &str) -> Result<Readiness, AskError> {
         let mut request = Request::new(tonic::body::Body::empty());
         *request.uri_mut() = Uri::from_static("/readyz");
         let answer = channel.oneshot(request).await;
-        let answer = answer.map_err(|error| unreachable(in_one_line(&error)))?;
+        let answer = answer.map_err(|error| unreachable(in_one_line(&*error)))?;
         let status = answer.status().as_u16();
         let bytes = to_bytes(Body::new(answer.into_body()), MAX_ANSWER_BYTES)
             .await
             .map_err(|error| unreachable(error.to_string()))?;
         let line = String::from_utf8_lossy(&bytes).trim().to_owned();
-        // A gRPC port answers with 200 too, whatever it is asked.
+        // Other programs answer with 200 too.
         let is_ready = match status {
             200 if says_ready(&line) => true,
             503 if line.starts_with(NOT_READY) => false,

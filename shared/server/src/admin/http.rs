@@ -1,11 +1,12 @@
 //! What the admin port answers over HTTP.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tonic::service::Routes;
@@ -14,7 +15,7 @@ use tonic_health::pb::health_server::HealthServer;
 use super::accept;
 use crate::health::Services;
 use crate::health::grpc::HealthOf;
-use crate::loopback;
+use crate::loopback::{Refusal, Trusted};
 use crate::process::Process;
 use crate::reflection::{self, ReflectionError};
 
@@ -32,15 +33,15 @@ pub const MAX_REQUEST_BYTES: usize = 4 << 10;
 /// The gRPC service of the port.
 const HEALTH: &str = "grpc.health.v1.Health";
 
-/// All routes. Others are not found; methods but GET and HEAD are not allowed. Pages of browsers are refused where the
-/// port `is_local`.
+/// All routes. Others are not found; methods but GET and HEAD are not allowed. Where there is one, `local` says whom a port
+/// of this machine alone answers.
 ///
 /// # Errors
 /// If gRPC health cannot be described.
 pub(super) fn router(
     process: &Process,
     vllm_metrics: bool,
-    is_local: bool,
+    local: Option<Trusted>,
 ) -> Result<Router, ReflectionError> {
     let metrics = async move |state, headers| exposition(state, &headers, vllm_metrics);
     let router = Router::new()
@@ -55,10 +56,9 @@ pub(super) fn router(
     let health = (tonic_health::pb::FILE_DESCRIPTOR_SET, &[][..]);
     let routes = reflection::add_to(routes, health, HEALTH)?.routes;
     let router = routes.into_axum_router().layer(from_fn(in_time));
-    Ok(if is_local {
-        router.layer(from_fn(local_only))
-    } else {
-        router
+    Ok(match local {
+        Some(trusted) => router.layer(from_fn_with_state(Arc::new(trusted), local_only)),
+        None => router,
     })
 }
 
@@ -69,9 +69,15 @@ async fn in_time(request: Request, next: Next) -> Response {
 }
 
 /// Refuses requests of web pages.
-async fn local_only(request: Request, next: Next) -> Response {
-    match loopback::refusal(request.uri(), request.headers()) {
-        Some(problem) => (StatusCode::FORBIDDEN, format!("{problem}\n")).into_response(),
+async fn local_only(State(trusted): State<Arc<Trusted>>, request: Request, next: Next) -> Response {
+    match trusted.refusal(request.uri(), request.headers()) {
+        Some(refusal) => {
+            let remedy = match refusal {
+                Refusal::Host => "; admin.trusted_hosts names hosts that are answered too",
+                Refusal::Origin => "",
+            };
+            (StatusCode::FORBIDDEN, format!("{refusal}{remedy}\n")).into_response()
+        }
         None => next.run(request).await,
     }
 }

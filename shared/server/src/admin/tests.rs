@@ -24,14 +24,15 @@ const SERVICE: &str = "outrider.v1.Verifier";
 
 async fn open(process: &Process) -> Admin {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    serve(listener, process, false).unwrap()
+    serve(listener, process, &AdminConfig::default()).unwrap()
 }
 
 /// An answer over HTTP/1: its status, its headers in lower case, and its body.
 async fn http1(admin: &Admin, method: &str, path: &str) -> (u16, String, String) {
     let mut stream = TcpStream::connect(admin.address()).await.unwrap();
-    let request =
-        format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\naccept: application/openmetrics-text\r\nconnection: close\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -52,7 +53,7 @@ async fn grpc(admin: &Admin, service: &str) -> Result<ServingStatus, Code> {
 }
 
 #[tokio::test]
-async fn metrics_come_as_openmetrics() {
+async fn metrics_come_as_openmetrics_where_they_are_asked_for_so() {
     let process = Process::default();
     let admin = open(&process).await;
     let (status, head, body) = http1(&admin, "GET", "/metrics").await;
@@ -68,7 +69,9 @@ async fn metrics_come_as_openmetrics() {
 async fn metrics_come_as_the_scraper_reads_them() {
     let admin = open(&Process::default()).await;
     let mut stream = TcpStream::connect(admin.address()).await.unwrap();
-    let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\naccept: text/plain\r\nconnection: close\r\n\r\n";
+    // As curl asks.
+    let request =
+        "GET /metrics HTTP/1.1\r\nhost: localhost\r\naccept: */*\r\nconnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -76,6 +79,7 @@ async fn metrics_come_as_the_scraper_reads_them() {
         answer.contains("content-type: text/plain; version=0.0.4; charset=utf-8"),
         "{answer}"
     );
+    assert!(!answer.contains(" info\n"), "that format has no such type");
     assert!(
         answer.contains("\n# TYPE outrider_build_info gauge\n"),
         "{answer}"
@@ -128,7 +132,11 @@ async fn aliases_come_where_they_are_switched_on() {
         Some(())
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let admin = serve(listener, &process, true).unwrap();
+    let config = AdminConfig {
+        vllm_metrics: true,
+        ..AdminConfig::default()
+    };
+    let admin = serve(listener, &process, &config).unwrap();
     let (_, _, body) = http1(&admin, "GET", "/metrics").await;
     assert!(body.contains("vllm:num_requests_running{"), "{body}");
     assert!(body.contains("outrider_engine_running{"), "{body}");
@@ -271,9 +279,9 @@ async fn a_closed_port_takes_its_connections_with_it() {
 #[tokio::test]
 async fn it_is_not_opened_to_strangers_by_accident() {
     let config = |listen: &str, insecure| AdminConfig {
-        vllm_metrics: false,
         listen: listen.to_owned().try_into().unwrap(),
         insecure,
+        ..AdminConfig::default()
     };
     let process = Process::default();
     let strangers = start(&config("0.0.0.0:0", false), &process, true).await;
@@ -373,7 +381,13 @@ async fn a_connection_that_asks_nothing_in_time_is_closed() {
 async fn a_page_of_a_browser_does_not_reach_a_port_of_this_machine_alone() {
     let local = open(&Process::default()).await;
     let everywhere = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let everywhere = serve(everywhere, &Process::default(), false).unwrap();
+    let config = AdminConfig {
+        trusted_hosts: vec!["ops.example".to_owned()],
+        ..AdminConfig::default()
+    };
+    let everywhere = serve(everywhere, &Process::default(), &config).unwrap();
+    let behind_proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let behind_proxy = serve(behind_proxy, &Process::default(), &config).unwrap();
     let port = everywhere.address().port();
     let everywhere_here = SocketAddr::from(([127, 0, 0, 1], port));
     let status = async |address: SocketAddr, headers: &str| {
@@ -398,6 +412,14 @@ async fn a_page_of_a_browser_does_not_reach_a_port_of_this_machine_alone() {
             "{headers}"
         );
         assert_eq!(status(everywhere_here, headers).await, 200, "{headers}");
+    }
+    for (host, expected) in [("ops.example:9464", 200), ("other.example", 403)] {
+        let header = format!("host: {host}");
+        assert_eq!(
+            status(behind_proxy.address(), &header).await,
+            expected,
+            "{host}"
+        );
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use subtle::ConstantTimeEq;
 use tonic::metadata::{Ascii, MetadataValue};
 
 use super::guard::Client;
+use super::limits::{FORM, Limits};
 use crate::reload::{FileError, contents};
 
 /// Shortest token accepted: what is shorter can be guessed. 16 characters of Base64 are 96 bits.
@@ -17,9 +17,6 @@ pub const MIN_TOKEN_CHARS: usize = 16;
 
 /// Longest token, and longest name before one, in characters.
 pub const MAX_TOKEN_CHARS: usize = 256;
-
-/// The prefix of the word that limits a token's requests under way.
-const LIMIT: &str = "requests=";
 
 /// The tokens of a file, in its order; at least one.
 pub(super) struct TokenFile {
@@ -32,7 +29,7 @@ pub(super) struct TokenFile {
 struct Token {
     secret: String,
     name: Option<Arc<str>>,
-    max_requests: Option<NonZeroU32>,
+    limits: Limits,
 }
 
 impl TokenFile {
@@ -75,7 +72,8 @@ impl TokenFile {
                 found = Some(Client {
                     tenant: token.name.clone(),
                     token: hasher.finish(),
-                    max_requests: token.max_requests,
+                    max_requests: token.limits.max_requests,
+                    rates: token.limits.rates,
                 });
             }
         }
@@ -95,21 +93,14 @@ impl TokenFile {
 impl Token {
     fn parse(line: &str) -> Result<Self, String> {
         let mut words: Vec<_> = line.split_whitespace().collect();
-        let limit = words.last().and_then(|word| word.strip_prefix(LIMIT));
-        let max_requests = limit.map(|number| {
-            let problem = format!("{LIMIT}{number} is no limit, expected a number of at least 1");
-            number.parse().map_err(|_| problem)
-        });
-        let max_requests = max_requests.transpose()?;
-        if max_requests.is_some() {
-            words.pop();
-        }
+        let limits = Limits::take(&mut words)?;
         let (name, secret) = match words[..] {
             [secret] => (None, secret),
             [name, secret] => (Some(name), secret),
+            [] => return Err(format!("no token, expected {FORM}")),
             _ => {
                 return Err(format!(
-                    "more than two words, expected [NAME] TOKEN [{LIMIT}N]"
+                    "more than two words before the limits, expected {FORM}"
                 ));
             }
         };
@@ -130,7 +121,7 @@ impl Token {
         Ok(Self {
             secret: secret.to_owned(),
             name: name.map(Arc::from),
-            max_requests,
+            limits,
         })
     }
 }

@@ -10,6 +10,7 @@ use tonic::transport::server::TcpConnectInfo;
 
 use super::Tokens;
 use super::guesses::{Guesses, Pause};
+use super::limits::Rates;
 use crate::log_throttle::LogThrottle;
 
 /// Who sent a request, in its extensions: there if the service asks for tokens.
@@ -21,6 +22,8 @@ pub struct Client {
     pub token: u64,
     /// Most requests under way that show the token, if its line says so.
     pub max_requests: Option<NonZeroU32>,
+    /// How much may be used in a minute by those that show the token.
+    pub rates: Rates,
 }
 
 /// Refuses requests that show no token, or one that is not known.

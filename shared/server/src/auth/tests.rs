@@ -71,7 +71,14 @@ fn a_token_may_have_a_limit_and_keeps_its_number_when_its_file_is_read_again() {
             client.unwrap().expect("a client")
         })
     };
-    let [first, second] = clients(&format!("{FIRST} requests=3\nacme {SECOND} requests=1\n"));
+    let [first, second] = clients(&format!(
+        "{FIRST} requests=3\nacme {SECOND} tpm=900 requests=1 rpm=60\n"
+    ));
+    let rates = |client: &Client| {
+        [client.rates.requests, client.rates.tokens].map(|it| it.map(NonZeroU32::get))
+    };
+    assert_eq!(rates(&first), [None, None]);
+    assert_eq!(rates(&second), [Some(60), Some(900)]);
     let limits = [&first, &second].map(|client| client.max_requests.map(NonZeroU32::get));
     assert_eq!(limits, [Some(3), Some(1)]);
     assert_ne!(first.token, second.token);
@@ -84,6 +91,12 @@ fn a_token_may_have_a_limit_and_keeps_its_number_when_its_file_is_read_again() {
     for line in [
         format!("{FIRST} requests=0"),
         format!("{FIRST} requests=x"),
+        format!("{FIRST} rpm=0"),
+        format!("{FIRST} tpm=-1"),
+        format!("{FIRST} tpm=1.5"),
+        format!("{FIRST} tpm=9999999999"),
+        format!("{FIRST} rpm=1 rpm=2"),
+        "rpm=1".to_owned(),
         format!("a b {FIRST}"),
     ] {
         let (_folder, path) = file(&line);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use figment::error::{Kind, OneOf};
+use figment::error::{Actual, Kind, OneOf};
 
 use super::provenance::is_secret;
 use crate::bounded::ReadError;
@@ -130,14 +130,38 @@ impl ConfigError {
 fn reason(kind: &Kind) -> String {
     match kind {
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
-            format!("found {found}, expected {}", in_words(expected))
+            format!(
+                "found {}, expected {}",
+                found_in_words(found),
+                in_words(expected)
+            )
         }
+        Kind::InvalidLength(found, expected) => {
+            format!("found {found} items, expected {}", in_words(expected))
+        }
+        Kind::ISizeOutOfRange(found) => format!("{found} is out of the range of whole numbers"),
+        Kind::USizeOutOfRange(found) => format!("{found} is out of the range of whole numbers"),
         Kind::UnknownVariant(found, valid) => format!("found `{found}`, expected {}", OneOf(valid)),
         other => other.to_string(),
     }
 }
 
-/// Serde names types as Rust does.
+/// Returns a value as whoever wrote it would call it; figment names its type as Rust does.
+fn found_in_words(found: &Actual) -> String {
+    match found {
+        Actual::Bool(value) => value.to_string(),
+        Actual::Unsigned(number) => number.to_string(),
+        Actual::Signed(number) => number.to_string(),
+        Actual::Float(number) => number.to_string(),
+        Actual::Seq => "a list".to_owned(),
+        Actual::Map => "a table".to_owned(),
+        Actual::Str(text) => format!("the text {text:?}"),
+        Actual::Unit | Actual::Option => "nothing".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns what is expected as whoever writes it would call it; serde names types as Rust does.
 fn in_words(expected: &str) -> &str {
     match expected {
         "u8" => "a whole number from 0 to 255",
@@ -145,6 +169,11 @@ fn in_words(expected: &str) -> &str {
         "u32" => "a whole number from 0 to 4294967295",
         "u64" | "usize" => "a whole number, 0 or more",
         "f32" | "f64" => "a number",
+        "i8" => "a whole number from -128 to 127",
+        "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "a boolean" => "true or false",
+        "a string" | "a character" => "a text",
+        "a map" => "a table of settings, { key = value }",
         "a sequence" => "a list, [a, b]",
         "a nonzero u8" => "a whole number from 1 to 255",
         "a nonzero u16" => "a whole number from 1 to 65535",

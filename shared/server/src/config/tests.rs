@@ -281,18 +281,25 @@ fn wrong_types_and_ranges_name_key_value_and_origin() {
         "outrider.toml",
         "[verifier]\nmax_batch = 'many'\n",
     ));
-    let reported = "found string \"many\", expected a whole number from 0 to 65535";
+    let reported = "found the text \"many\", expected a whole number from 0 to 65535";
     assert_names(
         &message,
         &format!("verifier.max_batch | {reported} | outrider.toml"),
     );
+    for value in ["3", "true", "[1]", "{ a = 1 }"] {
+        let message = refusal(from_file(
+            "outrider.toml",
+            &format!("[verifier]\nmode = {value}\n"),
+        ));
+        assert_names(&message, "verifier.mode | expected `off` or `server`");
+    }
     each_variable_is_refused(&[
         "OUTRIDER__VERIFIER__MAX_BATCH=70000 | verifier.max_batch | 70000",
-        "OUTRIDER__VERIFIER__THREADS=0 | found unsigned int `0`, expected a whole number from 1 to 4294967295",
+        "OUTRIDER__VERIFIER__THREADS=0 | found 0, expected a whole number from 1 to 4294967295",
         "OUTRIDER__VERIFIER__THREADS=5000000000 | expected a whole number from 1 to 4294967295",
-        "OUTRIDER__VERIFIER__PEERS=a,b | found string \"a,b\", expected a list, [a, b]",
+        "OUTRIDER__VERIFIER__PEERS=a,b | found the text \"a,b\", expected a list, [a, b]",
         "OUTRIDER__VERIFIER__MODE=on | found `on`, expected `off` or `server`",
-        "OUTRIDER__VERIFIER=7001 | verifier | `7001`, expected a table of settings, { key = value } | \
+        "OUTRIDER__VERIFIER=7001 | verifier | 7001, expected a table of settings, { key = value } | \
          environment OUTRIDER__VERIFIER",
         "OUTRIDER__BATCH=many | verifier.max_batch | many",
         "OUTRIDER__=x | names no key",

@@ -24,6 +24,9 @@ use crate::{MAX_OPENING, OPENING_TIMEOUT};
 /// The longest body.
 const MOST: usize = 1 << 20;
 
+/// Another time than any that is built in.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(100);
+
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 /// A server, and its address. `/` is answered at once, `/never` never, `/length` with the length of the
@@ -40,6 +43,7 @@ async fn serving(config: ServerConfig, health: Health) -> (SocketAddr, AbortOnDr
     let front = Front {
         router,
         max_request_bytes: MOST,
+        idle_timeout: IDLE_TIMEOUT,
     };
     let serving = async move {
         let gate = Gate::new(&config);

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
+use crate::grpc_only;
 use crate::log_throttle::LogThrottle;
 use crate::places::Place;
 use crate::receiving::{Connection, Gate};
@@ -151,6 +152,10 @@ async fn transport(
         }
     }
     if protocol == Protocol::Grpc && *began != *PREFACE {
+        if is_request(&began) {
+            let _ = transport.write_all(&grpc_only::answer()).await;
+            say_goodbye(&mut transport).await;
+        }
         return Err(Fault::Wrong(
             "the client does not speak HTTP/2, as gRPC does".to_owned(),
         ));
@@ -158,9 +163,15 @@ async fn transport(
     Ok((transport, began.freeze()))
 }
 
+/// Returns whether a connection that began so begins a request of HTTP/1, with the name of a method.
+fn is_request(began: &[u8]) -> bool {
+    let method = began.split(|&byte| byte == b' ').next().unwrap_or_default();
+    !method.is_empty() && method.iter().all(u8::is_ascii_uppercase)
+}
+
 /// Closes a connection whose client was told why. Were it closed with bytes of the client still unread, that would be
 /// lost on the way.
-async fn say_goodbye(connection: &mut TcpStream) {
+async fn say_goodbye<C: AsyncRead + AsyncWrite + Unpin>(connection: &mut C) {
     let closing = async {
         connection.shutdown().await?;
         tokio::io::copy(&mut connection.take(GOODBYE_BYTES), &mut tokio::io::sink()).await

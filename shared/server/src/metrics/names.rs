@@ -1,8 +1,8 @@
 //! Every metric a process can expose: kind, name, labels, and help, which is its documentation here. Dashboards
 //! and alerts are checked against [`ALL`], and so is the table in `docs/reference/telemetry.md`.
 //!
-//! Labels are bounded: models are named as they are configured, methods as they are registered, and all
-//! other values come from short lists. No session and nothing that a client wrote ever stands in one.
+//! Labels are bounded: models are named as they are configured, methods as they are registered, tenants as in the file
+//! of tokens, and all other values come from short lists. No session and nothing that a client wrote ever stands in one.
 
 #![allow(clippy::doc_markdown, reason = "helps are plain text")]
 
@@ -92,6 +92,11 @@ metrics! {
     REQUESTS: Counter, "outrider_requests", &["model", "method", "outcome"];
     /// Requests that never began, by reason: overloaded, invalid, unavailable, deadline, error
     REQUESTS_REFUSED: Counter, "outrider_requests_refused", &["reason"];
+    /// Requests by the name of the token that they show, unnamed without one, and outcome: stop, length, cancelled,
+    /// deadline, error, refused
+    TENANT_REQUESTS: Counter, "outrider_tenant_requests", &["tenant", "outcome"];
+    /// Tokens by the name of the token that requests show, unnamed without one, and kind: prompt, output
+    TENANT_TOKENS: Counter, "outrider_tenant_tokens", &["tenant", "kind"];
     /// Requests refused because coordinator.max_requests were under way; also among those refused as
     /// overloaded
     ADMISSION_REJECTS: Counter, "outrider_admission_rejects", &[];

@@ -228,9 +228,9 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         }
     }
 
-    /// One round failed.
-    pub fn failed(&self) {
-        self.note_failure("peer keeps failing", "", Breaker::failed);
+    /// Notes that one round failed, and why.
+    pub fn failed(&self, why: &str) {
+        self.note_failure("peer keeps failing", why, Breaker::failed);
     }
 
     /// It could not be reached at all.
@@ -261,33 +261,4 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_the_requests_to_an_overloaded_peer_one_a_second_is_let_through() {
-        let now = Instant::now();
-        let at = |ms: u64| now + Duration::from_millis(ms);
-        let mut overload = Overload {
-            until: at(3_500),
-            look_at: at(1_000),
-        };
-        let let_through = |ms: &u64| overload.left(at(*ms)).is_none();
-        let times = [0, 999, 1_000, 1_001, 1_500, 2_000, 2_400, 3_499, 3_500];
-        let passed: Vec<u64> = times.into_iter().filter(let_through).collect();
-        assert_eq!(passed, [1_000, 2_000, 3_499, 3_500]);
-    }
-
-    #[tokio::test]
-    async fn no_pause_is_too_long_to_be_counted() {
-        let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
-        let address = SocketAddr::from(([127, 0, 0, 1], 1));
-        let config = ChannelConfig::default();
-        let endpoint = Endpoint::<()>::new(&url, address, &config, &Process::default());
-        for asked in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
-            let pause = endpoint.overloaded(asked, 1.0);
-            assert!(pause <= 2 * FAR, "{pause:?}");
-            assert!(endpoint.overloaded_for().is_some_and(|left| left <= FAR));
-        }
-    }
-}
+mod tests;

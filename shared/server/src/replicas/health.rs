@@ -13,6 +13,9 @@ use crate::deadline::within;
 /// How long a peer may take to answer a health check. No model has a part in the answer.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Why a round of a peer has failed that answers health checks meanwhile.
+const SLOW: &str = "it answers health checks, but gave no answer in time";
+
 /// Why a peer is left alone that does not answer.
 pub const SILENT: &str = "no answer in time";
 
@@ -20,7 +23,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
     /// It was silent for longer than it may be. One that computes for too long still answers a health check, and
     /// has failed one round; one that does not is left alone. Until that is known, others are tried first.
     pub fn silent(self: &Arc<Self>) {
-        self.ask_how_it_is(Self::failed);
+        self.ask_how_it_is(|endpoint| endpoint.failed(SLOW));
     }
 
     /// It could not be reached, and was left alone for long enough. No request that can go elsewhere waits to find out

@@ -53,5 +53,6 @@ pub(super) fn connector(
         timeout: destination.timeout,
         tls,
         connections: Connections::default(),
+        speaks_grpc: protocol == b"h2",
     })
 }

@@ -55,6 +55,14 @@ pub(crate) fn explain(error: &io::Error, side: Side) -> String {
     }
 }
 
+/// Returns whether the other side speaks TLS, though this handshake failed or what came after it.
+pub(crate) fn is_tls_spoken(error: &io::Error) -> bool {
+    let tls = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<Error>());
+    tls.is_some_and(|error| !matches!(error, Error::InvalidMessage(_)))
+}
+
 /// Whether the other side closed the connection; if it had not read all, that is a reset.
 pub(crate) fn is_hung_up(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
@@ -92,6 +100,14 @@ fn certificate(fault: &CertificateError, side: Side) -> String {
             };
             format!("{whose} is for another purpose; its extended key usage must have {usage}")
         }
+        // rustls has no name of its own for it.
+        CertificateError::Other(fault) if format!("{fault:?}").contains("CaUsedAsEndEntity") => {
+            format!(
+                "{whose} is that of a CA (CA:TRUE), as `openssl req -x509` makes it by default; have the CA sign one of \
+                 its own for the {} (CA:FALSE)",
+                side.other()
+            )
+        }
         fault => format!("{whose} is not believed: {fault}"),
     }
 }
@@ -127,4 +143,28 @@ fn refusal(alert: AlertDescription, side: Side) -> String {
         (alert, side) => return format!("the {} ended it with alert {alert:?}", side.other()),
     };
     format!("the {} refused: {why}", side.other())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::OtherError;
+
+    use super::*;
+
+    /// As webpki calls it.
+    #[derive(Debug, thiserror::Error)]
+    #[error("CaUsedAsEndEntity")]
+    struct CaUsedAsEndEntity;
+
+    #[test]
+    fn a_ca_that_is_shown_for_a_server_is_named() {
+        let fault = CertificateError::Other(OtherError(Arc::new(CaUsedAsEndEntity)));
+        let said = certificate(&fault, Side::Client);
+        assert!(
+            said.starts_with("the server's certificate is that of a CA"),
+            "{said}"
+        );
+    }
 }

@@ -20,6 +20,8 @@ pub struct CertificateFacts {
     pub setting: &'static str,
     /// Whom it is for: host names and addresses, or else its subject.
     pub names: String,
+    /// Host names and addresses that it is for.
+    pub hosts: Vec<String>,
     /// When it begins to be valid, since 1970.
     pub not_before: Duration,
     /// When it expires, since 1970.
@@ -47,9 +49,15 @@ fn in_file(setting: &'static str, file: &Path, reload_seconds: u64) -> Vec<Certi
     let shown = certificates.iter().filter_map(|der: &CertificateDer<'_>| {
         let certificate = Certificate::from_der(der).ok()?;
         let body = certificate.tbs_certificate();
+        let hosts = hosts(&certificate);
         Some(CertificateFacts {
             setting,
-            names: names(&certificate).unwrap_or_else(|| body.subject().to_string()),
+            names: if hosts.is_empty() {
+                body.subject().to_string()
+            } else {
+                hosts.join(", ")
+            },
+            hosts,
             not_before: body.validity().not_before.to_unix_duration(),
             not_after: body.validity().not_after.to_unix_duration(),
             reload_seconds,
@@ -58,19 +66,20 @@ fn in_file(setting: &'static str, file: &Path, reload_seconds: u64) -> Vec<Certi
     shown.collect()
 }
 
-/// Host names and addresses that it is for, if there are any.
-fn names(certificate: &Certificate) -> Option<String> {
+/// Returns the host names and addresses that it is for; none if it names none.
+fn hosts(certificate: &Certificate) -> Vec<String> {
     let found = certificate
         .tbs_certificate()
         .get_extension::<SubjectAltName>();
-    let (_, SubjectAltName(names)) = found.ok()??;
-    let names = names.iter().filter_map(|name| match name {
+    let Ok(Some((_, SubjectAltName(names)))) = found else {
+        return Vec::new();
+    };
+    let hosts = names.iter().filter_map(|name| match name {
         GeneralName::DnsName(name) => Some(name.as_str().to_owned()),
         GeneralName::IpAddress(bytes) => address(bytes.as_bytes()),
         _ => None,
     });
-    let names: Vec<_> = names.collect();
-    (!names.is_empty()).then(|| names.join(", "))
+    hosts.collect()
 }
 
 fn address(bytes: &[u8]) -> Option<String> {

@@ -1,14 +1,19 @@
 //! Connections that are slow, many, or speak something else.
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use server::lifecycle::ServerConfig;
 use server::process::Process;
 use server::tls::{TlsConfig, TlsMode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
 use tonic::{Code, Request};
 use tonic_health::pb::HealthCheckRequest;
 
@@ -175,6 +180,31 @@ async fn what_is_not_http_2_is_named() {
     drop(TcpStream::connect(served.address).await.unwrap());
     served.check("http", &Process::default()).await.unwrap();
     assert!(!log.text().contains("WARN"), "{}", log.text());
+}
+
+#[tokio::test]
+async fn a_client_of_http1_within_tls_is_told_where_http_is() {
+    let (served, _client, folder) = served().await;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(folder.path().join("ca.pem")).unwrap() {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let connection = TcpStream::connect(served.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    let mut stream = connector.connect(name, connection).await.unwrap();
+    let request = b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut said = String::new();
+    // However it is closed.
+    let _ = soon(stream.read_to_string(&mut said)).await;
+    assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
+    assert!(said.contains("coordinator.http.listen"), "{said}");
 }
 
 #[tokio::test]

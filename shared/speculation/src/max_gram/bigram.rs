@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::TokenId;
 
 /// For each token the one that follows it most often: what Max-Gram proposes where it has nothing to
-/// copy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// copy. The empty table, [`Bigram::default`], knows no token's successor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bigram {
     next: Vec<TokenId>,
 }
@@ -92,13 +92,11 @@ impl Bigram {
         Self::new(best.into_iter().map(|(_, next)| next).collect())
     }
 
-    /// The successor of `token`; that of token 0 if the table does not know it, as in the padded
-    /// tail of a vocabulary.
-    pub fn next(&self, token: TokenId) -> TokenId {
-        self.next
-            .get(token as usize)
-            .copied()
-            .unwrap_or(self.next[0])
+    /// Returns the successor of `token`; that of token 0 if the table does not know it, as in the padded
+    /// tail of a vocabulary. The empty table has none.
+    pub fn next(&self, token: TokenId) -> Option<TokenId> {
+        let known = self.next.get(token as usize);
+        known.or(self.next.first()).copied()
     }
 
     /// The table (vocab).
@@ -127,7 +125,8 @@ mod tests {
         // 0 is followed by 1 and 2 twice each, 3 by 2 and 1 once each; 4 never occurs, and 0 is
         // the most frequent token.
         assert_eq!(table.table(), [1, 0, 0, 1, 0]);
-        assert_eq!(table.next(99), 1);
+        assert_eq!(table.next(99), Some(1));
+        assert_eq!(Bigram::default().next(0), None);
         let last = Bigram::count([vec![2, 1, 1, 2, 2]], 4).expect("a table");
         assert_eq!(last.table(), [2, 1, 1, 2]);
         assert_eq!(

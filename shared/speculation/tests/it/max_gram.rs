@@ -125,7 +125,20 @@ fn how_sure_a_proposal_is_was_counted_on_the_text() {
 }
 
 #[test]
-fn always_as_many_tokens_as_asked_for() {
+fn without_a_table_only_what_can_be_copied_is_proposed() {
+    let bigram = Bigram::default();
+    let mut index = MaxGram::new(&[]);
+    assert_eq!(index.propose(4, &bigram), [0; 0]);
+    index.reconcile(&[5, 6, 7]);
+    assert_eq!(index.propose(4, &bigram), [0; 0]);
+    // The match is followed by two tokens, and what is then the end by the same two once more.
+    index.push(6);
+    assert_eq!(index.propose(9, &bigram), [7, 6, 7, 6]);
+    assert_eq!(index.propose(1, &bigram), [7]);
+}
+
+#[test]
+fn with_a_table_always_as_many_tokens_as_asked_for() {
     let bigram = Bigram::new(vec![1, 2, 0]).expect("a table");
     let mut index = MaxGram::new(&[]);
     assert_eq!(index.propose(4, &bigram), [1, 2, 0, 1]);

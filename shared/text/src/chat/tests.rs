@@ -15,7 +15,21 @@ fn message(role: &str, content: &str) -> ChatMessage {
     ChatMessage {
         role: role.to_owned(),
         content: content.to_owned(),
+        ..Default::default()
     }
+}
+
+#[test]
+fn a_name_stands_in_a_turn_that_has_one() {
+    let source = "{% for m in messages %}{{ m.name if m.name is defined else '-' }}:{{ m.content }} {% endfor %}";
+    let named = ChatMessage {
+        name: "bob".to_owned(),
+        ..message("user", "x")
+    };
+    let rendered = template(source)
+        .expect("a template")
+        .render(&[named, message("user", "y")], MOST);
+    assert_eq!(rendered, Ok("bob:x -:y ".to_owned()));
 }
 
 fn refused(source: &str) -> String {

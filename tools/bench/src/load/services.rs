@@ -211,7 +211,7 @@ pub(crate) async fn serve(args: &ServiceArgs, config: Config) -> anyhow::Result<
                 name: "default".to_owned(),
                 drafters: vec![peer(&args.drafter)?],
                 verifiers: vec![peer(&args.verifier)?],
-                mixed_weights: false,
+                ..ModelGroup::default()
             }];
             Coordinator::new(config, process)?
                 .serve(listener, until)

@@ -55,7 +55,8 @@ fn chosen(row: &Row, names: &[String]) -> Row {
         return shown.cloned().collect();
     }
     let named = names.iter().filter_map(|name| {
-        let field = row.iter().find(|field| field.key == *name)?;
+        let is_named = |field: &&Field| field.key == *name || field.heading == *name;
+        let field = row.iter().find(is_named)?;
         Some(match field.role {
             Role::JsonOnly => Field {
                 role: Role::Shown,

@@ -31,6 +31,17 @@ fn whole_answers_keep_so_many_bytes_and_no_more() {
     assert!(refused.message().starts_with("logprobs: a whole answer"));
 }
 
+/// Who does not say how long an answer may be is not refused for its length.
+#[test]
+fn an_answer_of_no_said_length_takes_one_share_of_the_memory() {
+    let admission = Admission::new(4, None, 0, 8 << 20);
+    assert_eq!(admission.unasked_tokens(0, 1), u32::MAX, "nothing is kept");
+    assert_eq!(admission.unasked_tokens(1 << 10, 1), 1 << 10);
+    assert_eq!(admission.unasked_tokens(1 << 10, 2), 1 << 9);
+    // No fewer than this, which seldom takes more memory than there is.
+    assert_eq!(admission.unasked_tokens(1 << 10, 128), 256);
+}
+
 #[test]
 fn of_refusals_one_in_a_while_is_logged() {
     let admission = Admission::new(1, None, 1 << 10, 0);
@@ -70,6 +81,7 @@ fn the_outputs_of_a_request_get_places_together_or_none() {
         tenant: None,
         token: 1,
         max_requests: None,
+        rates: server::auth::Rates::default(),
     };
     let refused = admission.admit_together(Some(&client), 4);
     assert_eq!(
@@ -91,6 +103,7 @@ fn a_token_has_places_of_its_own_and_takes_none_of_another() {
         tenant: None,
         token,
         max_requests: NonZeroU32::new(max_requests),
+        rates: server::auth::Rates::default(),
     };
     let by_default = client(1, 0);
     let held = [(); 2].map(|()| admission.admit(Some(&by_default)).expect("a place"));
@@ -111,4 +124,78 @@ fn a_token_has_places_of_its_own_and_takes_none_of_another() {
     // The file says another number meanwhile.
     let _one = admission.admit(Some(&client(2, 1))).expect("a place");
     assert!(admission.admit(Some(&client(2, 1))).is_err());
+}
+
+fn with_rates(requests: u32, tokens: u32) -> Client {
+    Client {
+        tenant: None,
+        token: 7,
+        max_requests: None,
+        rates: server::auth::Rates {
+            requests: NonZeroU32::new(requests),
+            tokens: NonZeroU32::new(tokens),
+        },
+    }
+}
+
+/// The code of a refusal, what it says, and the time after which it says to come again.
+fn refused<T>(result: Result<T, Status>) -> (tonic::Code, String, Option<Duration>) {
+    use tonic_types::StatusExt;
+    let status = result.err().expect("a refusal");
+    let wait = status
+        .get_details_retry_info()
+        .and_then(|info| info.retry_delay);
+    (status.code(), status.message().to_owned(), wait)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_may_make_so_many_requests_a_minute() {
+    let admission = Admission::new(8, None, 0, 0);
+    let client = with_rates(2, 0);
+    for _ in 0..2 {
+        assert!(admission.admit(Some(&client)).is_ok());
+    }
+    let (code, why, wait) = refused(admission.admit(Some(&client)));
+    assert_eq!(code, tonic::Code::ResourceExhausted);
+    assert!(
+        why.contains("rpm=2 in auth.client_tokens_file") && why.contains("30 s"),
+        "{why}"
+    );
+    assert_eq!(wait, Some(Duration::from_secs(30)));
+    assert_eq!(admission.running(), 0, "what was refused holds no place");
+    // Others are not touched by it.
+    assert!(admission.admit(None).is_ok());
+    tokio::time::advance(Duration::from_secs(30)).await;
+    assert!(admission.admit(Some(&client)).is_ok());
+    // A limit that was changed begins anew.
+    assert!(admission.admit(Some(&with_rates(3, 0))).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_may_use_so_many_tokens_a_minute() {
+    let admission = Admission::new(8, None, 0, 0);
+    let client = with_rates(0, 600);
+    let quota = admission.begin(Some(&client)).expect("the first");
+    admission.admit_prompts(&quota, 500).expect("there are 600");
+    let (code, why, wait) = refused(admission.admit_prompts(&quota, 200));
+    assert_eq!(
+        (code, wait),
+        (
+            tonic::Code::ResourceExhausted,
+            Some(Duration::from_secs(10))
+        )
+    );
+    assert!(why.contains("tpm=600 in auth.client_tokens_file"), "{why}");
+    // What is under way goes on beyond the limit, and is made up for before the next request begins.
+    quota.charge_output(159);
+    let (_, _, wait) = refused(admission.begin(Some(&client)));
+    assert_eq!(wait, Some(Duration::from_secs(6)));
+    tokio::time::advance(Duration::from_secs(6)).await;
+    assert!(admission.begin(Some(&client)).is_ok());
+    let (code, why, _) = refused(admission.admit_prompts(&quota, 601));
+    assert_eq!(code, tonic::Code::InvalidArgument);
+    assert!(
+        why.starts_with("prompt: 601 tokens, expected at most the 600"),
+        "{why}"
+    );
 }

@@ -5,12 +5,10 @@ mod whole;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::sse::KeepAlive;
-use axum::response::{IntoResponse, Response, Sse};
+use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -21,9 +19,6 @@ use super::guard::RequestId;
 use super::logprobs::Form;
 use super::output::{OutputToken, WholeOutput};
 use super::run::{Admitted, unix_time};
-
-/// How long a stream may be silent before a comment keeps its connection alive.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// How an answer is laid out: as a completion, or as a turn of a chat.
 pub(super) trait Layout: Copy + Send + Sync + 'static {
@@ -110,9 +105,7 @@ impl<L: Layout> Answering<L> {
             created: unix_time(),
         };
         if self.admitted.delivery.stream {
-            let events = self.events(head);
-            let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-            return Ok(Sse::new(events).keep_alive(keep_alive).into_response());
+            return Ok(super::events::respond(self.events(head)));
         }
         let text = Arc::clone(&self.admitted.text);
         let keeps_tokens = self.admitted.keeps_tokens();

@@ -130,6 +130,31 @@ mod tests {
         );
     }
 
+    /// As OpenAI's agents, AutoGen and Semantic Kernel do, and clients that come from other servers.
+    #[test]
+    fn answers_can_be_sent_back_as_they_came() {
+        let part = json!({ "type": "text", "text": "b", "role": "assistant", "refusal": null, "cache_control": {} });
+        let order = read_json(&json!({ "messages": [
+            { "role": "user", "content": "a", "name": "bob" },
+            { "role": "assistant", "content": [part], "id": 3, "refusal": null, "annotations": [1], "audio": null,
+              "reasoning_content": "hm", "tool_calls": [], "logprobs": {} },
+            { "role": "assistant", "content": null },
+        ] }))
+        .expect("in order");
+        let turns = order.request.messages.iter();
+        let turns: Vec<_> = turns
+            .map(|turn| (&turn.role[..], &turn.content[..], &turn.name[..]))
+            .collect();
+        assert_eq!(
+            turns,
+            [
+                ("user", "a", "bob"),
+                ("assistant", "b", ""),
+                ("assistant", "", "")
+            ]
+        );
+    }
+
     #[test]
     fn what_is_not_supported_is_named() {
         let user = |content: Value| json!({ "messages": [{ "role": "user", "content": content }] });
@@ -153,7 +178,11 @@ mod tests {
                 "messages.0.content",
             ),
             (
-                json!({ "messages": [{ "role": "u", "content": "x", "name": "n" }] }),
+                json!({ "messages": [{ "role": "assistant", "tool_calls": [{}] }] }),
+                "messages.0.tool_calls",
+            ),
+            (
+                json!({ "messages": [{ "role": "user", "content": "x", "name": 3 }] }),
                 "messages.0.name",
             ),
             (with("tools", json!([{}])), "tools"),

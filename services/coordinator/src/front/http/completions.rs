@@ -13,16 +13,13 @@ use wire::v1::generate_request::Prompt;
 
 use super::answer::{Answering, Layout};
 use super::error::ApiError;
-use super::fields::{Fields, Items, problem};
+use super::fields::{Fields, Items, Readable, problem};
 use super::guard::Caller;
 use super::logprobs::{self, Form};
 use super::names;
 use super::options::{self, MOST_OUTPUTS};
 use super::run::Order;
 use super::state::Front;
-
-/// Most output tokens where a request does not say, as OpenAI has it.
-const DEFAULT_MAX_TOKENS: u32 = 16;
 
 /// Most prompts of a request: each has an output at least.
 const MAX_PROMPTS: usize = MOST_OUTPUTS as usize;
@@ -31,21 +28,22 @@ const MAX_PROMPTS: usize = MOST_OUTPUTS as usize;
 fn prompts(written: &RawValue) -> Result<Vec<Prompt>, serde_json::Error> {
     let json = written.get();
     let tokens = |ids| Prompt::TokenIds(v1::TokenIds { ids });
+    let lists = |Items(lists): Items<&RawValue, MAX_PROMPTS>| {
+        let ids = lists.into_iter().map(|list| Vec::of_json(list.get()));
+        ids.map(|ids| ids.map(tokens)).collect()
+    };
     let Some(list) = json.strip_prefix('[') else {
         return serde_json::from_str(json).map(|text| vec![Prompt::Text(text)]);
     };
     // What the first item is decides what all are.
     match list.trim_start().as_bytes().first() {
         Some(b'"') => {
-            let Items(texts) = serde_json::from_str::<Items<_, MAX_PROMPTS>>(json)?;
+            let Items(texts) = Items::<String, MAX_PROMPTS>::of_json(json)?;
             Ok(texts.into_iter().map(Prompt::Text).collect())
         }
-        Some(b'[') => {
-            let Items(lists) = serde_json::from_str::<Items<_, MAX_PROMPTS>>(json)?;
-            Ok(lists.into_iter().map(tokens).collect())
-        }
+        Some(b'[') => Items::of_json(json).and_then(lists),
         Some(b']') => Ok(Vec::new()),
-        _ => serde_json::from_str(json).map(|ids| vec![tokens(ids)]),
+        _ => Vec::of_json(json).map(|ids| vec![tokens(ids)]),
     }
 }
 
@@ -75,7 +73,6 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
         let expected = "expected a text, a list of token ids, or a list of either";
         BadField::new("prompt", format!("{problem}; {expected}"))
     })?;
-    request.max_tokens.get_or_insert(DEFAULT_MAX_TOKENS);
     let top: Option<u32> = fields.take("logprobs")?;
     (request.logprobs, request.top_logprobs) = (top.is_some(), top.unwrap_or_default());
     let echo = fields.take("echo")?.unwrap_or_default();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tonic::Status;
 use tonic_types::StatusExt;
 use wire::failure::Failure;
-use wire::status::BadField;
+use wire::status::{BadField, exceeds_context};
 
 /// An error, as a gRPC client would get it.
 #[derive(Debug)]
@@ -70,6 +70,9 @@ impl ApiError {
     fn described(&self) -> (Option<String>, String) {
         let field = self.field().map(|field| beginning(&field, MAX_FIELD_BYTES));
         let message = beginning(self.status.message(), MAX_MESSAGE_BYTES);
+        if exceeds_context(&self.status) {
+            return self.beyond_context(field, &message);
+        }
         let renamed = field.as_deref().and_then(|field| {
             let (_, name) = self.names.iter().find(|(grpc, _)| *grpc == field)?;
             Some(((*name).to_owned(), message.replacen(field, name, 1)))
@@ -77,6 +80,20 @@ impl ApiError {
         match renamed {
             Some((name, message)) => (Some(name), message),
             None => (field, message),
+        }
+    }
+
+    /// The same of an error about the model's context. Its message begins as clients know it from OpenAI, so the field
+    /// stands in its middle alone.
+    fn beyond_context(&self, field: Option<String>, message: &str) -> (Option<String>, String) {
+        let Some(field) = field else {
+            return (None, message.to_owned());
+        };
+        let problem = message.strip_prefix(&format!("{field}: "));
+        let problem = problem.unwrap_or(message);
+        match self.names.iter().find(|(grpc, _)| *grpc == field) {
+            Some((_, name)) => (Some((*name).to_owned()), problem.replace(&field, name)),
+            None => (Some(field), problem.to_owned()),
         }
     }
 
@@ -105,6 +122,9 @@ impl ApiError {
             401 => ("authentication_error", json!("invalid_api_key")),
             404 if self.http.is_none() => ("invalid_request_error", json!("model_not_found")),
             429 => ("rate_limit_error", json!("rate_limit_exceeded")),
+            400..500 if exceeds_context(&self.status) => {
+                ("invalid_request_error", json!("context_length_exceeded"))
+            }
             400..500 => ("invalid_request_error", Value::Null),
             _ => ("server_error", Value::Null),
         };

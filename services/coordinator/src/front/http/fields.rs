@@ -4,10 +4,12 @@
 //! read as the type that it must be.
 
 mod items;
+mod numbers;
+mod readable;
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use server::spelling::did_you_mean;
@@ -15,6 +17,8 @@ use wire::status::BadField;
 
 use super::error::beginning;
 pub(super) use items::{Items, Pairs, TextOr};
+pub(super) use numbers::{Real, Seed};
+pub(super) use readable::Readable;
 
 /// Most fields of one object.
 pub const MAX_FIELDS: usize = 128;
@@ -80,6 +84,10 @@ pub(super) fn problem(error: &serde_json::Error) -> String {
     let problem = text
         .rsplit_once(" at line ")
         .map_or(&text[..], |(problem, _)| problem);
+    // serde's words for what JSON calls a list and an object.
+    let problem = &problem
+        .replacen("invalid type: sequence", "invalid type: list", 1)
+        .replacen("invalid type: map", "invalid type: object", 1);
     // What was found comes first, and what was expected last.
     match problem.rsplit_once(", expected ") {
         Some((found, expected)) => format!("{}, expected {}", quoted(found), quoted(expected)),
@@ -133,24 +141,27 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// If it is of another type.
-    pub(super) fn take<T: Deserialize<'a>>(
+    pub(super) fn take<T: Readable<'a>>(
         &mut self,
         name: &'static str,
     ) -> Result<Option<T>, BadField> {
         let Some(value) = self.take_raw(name) else {
             return Ok(None);
         };
-        let read = serde_json::from_str(value.get()).map(Some);
+        let read = T::of_json(value.get()).map(Some);
         read.map_err(|error| self.error(name, problem(&error)))
+    }
+
+    /// Whether the field `name` holds a number that is written in a few bytes.
+    pub(super) fn holds_number(&self, name: &str) -> bool {
+        let is_number = |value: &str| value.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        let field = self.left.iter().find(|(field, _)| field == name);
+        field.is_some_and(|(_, value)| is_number(value.get()) && value.get().len() <= MAX_QUOTED)
     }
 
     /// Takes the field `name` if it holds a number, as it is written.
     pub(super) fn take_number(&mut self, name: &'static str) -> Option<&'a str> {
-        let is_number = |value: &str| value.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-        let at = self.left.iter().position(|(field, _)| field == name)?;
-        let value = self.left[at].1.get();
-        let is_short = value.len() <= MAX_QUOTED;
-        (is_short && is_number(value))
+        self.holds_number(name)
             .then(|| self.take_raw(name))?
             .map(RawValue::get)
     }
@@ -168,14 +179,6 @@ impl<'a> Fields<'a> {
         let path = format!("{}{name}", self.path);
         let object = self.take_raw(name);
         object.map(|object| Self::within(&path, object)).transpose()
-    }
-
-    /// Checks that the field `name` is a list, if it is there, and ignores its items.
-    ///
-    /// # Errors
-    /// If it is no list.
-    pub(super) fn ignore_list(&mut self, name: &'static str) -> Result<(), BadField> {
-        self.take::<Vec<IgnoredAny>>(name).map(drop)
     }
 
     /// Reads a field that changes nothing here unless it holds another value than one of `neutral`.

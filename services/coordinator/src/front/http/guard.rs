@@ -1,12 +1,14 @@
 //! What is asked of every request before it is read: who sent it, from where, and in which form.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use server::auth::{Client, Guard};
-use server::loopback;
+use server::loopback::{Refusal, Trusted};
 use server::receiving::{RETRY_AFTER, Refused, whole};
 use server::request_id::request_id;
 use wire::status::overloaded;
@@ -14,7 +16,7 @@ use wire::status::overloaded;
 use super::error::ApiError;
 
 /// The header that names a request; a client's own name is given back.
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longest name of a request that is given back, in bytes.
 const MAX_REQUEST_ID: usize = 128;
@@ -31,9 +33,18 @@ pub(super) struct Caller {
 pub(super) struct RequestId(pub(super) String);
 
 /// Refuses requests of web pages to a port of this machine alone: a page that is open in a browser here must not
-/// reach it.
-pub(super) async fn local_only(request: Request, next: Next) -> Response {
-    if let Some(problem) = loopback::refusal(request.uri(), request.headers()) {
+/// reach it, unless it is `trusted`.
+pub(super) async fn local_only(
+    State(trusted): State<Arc<Trusted>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if let Some(refusal) = trusted.refusal(request.uri(), request.headers()) {
+        let setting = match refusal {
+            Refusal::Host => "trusted_hosts names hosts",
+            Refusal::Origin => "cors_origins names origins",
+        };
+        let problem = format!("{refusal}; coordinator.http.{setting} that are answered too");
         return ApiError::http(StatusCode::FORBIDDEN, problem).into_response();
     }
     next.run(request).await

@@ -11,10 +11,11 @@ use super::fields::{Fields, TextOr, problem, quoted};
 /// Most parts of one content.
 pub const MAX_PARTS: usize = 1_024;
 
-/// Reads the messages that stand in field `name`. Their contents are texts, or lists of parts of the types `parts`.
+/// Reads the messages that stand in field `name`. Their contents are texts, or lists of parts of the types `parts`. What
+/// else stands in them is ignored: clients send answers back as they came, also those of other servers.
 ///
 /// # Errors
-/// Names the field that is missing or not supported.
+/// Names the field that is missing, or cannot be ignored.
 pub(super) fn read(
     name: &str,
     messages: &[&RawValue],
@@ -44,19 +45,20 @@ fn turn(path: &str, message: &RawValue, types: &[&str]) -> Result<v1::ChatMessag
         );
         return Err(BadField::new(format!("{path}.type"), problem));
     }
-    for name in ["tool_calls", "annotations"] {
-        fields.only(name, &[Value::Array(Vec::new())])?;
-    }
-    // Clients that send an earlier answer back leave its identifier and status in it.
-    for name in ["id", "status"] {
-        fields.take::<String>(name)?;
-    }
-    fields.finish()?;
+    fields.only("tool_calls", &[Value::Array(Vec::new())])?;
+    let speaker: Option<String> = fields.take("name")?;
     let missing = |name: &str| BadField::new(format!("{path}.{name}"), "missing");
-    let content = content.ok_or_else(|| missing("content"))?;
+    let role = role.ok_or_else(|| missing("role"))?;
+    let content = match content {
+        Some(content) => text(&format!("{path}.content"), content, types)?,
+        // An answer of nothing.
+        None if role == "assistant" => String::new(),
+        None => return Err(missing("content")),
+    };
     Ok(v1::ChatMessage {
-        role: role.ok_or_else(|| missing("role"))?,
-        content: text(&format!("{path}.content"), content, types)?,
+        role,
+        content,
+        name: speaker.unwrap_or_default(),
     })
 }
 
@@ -92,12 +94,7 @@ fn part_text(path: &str, part: &RawValue, types: &[&str]) -> Result<String, BadF
         );
         return Err(BadField::new(format!("{path}.type"), problem));
     }
-    let text = fields.take("text")?;
-    // Clients that send an earlier answer back leave these lists in it.
-    for name in ["annotations", "logprobs"] {
-        fields.ignore_list(name)?;
-    }
-    fields.finish()?;
+    let text: Option<String> = fields.take("text")?;
     text.ok_or_else(|| BadField::new(format!("{path}.text"), "missing"))
 }
 

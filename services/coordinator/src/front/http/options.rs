@@ -10,7 +10,8 @@ use wire::sampling::MAX_LOGIT_BIAS;
 use wire::status::BadField;
 use wire::v1;
 
-use super::fields::{Fields, Pairs, TextOr, problem, quoted};
+use super::fields::{Fields, Pairs, Real, Seed, TextOr, problem, quoted};
+use super::hints;
 
 /// Most outputs of one request, those of all its prompts together.
 pub const MOST_OUTPUTS: u32 = 128;
@@ -72,8 +73,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(v1::GenerateRequest, Deli
         model: fields.take("model")?.unwrap_or_default(),
         max_tokens: fields.take("max_tokens")?,
         sampling: Some(sampling(fields)?),
-        // Clients send signed numbers.
-        seed: fields.take::<i64>("seed")?.map(i64::cast_unsigned),
+        seed: fields.take("seed")?.map(|Seed(seed)| seed),
         stop: texts(fields, "stop")?,
         stop_token_ids: fields.take("stop_token_ids")?.unwrap_or_default(),
         ignore_eos: fields.take("ignore_eos")?.unwrap_or_default(),
@@ -83,9 +83,6 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(v1::GenerateRequest, Deli
     speculation(fields, &mut request)?;
     let delivery = delivery(fields)?;
     for (name, neutral) in [
-        ("service_tier", vec![json!("auto"), json!("default")]),
-        ("store", vec![json!(false)]),
-        ("metadata", vec![json!({})]),
         // Other servers have these defaults, and some clients send them.
         ("skip_special_tokens", vec![json!(true)]),
         ("spaces_between_special_tokens", vec![json!(true)]),
@@ -96,25 +93,22 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(v1::GenerateRequest, Deli
     ] {
         fields.only(name, &neutral)?;
     }
-    // These are hints to a provider, which change no output.
-    for name in ["safety_identifier", "prompt_cache_key"] {
-        fields.take::<String>(name)?;
-    }
+    hints::ignore(fields);
     Ok((request, delivery))
 }
 
 /// Reads changes to logits by token ids, each of which stands there once, written as numbers are.
 fn logit_bias(fields: &mut Fields<'_>) -> Result<Vec<v1::LogitBias>, BadField> {
-    let pairs: Option<Pairs<f32, MAX_LOGIT_BIAS>> = fields.take("logit_bias")?;
+    let pairs: Option<Pairs<Real, MAX_LOGIT_BIAS>> = fields.take("logit_bias")?;
     let mut read = BTreeMap::new();
-    for (token, bias) in pairs.map(|Pairs(pairs)| pairs).unwrap_or_default() {
+    for (token, Real(bias)) in pairs.map(|Pairs(pairs)| pairs).unwrap_or_default() {
         let bad = |problem: &str| {
             let problem = format!("'{}' {problem}", quoted(&token));
             Err(BadField::new("logit_bias", problem))
         };
         match token.parse::<u32>() {
             Ok(token_id) if token_id.to_string() == token => {
-                if read.insert(token_id, bias).is_some() {
+                if read.insert(token_id, bias as f32).is_some() {
                     return bad("stands twice");
                 }
             }
@@ -138,10 +132,16 @@ fn sampling(fields: &mut Fields<'_>) -> Result<v1::SamplingParams, BadField> {
             )
         }),
     };
+    let top_k = whole(fields.take("top_k")?)?;
+    let (top_p, top_k) = match fields.take("top_p")? {
+        // The fewest tokens that reach no probability at all: the most likely one.
+        Some(0.0) => (None, 1),
+        top_p => (top_p, top_k),
+    };
     Ok(v1::SamplingParams {
         temperature: fields.take("temperature")?,
-        top_p: fields.take("top_p")?,
-        top_k: whole(fields.take("top_k")?)?,
+        top_p,
+        top_k,
         min_p: fields.take("min_p")?.unwrap_or_default(),
         repetition_penalty: fields.take("repetition_penalty")?,
         presence_penalty: fields.take("presence_penalty")?.unwrap_or_default(),
@@ -190,6 +190,15 @@ fn written(fields: &mut Fields<'_>, name: &'static str) -> Result<Option<String>
     }
 }
 
+/// Reads a text, or a whole number.
+fn whole_or_text(fields: &mut Fields<'_>, name: &'static str) -> Result<Option<String>, BadField> {
+    if fields.holds_number(name) {
+        let number: Option<u32> = fields.take(name)?;
+        return Ok(number.map(|number| number.to_string()));
+    }
+    fields.take(name)
+}
+
 /// Reads the object `speculation`: a method, its axes and parameters, under the names of the command line.
 fn speculation(fields: &mut Fields<'_>, request: &mut v1::GenerateRequest) -> Result<(), BadField> {
     let Some(mut given) = fields.take_object("speculation")? else {
@@ -219,7 +228,7 @@ fn speculation(fields: &mut Fields<'_>, request: &mut v1::GenerateRequest) -> Re
         accept_at: given.take("accept_at")?,
         drafting: NamedDrafting {
             drafting: given.take("drafting")?,
-            draft_len: written(&mut given, "draft_len")?,
+            draft_len: whole_or_text(&mut given, "draft_len")?,
             draft_cap: given.take("draft_cap")?,
             tree: given.take("tree")?,
         },

@@ -1,5 +1,7 @@
 //! What came of a request beside its text: usage, the method in effect, and how speculation went.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use wire::v1;
 
@@ -59,6 +61,8 @@ fn speculative_decoding(statistics: &[&v1::SpeculationStatistics]) -> Value {
     let steps = sum(|of| of.num_spec_steps);
     let drafted = sum(|of| of.num_draft_tokens);
     let accepted = sum(|of| of.num_accepted_draft_tokens);
+    let fallbacks = statistics.iter().flat_map(|of| &of.fallbacks);
+    let reasons: BTreeSet<_> = fallbacks.map(|it| it.reason.as_str()).collect();
     let per = |part: u32, whole: u32| (whole > 0).then(|| f64::from(part) / f64::from(whole));
     json!({
         "num_spec_steps": steps,
@@ -66,6 +70,7 @@ fn speculative_decoding(statistics: &[&v1::SpeculationStatistics]) -> Value {
         "num_accepted_draft_tokens": accepted,
         "mean_acceptance_length": per(accepted, steps).map(|mean| 1.0 + mean),
         "draft_acceptance_rate": per(accepted, drafted),
+        "fallback_reasons": reasons,
     })
 }
 

@@ -88,6 +88,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     let turn = |role: &str, content: &str| v1::ChatMessage {
         role: role.to_owned(),
         content: content.to_owned(),
+        name: String::new(),
     };
     request.messages = match input {
         None => return Err(BadField::new("input", "missing")),
@@ -146,9 +147,8 @@ fn without_state_and_tools(fields: &mut Fields<'_>) -> Result<(), BadField> {
     ] {
         fields.only(name, &neutral)?;
     }
-    if let Some(reasoning) = fields.take_object("reasoning")? {
-        reasoning.finish()?;
-    }
+    // A hint to models that reason.
+    fields.has("reasoning");
     for name in ["previous_response_id", "conversation"] {
         if fields.has(name) {
             let problem = "nothing is stored here; send the whole conversation as input";
@@ -170,11 +170,11 @@ mod tests {
 
     #[test]
     fn input_is_a_text_or_messages_after_the_instructions() {
-        let parts = json!([{ "type": "input_text", "text": "a" }, { "type": "output_text", "text": "b", "annotations": [] }]);
+        let parts = json!([{ "type": "input_text", "text": "a" }, { "type": "output_text", "text": "b", "annotations": [], "parsed": null }]);
         for (input, expected) in [
             (json!("hello"), vec![("user", "hello")]),
             (
-                json!([{ "role": "user", "content": "x" }, { "id": "msg_1", "status": "completed", "type": "message", "role": "assistant", "content": parts }]),
+                json!([{ "role": "user", "content": "x" }, { "id": "msg_1", "status": "completed", "phase": 1, "type": "message", "role": "assistant", "content": parts }]),
                 vec![("user", "x"), ("assistant", "ab")],
             ),
         ] {
@@ -216,7 +216,6 @@ mod tests {
             ("input", json!([])),
             ("previous_response_id", json!("resp_1")),
             ("conversation", json!("c")),
-            ("store", json!(true)),
             ("tools", json!([{ "type": "web_search" }])),
             ("background", json!(true)),
             ("truncation", json!("auto")),

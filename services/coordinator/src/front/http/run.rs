@@ -90,7 +90,10 @@ impl Front {
             kept_per_token,
             ..
         } = order;
-        let model = self.shared.model(&request.model)?.name().to_owned();
+        self.model(&request.model)?
+            .name()
+            .clone_into(&mut request.model);
+        let model = request.model.clone();
         let count = prompts.len() * delivery.choices as usize;
         if count > MOST_OUTPUTS as usize {
             let problem =

@@ -10,6 +10,7 @@ use wire::status::BadField;
 use super::error::ApiError;
 
 use crate::front::prepare::Shared;
+use crate::peer::pool::ServedModel;
 
 /// What the routes share. Cheap to clone.
 #[derive(Clone)]
@@ -17,6 +18,8 @@ pub(super) struct Front {
     pub(super) shared: Arc<Shared>,
     /// When the service began, in seconds since 1970.
     pub(super) began: u64,
+    /// Whether the one model that is served answers to any name.
+    pub(super) any_model: bool,
 }
 
 /// Bodies of more bytes are read off the async threads, a few at a time.
@@ -27,6 +30,19 @@ const LARGE_BODY: usize = 32 << 10;
 const KEEPS_PLACE: usize = 256 << 10;
 
 impl Front {
+    /// The model that a request means by `name`: the first one if it is empty, and the only one whatever the name, if
+    /// that is allowed.
+    ///
+    /// # Errors
+    /// Names those that are served.
+    pub(super) fn model(&self, name: &str) -> Result<&Arc<ServedModel>, Status> {
+        let mut models = self.shared.models.iter();
+        match (models.next(), models.next()) {
+            (Some(only), None) if self.any_model => Ok(only),
+            _ => self.shared.model(name),
+        }
+    }
+
     /// Parses a body with `read`, off the async threads if it is large. A very large one also returns its place among
     /// [`Shared::reading`], to be held until its text is tokenised.
     ///

@@ -16,8 +16,8 @@ use super::guard::Caller;
 use super::state::Front;
 use crate::front::MAX_REQUEST_BYTES;
 use crate::peer::pool::Target;
-use crate::request::check_bytes;
 use crate::request::limits::MAX_TOKENIZED;
+use crate::request::{check_bytes, check_ids};
 
 /// The query of `/tokenizer_info`.
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ pub(super) async fn info(
     let Query(of) = of.map_err(rejected)?;
     let text = front
         .shared
-        .target_in_time(front.shared.model(&of.model)?)
+        .target_in_time(front.model(&of.model)?)
         .await?
         .text;
     let names = text.names();
@@ -73,7 +73,7 @@ pub(super) async fn tokenize(
         Ok((model, prompt, with_special))
     };
     let ((model, prompt, with_special), reading) = front.read(body, read).await?;
-    let model = front.shared.model(&model)?;
+    let model = front.model(&model)?;
     // It takes a place among the requests: a long text keeps a processor busy for seconds. The work has the place, as
     // it goes on if the client leaves.
     let place = front.shared.admission.admit(caller.client.as_ref())?;
@@ -116,11 +116,12 @@ pub(super) async fn detokenize(
         Ok((model, tokens))
     };
     let ((model, tokens), reading) = front.read(body, read).await?;
-    let model = front.shared.model(&model)?;
+    let model = front.model(&model)?;
     let place = front.shared.admission.admit(caller.client.as_ref())?;
     let Target { description, text } = front.shared.target_in_time(model).await?;
     let most = most_tokens(description.context_len);
     BadField::at_most("tokens", tokens.len(), most, "tokens")?;
+    check_ids("tokens", &tokens, description.vocab_size)?;
     let decode = move || -> Result<String, Status> {
         let _places = (place, reading);
         text.text_within(&tokens, MAX_REQUEST_BYTES).ok_or_else(|| {

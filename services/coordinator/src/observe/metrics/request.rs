@@ -13,6 +13,7 @@ use wire::v1;
 
 use super::model::ModelMetrics;
 use super::refusal;
+use super::tenant::TenantMetrics;
 use crate::admitted::AdmittedRequest;
 use crate::events::{Event, Stage};
 
@@ -27,6 +28,7 @@ const OPERATION: &str = "chat";
 pub(in crate::observe) struct RequestMetrics {
     metrics: Metrics,
     models: Arc<HashMap<String, Arc<ModelMetrics>>>,
+    tenant: TenantMetrics,
     arrived: Instant,
     admitted: bool,
     running: Option<RunningRequest>,
@@ -87,15 +89,17 @@ impl MethodMetrics {
 }
 
 impl RequestMetrics {
-    /// A request came in.
+    /// A request came in; `tenant` is the name of the token that it shows, if the token has one.
     pub(in crate::observe) fn new(
         process: &Process,
         models: Arc<HashMap<String, Arc<ModelMetrics>>>,
+        tenant: Option<&str>,
         arrived: Instant,
     ) -> Self {
         Self {
             metrics: process.metrics.clone(),
             models,
+            tenant: TenantMetrics::new(&process.metrics, tenant),
             arrived,
             admitted: false,
             running: None,
@@ -105,6 +109,7 @@ impl RequestMetrics {
     /// It never began.
     pub(in crate::observe) fn refused(&self, status: &Status) {
         let reason = refusal(status.code());
+        self.tenant.request("refused");
         self.metrics
             .counter(&names::REQUESTS_REFUSED, &[reason])
             .inc();
@@ -130,6 +135,10 @@ impl RequestMetrics {
                 self.finished(finished, statistics, trace_id);
             }
             _ => {
+                if let Event::Emitted { chunk } = event {
+                    let tokens = chunk.token_ids.len();
+                    self.tenant.output_tokens.inc_by(tokens as f64);
+                }
                 if let Some(running) = &mut self.running {
                     running.observe(event);
                 }
@@ -143,7 +152,9 @@ impl RequestMetrics {
             return;
         };
         let method = request.method.name();
-        model.prompt_tokens.inc_by(request.prompt.len() as f64);
+        let prompt_tokens = request.prompt.len() as f64;
+        model.prompt_tokens.inc_by(prompt_tokens);
+        self.tenant.prompt_tokens.inc_by(prompt_tokens);
         self.running = Some(RunningRequest {
             of_method: MethodMetrics::new(&self.metrics, &model.model, method),
             model,
@@ -174,6 +185,7 @@ impl RequestMetrics {
         let outcome = outcome(finished);
         let labels = [running.model.model.as_str(), running.method, outcome];
         self.metrics.counter(&names::REQUESTS, &labels).inc();
+        self.tenant.request(outcome);
         let gen_ai = [OPERATION, PROVIDER, running.model.model.as_str()];
         let succeeded = matches!(outcome, "stop" | "length");
         let error = if succeeded { "" } else { outcome };

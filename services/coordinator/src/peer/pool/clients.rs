@@ -81,7 +81,7 @@ pub(crate) fn failed(endpoint: &Endpoint, kind: Peer, status: Status) -> PeerErr
         _ if connection_fault(&status).is_some() && kind == Peer::Verifier => {
             endpoint.unreachable(&status::describe(&status));
         }
-        (_, PeerFailure::Transient) => endpoint.failed(),
+        (_, PeerFailure::Transient) => endpoint.failed(&status::describe(&status)),
         _ => {}
     }
     PeerError::Status {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use speculation::session::Peer;
+use wire::describe::has_model;
 
 use super::Endpoint;
 use super::clients::describe;
@@ -57,20 +58,24 @@ impl ServedModel {
         let Some(target) = self.known_target() else {
             return;
         };
-        let (mut problem, mut fits) = (None, false);
+        let (mut problem, mut fits, mut drafts) = (None, false, false);
         for endpoint in self.endpoints(Peer::Drafter).await {
             if !endpoint.is_alive() {
                 continue;
             }
             match described(&endpoint, Peer::Drafter, &target.description).await {
                 // All are asked all the same: what is known of them tells whether they are alike.
-                Ok(_) => fits = true,
+                Ok(drafter) => {
+                    fits = true;
+                    drafts |= has_model(&drafter);
+                }
                 Err(PeerError::Mismatch(mismatch)) => {
                     problem.get_or_insert_with(|| Arc::from(mismatch.to_string()));
                 }
                 Err(_) => {}
             }
         }
+        self.fit.note_only_copies(fits && !drafts);
         let problem = problem.filter(|_| !fits);
         let model = self.name();
         match (self.fit.note(problem.clone()), problem) {

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use server::process::Process;
+use speculation::drafting::Drafting;
 use speculation::session::Peer;
 use text::ServedText;
 use wire::describe::check_pair;
@@ -31,6 +32,7 @@ const ABILITY_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct ServedModel {
     name: String,
+    aliases: Vec<String>,
     drafters: Replicas,
     verifiers: Replicas,
     texts: Texts,
@@ -62,6 +64,7 @@ impl ServedModel {
             |urls: &[String]| Replicas::new(urls, &config.channel, process, believed_for);
         Ok(Self {
             name: model.name.clone(),
+            aliases: model.aliases.clone(),
             drafters: replicas(&model.drafters)?,
             verifiers: replicas(&model.verifiers)?,
             texts: Texts::default(),
@@ -75,6 +78,11 @@ impl ServedModel {
     /// Name clients ask for.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns whether `name` is one of its names.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.iter().any(|alias| alias == name)
     }
 
     /// Addresses known of these peers: those alive, and those left alone for a while.
@@ -278,6 +286,14 @@ impl ServedModel {
         let mut known = known.peekable();
         let first = known.peek().map(|drafter| drafter.numerics.clone());
         known.any(|drafter| drafter.rows_vary || Some(&drafter.numerics) != first.as_ref())
+    }
+
+    /// Returns who proposes where nobody says: the draft model, or Max-Gram where no drafter that fits has one.
+    pub(crate) fn usual_drafting(&self) -> Drafting {
+        if self.fit.only_copies() {
+            return Drafting::MaxGram;
+        }
+        Drafting::Model
     }
 
     /// Fails fast when every live drafter reports that it cannot meet the requirements. What every draft model

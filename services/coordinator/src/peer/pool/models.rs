@@ -19,8 +19,8 @@ impl Models {
         config: &CoordinatorConfig,
         process: &Process,
     ) -> Result<Self, CoordinatorError> {
-        let models = config
-            .models
+        let groups = config.groups();
+        let models = groups
             .iter()
             .map(|model| ServedModel::new(model, config, process).map(Arc::new));
         Ok(Self(models.collect::<Result<_, _>>()?))
@@ -31,7 +31,7 @@ impl Models {
         if name.is_empty() {
             return self.0.first();
         }
-        self.0.iter().find(|model| model.name() == name)
+        self.0.iter().find(|model| model.is_called(name))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ServedModel>> {

@@ -53,6 +53,7 @@ fn turn(role: &str, content: &str) -> ChatMessage {
     ChatMessage {
         role: role.to_owned(),
         content: content.to_owned(),
+        name: String::new(),
     }
 }
 
@@ -120,15 +121,14 @@ fn a_conversation_laid_out_too_long_is_refused() {
 fn of_a_text_longer_than_the_context_it_is_said_so() {
     let long = Some(Prompt::Text("a ".repeat(500)));
     let error = prompt_tokens(long, &[], &served("")).expect_err("too long");
-    let reported = "more than 4 tokens, the model's context holds 4 with the output";
+    let reported = "This model's maximum context length is 4 tokens; more tokens are in the prompt alone: shorten it";
     assert_eq!((&error.field[..], &error.problem[..]), ("prompt", reported));
 }
 
 #[test]
 fn what_cannot_fit_is_refused_at_sight() {
     assert!(check_bytes(512 * 256, 512).is_ok());
-    assert_eq!(
-        check_bytes(512 * 256 + 1, 512).expect_err("too long").field,
-        "prompt"
-    );
+    let error = check_bytes(512 * 256 + 1, 512).expect_err("too long");
+    assert_eq!(error.field, "prompt");
+    assert_eq!(error.reason, Some(wire::status::CONTEXT_LENGTH_EXCEEDED));
 }

@@ -22,6 +22,13 @@ const DRAFTINGS: [(&str, Drafting); 3] = [
     ("cascade", Drafting::Cascade),
 ];
 
+/// Other names of those who can propose, as other servers call them.
+const OTHER_NAMES: [(&str, Drafting); 3] = [
+    ("ngram", Drafting::MaxGram),
+    ("lookup", Drafting::MaxGram),
+    ("prompt-lookup", Drafting::MaxGram),
+];
+
 /// The names of those who can propose, the default first.
 pub fn draftings() -> Vec<&'static str> {
     DRAFTINGS.iter().map(|&(name, _)| name).collect()
@@ -43,9 +50,11 @@ pub fn trees() -> Vec<&'static str> {
 /// # Errors
 /// If there is none; the message lists them all.
 pub fn drafting(text: &str) -> Result<Drafting, BadValue> {
-    let known = DRAFTINGS.iter().find(|(name, _)| *name == text);
-    let known = known.map(|&(_, drafting)| drafting);
-    known.ok_or_else(|| unknown("drafting", text, &draftings()))
+    let mut known = DRAFTINGS.iter().chain(&OTHER_NAMES);
+    let known = known.find(|(name, _)| *name == text);
+    known
+        .map(|&(_, drafting)| drafting)
+        .ok_or_else(|| unknown("drafting", text, &draftings()))
 }
 
 /// The name of `drafting`.

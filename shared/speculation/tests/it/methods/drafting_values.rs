@@ -96,8 +96,11 @@ fn names_and_values_of_drafting_belong_together() {
     refused("draft_len", beyond, "is out of range, expected");
     let unknown = " comb comb: comb:x comb:-1 alternates:2.5 chain:1";
     refused("tree", unknown, "expected one of chain, comb:N");
-    let error = names::drafting("ngram").expect_err("unknown");
-    let reported = "drafting: 'ngram' is unknown, expected one of model, max-gram, cascade";
+    for name in ["max-gram", "ngram", "lookup", "prompt-lookup"] {
+        assert_eq!(names::drafting(name), Ok(Drafting::MaxGram));
+    }
+    let error = names::drafting("eagle").expect_err("unknown");
+    let reported = "drafting: 'eagle' is unknown, expected one of model, max-gram, cascade";
     assert_eq!(error.to_string(), reported);
 }
 

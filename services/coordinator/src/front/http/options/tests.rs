@@ -58,7 +58,6 @@ fn what_is_wrong_is_named() {
             json!({ "stream": true, "stream_options": { "x": 1 } }),
             "stream_options.x",
         ),
-        (json!({ "store": true }), "store"),
         (json!({ "best_of": 3 }), "best_of"),
         (
             json!({ "speculation": { "depth": 3 } }),
@@ -75,4 +74,57 @@ fn what_is_wrong_is_named() {
     ] {
         assert_eq!(read_json(&value).expect_err(field).field, field);
     }
+}
+
+/// Clients send these to every server, most of them unasked.
+#[test]
+fn hints_are_taken_whatever_they_hold() {
+    let (request, _) = read_json(&json!({
+        "store": true, "metadata": { "a": "b" }, "service_tier": "flex", "cache_prompt": true, "reasoning_effort": "low",
+        "prediction": { "type": "content", "content": "x" }, "prompt_cache_key": "k", "prompt_cache_retention": "24h",
+        "client_metadata": { "c": 1 }, "safety_identifier": "s",
+    }))
+    .expect("in order");
+    assert_eq!(request, read_json(&json!({})).expect("empty").0);
+}
+
+#[test]
+fn a_seed_that_an_answer_tells_can_be_sent_again() {
+    for seed in [0, 5, u64::MAX - 4, u64::MAX] {
+        let (request, _) = read_json(&json!({ "seed": seed })).expect("unsigned");
+        assert_eq!(request.seed, Some(seed));
+    }
+    let (request, _) =
+        read_json(&json!({ "seed": -5, "max_tokens": 5.0, "n": 2.0 })).expect("signed");
+    assert_eq!(
+        (request.seed, request.max_tokens),
+        (Some(u64::MAX - 4), Some(5))
+    );
+}
+
+#[test]
+fn a_top_p_of_nothing_leaves_the_most_likely_token() {
+    for body in [json!({ "top_p": 0 }), json!({ "top_p": 0.0, "top_k": 40 })] {
+        let sampling = read_json(&body).expect("in order").0.sampling;
+        let sampling = sampling.expect("sampling");
+        assert_eq!((sampling.top_p, sampling.top_k), (None, 1));
+    }
+}
+
+#[test]
+fn whole_numbers_may_be_written_as_floats_everywhere() {
+    let (request, _) = read_json(&json!({
+        "top_k": 40.0, "min_tokens": 1.0, "stop_token_ids": [7.0], "speculation": { "draft_len": 4.0 },
+    }))
+    .expect("in order");
+    let sampling = request.sampling.expect("sampling");
+    assert_eq!((sampling.top_k, sampling.min_tokens), (40, 1));
+    assert_eq!(
+        (&request.stop_token_ids[..], request.draft_len),
+        (&[7][..], Some(4))
+    );
+    let capped = json!({ "speculation": { "draft_len": "auto", "draft_cap": 9.0 } });
+    assert!(read_json(&capped).is_ok());
+    let half = read_json(&json!({ "speculation": { "draft_len": 4.5 } })).expect_err("a half");
+    assert_eq!(half.field, "speculation.draft_len");
 }

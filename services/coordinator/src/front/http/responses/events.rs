@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 
-use axum::response::sse::{Event, KeepAlive};
-use axum::response::{IntoResponse, Response, Sse};
+use axum::response::Response;
+use axum::response::sse::Event;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use text::ServedText;
@@ -12,8 +12,8 @@ use wire::v1;
 
 use super::object::{Head, Stage, logprobs, part};
 use crate::driver::AnswerStream;
-use crate::front::http::answer::KEEP_ALIVE;
 use crate::front::http::error::ApiError;
+use crate::front::http::events;
 use crate::front::http::output::{Added, OutputToken, WholeOutput};
 use crate::front::http::run::Admitted;
 
@@ -48,9 +48,7 @@ pub(super) fn respond(head: Head, parts: AnswerStream, admitted: Admitted) -> Re
         let events = streaming.take(part);
         Some((stream::iter(events), (streaming, parts)))
     });
-    let events = opening.chain(rest.flatten()).map(Ok::<_, Infallible>);
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    Sse::new(events).keep_alive(keep_alive).into_response()
+    events::respond(opening.chain(rest.flatten()).map(Ok::<_, Infallible>))
 }
 
 impl Streaming {

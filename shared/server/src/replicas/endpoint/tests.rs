@@ -1,0 +1,70 @@
+use super::*;
+
+#[test]
+fn of_the_requests_to_an_overloaded_peer_one_a_second_is_let_through() {
+    let now = Instant::now();
+    let at = |ms: u64| now + Duration::from_millis(ms);
+    let mut overload = Overload {
+        until: at(3_500),
+        look_at: at(1_000),
+    };
+    let let_through = |ms: &u64| overload.left(at(*ms)).is_none();
+    let times = [0, 999, 1_000, 1_001, 1_500, 2_000, 2_400, 3_499, 3_500];
+    let passed: Vec<u64> = times.into_iter().filter(let_through).collect();
+    assert_eq!(passed, [1_000, 2_000, 3_499, 3_500]);
+}
+
+#[tokio::test]
+async fn no_pause_is_too_long_to_be_counted() {
+    let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
+    let address = SocketAddr::from(([127, 0, 0, 1], 1));
+    let config = ChannelConfig::default();
+    let endpoint = Endpoint::<()>::new(&url, address, &config, &Process::default());
+    for asked in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
+        let pause = endpoint.overloaded(asked, 1.0);
+        assert!(pause <= 2 * FAR, "{pause:?}");
+        assert!(endpoint.overloaded_for().is_some_and(|left| left <= FAR));
+    }
+}
+
+/// What a subscriber writes, kept for a test.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_log_says_why_an_endpoint_is_left_alone() {
+    let written = Written::default();
+    let kept = written.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || kept.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
+    let address = SocketAddr::from(([127, 0, 0, 1], 1));
+    let config = ChannelConfig::default();
+    let endpoint = Endpoint::<()>::new(&url, address, &config, &Process::default());
+    for _ in 0..7 {
+        assert!(endpoint.is_alive());
+        endpoint.failed("no answer in time");
+    }
+    assert!(!endpoint.is_alive());
+    let log = written.0.lock().expect("no panic").clone();
+    let log = String::from_utf8(log).expect("UTF-8");
+    assert!(
+        log.contains("peer keeps failing, left alone for a while"),
+        "{log}"
+    );
+    assert!(log.contains("why=\"no answer in time\""), "{log}");
+}

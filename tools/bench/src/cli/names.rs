@@ -1,0 +1,41 @@
+//! What commands are called, and which of them report.
+
+use super::Command;
+
+impl Command {
+    /// Returns what it is called on the command line.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Compare(_) => "compare",
+            Self::Verification(_) => "verification",
+            Self::Kernels(_) => "kernels",
+            Self::Drafting(_) => "drafting",
+            Self::Parts(_) => "parts",
+            Self::Decode(_) => "decode",
+            #[cfg(feature = "device")]
+            Self::Device(_) => "device",
+            #[cfg(feature = "llama-cpp")]
+            Self::Port(_) => "port",
+            Self::Batch(_) => "batch",
+            Self::Speedup(_) => "speedup",
+            Self::Load(_) => "load",
+            Self::Http(_) => "http",
+            Self::LoadService(_) => "load-service",
+            Self::Telemetry(_) => "telemetry",
+            Self::Sweep(_) => "sweep",
+            Self::Record(_) => "record",
+            Self::Replay(_) => "replay",
+            Self::Bigram(_) => "bigram",
+            Self::TrainHead(_) => "train-head",
+            Self::Results(_) => "results",
+        }
+    }
+
+    /// Whether it prints a report.
+    pub(super) fn reports(&self) -> bool {
+        !matches!(
+            self,
+            Self::Record(_) | Self::Bigram(_) | Self::Results(_) | Self::LoadService(_)
+        )
+    }
+}

@@ -1,0 +1,196 @@
+//! The tables and columns of each command, so that a name that is nowhere is refused before anything is measured.
+
+/// What a command's report has.
+pub(super) struct Known {
+    /// The command, as it is called on the command line.
+    pub(super) command: &'static str,
+    pub(super) tables: &'static [&'static str],
+    /// Names of columns; a `*` stands for any text, here and in headings.
+    pub(super) columns: &'static [&'static str],
+    /// What stands above columns that are not called as they are named.
+    pub(super) headings: &'static [&'static str],
+}
+
+impl Known {
+    /// Returns what the report of `command` has.
+    pub(super) fn of(command: &str) -> Option<&'static Self> {
+        KNOWN.iter().find(|known| known.command == command)
+    }
+
+    /// Returns whether there is a column of this name, or under this heading.
+    pub(super) fn has_column(&self, name: &str) -> bool {
+        let is_named = |column: &&str| match column.split_once('*') {
+            Some((before, after)) => name.starts_with(before) && name.ends_with(after),
+            None => *column == name || column.replace('_', " ") == name,
+        };
+        self.columns.iter().chain(self.headings).any(is_named)
+    }
+}
+
+#[rustfmt::skip]
+pub(super) const KNOWN: &[Known] = &[
+    Known {
+        command: "batch",
+        tables: &["batch"],
+        columns: &[
+            "on", "format", "context", "temperature", "top_p", "sessions", "token_ms", "tokens_per_second", "ratio",
+        ],
+        headings: &["ms a token", "tokens/s"],
+    },
+    Known {
+        command: "compare",
+        tables: &["by-kind", "all", "rounds"],
+        columns: &[
+            "method", "temperature", "kind", "prompts", "baseline_tokens_per_second", "tokens_per_second", "ratio",
+            "target_calls_per_token", "mean_acceptance_length", "draft_acceptance_rate", "deferral_rate",
+            "wire_bytes_per_round", "tokens", "draft_len", "draft_forward_ms", "drafter_rest_ms",
+            "verify_forward_ms", "verifier_rest_ms", "wire_ms",
+        ],
+        headings: &[
+            "target tokens/s", "tokens/s", "calls/token", "tokens/round", "accepted", "deferred", "bytes/round",
+        ],
+    },
+    Known {
+        command: "decode",
+        tables: &["steps", "positions", "llama-cpp"],
+        columns: &[
+            "on", "format", "context", "ms_per_token", "tokens_per_second", "products_ms", "outside_products",
+            "weight_bytes", "bandwidth_gb_per_second", "bound_tokens_per_second", "of_bound", "positions", "ms",
+            "ratio", "block_ms", "decode_speedup", "block_speedup",
+        ],
+        headings: &["ms/token", "tokens/s", "products, ms", "outside", "* positions, ms", "GB/s", "bound"],
+    },
+    Known {
+        command: "device",
+        tables: &["operations", "golden", "device"],
+        columns: &[
+            "outcome", "near", "model", "format", "mb", "load_s", "decode_ms", "gb_per_second", "five_ms",
+            "five_ratio", "sixteen_ms", "sixteen_ratio", "batch_ms", "batch_tokens_per_second",
+            "prefill_tokens_per_second", "difference", "greedy", "right",
+        ],
+        headings: &[
+            "weights, MB", "load, s", "1 position, ms", "GB/s", "5, ms", "5 / 1", "16, ms", "16 / 1",
+            "32 sequences, tokens/s", "prefill, tokens/s", "largest difference", "greedy continuations",
+        ],
+    },
+    Known {
+        command: "drafting",
+        tables: &["costs", "ways", "best"],
+        columns: &[
+            "prompts", "family", "method", "tokens", "discard_rate", "verification_rate", "draft_rate",
+            "draft_forwards_per_token", "measured_speedup", "kind", "temperature", "target_ms", "position_ms",
+            "round_ms", "explained", "cost", "speedup", "gain", "draft_*_ms", "forwards", "fitted", "c=*",
+        ],
+        headings: &["discard", "verify", "draft", "wall time"],
+    },
+    Known {
+        command: "http",
+        tables: &["http", "streams"],
+        columns: &[
+            "pair", "clients", "grpc_tokens_per_second", "http_tokens_per_second", "ratio", "streams", "others",
+            "freed_ms",
+        ],
+        headings: &["gRPC, tokens/s", "HTTP, tokens/s", "of which differ", "all freed after they left, ms"],
+    },
+    Known {
+        command: "kernels",
+        tables: &["kernels"],
+        columns: &[
+            "format", "mb", "outputs", "inputs", "within_cache", "rows", "us", "gb_per_s", "read_gb_per_s",
+            "of_read", "of_read_goal", "ratio", "ratio_goal", "misses_goal", "candle_us", "candle_ratio",
+            "candle_of_ours",
+        ],
+        headings: &["MB", "GB/s", "reading, GB/s", "candle/ours"],
+    },
+    Known {
+        command: "load",
+        tables: &["load", "rounds", "step"],
+        columns: &[
+            "pair", "processes", "temperature", "clients", "up_seconds", "down_seconds",
+            "baseline_tokens_per_second", "tokens_per_second", "ratio", "ratios", "series", "log2_clients",
+            "percent", "baseline_token_ms_p99", "token_ms_p99", "p99_ratio", "rested", "predicted_gain",
+            "measured_gain", "rounds", "drafted", "accepted", "draft_ms", "draft_queue_ms", "draft_forward_ms",
+            "draft_batch", "verify_ms", "verify_queue_ms", "verify_forward_ms", "verify_batch",
+        ],
+        headings: &[
+            "settled after, s", "and after, s", "target tokens/s", "tokens/s", "target p99, ms", "p99, ms", "queue",
+            "forwards", "batch",
+        ],
+    },
+    Known {
+        command: "parts",
+        tables: &["parts"],
+        columns: &["on", "context", "what", "us", "baseline", "baseline_us", "ratio", "goal"],
+        headings: &["against", "its us"],
+    },
+    Known {
+        command: "port",
+        tables: &["port"],
+        columns: &["sessions", "rows", "context", "crate_ms", "port_ms", "ratio"],
+        headings: &["crate, ms", "port, ms"],
+    },
+    Known {
+        command: "replay",
+        tables: &["recording", "replay"],
+        columns: &[
+            "model", "vocab_size", "temperature", "top_k", "top_p", "min_p", "draft_len", "seed", "top", "prompts",
+            "prompts_planned", "blocks", "positions", "draft_mass_left_out", "target_mass_left_out",
+            "measured_block_efficiency", "expected_block_efficiency", "expected_block_efficiency_error", "method",
+            "parameters", "verification", "kind", "acceptance", "rejection_rate", "deferral_rate",
+            "target_calls_per_token", "block_efficiency", "tv_from_target", "kl_from_target", "tv_draft_target",
+        ],
+        headings: &[
+            "of", "left out of q", "left out of p", "effic.", "expected", "error", "prompts", "accept", "reject",
+            "defer", "calls", "TV(π,p)", "KL(p‖π)", "TV(q,p)",
+        ],
+    },
+    Known {
+        command: "speedup",
+        tables: &["draft-lengths", "speedup", "rounds", "synthetic"],
+        columns: &[
+            "pair", "synthetic", "temperature", "draft_len", "speedup", "draft_acceptance_rate",
+            "baseline_tokens_per_second", "tokens_per_second", "mean_acceptance_length", "prompts", "tokens",
+            "description", "scale", "calibrated_acceptance", "draft_forward_ms", "drafter_rest_ms",
+            "verify_forward_ms", "verifier_rest_ms", "wire_ms",
+        ],
+        headings: &["target tokens/s", "tokens/s", "accepted", "tokens/round", "deeper residuals at"],
+    },
+    Known {
+        command: "sweep",
+        tables: &["points"],
+        columns: &[
+            "task", "method", "series", "values", "temperature", "draft_len", "outputs", "quality", "standard_error",
+            "target_calls_per_token", "tokens_per_second", "mean_acceptance_length", "draft_acceptance_rate",
+            "deferral_rate", "wire_bytes_per_round", "draft_forward_ms", "drafter_rest_ms", "verify_forward_ms",
+            "verifier_rest_ms", "wire_ms",
+        ],
+        headings: &["method", "right", "calls/token", "tokens/s", "tokens/round", "accepted", "deferred"],
+    },
+    Known {
+        command: "telemetry",
+        tables: &["telemetry"],
+        columns: &[
+            "sample_ratio", "requests", "tokens", "tokens_per_second", "ratio", "ratio_by_medians", "batches",
+            "bytes",
+        ],
+        headings: &["traced", "tokens/s", "of untraced", "by medians"],
+    },
+    Known {
+        command: "train-head",
+        tables: &["divergence", "calibration", "stopping"],
+        columns: &[
+            "divergence", "positions", "head", "constant", "predicted", "accepted", "stop", "draft_len", "emitted",
+            "tokens_per_second",
+        ],
+        headings: &["divergence, nats", "best constant"],
+    },
+    Known {
+        command: "verification",
+        tables: &["verification", "cuts"],
+        columns: &[
+            "cut", "vocab", "softmax_us", "row_us", "ratio", "target", "verification", "proposal", "positions",
+            "position_us", "goal", "overlap",
+        ],
+        headings: &["V"],
+    },
+];
