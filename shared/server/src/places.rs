@@ -1,7 +1,8 @@
 //! Places for the connections of a port.
 //!
 //! There is a bounded number of them. Where all are taken, a new connection gets the place of the one that has
-//! waited for its client for the longest time: one that has not said what it wants, or asks for nothing now.
+//! waited for its client for the longest time: of one that has not said what it wants, or else of one that asks for
+//! nothing now.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,8 @@ pub(crate) struct Activity(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
+    /// Whether there was a request.
+    has_asked: bool,
     /// Requests whose answers have not ended.
     under_way: usize,
     /// Those of them that wait for the service, and not for the client to read.
@@ -26,6 +29,7 @@ struct State {
 impl Activity {
     fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
+            has_asked: false,
             under_way: 0,
             awaited: 0,
             since: Instant::now(),
@@ -42,15 +46,17 @@ impl Activity {
         (state.awaited == 0).then_some(state.since)
     }
 
-    /// Returns the time since which no request has been under way; none while one is.
-    fn idle_since(&self) -> Option<Instant> {
+    /// Returns whether there was a request, and the time since which none has been under way; none while one is. The
+    /// least of these is the connection that can best be done without: many that never ask push no other out.
+    fn idle_since(&self) -> Option<(bool, Instant)> {
         let state = self.state();
-        (state.under_way == 0).then_some(state.since)
+        (state.under_way == 0).then_some((state.has_asked, state.since))
     }
 
     /// Begins a request, which waits for the service at first.
     pub(crate) fn begin(self: &Arc<Self>) -> Working {
         let mut state = self.state();
+        state.has_asked = true;
         state.under_way += 1;
         state.awaited += 1;
         drop(state);
@@ -115,8 +121,8 @@ impl Places {
         }
     }
 
-    /// Takes a place. If all are taken, cuts the connection that has been idle for the longest time and takes its
-    /// place; returns none if every connection has a request under way.
+    /// Takes a place. If all are taken, cuts the connection that has been idle for the longest time, before others one
+    /// that never asked for anything, and takes its place; returns none if every connection has a request under way.
     pub(crate) fn take(&mut self) -> Option<Place> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.len() >= self.most {
@@ -202,6 +208,21 @@ mod tests {
         fifth.keep();
         assert!(places.take().is_some() && places.take().is_some());
         assert!(!is_cut(&fourth) && !is_cut(&fifth));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_that_never_ask_push_nobody_out_who_does() {
+        let mut places = Places::new(2, CancellationToken::new());
+        let asks = places.take().unwrap();
+        drop(asks.activity.begin());
+        let mut silent = Vec::new();
+        for _ in 0..5 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            silent.push(places.take().unwrap());
+        }
+        assert!(!asks.cut.is_cancelled());
+        let cut = silent.iter().filter(|place| place.cut.is_cancelled());
+        assert_eq!(cut.count(), 4);
     }
 
     #[tokio::test(start_paused = true)]
