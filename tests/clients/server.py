@@ -37,18 +37,15 @@ def free_port():
         return found.getsockname()[1]
 
 
-class Server:
-    """A server that ends with its block."""
+class Served:
+    """A process that serves until its block ends."""
 
-    def __init__(self, binary):
-        self.binary = binary
-        self.ports = {"grpc": free_port(), "http": free_port()}
+    def __init__(self, command, http):
+        self.command = command
+        self.http = http
 
     def __enter__(self):
-        self.folder = tempfile.TemporaryDirectory()
-        config = Path(self.folder.name) / "outrider.toml"
-        config.write_text(SETTINGS.format(**self.ports))
-        self.process = subprocess.Popen([self.binary, "serve", "all", "--config", config])
+        self.process = subprocess.Popen(self.command)
         limit = time.monotonic() + STARTING
         while not self.is_ready():
             self.check_alive()
@@ -66,8 +63,6 @@ class Server:
             self.process.kill()
             self.process.wait()
             raise SystemExit("clients: the server does not stop") from None
-        finally:
-            self.folder.cleanup()
 
     def is_ready(self):
         try:
@@ -81,7 +76,28 @@ class Server:
             raise SystemExit(f"clients: the server ended with status {self.process.returncode}")
 
     def url(self):
-        return f"http://127.0.0.1:{self.ports['http']}"
+        return f"http://127.0.0.1:{self.http}"
+
+
+class Server(Served):
+    """The built-in models, configured by a file."""
+
+    def __init__(self, binary):
+        self.binary = binary
+        self.ports = {"grpc": free_port(), "http": free_port()}
+        self.folder = tempfile.TemporaryDirectory()
+        self.file = Path(self.folder.name) / "outrider.toml"
+        super().__init__([binary, "serve", "all", "--config", self.file], self.ports["http"])
+
+    def __enter__(self):
+        self.file.write_text(SETTINGS.format(**self.ports))
+        return super().__enter__()
+
+    def __exit__(self, *ended):
+        try:
+            super().__exit__(*ended)
+        finally:
+            self.folder.cleanup()
 
     def environment(self):
         """The variables that the scripts read."""
