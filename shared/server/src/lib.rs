@@ -22,6 +22,8 @@ pub mod lease;
 pub mod lifecycle;
 pub mod listen;
 pub mod log_throttle;
+#[cfg(test)]
+mod logged;
 pub mod loopback;
 pub mod metrics;
 pub mod open_files;

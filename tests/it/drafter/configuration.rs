@@ -248,7 +248,7 @@ fn max_gram_alone_takes_nothing_that_needs_a_model() {
                 c.cascade.lenience = 0.5;
             }),
             none("bigram | knows its vocabulary by a table", |c| {
-                "none".clone_into(&mut c.bigram)
+                "none".clone_into(&mut c.bigram);
             }),
         ],
     );

@@ -7,6 +7,7 @@ use tonic::transport::server::TcpConnectInfo;
 use tonic::{Code, Request};
 
 use super::*;
+use crate::logged::logged;
 
 const FIRST: &str = "first-token-0123456789";
 const SECOND: &str = "second-token-0123456789";
@@ -46,6 +47,26 @@ fn client(auth: &Auth, authorization: Option<&str>) -> Result<Option<Client>, to
 fn requested(auth: &Auth, authorization: Option<&str>) -> Result<Option<String>, tonic::Status> {
     let client = client(auth, authorization)?;
     Ok(client.and_then(|client| client.tenant.as_deref().map(str::to_owned)))
+}
+
+#[test]
+fn the_log_tells_who_was_refused_and_nothing_of_what_was_shown() {
+    let (_folder, path) = file(FIRST);
+    let auth = coordinator(path).unwrap();
+    let mut extensions = Extensions::new();
+    extensions.insert(TcpConnectInfo {
+        local_addr: None,
+        remote_addr: Some(([192, 0, 2, 7], 4_321).into()),
+    });
+    let guard = auth.guard();
+    let log = logged(|| {
+        let mut headers = headers(Some(&format!("Bearer {SECOND}")));
+        assert!(guard.check(&mut headers, &extensions).is_err());
+    });
+    for told in ["192.0.2.7:4321", "the token shown is not known"] {
+        assert!(log.contains(told), "{log}");
+    }
+    assert!(!log.contains(SECOND), "{log}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::logged::logged;
 
 #[test]
 fn of_the_requests_to_an_overloaded_peer_one_a_second_is_let_through() {
@@ -27,41 +28,19 @@ async fn no_pause_is_too_long_to_be_counted() {
     }
 }
 
-/// What a subscriber writes, kept for a test.
-#[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Written {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn the_log_says_why_an_endpoint_is_left_alone() {
-    let written = Written::default();
-    let kept = written.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .with_writer(move || kept.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
     let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let config = ChannelConfig::default();
     let endpoint = Endpoint::<()>::new(&url, address, &config, &Process::default());
-    for _ in 0..7 {
-        assert!(endpoint.is_alive());
-        endpoint.failed("no answer in time");
-    }
+    let log = logged(|| {
+        for _ in 0..7 {
+            assert!(endpoint.is_alive());
+            endpoint.failed("no answer in time");
+        }
+    });
     assert!(!endpoint.is_alive());
-    let log = written.0.lock().expect("no panic").clone();
-    let log = String::from_utf8(log).expect("UTF-8");
     assert!(
         log.contains("peer keeps failing, left alone for a while"),
         "{log}"
