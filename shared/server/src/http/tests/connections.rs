@@ -67,7 +67,7 @@ async fn connections_beyond_the_limit_are_closed_at_once_if_all_others_work() {
 }
 
 #[tokio::test]
-async fn of_connections_that_ask_for_nothing_the_oldest_makes_room() {
+async fn of_connections_that_ask_for_nothing_the_oldest_that_never_asked_makes_room() {
     let (address, _serving) = serving(places(4), health()).await;
     let mut idle = Vec::new();
     // Silent, within the headers, between two requests, and one of HTTP/2 without a stream.
@@ -81,6 +81,8 @@ async fn of_connections_that_ask_for_nothing_the_oldest_makes_room() {
         idle.push(stream);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    // Who has asked is the last of them, though another connection came later.
+    idle.swap(2, 3);
     // A connection with a request under way takes the place of the first, and keeps it.
     let _busy = busy(address).await;
     let mut served = Vec::new();
