@@ -16,7 +16,7 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 
@@ -28,11 +28,15 @@ use crate::tls::Tls;
 pub use opening::OPENING_TIMEOUT;
 pub(crate) use opening::{Opened, Protocol};
 
-/// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped:
-/// an honest one needs a few round trips, and whoever stalls on purpose is older than that.
+/// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped once it has had
+/// [`LEAST_OPENING`]: an honest one needs a few round trips, and whoever stalls on purpose is older than that.
 pub const MAX_OPENING: usize = 256;
 
-/// How long nothing is accepted after the system could not: it has no more files, and needs time.
+/// The time that each connection has to say what it wants. Until the oldest has had it, further ones of a burst wait to be
+/// accepted.
+const LEAST_OPENING: Duration = Duration::from_millis(50);
+
+/// The time for which nothing is accepted after the system could not accept: it has no more files, and needs time.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The connections of one server, as they become ready.
@@ -45,9 +49,11 @@ pub(crate) struct Incoming {
     max_connections: usize,
     gate: Gate,
     opening: JoinSet<Option<Opened>>,
-    /// The same tasks, the oldest first.
-    order: VecDeque<AbortHandle>,
+    /// The same tasks, the oldest first, and when each began.
+    order: VecDeque<(Instant, AbortHandle)>,
     pause: Option<Pin<Box<Sleep>>>,
+    /// Wakes the task when the oldest of too many openings has had its time.
+    room: Option<Pin<Box<Sleep>>>,
     full: LogThrottle,
     failed: Arc<LogThrottle>,
 }
@@ -75,6 +81,7 @@ impl Incoming {
             opening: JoinSet::new(),
             order: VecDeque::new(),
             pause: None,
+            room: None,
             full: LogThrottle::default(),
             failed: Arc::default(),
         }
@@ -98,9 +105,8 @@ impl Incoming {
             }
             return;
         };
-        self.order.retain(|opening| !opening.is_finished());
         if self.order.len() >= MAX_OPENING
-            && let Some(oldest) = self.order.pop_front()
+            && let Some((_, oldest)) = self.order.pop_front()
         {
             oldest.abort();
         }
@@ -109,7 +115,16 @@ impl Incoming {
         let acceptor = self.tls.http_acceptor();
         let (protocol, gate) = (self.protocol, self.gate.clone());
         let opening = opening::open(connection, protocol, acceptor, place, gate, failed);
-        self.order.push_back(self.opening.spawn(opening));
+        let opening = self.opening.spawn(opening);
+        self.order.push_back((Instant::now(), opening));
+    }
+
+    /// Returns the time from which another connection may begin to open; none if that is now.
+    fn opens_at(&mut self) -> Option<Instant> {
+        self.order.retain(|(_, opening)| !opening.is_finished());
+        let (began, _) = self.order.front()?;
+        let at = *began + LEAST_OPENING;
+        (self.order.len() >= MAX_OPENING && at > Instant::now()).then_some(at)
     }
 }
 
@@ -137,6 +152,12 @@ impl Stream for Incoming {
                 std::task::ready!(pause.as_mut().poll(cx));
                 this.pause = None;
             }
+            if let Some(at) = this.opens_at() {
+                // It is asked again when one of them has opened, too.
+                let room = this.room.insert(Box::pin(tokio::time::sleep_until(at)));
+                std::task::ready!(room.as_mut().poll(cx));
+                continue;
+            }
             match std::task::ready!(this.listener.poll_accept(cx)) {
                 Ok((connection, _)) => this.admit(connection),
                 // It went away before it was looked at.
@@ -156,7 +177,47 @@ impl Stream for Incoming {
 
 #[cfg(test)]
 mod tests {
+    use tokio_stream::StreamExt;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_burst_each_connection_has_a_moment_to_say_what_it_wants() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let config = ServerConfig::default();
+        let mut incoming = Incoming::new(
+            listener,
+            Protocol::Http,
+            Tls::default(),
+            &config,
+            Gate::new(&config),
+            CancellationToken::new(),
+        );
+        let connect = |_| std::net::TcpStream::connect(address).expect("a connection");
+        let _silent: Vec<_> = (0..=MAX_OPENING).map(connect).collect();
+        // The clock stands still for as long as there is something to do.
+        let mut accept = async || {
+            for _ in 0..4 * MAX_OPENING {
+                let opened = futures_util::poll!(std::pin::pin!(incoming.next()));
+                assert!(opened.is_pending(), "nobody says anything");
+                tokio::task::yield_now().await;
+            }
+            let finished = incoming.order.iter().filter(|(_, it)| it.is_finished());
+            (incoming.order.len(), finished.count())
+        };
+        assert_eq!(accept().await, (MAX_OPENING, 0), "one waits");
+        assert_eq!(incoming.opening.len(), MAX_OPENING);
+        tokio::time::advance(LEAST_OPENING).await;
+        let mut accept = async || {
+            let opened = futures_util::poll!(std::pin::pin!(incoming.next()));
+            assert!(opened.is_pending(), "nobody says anything");
+            incoming.opening.len()
+        };
+        assert_eq!(accept().await, MAX_OPENING + 1, "it is let in");
+        tokio::task::yield_now().await;
+        assert_eq!(accept().await, MAX_OPENING, "in place of the oldest");
+    }
 
     /// The default, 128, holds no burst of these.
     #[cfg(target_os = "linux")]
