@@ -6,6 +6,7 @@ mod memory;
 mod method;
 mod prompt;
 
+use speculation::drafting::Drafting;
 use speculation::noise::Noise;
 use wire::bounds::MAX_STOP_TOKENS;
 use wire::drafting_request::DraftingRequest;
@@ -21,8 +22,16 @@ use limits::{check_stops, in_range, max_tokens, timeout};
 pub(crate) use memory::distribution_bytes;
 pub(crate) use prompt::{PromptInput, check_bytes, check_ids};
 
-/// Checks `request`, of which `prompt` was taken, against `model`, whose target describes itself so. Its output has at
-/// most `unasked_tokens` if it does not say how many.
+/// What holds where a request does not say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unasked {
+    /// Most tokens of its output.
+    pub(crate) max_tokens: u32,
+    /// Who proposes.
+    pub(crate) drafting: Drafting,
+}
+
+/// Checks `request`, of which `prompt` was taken, against `model`, whose target describes itself so.
 ///
 /// # Errors
 /// Names the first field that is missing, out of range, or not carried out by this version.
@@ -32,7 +41,7 @@ pub(crate) fn check(
     model: &ServedModel,
     target: &Target,
     config: &CoordinatorConfig,
-    unasked_tokens: u32,
+    unasked: Unasked,
 ) -> Result<AdmittedRequest, BadField> {
     read_old_names(&mut request);
     if request.method.is_empty() {
@@ -45,7 +54,13 @@ pub(crate) fn check(
     let prompt = prompt.tokens(target)?;
     let least = u32::from(!request.prompt_logprobs);
     let requested = request.max_tokens;
-    let max_tokens = max_tokens(requested, prompt.len(), least, unasked_tokens, description)?;
+    let max_tokens = max_tokens(
+        requested,
+        prompt.len(),
+        least,
+        unasked.max_tokens,
+        description,
+    )?;
     let max_tokens = limits::allowed_tokens(max_tokens, requested.is_some(), config)?;
     let drafting = DraftingRequest::read(&request)?;
     let limits = description.limits.unwrap_or_default();
@@ -61,7 +76,14 @@ pub(crate) fn check(
     let params = sampling::from_wire(request.sampling.clone(), end_tokens, vocab_size);
     let params = params.map_err(as_clients_name_it)?;
     limits::check_min_tokens(params.min_tokens, max_tokens)?;
-    let method = method::choose(&request, &drafting, &params, model, config)?;
+    let method = method::choose(
+        &request,
+        &drafting,
+        &params,
+        model,
+        config,
+        unasked.drafting,
+    )?;
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
     limits::check_logprobs(&method, logprobs, description)?;
     limits::check_prompt_logprobs(request.prompt_logprobs, logprobs, description)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use server::health::Health;
 use server::request_id::request_id;
+use speculation::drafting::Drafting;
 use speculation::session::Plan;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
@@ -15,7 +16,7 @@ use wire::v1;
 use super::admission::{Admission, Place};
 use super::tokenizing::Tokenizing;
 use crate::admitted::AdmittedRequest;
-use crate::config::CoordinatorConfig;
+use crate::config::{CoordinatorConfig, DefaultDrafting};
 use crate::driver::{Prepared, RESTART_RETRY_AFTER};
 use crate::events::Event;
 use crate::observe::{Observation, Observer};
@@ -23,7 +24,7 @@ use crate::peer::error::PeerError;
 use crate::peer::pool::{Models, ServedModel, Target};
 use crate::quota::Quota;
 use crate::request::limits::check_names;
-use crate::request::{self, PromptInput};
+use crate::request::{self, PromptInput, Unasked};
 
 /// Returns the places for large requests to be parsed and tokenised: one for every two processors, and at least one.
 pub(crate) fn reading_places() -> Arc<Semaphore> {
@@ -112,6 +113,10 @@ impl Shared {
                 asking.await?
             }
         };
+        let unasked = Unasked {
+            max_tokens: unasked_tokens,
+            drafting: self.usual_drafting(&message, &model).await,
+        };
         let (shared, kept) = (Arc::clone(self), reading.take());
         let check = move || {
             let prompt = PromptInput::take(&mut message, &target)?;
@@ -121,7 +126,7 @@ impl Shared {
             });
             let tokenizing = tokenizing.transpose()?;
             let config = &shared.config;
-            let request = request::check(message, prompt, &model, &target, config, unasked_tokens)?;
+            let request = request::check(message, prompt, &model, &target, config, unasked)?;
             drop(tokenizing);
             let bytes = request::distribution_bytes(&request);
             place.push(shared.admission.admit_bytes(bytes)?);
@@ -158,6 +163,16 @@ impl Shared {
             request.is_reproducible = false;
         }
         Ok(checked)
+    }
+
+    /// Returns who proposes for `message` if it does not say.
+    async fn usual_drafting(&self, message: &v1::GenerateRequest, model: &ServedModel) -> Drafting {
+        match self.config.drafting {
+            DefaultDrafting::Fixed(drafting) => drafting,
+            // It names another, or none that there is: nothing is to be waited for.
+            DefaultDrafting::Auto if message.drafting != 0 => Drafting::Model,
+            DefaultDrafting::Auto => model.usual_drafting().await,
+        }
     }
 
     /// Prepares output number `choice` of the request that `first` is an output of, with a place of its own.

@@ -11,12 +11,15 @@ use wire::status::{self, BadField, PeerFailure};
 
 use crate::events::Fault;
 
+/// What to look at where no peer has said anything.
+const NOT_CONFIGURED: &str = "is one running, and does coordinator.models name it?";
+
 /// Why a peer could not do what it was asked. What is displayed may reach clients, so no address stands in it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PeerError {
-    /// None of the peers configured is believed alive.
-    #[error("no {} is reachable: is one running, and does coordinator.models name it?", .0.name())]
-    NoneAlive(Peer),
+    /// None of the peers configured is believed alive; with what one of them failed at last, if that is known.
+    #[error("no {} is reachable: {}", .0.name(), .1.as_deref().unwrap_or(NOT_CONFIGURED))]
+    NoneAlive(Peer, Option<String>),
     /// It answered with a status, or the connection broke.
     #[error("{}", client_text(status))]
     Status {
@@ -94,7 +97,7 @@ impl PeerError {
     /// What kind of failure it is.
     pub(crate) fn fault(&self) -> Fault {
         match self {
-            Self::NoneAlive(_) => Fault::Unreachable,
+            Self::NoneAlive(..) => Fault::Unreachable,
             Self::Late(_) | Self::OutOfTime(_) => Fault::Timeout,
             Self::ContextFull(_) => Fault::ContextFull,
             Self::Decision | Self::Malformed(_) | Self::Proposals(_) => Fault::Malformed,

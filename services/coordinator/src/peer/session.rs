@@ -198,7 +198,9 @@ impl<P: Protocol> PeerSession<P> {
 
     /// The stream, if it is open.
     pub(super) fn stream(&mut self) -> Result<&mut PeerStream<P>, PeerError> {
-        self.stream.as_mut().ok_or(PeerError::NoneAlive(P::PEER))
+        self.stream
+            .as_mut()
+            .ok_or(PeerError::NoneAlive(P::PEER, None))
     }
 
     /// Moves to another replica, if the peer said that it is about to stop and there is one; whether
@@ -281,7 +283,7 @@ impl<P: Protocol> PeerSession<P> {
                 Err(error) => return Err(error),
             }
         }
-        Err(failure.unwrap_or(PeerError::NoneAlive(P::PEER)))
+        Err(failure.unwrap_or(PeerError::NoneAlive(P::PEER, None)))
     }
 
     /// Tokens that were emitted by the time of the last answer of `endpoint`: what it holds of them stands.

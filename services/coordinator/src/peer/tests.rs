@@ -69,7 +69,11 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
     };
     configure(&mut message);
     let prompt = crate::request::PromptInput::take(&mut message, &target).expect("a prompt");
-    let request = crate::request::check(message, prompt, &model, &target, &config, u32::MAX);
+    let unasked = crate::request::Unasked {
+        max_tokens: u32::MAX,
+        drafting: speculation::drafting::Drafting::Model,
+    };
+    let request = crate::request::check(message, prompt, &model, &target, &config, unasked);
     Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)
 }
 

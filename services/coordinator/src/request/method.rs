@@ -9,11 +9,11 @@ use wire::drafting_request::DraftingRequest;
 use wire::status::BadField;
 use wire::{method, v1};
 
-use crate::config::{CoordinatorConfig, DefaultDrafting};
+use crate::config::CoordinatorConfig;
 use crate::peer::pool::ServedModel;
 
 /// Reads the axes and parameters of `request`, and checks them against each other, against the
-/// deployment and against the peers of `model`.
+/// deployment and against the peers of `model`. Where it does not say who proposes, `usual` does.
 ///
 /// # Errors
 /// Names the field that is unknown, out of range, not taken, or not allowed here.
@@ -23,15 +23,12 @@ pub(super) fn choose(
     sampling: &SamplingParams,
     model: &ServedModel,
     config: &CoordinatorConfig,
+    usual: Drafting,
 ) -> Result<Choice, BadField> {
     let mut requested = method::from_wire(request, drafting)?;
     if requested.draft_len.is_none() && config.draft_len.fixed().is_some() {
         requested.draft_len = Some(DraftLen::Fixed);
     }
-    let usual = match config.drafting {
-        DefaultDrafting::Auto => model.usual_drafting(),
-        DefaultDrafting::Fixed(drafting) => drafting,
-    };
     let choice = resolve(&requested, usual, sampling);
     let choice = choice.map_err(|error| match &error.field[..] {
         // A number goes with everything: it is the policy that does not.

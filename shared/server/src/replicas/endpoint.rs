@@ -47,6 +47,8 @@ struct State<D> {
     overload: Option<Overload>,
     /// Whether it could not be reached when it was last asked for anything.
     is_lost: bool,
+    /// Why it could not do what it was asked, in words that clients may read; none once it has answered a round.
+    last_failure: Option<String>,
 }
 
 /// What an overloaded peer asked for.
@@ -93,6 +95,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
                 draining_until: None,
                 overload: None,
                 is_lost: false,
+                last_failure: None,
             }),
             suspected: watch::Sender::new(false),
         }
@@ -221,11 +224,23 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
             state.draining_until = None;
             state.overload = None;
             state.is_lost = false;
+            state.last_failure = None;
             state.breaker.succeeded()
         });
         if recovered {
             tracing::info!(peer = self.address, "peer is back");
         }
+    }
+
+    /// Returns why it could not do what it was last asked, as [`Endpoint::remember`] was told.
+    pub fn last_failure(&self) -> Option<String> {
+        self.with(|state| state.last_failure.clone())
+    }
+
+    /// Keeps why it could not do what it was asked, for those whom it cannot serve meanwhile. Clients may read it, so no
+    /// address stands in it.
+    pub fn remember(&self, failure: String) {
+        self.with(|state| state.last_failure = Some(failure));
     }
 
     /// Notes that one round failed, and why.

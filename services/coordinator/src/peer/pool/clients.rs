@@ -71,20 +71,30 @@ pub(super) async fn answer_within<T>(
 /// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
 /// left alone for a while, and what the request itself is to blame for does not count.
 pub(crate) fn failed(endpoint: &Endpoint, kind: Peer, status: Status) -> PeerError {
-    match (status.code(), classify(&status)) {
+    let why = status::describe(&status);
+    let is_its_fault = match (status.code(), classify(&status)) {
         // A token that is refused is refused to every request.
         (Code::Unavailable | Code::Unauthenticated, _) => {
-            endpoint.unreachable(&status::describe(&status));
+            endpoint.unreachable(&why);
+            true
         }
         // A drafter may be back at once, and the target goes on meanwhile; a verifier's work waits for it, and
         // another may take it.
         _ if connection_fault(&status).is_some() && kind == Peer::Verifier => {
-            endpoint.unreachable(&status::describe(&status));
+            endpoint.unreachable(&why);
+            true
         }
-        (_, PeerFailure::Transient) => endpoint.failed(&status::describe(&status)),
-        _ => {}
-    }
-    PeerError::Status {
+        (_, PeerFailure::Transient) => {
+            endpoint.failed(&why);
+            true
+        }
+        _ => false,
+    };
+    let error = PeerError::Status {
         status: Box::new(status),
+    };
+    if is_its_fault {
+        endpoint.remember(error.to_string());
     }
+    error
 }

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) struct Fit {
     /// The mismatch because of which no drafter can be used. None while a drafter fits, or none has answered yet.
     problem: Mutex<Option<Arc<str>>>,
+    /// Whether a check has ended, or was given up.
+    is_checked: AtomicBool,
     only_copies: AtomicBool,
 }
 
@@ -27,13 +29,20 @@ impl Fit {
         is_news
     }
 
-    /// Returns whether drafters fit, and none of them has a draft model.
-    pub(super) fn only_copies(&self) -> bool {
-        self.only_copies.load(Ordering::Relaxed)
+    /// Returns whether drafters fit, and none of them has a draft model; none before the first check.
+    pub(super) fn only_copies(&self) -> Option<bool> {
+        let is_checked = self.is_checked.load(Ordering::Acquire);
+        is_checked.then(|| self.only_copies.load(Ordering::Relaxed))
     }
 
     /// Stores what a check found.
     pub(super) fn note_only_copies(&self, only_copies: bool) {
         self.only_copies.store(only_copies, Ordering::Relaxed);
+        self.end_check();
+    }
+
+    /// Records that there is no need to wait for a check any more.
+    pub(super) fn end_check(&self) {
+        self.is_checked.store(true, Ordering::Release);
     }
 }

@@ -52,6 +52,7 @@ impl ServedModel {
     pub(crate) async fn meet_drafters(&self) {
         // Drafters that do not answer in time are checked again later.
         let _ = tokio::time::timeout(FIRST, self.look_at_drafters()).await;
+        self.fit.end_check();
     }
 
     async fn look_at_drafters(&self) {

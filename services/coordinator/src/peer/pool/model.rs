@@ -147,7 +147,7 @@ impl ServedModel {
     pub(crate) async fn target(&self, session: &[u8; 16]) -> Result<Target, PeerError> {
         // Each once, and not as they rank by then: one that failed slowly may count as alive again.
         let mut requested: Vec<String> = Vec::new();
-        let mut failure = PeerError::NoneAlive(Peer::Verifier);
+        let mut failure = PeerError::NoneAlive(Peer::Verifier, None);
         loop {
             let is_new = |endpoint: &Endpoint| {
                 !requested.iter().any(|it| it == endpoint.address())
@@ -230,7 +230,11 @@ impl ServedModel {
         }
         // One that fell short is asked anew: it may have been restarted, and if not it says what it lacks.
         let endpoint = replicas.pick(&wanted.session, even_dead, |_| true).await;
-        let endpoint = endpoint.ok_or(PeerError::NoneAlive(wanted.peer))?;
+        let Some(endpoint) = endpoint else {
+            let all = replicas.all().await;
+            let last = all.iter().find_map(|endpoint| endpoint.last_failure());
+            return Err(PeerError::NoneAlive(wanted.peer, last));
+        };
         endpoint.forget();
         Ok(endpoint)
     }
@@ -288,12 +292,16 @@ impl ServedModel {
         known.any(|drafter| drafter.rows_vary || Some(&drafter.numerics) != first.as_ref())
     }
 
-    /// Returns who proposes where nobody says: the draft model, or Max-Gram where no drafter that fits has one.
-    pub(crate) fn usual_drafting(&self) -> Drafting {
-        if self.fit.only_copies() {
-            return Drafting::MaxGram;
+    /// Returns who proposes where nobody says: the draft model, or Max-Gram where no drafter that fits has one. The first
+    /// requests wait until drafters have said what they can do, for a short time.
+    pub(crate) async fn usual_drafting(&self) -> Drafting {
+        if self.fit.only_copies().is_none() {
+            self.meet_drafters().await;
         }
-        Drafting::Model
+        match self.fit.only_copies() {
+            Some(true) => Drafting::MaxGram,
+            Some(false) | None => Drafting::Model,
+        }
     }
 
     /// Fails fast when every live drafter reports that it cannot meet the requirements. What every draft model
