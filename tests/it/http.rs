@@ -12,13 +12,16 @@ mod responses;
 mod security;
 mod tokens;
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 
 use coordinator::{Coordinator, CoordinatorConfig};
 use model::Model;
 use model::source::ServedModel;
 use serde_json::{Value, json};
+use server::auth::{Auth, AuthConfig};
 use server::process::Process;
+use tempfile::NamedTempFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use verifier::VerifierConfig;
@@ -44,6 +47,21 @@ fn chatty() -> ServedModel<Model> {
 
 async fn serving(configure: impl FnOnce(&mut CoordinatorConfig)) -> Serving {
     serving_in(Process::default(), configure).await
+}
+
+/// A process whose clients must show one of these `tokens`, with the file in which they stand.
+fn demanding(tokens: &str) -> (NamedTempFile, Process) {
+    let mut file = NamedTempFile::new().expect("a file");
+    writeln!(file, "{tokens}").expect("written");
+    let config = AuthConfig {
+        client_tokens_file: file.path().to_owned(),
+        ..AuthConfig::default()
+    };
+    let process = Process {
+        auth: Auth::of_coordinator(&config).expect("tokens"),
+        ..Process::default()
+    };
+    (file, process)
 }
 
 async fn serving_in(process: Process, configure: impl FnOnce(&mut CoordinatorConfig)) -> Serving {

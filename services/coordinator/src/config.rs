@@ -3,6 +3,7 @@
 mod check;
 mod drafting;
 mod http;
+mod models;
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
@@ -14,7 +15,9 @@ use server::lifecycle::ServerConfig;
 use server::listen::Listen;
 use speculation::methods;
 
-pub use http::{AnyModel, HttpConfig};
+pub use drafting::DefaultDrafting;
+pub use http::HttpConfig;
+pub use models::ModelGroup;
 
 /// Section `coordinator` of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -82,30 +85,6 @@ pub struct CoordinatorConfig {
     pub channel: ChannelConfig,
 }
 
-/// A model served, with the peers that serve it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ModelGroup {
-    /// Name clients ask for.
-    #[schemars(length(min = 1))]
-    pub name: String,
-    /// Other names that requests may give it.
-    #[serde(default)]
-    pub aliases: Vec<String>,
-    /// URLs of drafters, `http://HOST:PORT`; a name with several addresses stands for all of them.
-    /// None at all is served by the target alone.
-    #[serde(default)]
-    pub drafters: Vec<String>,
-    /// URLs of verifiers, at least one.
-    #[schemars(length(min = 1))]
-    pub verifiers: Vec<String>,
-    /// Whether verifiers of other weights than most of them have are used too. A request and its seed may then give
-    /// other tokens each time, and no answer says that it is reproducible.
-    #[serde(default)]
-    pub mixed_weights: bool,
-}
-
-pub use drafting::DefaultDrafting;
 pub(crate) use wire::drafting_request::MAX_DRAFT_LEN;
 
 /// Draft tokens a round where a request names none: `"auto"` or a number.

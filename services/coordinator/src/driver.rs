@@ -46,7 +46,7 @@ pub(crate) struct Prepared {
     pub(crate) request_id: String,
     /// What it may use of the process for as long as it runs: its place, and room for its distributions.
     pub(crate) permits: Vec<OwnedSemaphorePermit>,
-    /// What its output's tokens count in.
+    /// The limits that its output's tokens count against.
     pub(crate) quota: Quota,
 }
 

@@ -1,4 +1,4 @@
-//! What each token may use in a minute: requests, and tokens of prompts and outputs.
+//! Limits of each client's token for a minute: its requests, and the tokens of its prompts and outputs.
 //!
 //! A request takes the tokens of its prompts when it begins, and those of its outputs as they come. Nothing is reserved
 //! for outputs: what is under way goes on, also beyond the limit, and the next request waits until that is made up for.
@@ -14,11 +14,11 @@ use wire::status::BadField;
 
 use bucket::{Bucket, Shortage};
 
-/// What the tokens of all clients used.
+/// The use of all clients' tokens.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rates(Arc<Mutex<HashMap<u64, Quota>>>);
 
-/// What one token used; nothing is counted of one without limits. Clones share it.
+/// The use of one token, which is counted only if the token has limits. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quota(Option<Arc<OfToken>>);
 
@@ -32,14 +32,14 @@ struct OfToken {
 /// Why a request is not taken.
 #[derive(Debug)]
 pub(crate) enum Exceeded {
-    /// It is taken after so long.
+    /// The request would be taken after this time.
     For(String, Duration),
-    /// It is never taken.
+    /// The request would never be taken.
     Forever(BadField),
 }
 
 impl Rates {
-    /// Returns what the token of `client` used.
+    /// Returns the use of the token of `client`.
     pub(crate) fn of(&self, client: Option<&Client>) -> Quota {
         let Some(client) = client.filter(|client| client.rates != auth::Rates::default()) else {
             return Quota::default();
@@ -67,6 +67,7 @@ impl Quota {
     /// Counts a request, if there is anything left for it.
     pub(crate) fn begin(&self) -> Result<(), Exceeded> {
         self.with_tokens(|tokens| tokens.check(1))
+            .unwrap_or(Ok(()))
             .map_err(|shortage| self.too_many_tokens(1, shortage))?;
         let Some(of) = &self.0 else {
             return Ok(());
@@ -92,26 +93,21 @@ impl Quota {
     /// Takes the `tokens` of a request's prompts.
     pub(crate) fn take_prompts(&self, tokens: u64) -> Result<(), Exceeded> {
         self.with_tokens(|bucket| bucket.take(tokens))
+            .unwrap_or(Ok(()))
             .map_err(|shortage| self.too_many_tokens(tokens, shortage))
     }
 
     /// Takes `tokens` of an output.
     pub(crate) fn charge_output(&self, tokens: usize) {
-        let charged = self.with_tokens(|bucket| {
-            bucket.charge(tokens as u64);
-            Ok(())
-        });
-        debug_assert!(charged.is_ok());
+        self.with_tokens(|bucket| bucket.charge(tokens as u64));
     }
 
-    fn with_tokens(
-        &self,
-        used: impl FnOnce(&mut Bucket) -> Result<(), Shortage>,
-    ) -> Result<(), Shortage> {
-        let bucket = self.0.as_ref().and_then(|of| of.tokens.as_ref());
-        bucket.map_or(Ok(()), |bucket| {
-            used(&mut bucket.lock().unwrap_or_else(PoisonError::into_inner))
-        })
+    /// Returns what `used` makes of the bucket of tokens; none if tokens are not limited.
+    fn with_tokens<T>(&self, used: impl FnOnce(&mut Bucket) -> T) -> Option<T> {
+        let bucket = self.0.as_ref()?.tokens.as_ref()?;
+        Some(used(
+            &mut bucket.lock().unwrap_or_else(PoisonError::into_inner),
+        ))
     }
 
     fn too_many_tokens(&self, tokens: u64, shortage: Shortage) -> Exceeded {

@@ -9,6 +9,7 @@ use model::source::ModelSource;
 use peer::Bounds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use server::config::Switch;
 use server::lifecycle::ServerConfig;
 use server::listen::Listen;
 
@@ -69,8 +70,8 @@ pub struct DrafterConfig {
 pub struct CascadeSection {
     /// Draft models after `drafter.model`, each smaller than the one before it, all of one vocabulary.
     pub models: Vec<ModelSource>,
-    /// Whether Max-Gram is the last draft.
-    pub max_gram: MaxGramDraft,
+    /// Whether Max-Gram is the last draft; `auto` where there is a bigram table, without which `true` is refused.
+    pub max_gram: Switch,
     /// Matrix K of increments: row r holds the tokens that reviewer r wants of each draft, reviewer 0
     /// being the target and reviewer r the r-th draft. Upper triangular, one row and one column for each
     /// draft, Max-Gram included; empty takes the default of its size.
@@ -81,50 +82,6 @@ pub struct CascadeSection {
     pub lenience: f64,
     /// Tokens that Max-Gram proposes at a time.
     pub max_gram_tokens: u32,
-}
-
-/// Whether Max-Gram is the last draft of a cascade: `true`, `false` or `auto`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "WrittenMaxGram", into = "WrittenMaxGram")]
-pub enum MaxGramDraft {
-    /// It is if there is a bigram table.
-    #[default]
-    Auto,
-    /// It is; without a bigram table the drafter does not start.
-    Yes,
-    /// It is not.
-    No,
-}
-
-/// The same as it is written in a file.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected true, false or auto")]
-enum WrittenMaxGram {
-    Flag(bool),
-    Word(#[schemars(extend("enum" = [AUTOMATIC]))] String),
-}
-
-impl TryFrom<WrittenMaxGram> for MaxGramDraft {
-    type Error = String;
-
-    fn try_from(written: WrittenMaxGram) -> Result<Self, String> {
-        match written {
-            WrittenMaxGram::Flag(true) => Ok(Self::Yes),
-            WrittenMaxGram::Flag(false) => Ok(Self::No),
-            WrittenMaxGram::Word(word) if word == AUTOMATIC => Ok(Self::Auto),
-            WrittenMaxGram::Word(word) => Err(format!("{word:?}, expected true, false or auto")),
-        }
-    }
-}
-
-impl From<MaxGramDraft> for WrittenMaxGram {
-    fn from(draft: MaxGramDraft) -> Self {
-        match draft {
-            MaxGramDraft::Auto => Self::Word(AUTOMATIC.to_owned()),
-            MaxGramDraft::Yes => Self::Flag(true),
-            MaxGramDraft::No => Self::Flag(false),
-        }
-    }
 }
 
 impl DrafterConfig {
@@ -160,7 +117,7 @@ impl Default for CascadeSection {
     fn default() -> Self {
         Self {
             models: Vec::new(),
-            max_gram: MaxGramDraft::Auto,
+            max_gram: Switch::Auto,
             k: Vec::new(),
             lenience: 1.0,
             max_gram_tokens: 4,

@@ -27,7 +27,7 @@ mod tables;
 mod task;
 mod vocabulary;
 
-pub use config::{CascadeSection, DrafterConfig, MaxGramDraft};
+pub use config::{CascadeSection, DrafterConfig};
 pub use inspection::{Inspection, inspect};
 pub use loaded::Loaded;
 pub use peer::PeerError;

@@ -13,7 +13,7 @@ use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
 use wire::v1::PeerDescription;
 
-use crate::config::{DrafterConfig, NO_MODEL, wrong};
+use crate::config::{DrafterConfig, wrong};
 use crate::vocabulary::Vocabulary;
 use crate::{fits, tables};
 
@@ -55,7 +55,7 @@ impl Loaded {
         let mut config = config.clone();
         share_threads(config.sources_mut());
         let config = &config;
-        if config.model.path != NO_MODEL {
+        if config.has_model() {
             let served = config.model.load_observed(observer);
             let served = served.map_err(|error| wrong("model", error))?;
             return Self::with_smaller(served, config, observer);

@@ -5,8 +5,9 @@ use std::path::Path;
 use model::bigram::{BigramError, BigramFile};
 use model::source::Outline;
 use peer::PeerError;
+use server::config::Switch;
 
-use crate::config::{AUTOMATIC, DrafterConfig, MaxGramDraft, NO_TABLE, wrong};
+use crate::config::{AUTOMATIC, DrafterConfig, NO_TABLE, wrong};
 use crate::vocabulary::Vocabulary;
 
 /// A bigram table in a model's folder.
@@ -80,10 +81,10 @@ pub(crate) fn of_vocabulary(
 /// If it must be, and there is no table.
 pub(crate) fn has_max_gram(config: &DrafterConfig, has_table: bool) -> Result<bool, PeerError> {
     match config.cascade.max_gram {
-        MaxGramDraft::Auto => Ok(has_table),
-        MaxGramDraft::No => Ok(false),
-        MaxGramDraft::Yes if has_table => Ok(true),
-        MaxGramDraft::Yes => {
+        Switch::Auto => Ok(has_table),
+        Switch::Off => Ok(false),
+        Switch::On if has_table => Ok(true),
+        Switch::On => {
             let bigram = &config.bigram;
             let problem = format!(
                 "true, and with drafter.bigram = \"{bigram}\" there is no bigram table, which Max-Gram falls \

@@ -24,9 +24,6 @@ use crate::progress::Bars;
 /// The name of a model that nobody named.
 const DEFAULT: &str = "default";
 
-/// What the paths of built-in models begin with.
-const EMBEDDED: &str = "embedded:";
-
 /// Three services running in this process.
 pub struct Cluster {
     /// Where the coordinator listens.
@@ -184,7 +181,7 @@ fn served_as(config: &Config, own: &str) -> ModelGroup {
     let first = config.coordinator.models.first();
     let group = first.cloned().unwrap_or_default();
     let of_verifier = &config.verifier.model;
-    let is_built_in = of_verifier.path.starts_with(EMBEDDED) && of_verifier.name.is_empty();
+    let is_built_in = of_verifier.is_embedded() && of_verifier.name.is_empty();
     if ![DEFAULT, ""].contains(&group.name.as_str()) || is_built_in {
         return group;
     }

@@ -94,4 +94,4 @@ impl Config {
 }
 
 #[cfg(test)]
-mod wording;
+mod tests;

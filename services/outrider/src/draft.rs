@@ -5,9 +5,6 @@ use wire::describe::check_pair;
 
 use crate::config::Config;
 
-/// `drafter.model.path` where there is no draft model.
-const NONE: &str = "none";
-
 /// Leaves the built-in draft model out where nobody named another and it does not fit the target model. Returns what is
 /// to be told of that.
 pub(crate) fn leave_out_misfit(config: &mut Config) -> Option<String> {
@@ -15,10 +12,10 @@ pub(crate) fn leave_out_misfit(config: &mut Config) -> Option<String> {
     let is_chosen = config.drafter.model != built_in.model
         || !config.drafter.cascade.models.is_empty()
         || !config.drafter.heads.is_empty();
-    if is_chosen || config.verifier.model.path.starts_with("embedded:") {
+    if is_chosen || config.verifier.model.is_embedded() {
         return None;
     }
-    // What is wrong with the target model is told when it is loaded; one that has yet to be downloaded is another.
+    // Loading the target model tells what is wrong with it. One that has yet to be downloaded is none of the built-in ones.
     let target = verifier::inspect(&config.verifier).ok()?;
     let target = target.as_ref().map(verifier::outline);
     let draft = drafter::inspect(&config.drafter, None).description;
@@ -27,7 +24,7 @@ pub(crate) fn leave_out_misfit(config: &mut Config) -> Option<String> {
     {
         return None;
     }
-    NONE.clone_into(&mut config.drafter.model.path);
+    config.drafter.remove_model();
     Some(format!(
         "'{}' decodes without a draft model, since none is named: where it pays, drafts are copied from the text \
          (--draft-model names one of its family)",

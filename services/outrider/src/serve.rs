@@ -94,12 +94,13 @@ struct HttpArgs {
     http: Option<String>,
 }
 
-/// What the first model of a coordinator is called.
+/// The names of a coordinator's first model.
 #[derive(Debug, Args)]
 struct NameArgs {
     /// Name that the model is served under; may be given several times.
     ///
-    /// Answers tell the first, requests may give any. Without it, it is the file's or folder's name.
+    /// Answers tell the first, requests may give any. Without it `serve all` takes the name of the target model's file or
+    /// folder, and `serve coordinator` the names of the configuration.
     #[arg(long = "served-model-name", value_name = "NAME")]
     served_model_names: Vec<String>,
 }

@@ -108,6 +108,14 @@ impl ModelSource {
         Self::new(format!("embedded:{role}"))
     }
 
+    /// Returns whether the model is one of those that are compiled in.
+    pub fn is_embedded(&self) -> bool {
+        matches!(
+            ModelReference::parse(&self.path),
+            Ok(ModelReference::Embedded(_))
+        )
+    }
+
     /// Opens and loads the model and its acceptance heads: those compiled in with an embedded model, or
     /// `head-*.safetensors` beside the weights; beside a GGUF file those that fit its width, one for each
     /// label.

@@ -13,6 +13,7 @@ mod error;
 mod layer;
 mod moved;
 mod provenance;
+mod switch;
 mod words;
 
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ use serde::de::DeserializeOwned;
 pub use error::ConfigError;
 pub use moved::Moved;
 pub use provenance::Setting;
+pub use switch::Switch;
 
 use layer::Layer;
 

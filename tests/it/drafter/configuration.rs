@@ -1,10 +1,11 @@
 //! A configuration that cannot be is refused before anything is served, by setting and limit.
 
-use ::drafter::{DrafterConfig, Loaded, MaxGramDraft};
+use ::drafter::{DrafterConfig, Loaded};
 use model::bigram::BigramFile;
 use model::head::AcceptanceHead;
 use model::source::{ModelSource, ServedModel, serve};
 use model::{Checkpoint, Model, ModelConfig, WeightFormat, embedded};
+use server::config::Switch;
 use speculation::drafting::AcceptanceLabel;
 use speculation::max_gram::Bigram;
 
@@ -110,12 +111,12 @@ fn max_gram_is_not_left_out_in_silence() {
     each_is_refused(
         |config| Loaded::of(vec![draft(), smaller()], config),
         vec![fault("cascade.max_gram | drafter.bigram = \"none\"", |c| {
-            c.cascade.max_gram = MaxGramDraft::Yes;
+            c.cascade.max_gram = Switch::On;
             "none".clone_into(&mut c.bigram);
         })],
     );
     let mut config = DrafterConfig::default();
-    config.cascade.max_gram = MaxGramDraft::Yes;
+    config.cascade.max_gram = Switch::On;
     assert!(Loaded::of(vec![draft()], &config).is_ok());
 }
 

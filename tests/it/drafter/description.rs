@@ -1,7 +1,8 @@
 //! What a drafter says of itself.
 
-use ::drafter::{DrafterConfig, Loaded, MaxGramDraft};
+use ::drafter::{DrafterConfig, Loaded};
 use model::bigram::BigramFile;
+use server::config::Switch;
 use speculation::drafting::AcceptanceLabel;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::{DescribeRequest, Drafting, PeerDescription, Verification};
@@ -49,7 +50,7 @@ async fn what_it_does_not_hold_is_not_told() {
     assert!(described.heads.is_empty());
     // Two models make a cascade without Max-Gram.
     let neural = drafter(vec![draft(), smaller()], |config| {
-        config.cascade.max_gram = MaxGramDraft::No;
+        config.cascade.max_gram = Switch::Off;
     })
     .await;
     let described = description(&neural).await;

@@ -1,7 +1,7 @@
 //! Answers: the same tokens as over gRPC, whole and as events.
 
-use coordinator::AnyModel;
 use serde_json::{Value, json};
+use server::config::Switch;
 
 use wire::v1;
 use wire::v1::generate_request::Prompt;
@@ -293,7 +293,7 @@ async fn a_method_is_chosen_per_request_and_told() {
 
 #[tokio::test]
 async fn models_tokens_and_states_are_told() {
-    let serving = serving(|config| config.http.any_model = AnyModel::No).await;
+    let serving = serving(|config| config.http.any_model = Switch::Off).await;
     let models = serving.get("/v1/models").await.json();
     assert_eq!(models["data"][0]["id"], "default");
     assert_eq!(

@@ -1,7 +1,7 @@
 //! What clients of OpenAI's API send and look for that know nothing of this server.
 
-use coordinator::AnyModel;
 use serde_json::{Value, json};
+use server::config::Switch;
 
 use super::{Reply, Serving, serving};
 
@@ -120,11 +120,7 @@ async fn a_seed_that_was_told_is_taken_and_gives_the_same_text() {
 
 #[tokio::test]
 async fn the_one_model_answers_to_any_name_where_that_is_allowed() {
-    for (any_model, status) in [
-        (AnyModel::Auto, 200),
-        (AnyModel::Yes, 200),
-        (AnyModel::No, 404),
-    ] {
+    for (any_model, status) in [(Switch::Auto, 200), (Switch::On, 200), (Switch::Off, 404)] {
         let serving = serving(|config| config.http.any_model = any_model).await;
         for (path, body, ..) in routes("x") {
             let more = json!({ "model": "gpt-4o", "ignore_eos": true });
@@ -150,7 +146,7 @@ async fn of_several_models_each_has_its_name() {
         let mut second = config.models[0].clone();
         second.name = "second".to_owned();
         config.models.push(second);
-        config.http.any_model = AnyModel::Yes;
+        config.http.any_model = Switch::On;
     })
     .await;
     serving

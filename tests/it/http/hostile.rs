@@ -1,18 +1,15 @@
 //! Clients that announce much and send little, send too much, or guess tokens, beside one that is honest.
 
-use std::io::Write;
 use std::time::Duration;
 
 use serde_json::json;
-use server::auth::{Auth, AuthConfig};
-use server::process::Process;
 use server::receiving::SMALL_REQUEST_BYTES;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tonic::Code;
 
-use super::{Serving, serving, serving_in};
+use super::{Serving, demanding, serving, serving_in};
 
 use crate::client::{With, request};
 use crate::cluster::client;
@@ -134,16 +131,7 @@ async fn who_sends_far_too_much_reads_what_the_limit_is() {
 #[tokio::test]
 async fn guessing_tokens_takes_time_and_showing_the_right_one_does_not() {
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-    let mut file = tempfile::NamedTempFile::new().expect("a file");
-    writeln!(file, "{TOKEN}").expect("written");
-    let config = AuthConfig {
-        client_tokens_file: file.path().to_owned(),
-        ..AuthConfig::default()
-    };
-    let process = Process {
-        auth: Auth::of_coordinator(&config).expect("tokens"),
-        ..Process::default()
-    };
+    let (_file, process) = demanding(TOKEN);
     let serving = serving_in(process, |_| {}).await;
     let list = async |token: &str| {
         let request = format!("GET /v1/models HTTP/1.0\r\nauthorization: Bearer {token}\r\n\r\n");

@@ -1,13 +1,8 @@
 //! What a token may use in a minute, and who used how much.
 
-use std::io::Write;
-
 use serde_json::json;
-use server::auth::{Auth, AuthConfig};
-use server::process::Process;
-use tempfile::NamedTempFile;
 
-use super::serving_in;
+use super::{demanding, serving_in};
 
 const FIRST: &str = "0123456789abcdef0123456789abcdef";
 const SECOND: &str = "fedcba9876543210fedcba9876543210";
@@ -15,20 +10,9 @@ const THIRD: &str = "00112233445566778899aabbccddeeff";
 
 #[tokio::test]
 async fn a_token_that_used_up_its_minute_is_told_when_to_come_back() {
-    let mut file = NamedTempFile::new().expect("a file");
-    writeln!(
-        file,
+    let (_file, process) = demanding(&format!(
         "handbook {FIRST} rpm=1\nsearch {SECOND} tpm=4\n{THIRD}"
-    )
-    .expect("written");
-    let config = AuthConfig {
-        client_tokens_file: file.path().to_owned(),
-        ..Default::default()
-    };
-    let process = Process {
-        auth: Auth::of_coordinator(&config).expect("tokens"),
-        ..Default::default()
-    };
+    ));
     let serving = serving_in(process, |_| {}).await;
     let ask = async |token: &str, max_tokens: u32| {
         let body =

@@ -1,21 +1,16 @@
 //! What is refused, and that nothing is lost by it.
 
-use std::io::Write;
-
-use coordinator::AnyModel;
 use serde_json::{Value, json};
-use server::auth::{Auth, AuthConfig};
-use server::process::Process;
-use tempfile::NamedTempFile;
+use server::config::Switch;
 
-use super::{serving, serving_in};
+use super::{demanding, serving, serving_in};
 use crate::client::{With, begin_unread, request};
 
 const JSON: &str = "content-type: application/json\r\n";
 
 #[tokio::test]
 async fn bad_fields_are_named_and_nothing_is_lost() {
-    let serving = serving(|config| config.http.any_model = AnyModel::No).await;
+    let serving = serving(|config| config.http.any_model = Switch::Off).await;
     for (more, param) in [
         (json!({ "temperature": -1 }), "temperature"),
         (json!({ "n": 129 }), "n"),
@@ -153,16 +148,7 @@ async fn requests_have_names() {
 
 #[tokio::test]
 async fn tokens_are_asked_for_where_clients_must_show_them() {
-    let mut file = NamedTempFile::new().expect("a file");
-    writeln!(file, "somebody 0123456789abcdef0123456789abcdef requests=1").expect("written");
-    let config = AuthConfig {
-        client_tokens_file: file.path().to_owned(),
-        ..Default::default()
-    };
-    let process = Process {
-        auth: Auth::of_coordinator(&config).expect("tokens"),
-        ..Default::default()
-    };
+    let (_file, process) = demanding("somebody 0123456789abcdef0123456789abcdef requests=1");
     let serving = serving_in(process, |_| {}).await;
     let with_choices = async |token: &str, choices: u32| {
         let body = json!({ "prompt": "x", "max_tokens": 1, "n": choices }).to_string();

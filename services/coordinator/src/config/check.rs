@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use server::channel::{Trust, parse_for};
 use speculation::methods;
 
-use super::{CoordinatorConfig, MAX_DRAFT_LEN, ModelGroup};
+use super::{CoordinatorConfig, MAX_DRAFT_LEN};
 use crate::error::CoordinatorError;
 
 impl CoordinatorConfig {
@@ -72,30 +72,6 @@ impl CoordinatorConfig {
             }
         }
         problems
-    }
-}
-
-impl CoordinatorConfig {
-    /// Returns the models, the first one under the names that `served_model_name` gives it.
-    pub(crate) fn groups(&self) -> Vec<ModelGroup> {
-        let mut groups = self.models.clone();
-        if let (Some(first), [name, aliases @ ..]) =
-            (groups.first_mut(), &self.served_model_name[..])
-        {
-            name.clone_into(&mut first.name);
-            first.aliases = aliases.to_vec();
-        }
-        groups
-    }
-}
-
-impl ModelGroup {
-    /// Returns all names of the model that stands at `index`, each with its setting.
-    fn names(&self, index: usize) -> impl Iterator<Item = (&str, String)> {
-        let aliases = self.aliases.iter().enumerate();
-        let aliases = aliases
-            .map(move |(at, alias)| (alias.as_str(), format!("models.{index}.aliases.{at}")));
-        std::iter::once((self.name.as_str(), format!("models.{index}.name"))).chain(aliases)
     }
 }
 

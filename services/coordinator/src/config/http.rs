@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use server::config::Switch;
 use server::listen::OptionalListen;
 use server::loopback::Trusted;
 
-/// The port of the OpenAI API unless it is said.
+/// The port of the OpenAI API where the configuration names none.
 const PORT: u16 = 8000;
+
+/// Longest idle time of a connection: a day, in milliseconds.
+const MAX_IDLE_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// The OpenAI API, as a section of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,13 +23,15 @@ pub struct HttpConfig {
     pub listen: OptionalListen,
     /// Whether the one model that is served answers to any name: true, false, or auto, where the port listens on
     /// loopback alone.
-    pub any_model: AnyModel,
+    pub any_model: Switch,
     /// Names that a request may give as `Host` beside those of this machine, where the port listens on loopback alone: a
     /// proxy here passes them on.
     pub trusted_hosts: Vec<String>,
     /// Origins whose web pages browsers let read answers, `https://chat.example`; `*` is any page.
     pub cors_origins: Vec<String>,
-    /// How long a connection stays open whose client asks for nothing, or takes nothing of its answers.
+    /// Longest time for which a connection stays open whose client asks for nothing, or takes nothing of its answers; a
+    /// day at most.
+    #[schemars(range(max = MAX_IDLE_MS))]
     pub idle_timeout_ms: NonZeroU64,
 }
 
@@ -33,7 +39,7 @@ impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             listen: OptionalListen::on_loopback(PORT),
-            any_model: AnyModel::Auto,
+            any_model: Switch::Auto,
             trusted_hosts: Vec::new(),
             cors_origins: Vec::new(),
             idle_timeout_ms: const { NonZeroU64::new(180_000).unwrap() },
@@ -42,12 +48,22 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
-    /// How long a connection stays open whose client does nothing.
+    /// Returns whether the one model that is served answers to any name, on a port that only this machine reaches if
+    /// `is_local`.
+    pub(crate) fn answers_to_any_name(&self, is_local: bool) -> bool {
+        match self.any_model {
+            Switch::Auto => is_local,
+            Switch::On => true,
+            Switch::Off => false,
+        }
+    }
+
+    /// Returns how long a connection stays open whose client does nothing.
     pub(crate) fn idle_timeout(&self) -> Duration {
         Duration::from_millis(self.idle_timeout_ms.get())
     }
 
-    /// Whom the port answers beside this machine, where it listens on loopback alone.
+    /// Returns whom the port answers beside this machine, where it listens on loopback alone.
     pub(crate) fn trusted(&self) -> Trusted {
         Trusted {
             hosts: self.trusted_hosts.clone(),
@@ -73,17 +89,22 @@ impl HttpConfig {
                 );
                 (format!("http.cors_origins.{at}"), problem)
             });
-        hosts.chain(origins).collect()
+        let idle = self.idle_timeout_ms.get();
+        let idle = (idle > MAX_IDLE_MS).then(|| {
+            let problem = format!("{idle} is out of range, expected 1 to {MAX_IDLE_MS}");
+            ("http.idle_timeout_ms".to_owned(), problem)
+        });
+        hosts.chain(origins).chain(idle).collect()
     }
 }
 
-/// Whether `text` is a host, with a port or without.
+/// Returns whether `text` is a host, with a port or without.
 fn is_authority(text: &str) -> bool {
     let parsed = text.parse::<axum::http::uri::Authority>();
     parsed.is_ok_and(|authority| !authority.host().is_empty() && !text.contains(['@', '*']))
 }
 
-/// Whether `text` is what browsers send as an origin, or stands for any.
+/// Returns whether `text` is what browsers send as an origin, or `*` for any.
 fn is_origin(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -92,87 +113,9 @@ fn is_origin(text: &str) -> bool {
     text == "*" || parts.is_some_and(|(scheme, host)| is_scheme(scheme) && is_authority(host))
 }
 
-/// Whether the one model that is served answers to any name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Written", into = "Written")]
-pub enum AnyModel {
-    /// It does where nobody but this machine asks.
-    #[default]
-    Auto,
-    /// It does.
-    Yes,
-    /// It does not: a model that is not served is an error.
-    No,
-}
-
-/// The same as it is written in a file.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected true, false or auto")]
-enum Written {
-    Flag(bool),
-    Word(#[schemars(extend("enum" = ["auto"]))] String),
-}
-
-impl AnyModel {
-    /// Whether it does on a port that `is_local` or not.
-    pub(crate) fn holds(self, is_local: bool) -> bool {
-        match self {
-            Self::Auto => is_local,
-            Self::Yes => true,
-            Self::No => false,
-        }
-    }
-}
-
-impl TryFrom<Written> for AnyModel {
-    type Error = String;
-
-    fn try_from(written: Written) -> Result<Self, String> {
-        match written {
-            Written::Flag(true) => Ok(Self::Yes),
-            Written::Flag(false) => Ok(Self::No),
-            Written::Word(word) if word == "auto" => Ok(Self::Auto),
-            Written::Word(word) => Err(format!("{word:?}, expected true, false or auto")),
-        }
-    }
-}
-
-impl From<AnyModel> for Written {
-    fn from(any: AnyModel) -> Self {
-        match any {
-            AnyModel::Auto => Self::Word("auto".to_owned()),
-            AnyModel::Yes => Self::Flag(true),
-            AnyModel::No => Self::Flag(false),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn any_model_is_true_false_or_auto() {
-        let read = |value| serde_json::from_value::<AnyModel>(value);
-        for (written, any) in [
-            (json!("auto"), AnyModel::Auto),
-            (json!(true), AnyModel::Yes),
-            (json!(false), AnyModel::No),
-        ] {
-            assert_eq!(read(written.clone()).ok(), Some(any));
-            assert_eq!(serde_json::to_value(any).ok(), Some(written));
-        }
-        for bad in [json!("yes"), json!(1), json!(null)] {
-            let error = read(bad).expect_err("refused").to_string();
-            assert!(error.contains("expected true, false or auto"), "{error}");
-        }
-        let local = [AnyModel::Auto, AnyModel::Yes, AnyModel::No].map(|any| any.holds(true));
-        let open = [AnyModel::Auto, AnyModel::Yes, AnyModel::No].map(|any| any.holds(false));
-        assert_eq!(local, [true, true, false]);
-        assert_eq!(open, [false, true, false]);
-    }
 
     #[test]
     fn hosts_and_origins_that_no_client_could_send_are_named() {
@@ -209,5 +152,35 @@ mod tests {
         let expected = ["trusted_hosts", "cors_origins"]
             .map(|list| (0..5).map(move |at| format!("http.{list}.{at}")));
         assert_eq!(keys, expected.into_iter().flatten().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_connection_idles_for_a_day_at_most() {
+        for (ms, problems) in [
+            (1, 0),
+            (MAX_IDLE_MS, 0),
+            (MAX_IDLE_MS + 1, 1),
+            (u64::MAX, 1),
+        ] {
+            let config = HttpConfig {
+                idle_timeout_ms: NonZeroU64::new(ms).expect("not zero"),
+                ..HttpConfig::default()
+            };
+            assert_eq!(config.problems().len(), problems, "{ms}");
+        }
+    }
+
+    #[test]
+    fn any_name_is_answered_on_loopback_unless_the_setting_decides() {
+        let answers = |any_model| {
+            let config = HttpConfig {
+                any_model,
+                ..HttpConfig::default()
+            };
+            [true, false].map(|is_local| config.answers_to_any_name(is_local))
+        };
+        assert_eq!(answers(Switch::Auto), [true, false]);
+        assert_eq!(answers(Switch::On), [true; 2]);
+        assert_eq!(answers(Switch::Off), [false; 2]);
     }
 }

@@ -83,7 +83,7 @@ fn routes(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> Router {
     let front = Front {
         shared: Arc::clone(shared),
         began: began.map_or(0, |since| since.as_secs()),
-        any_model: shared.config.http.any_model.holds(is_local),
+        any_model: shared.config.http.answers_to_any_name(is_local),
     };
     let api = Router::new()
         .route("/v1/models", get(models::list))

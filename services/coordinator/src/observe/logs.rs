@@ -116,36 +116,30 @@ impl RequestLog {
             ..
         } = self;
         let tenant = tenant.as_deref();
+        // The level of a line is known when the program is compiled.
+        macro_rules! line {
+            ($level:ident, $why:ident, $text:literal) => {
+                tracing::$level!(
+                    $why,
+                    tenant,
+                    model,
+                    method,
+                    prompt_tokens,
+                    tokens,
+                    accepted,
+                    first_token_ms,
+                    total_ms,
+                    fallbacks,
+                    $text
+                )
+            };
+        }
         if finished.reason() == v1::FinishReason::Error {
             let error = &finished.error;
-            tracing::warn!(
-                error,
-                tenant,
-                model,
-                method,
-                prompt_tokens,
-                tokens,
-                accepted,
-                first_token_ms,
-                total_ms,
-                fallbacks,
-                "request failed"
-            );
+            line!(warn, error, "request failed");
         } else {
             let reason = finished.reason().as_str_name();
-            tracing::info!(
-                reason,
-                tenant,
-                model,
-                method,
-                prompt_tokens,
-                tokens,
-                accepted,
-                first_token_ms,
-                total_ms,
-                fallbacks,
-                "request finished"
-            );
+            line!(info, reason, "request finished");
         }
     }
 }

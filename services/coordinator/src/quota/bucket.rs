@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Units of which so many come in a minute.
+/// A bucket that is filled by `per_minute` units in a minute.
 #[derive(Debug)]
 pub(super) struct Bucket {
     per_minute: NonZeroU32,
@@ -17,9 +17,9 @@ pub(super) struct Bucket {
 /// Why units cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shortage {
-    /// They are there after so long, if nobody else takes them.
+    /// The units will be there after this time, if nobody else takes them.
     For(Duration),
-    /// There are never as many at once.
+    /// The bucket never holds as many.
     Forever,
 }
 

@@ -66,6 +66,11 @@ impl DrafterConfig {
         self.model.path != NO_MODEL
     }
 
+    /// Names no draft model any more.
+    pub fn remove_model(&mut self) {
+        NO_MODEL.clone_into(&mut self.model.path);
+    }
+
     /// The draft models, the largest first.
     pub fn sources_mut(&mut self) -> impl Iterator<Item = &mut ModelSource> {
         std::iter::once(&mut self.model).chain(&mut self.cascade.models)

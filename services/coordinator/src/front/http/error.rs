@@ -83,8 +83,8 @@ impl ApiError {
         }
     }
 
-    /// The same of an error about the model's context. Its message begins as clients know it from OpenAI, so the field
-    /// stands in its middle alone.
+    /// Returns field and message of an error about the model's context, under the API's names. The message begins with
+    /// OpenAI's words, which clients look for, and not with the field's name.
     fn beyond_context(&self, field: Option<String>, message: &str) -> (Option<String>, String) {
         let Some(field) = field else {
             return (None, message.to_owned());

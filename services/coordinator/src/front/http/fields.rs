@@ -152,7 +152,7 @@ impl<'a> Fields<'a> {
         read.map_err(|error| self.error(name, problem(&error)))
     }
 
-    /// Whether the field `name` holds a number that is written in a few bytes.
+    /// Returns whether the field `name` holds a number that is written in a few bytes.
     pub(super) fn holds_number(&self, name: &str) -> bool {
         let is_number = |value: &str| value.starts_with(|c: char| c == '-' || c.is_ascii_digit());
         let field = self.left.iter().find(|(field, _)| field == name);

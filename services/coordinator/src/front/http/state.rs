@@ -30,8 +30,8 @@ const LARGE_BODY: usize = 32 << 10;
 const KEEPS_PLACE: usize = 256 << 10;
 
 impl Front {
-    /// The model that a request means by `name`: the first one if it is empty, and the only one whatever the name, if
-    /// that is allowed.
+    /// Returns the model that a request names: the first one if `name` is empty, and the only one whatever `name` is, if
+    /// the configuration allows that.
     ///
     /// # Errors
     /// Names those that are served.

@@ -1,4 +1,4 @@
-//! What is counted of one tenant: whoever shows a token with a name.
+//! Metrics by tenant: the name of the token that a request shows.
 
 use server::metrics::{Counter, Metrics, names};
 

@@ -1,4 +1,5 @@
-//! What a field can be read as. Only these types can: those of Rust itself would name themselves in errors.
+//! The types that a field can be read as. They describe in words what they expect; other types would put the name of a
+//! Rust type into the error.
 
 use serde::de::{Deserialize, IgnoredAny};
 use serde_json::Result;
