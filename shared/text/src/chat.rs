@@ -3,17 +3,21 @@
 //! Templates are written for Python's Jinja2 as the transformers library sets it up: blocks trimmed, loop
 //! controls, methods of Python's strings, and a few functions of its own.
 
+mod dialect;
 mod python;
 
 use std::{fmt, io};
 
+use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{Environment, Error, ErrorKind, context};
-use minijinja_contrib::pycompat::unknown_method_callback;
 use wire::v1::ChatMessage;
 
 /// Name of the template in its environment.
 const NAME: &str = "chat template";
+/// The role that clients have given the operator's instructions since OpenAI's o1, and what it was called before.
+const DEVELOPER: &str = "developer";
+const SYSTEM: &str = "system";
 /// Steps a template may take: far more than any needs, and few enough to end soon.
 const FUEL: u64 = 20_000_000;
 /// Longest piece of a template's line that a message shows, in characters.
@@ -24,6 +28,9 @@ const MAX_EXCERPT: usize = 160;
 pub(crate) struct ChatTemplate {
     environment: Environment<'static>,
     source: String,
+    /// Whether it says anything of developers. If not, what they say is the system's: most templates would drop it
+    /// without a word.
+    knows_developer: bool,
     bos_token: String,
     eos_token: String,
 }
@@ -63,18 +70,19 @@ impl ChatTemplate {
         eos_token: String,
     ) -> Result<Self, ChatError> {
         let mut environment = Environment::new();
-        environment.set_trim_blocks(true);
-        environment.set_lstrip_blocks(true);
+        let mut syntax = SyntaxConfig::builder();
+        syntax.trim_blocks(true).lstrip_blocks(true);
+        let syntax = syntax.build().map_err(|error| reported(&error, &source))?;
+        environment.set_syntax(syntax);
         environment.set_fuel(Some(FUEL));
         environment.set_debug(true);
-        environment.set_unknown_method_callback(unknown_method_callback);
         environment.add_function("raise_exception", raise_exception);
-        environment.add_function("strftime_now", python::strftime_now);
-        environment.add_filter("tojson", python::tojson);
-        let added = environment.add_template_owned(NAME, source.clone());
+        python::add_to(&mut environment);
+        let added = environment.add_template_owned(NAME, dialect::translated(&source));
         added.map_err(|error| reported(&error, &source))?;
         Ok(Self {
             environment,
+            knows_developer: source.contains(DEVELOPER),
             source,
             bos_token,
             eos_token,
@@ -99,9 +107,14 @@ impl ChatTemplate {
                     name,
                 } = message;
                 // Templates ask whether there is a name, so an empty one is left out.
-                let name = Some(("name", name)).filter(|(_, name)| !name.is_empty());
-                let fields = [("role", role), ("content", content)];
-                fields.into_iter().chain(name).collect()
+                let name = Some(("name", name.as_str())).filter(|(_, name)| !name.is_empty());
+                let role = if role == DEVELOPER && !self.knows_developer {
+                    SYSTEM
+                } else {
+                    role
+                };
+                let fields = [("role", role), ("content", content.as_str())];
+                Value::from_pairs(fields.into_iter().chain(name))
             })
             .collect();
         let given = |token: &String| match token.as_str() {

@@ -1,75 +1,96 @@
-//! What templates expect of Python.
+//! What templates expect of Python, beyond what the template engine and its Python part have.
 
-use std::io;
+mod cycler;
+mod json;
+mod methods;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use minijinja::value::{Kwargs, Value};
-use minijinja::{Error, ErrorKind};
-use serde::Serialize;
-use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+use minijinja::formatting::{FormatStyle, format};
+use minijinja::value::{Kwargs, Tuple, Value, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State, escape_formatter};
+
+use super::dialect::PERCENT;
+
+/// Adds them to `environment`.
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    minijinja_contrib::add_to_environment(environment);
+    environment.set_formatter(|out, state, value| match value.kind() {
+        ValueKind::Number => out.write_str(&json::number(value)).map_err(Error::from),
+        _ => escape_formatter(out, state, value),
+    });
+    environment.set_unknown_method_callback(methods::call);
+    environment.add_function("strftime_now", strftime_now);
+    environment.add_function("cycler", cycler::cycler);
+    environment.add_filter(PERCENT, percent_format);
+    environment.add_filter("tojson", json::tojson);
+    environment.add_filter("int", int);
+    environment.add_filter("float", float);
+    environment.add_filter("center", methods::center);
+    environment.add_test("iterable", is_iterable);
+    environment.add_test("sequence", is_sequence);
+    environment.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
+}
 
 /// `strftime_now(format)`: the time now, in UTC.
-pub(super) fn strftime_now(format: &str) -> Result<String, Error> {
+fn strftime_now(format: &str) -> Result<String, Error> {
     let now = Timestamp::now().to_zoned(TimeZone::UTC);
     let text = jiff::fmt::strtime::format(format, &now);
     text.map_err(|error| Error::new(ErrorKind::InvalidOperation, error.to_string()))
 }
 
-/// `tojson`: JSON as Python's `json.dumps(…, ensure_ascii=False)` writes it.
+/// `'…' % value`: the items of a tuple one by one, everything else as one.
+fn percent_format(state: &State, pattern: &str, value: &Value) -> Result<String, Error> {
+    let text = match value.downcast_object_ref::<Tuple>() {
+        Some(_) => {
+            let items: Vec<Value> = value.try_iter()?.collect();
+            format(FormatStyle::Printf, pattern, &items)
+        }
+        None => format(FormatStyle::Printf, pattern, std::slice::from_ref(value)),
+    }?;
+    state.consume_fuel(text.len() as u64 / 64)?;
+    Ok(text)
+}
+
+/// `int`: 0 for what is no number, where the engine's own refuses it.
 // The library hands arguments of this kind over whole.
 #[allow(clippy::needless_pass_by_value)]
-pub(super) fn tojson(value: &Value, kwargs: Kwargs) -> Result<Value, Error> {
-    let indent: Option<usize> = kwargs.get("indent")?;
-    // What transformers passes anyway.
-    let _: Option<bool> = kwargs.get("ensure_ascii")?;
-    kwargs.assert_all_used()?;
-    let written = match indent {
-        None => write(value, OneLine),
-        Some(indent) => {
-            let indent = " ".repeat(indent.min(16));
-            write(value, PrettyFormatter::with_indent(indent.as_bytes()))
-        }
-    };
-    let json =
-        written.map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
-    Ok(Value::from_safe_string(json))
+fn int(
+    state: &State,
+    value: &Value,
+    default: Option<Value>,
+    base: Option<u32>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let default = default.or(kwargs.get("default")?);
+    let default = default.unwrap_or_else(|| Value::from(0));
+    minijinja::filters::int(state, value, Some(default), base, kwargs)
 }
 
-fn write(value: &Value, formatter: impl Formatter) -> Result<String, serde_json::Error> {
-    let mut json = Vec::new();
-    value.serialize(&mut Serializer::with_formatter(&mut json, formatter))?;
-    Ok(String::from_utf8_lossy(&json).into_owned())
+/// `float`: 0.0 for what is no number, where the engine's own refuses it.
+// The library hands arguments of this kind over whole.
+#[allow(clippy::needless_pass_by_value)]
+fn float(
+    state: &State,
+    value: &Value,
+    default: Option<Value>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let default = default.or(kwargs.get("default")?);
+    let default = default.unwrap_or_else(|| Value::from(0.0));
+    minijinja::filters::float(state, value, Some(default), kwargs)
 }
 
-/// Python's separators: a space after each comma and colon.
-struct OneLine;
-
-fn separate<W: ?Sized + io::Write>(writer: &mut W, first: bool) -> io::Result<()> {
-    if first {
-        return Ok(());
-    }
-    writer.write_all(b", ")
+/// Unlike the engine's own, not true of none.
+fn is_iterable(value: &Value) -> bool {
+    let kind = value.kind();
+    kind == ValueKind::Undefined || kind != ValueKind::None && value.try_iter().is_ok()
 }
 
-impl Formatter for OneLine {
-    fn begin_array_value<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        separate(writer, first)
-    }
-
-    fn begin_object_key<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        separate(writer, first)
-    }
-
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b": ")
-    }
+/// What has a length and items, in Python.
+fn is_sequence(value: &Value) -> bool {
+    matches!(
+        value.kind(),
+        ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Undefined
+    )
 }

@@ -4,6 +4,8 @@ use serde_json::Value as Json;
 
 use super::*;
 
+mod expressions;
+
 /// More bytes than any prompt here has.
 const MOST: usize = 1 << 20;
 
@@ -30,6 +32,20 @@ fn a_name_stands_in_a_turn_that_has_one() {
         .expect("a template")
         .render(&[named, message("user", "y")], MOST);
     assert_eq!(rendered, Ok("bob:x -:y ".to_owned()));
+}
+
+#[test]
+fn a_developer_is_the_system_where_the_template_knows_none() {
+    let source = "{% for m in messages %}{% if m.role == 'system' %}[{{ m.content }}]{% else %}{{ m.role }}{% endif %}{% endfor %}";
+    let messages = [message("developer", "x"), message("user", "y")];
+    let render = |source: &str| {
+        template(source)
+            .expect("a template")
+            .render(&messages, MOST)
+    };
+    assert_eq!(render(source), Ok("[x]user".to_owned()));
+    let knows = source.to_owned() + "{# or developer #}";
+    assert_eq!(render(&knows), Ok("developeruser".to_owned()));
 }
 
 fn refused(source: &str) -> String {

@@ -1,16 +1,20 @@
-"""Renders the templates here as the transformers library does, into cases.json.
+"""Renders the templates here as the transformers library does, into cases.json, and each line of expressions.txt, a small
+template, into expressions.json.
 
-    pip install jinja2 && python render.py
+    pip install jinja2 && python render.py [FOLDER]     # where to, if not here
 """
 
 import json
 import pathlib
+import sys
 
 import jinja2
-from jinja2.ext import loopcontrols
+from jinja2 import nodes
+from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 HERE = pathlib.Path(__file__).parent
+INTO = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
 
 
 class Refused(Exception):
@@ -21,11 +25,27 @@ def raise_exception(message):
     raise Refused(message)
 
 
+class Generation(Extension):
+    """What an assistant said: transformers notes where it stands, and writes it as it is."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return nodes.CallBlock(self.call_method("written"), [], [], body).set_lineno(line)
+
+    def written(self, caller):
+        return caller()
+
+
 def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
-environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+environment = ImmutableSandboxedEnvironment(
+    trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+)
 environment.filters["tojson"] = tojson
 environment.globals["raise_exception"] = raise_exception
 
@@ -69,4 +89,18 @@ for name, (bos, eos) in TOKENS.items():
         except Refused as refused:
             case["refused"] = str(refused)
         cases.append(case)
-(HERE / "cases.json").write_text(json.dumps(cases, indent=1, ensure_ascii=False) + "\n")
+(INTO / "cases.json").write_text(json.dumps(cases, indent=1, ensure_ascii=False) + "\n")
+
+THOUGHT = [
+    message("system", "Be brief."),
+    message("user", "hi there"),
+    message("assistant", "<think>x</think>\n\nyes"),
+]
+lines = []
+for line in (HERE / "expressions.txt").read_text().splitlines():
+    try:
+        text = environment.from_string(line).render(messages=THOUGHT, tools=None, documents=None)
+        lines.append(dict(template=line, text=text))
+    except Exception as error:
+        lines.append(dict(template=line, refused=str(error)))
+(INTO / "expressions.json").write_text(json.dumps(lines, indent=1, ensure_ascii=False) + "\n")
