@@ -29,13 +29,14 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Crates from outside that only some of ours may import. A trailing `*` stands for any ending.
-const CONFINED: [(&str, &[&str]); 8] = [
+const CONFINED: [(&str, &[&str]); 9] = [
     ("candle-*", &["model", "outrider-bench"]),
     ("llama-cpp-*", &["llama"]),
     ("prost", &["wire", "outrider-bench"]),
     ("figment", &["server"]),
     ("opentelemetry*", &["server"]),
-    ("rustls*", &["server"]),
+    ("rustls", &["server"]),
+    ("rustls-native-certs", &["model"]),
     ("tokio-rustls", &["server"]),
     ("tokenizers", &["text", "outrider-bench", "model"]),
 ];

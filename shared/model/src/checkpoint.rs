@@ -8,6 +8,8 @@ mod shapes;
 mod special_tokens;
 mod synthetic;
 mod text_files;
+mod tokenizer_json;
+mod unread;
 
 use std::{
     borrow::Cow,
@@ -37,7 +39,11 @@ use crate::device::{DeviceError, DeviceModel};
 use crate::{
     computation::{Computation, NumberFormat},
     config::{ConfigError, ModelConfig},
-    decoder::{Decoder, fused::row_ranges, tensors::TensorNames},
+    decoder::{
+        Decoder,
+        fused::row_ranges,
+        tensors::{Part, TensorNames},
+    },
     gguf::{self, GgufError},
     linear::WeightFormat,
     load_progress::LoadProgress,
@@ -83,6 +89,22 @@ pub enum CheckpointError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// A file holds something else than its name says.
+    #[error("{} cannot be used: {what}", path.display())]
+    Mistaken {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Tensors that would change what the layers compute, and that no model of this config has.
+    #[error(
+        "its layers have tensors that a model of its config does not: {names}; without them it would be another model"
+    )]
+    Unread {
+        /// Their names in the file.
+        names: String,
     },
     /// `config.json` describes no model that can be run.
     #[error("the model's config is refused")]
@@ -133,8 +155,13 @@ impl Checkpoint {
     }
 
     /// A model without a tokenizer.
-    fn of(config: ModelConfig, weights: Weights) -> Self {
-        let fused = row_ranges(&config, TensorNames::of(&weights));
+    fn of(mut config: ModelConfig, weights: Weights) -> Self {
+        let names = TensorNames::of(&weights);
+        // Some models have biases before attention and none after it, and one word for both in their config.
+        if config.output_bias && config.encoder.is_none() {
+            config.output_bias = weights.contains(&names.bias(&config, 0, Part::Output));
+        }
+        let fused = row_ranges(&config, names);
         Self {
             weights: weights.with_row_ranges(fused),
             config,
@@ -230,13 +257,13 @@ impl Checkpoint {
         self.text
     }
 
-    /// The model's own end tokens: those of `config.json`, and those of `generation_config.json`,
-    /// where instruct models often keep the end of a turn.
+    /// The model's own end tokens: those of `config.json`, of `generation_config.json` and of
+    /// `tokenizer_config.json`, where instruct models often keep the end of a turn.
     pub fn eos_token_ids(&self) -> Vec<TokenId> {
         let mut ids = self.config.eos_token_ids.clone();
         ids.extend(
             self.text
-                .generation_eos
+                .more_ends
                 .iter()
                 .filter(|id| !self.config.eos_token_ids.contains(id)),
         );
@@ -268,7 +295,7 @@ impl Checkpoint {
     /// # Errors
     /// If there is none, or it cannot be understood.
     pub fn tokenizer(&self) -> Result<Tokenizer, TokenizerError> {
-        tokenizer::from_bytes(self.tokenizer_json().ok_or(TokenizerError::Missing)?)
+        tokenizer::from_bytes(self.text.tokenizer()?)
     }
 
     /// The chat template, in Jinja.
@@ -306,6 +333,7 @@ impl Checkpoint {
     /// If a tensor is missing, or has another shape than the config implies; or if there is no such
     /// device, or it cannot hold the model.
     pub fn load(&self, computation: impl Into<Computation>) -> Result<Model, CheckpointError> {
+        unread::check(&self.config, &self.weights)?;
         let progress = &self.weights.progress;
         progress.begin(self.weights.bytes());
         let model = self.load_as(computation.into())?;

@@ -12,6 +12,7 @@ mod http;
 mod integrity;
 mod settings;
 mod transfer;
+mod trust;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ use integrity::is_sha1;
 pub use cache::CachedModel;
 pub use error::HubError;
 pub use settings::{HubSettings, Token};
+pub use trust::CaFile;
 
 /// Longest list of a repository's files, in bytes.
 const MAX_INFO_BYTES: u64 = 64 << 20;
@@ -93,17 +95,20 @@ impl Hub {
     /// # Errors
     /// If a variable cannot be used.
     pub fn from_env() -> Result<Self, HubError> {
-        HubSettings::from_env().map(Self::new)
+        Self::new(HubSettings::from_env()?)
     }
 
     /// The hub of these settings.
-    pub fn new(settings: HubSettings) -> Self {
-        let http = Http::new(&settings);
-        Self {
+    ///
+    /// # Errors
+    /// If the CAs that they name cannot be read.
+    pub fn new(settings: HubSettings) -> Result<Self, HubError> {
+        let http = Http::new(&settings)?;
+        Ok(Self {
             http,
             settings,
             observer: Arc::new(Lines::default()),
-        }
+        })
     }
 
     /// The same hub, where `observer` is told how far downloads are and what came, and not standard error.
@@ -175,7 +180,10 @@ impl Hub {
             return Ok(complete);
         }
         let info = match (self.info(wanted), complete) {
-            (Err(error @ HubError::Unreachable { .. }), Ok(complete)) => {
+            (
+                Err(error @ (HubError::Unreachable { .. } | HubError::NotBelieved { .. })),
+                Ok(complete),
+            ) => {
                 tracing::warn!(model = %wanted, %error, "taken from the cache");
                 return as_it_is(complete, "the hub cannot be reached");
             }

@@ -34,9 +34,11 @@ mod linear;
 #[cfg(feature = "llama-cpp")]
 pub mod llama_cpp;
 mod load_progress;
+mod mistaken;
 mod mlp;
 mod norm;
 pub mod progress;
+mod python_json;
 mod rope;
 mod runtime;
 mod sequence;

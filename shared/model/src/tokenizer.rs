@@ -1,5 +1,7 @@
 //! The tokenizer of a checkpoint, and the fingerprint by which two peers know that they share one.
 
+pub(crate) mod processor;
+
 use std::panic::catch_unwind;
 
 use sha2::{Digest, Sha256};
@@ -15,6 +17,12 @@ pub enum TokenizerError {
     /// The checkpoint has none.
     #[error("the checkpoint has no tokenizer.json")]
     Missing,
+    /// The checkpoint has a tokenizer of another kind alone.
+    #[error(
+        "the checkpoint has {0} and no tokenizer.json; in Python transformers writes one: \
+         AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+    )]
+    OtherKind(&'static str),
 }
 
 /// Reads the bytes of a `tokenizer.json`.

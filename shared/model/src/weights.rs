@@ -7,14 +7,19 @@ mod matrices;
 pub(crate) mod shards;
 mod stored;
 
-use std::{borrow::Cow, collections::BTreeMap, ops::Range, path::Path};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    path::Path,
+};
 
 use sha2::{Digest, Sha256};
 
 pub use self::error::WeightsError;
 use self::layout::{Layout, NamedTensor};
 use self::{file::TensorFile, stored::StoredTensor};
-use crate::load_progress::LoadProgress;
+use crate::{load_progress::LoadProgress, mistaken};
 
 /// Tensors by name, read when asked for.
 pub struct Weights {
@@ -47,7 +52,11 @@ impl Weights {
     pub fn open(folder: &Path) -> Result<Self, WeightsError> {
         let open = |path: &Path| {
             let bytes = file::mapped(path).map_err(|source| WeightsError::io(path, source))?;
-            let malformed = |error| WeightsError::malformed(&path.display().to_string(), &error);
+            let file = || path.display().to_string();
+            if let Some(what) = mistaken::instead(&bytes) {
+                return Err(WeightsError::mistaken(file(), what));
+            }
+            let malformed = |error| WeightsError::malformed(&file(), &error);
             TensorFile::safetensors(bytes).map_err(malformed)
         };
         let files = shards::files(folder)?.into_iter().map(|path| open(&path));
@@ -157,6 +166,18 @@ impl Weights {
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (&str, usize)> {
         let tensors = self.files.iter().flat_map(TensorFile::iter);
         tensors.map(|(_, info, bytes)| (info.format_name.as_str(), bytes.len()))
+    }
+
+    /// Returns the names, as they stand in the files, of the tensors that are none of `names`.
+    pub(crate) fn beside(&self, names: impl Iterator<Item = String>) -> Vec<&str> {
+        let names: BTreeSet<String> = names.map(|name| self.described(&name)).collect();
+        let tensors = self.files.iter().flat_map(TensorFile::iter);
+        let mut others: Vec<&str> = tensors
+            .map(|(name, ..)| name)
+            .filter(|name| !names.contains(*name))
+            .collect();
+        others.sort_unstable();
+        others
     }
 
     /// Bytes of all tensors.

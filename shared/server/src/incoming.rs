@@ -28,8 +28,8 @@ use crate::tls::Tls;
 pub use opening::OPENING_TIMEOUT;
 pub(crate) use opening::{Opened, Protocol};
 
-/// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped once it has had
-/// [`LEAST_OPENING`]: an honest one needs a few round trips, and whoever stalls on purpose is older than that.
+/// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped once it has had a
+/// moment to: an honest one needs a few round trips, and whoever stalls on purpose is older than that.
 pub const MAX_OPENING: usize = 256;
 
 /// The time that each connection has to say what it wants. Until the oldest has had it, further ones of a burst wait to be

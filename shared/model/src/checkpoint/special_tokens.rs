@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use tokenizers::Tokenizer;
 
+use crate::python_json;
+
 /// Tokens that begin and end a text, as they are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecialTokens {
@@ -25,7 +27,7 @@ impl SpecialTokens {
     /// Those that a `tokenizer_config.json` names; `None` if it makes no sense. One that is null there does not
     /// exist, whatever the config says.
     pub(super) fn named_in(tokenizer_config: &[u8]) -> Option<Self> {
-        let config: TokenizerConfig = serde_json::from_slice(tokenizer_config).ok()?;
+        let config: TokenizerConfig = python_json::from_slice(tokenizer_config).ok()?;
         Some(Self {
             bos: config.bos_token.map(Token::text),
             eos: config.eos_token.map(Token::text),

@@ -137,3 +137,126 @@ fn the_embedded_target_translates() {
     let answer = tokenizer.decode(&tokens[prompt_len..], true).unwrap();
     assert_eq!(answer, " Der Hund sieht die Katze.");
 }
+
+/// The weights of [`folder`] with another tensor, of 32 numbers.
+fn with_tensor(name: &str) -> Vec<u8> {
+    use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+
+    let bytes = random::weights(&config(), 1, |_| 1.0).unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let mut tensors = tensors.tensors();
+    let data: Vec<u8> = 1_f32.to_le_bytes().repeat(32);
+    let extra = TensorView::new(Dtype::F32, vec![32], &data).unwrap();
+    tensors.push((name.to_owned(), extra));
+    safetensors::serialize(tensors, None).unwrap()
+}
+
+#[test]
+fn what_would_make_a_layer_another_is_refused_by_its_name() {
+    let load = |name: &str| {
+        let folder = folder(&[]);
+        write(folder.path(), "model.safetensors", &with_tensor(name));
+        let checkpoint = Checkpoint::open(folder.path()).unwrap();
+        checkpoint.load(WeightFormat::F32).map(drop)
+    };
+    for name in [
+        "model.layers.0.self_attn.q_proj.bias",
+        "model.layers.0.self_attn.q_norm.weight",
+        "model.layers.0.mlp.up_proj.lora_A.weight",
+    ] {
+        let error = load(name).expect_err("another model").to_string();
+        assert!(error.contains(name), "{error}");
+    }
+    for name in [
+        "model.layers.0.self_attn.rotary_emb.inv_freq",
+        // Told in the log.
+        "model.layers.1.self_attn.q_proj.bias",
+        "model.layers.0.self_attn.k_scale",
+        "vision.tower.weight",
+    ] {
+        load(name).expect(name);
+    }
+}
+
+/// As Qwen's, under the name of Llama.
+#[test]
+fn biases_may_be_before_attention_alone() {
+    let config = CONFIG.replace('{', r#"{"attention_bias": true, "#);
+    let all = random::weights(
+        &ModelConfig::from_json(config.as_bytes()).unwrap(),
+        1,
+        |_| 1.0,
+    );
+    let all = all.unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&all).unwrap();
+    let mut tensors = tensors.tensors();
+    let open = |weights: &[u8]| {
+        let folder = folder(&[]);
+        write(folder.path(), "config.json", config.as_bytes());
+        write(folder.path(), "model.safetensors", weights);
+        Checkpoint::open(folder.path()).unwrap()
+    };
+    assert!(open(&all).config().output_bias);
+    tensors.retain(|(name, _)| name != "model.layers.0.self_attn.o_proj.bias");
+    let checkpoint = open(&safetensors::serialize(tensors, None).unwrap());
+    assert!(checkpoint.config().qkv_bias && !checkpoint.config().output_bias);
+    checkpoint.load(WeightFormat::F32).map(drop).unwrap();
+}
+
+#[test]
+fn the_end_of_turns_may_stand_in_the_tokenizers_config_alone() {
+    let tokenizer = r#"{"version": "1.0", "added_tokens": [{"id": 5, "content": "<|im_end|>", "special": true,
+        "single_word": false, "lstrip": false, "rstrip": false, "normalized": false}],
+        "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0}}}"#;
+    for (eos, expected) in [("<|im_end|>", &[2, 5][..]), ("</s>", &[2])] {
+        let config = format!(r#"{{"eos_token": "{eos}"}}"#);
+        let files = [
+            ("tokenizer.json", tokenizer),
+            ("tokenizer_config.json", &config),
+        ];
+        let opened = Checkpoint::open(folder(&files).path()).unwrap();
+        assert_eq!(opened.eos_token_ids(), expected, "{eos}");
+    }
+}
+
+#[test]
+fn a_tokenizer_of_another_kind_alone_is_named_with_what_to_do() {
+    for (file, parts) in [
+        (
+            "tokenizer.model",
+            &["tokenizer.model", "save_pretrained"][..],
+        ),
+        ("other", &["no tokenizer.json"]),
+    ] {
+        let opened = Checkpoint::open(folder(&[(file, "x")]).path()).unwrap();
+        let error = opened.tokenizer().expect_err("none").to_string();
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    }
+}
+
+#[test]
+fn what_is_in_a_files_place_is_said() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n";
+    for (text, part) in [
+        (pointer, "git lfs pull"),
+        ("", "empty"),
+        ("<html>", "HTML page"),
+    ] {
+        for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+            let error = Checkpoint::open(folder(&[(name, text)]).path())
+                .map(drop)
+                .expect_err(name);
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            let said = format!("{error}: {source:?}");
+            assert!(said.contains(name) && said.contains(part), "{said}");
+        }
+        let folder = folder(&[("model.gguf", text)]);
+        let error = Checkpoint::open(&folder.path().join("model.gguf")).map(drop);
+        let error = error.expect_err("no GGUF");
+        let said = std::error::Error::source(&error).map(ToString::to_string);
+        assert!(
+            said.as_ref().is_some_and(|said| said.contains(part)),
+            "{said:?}"
+        );
+    }
+}

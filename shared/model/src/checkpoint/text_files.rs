@@ -9,21 +9,44 @@ use speculation::TokenId;
 
 use super::CheckpointError;
 use super::special_tokens::SpecialTokens;
+use super::tokenizer_json::{Begins, added_id, as_used};
 use crate::config::OneOrMany;
+use crate::{mistaken, python_json, tokenizer::TokenizerError};
 
 /// What a model's folder says of its text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextFiles {
     /// `tokenizer.json`.
     pub(crate) tokenizer: Option<Cow<'static, [u8]>>,
+    /// A tokenizer's file of a kind that is not read.
+    pub(super) other_tokenizer: Option<&'static str>,
     pub(crate) chat_template: Option<String>,
     /// Tokens that the tokenizer's config names.
     pub(crate) named_tokens: Option<SpecialTokens>,
-    /// End tokens of `generation_config.json`.
-    pub(crate) generation_eos: Vec<TokenId>,
+    /// End tokens of `generation_config.json` and of the tokenizer's config.
+    pub(crate) more_ends: Vec<TokenId>,
 }
 
+/// Tokenizers' files that are not read.
+const OTHER_TOKENIZERS: [&str; 4] = [
+    "tokenizer.model",
+    "tekken.json",
+    "spiece.model",
+    "vocab.json",
+];
+
 impl TextFiles {
+    /// The bytes of `tokenizer.json`.
+    ///
+    /// # Errors
+    /// If there is none, with what there is instead.
+    pub(crate) fn tokenizer(&self) -> Result<&[u8], TokenizerError> {
+        let missing = self
+            .other_tokenizer
+            .map_or(TokenizerError::Missing, TokenizerError::OtherKind);
+        self.tokenizer.as_deref().ok_or(missing)
+    }
+
     /// Those in `folder`, or in `tokenizer` beside it, where a draft and a target share one.
     ///
     /// # Errors
@@ -40,25 +63,46 @@ impl TextFiles {
         let tokenizer_config = optional(&text.join("tokenizer_config.json"))?;
         let tokenizer_config = tokenizer_config.as_deref();
         let generation = optional(&folder.join("generation_config.json"))?;
+        let named_tokens = tokenizer_config.and_then(SpecialTokens::named_in);
+        let begins = tokenizer_config.map_or_else(Begins::default, Begins::read);
+        let tokenizer = optional(&text.join("tokenizer.json"))?
+            .map(|json| as_used(json, begins, named_tokens.as_ref()));
+        let mut more_ends = match generation {
+            Some(json) => generation_eos(&json)?,
+            None => Vec::new(),
+        };
+        let named_end = named_tokens.as_ref().and_then(|named| named.eos.as_deref());
+        if let (Some(json), Some(end)) = (&tokenizer, named_end) {
+            more_ends.extend(added_id(json, end));
+        }
         Ok(Self {
-            tokenizer: optional(&text.join("tokenizer.json"))?.map(Cow::Owned),
+            other_tokenizer: OTHER_TOKENIZERS
+                .into_iter()
+                .find(|name| text.join(name).exists()),
+            tokenizer: tokenizer.map(Cow::Owned),
             chat_template: match template {
                 Some(template) => Some(String::from_utf8_lossy(&template).into_owned()),
                 None => chat_template(tokenizer_config)?,
             },
-            named_tokens: tokenizer_config.and_then(SpecialTokens::named_in),
-            generation_eos: match generation {
-                Some(json) => generation_eos(&json)?,
-                None => Vec::new(),
-            },
+            named_tokens,
+            more_ends,
         })
     }
 }
 
 /// The bytes of a file, or `None` if there is no such file.
+///
+/// # Errors
+/// If it cannot be read, or is by its beginning something else than a model's file.
 pub(crate) fn optional(path: &Path) -> Result<Option<Vec<u8>>, CheckpointError> {
     match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
+        Ok(bytes) => match mistaken::instead(&bytes) {
+            None => Ok(Some(bytes)),
+            Some(what) => Err(CheckpointError::Mistaken {
+                path: path.to_owned(),
+                what,
+            }),
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(CheckpointError::Io {
             path: path.to_owned(),
@@ -74,7 +118,7 @@ fn generation_eos(json: &[u8]) -> Result<Vec<TokenId>, CheckpointError> {
         eos_token_id: Option<OneOrMany>,
     }
     let config: GenerationConfig =
-        serde_json::from_slice(json).map_err(CheckpointError::GenerationConfig)?;
+        python_json::from_slice(json).map_err(CheckpointError::GenerationConfig)?;
     Ok(config.eos_token_id.map_or_else(Vec::new, OneOrMany::ids))
 }
 
@@ -102,7 +146,7 @@ pub(super) fn chat_template(json: Option<&[u8]>) -> Result<Option<String>, Check
         return Ok(None);
     };
     let config: TokenizerConfig =
-        serde_json::from_slice(json).map_err(CheckpointError::TokenizerConfig)?;
+        python_json::from_slice(json).map_err(CheckpointError::TokenizerConfig)?;
     Ok(match config.chat_template {
         None => None,
         Some(Template::One(template)) => Some(template),

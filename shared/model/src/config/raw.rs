@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use speculation::TokenId;
 
 use super::{Activation, ConfigError, error::unless};
+use crate::python_json;
 
 /// The keys of a `config.json`. Unknown keys are never looked at: every release of transformers adds some.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ impl OneOrMany {
 
 impl RawConfig {
     pub(crate) fn read(json: &[u8]) -> Result<Self, ConfigError> {
-        let keys = serde_json::from_slice(json)?;
+        let keys = python_json::from_slice(json)?;
         Ok(Self { keys })
     }
 

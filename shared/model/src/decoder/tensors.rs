@@ -163,6 +163,13 @@ impl TensorNames {
             .unwrap_or(Self::TEXT)
     }
 
+    /// Whether a tensor belongs to what else there is in a checkpoint of which the language model is one part.
+    pub(crate) fn is_other_model(self, name: &str) -> bool {
+        let is_nested = self.model != Self::TEXT.model;
+        let head = self.head();
+        is_nested && !name.starts_with(self.model) && name != head
+    }
+
     /// The embedding table, `(vocab, hidden)`.
     pub(crate) fn embedding(self) -> String {
         format!("{}embed_tokens.weight", self.model)

@@ -12,6 +12,7 @@ use super::{
     container::Container,
     error::GgufError,
     tensor_names::{EMBEDDING, HEAD},
+    tokenizer::ENDS,
     value::Metadata,
 };
 use crate::config::{
@@ -190,29 +191,14 @@ pub(crate) fn ends(metadata: &Metadata) -> Result<Vec<u64>, GgufError> {
     let tokens = metadata
         .strings("tokenizer.ggml.tokens")?
         .unwrap_or_default();
-    let kinds = metadata
-        .wholes("tokenizer.ggml.token_type")?
-        .unwrap_or_default();
-    for (id, (token, kind)) in tokens.iter().zip(kinds).enumerate() {
+    for (id, token) in tokens.iter().enumerate() {
         let id = id as u64;
-        if kind == 3 && ENDS.contains(token) && !ends.contains(&id) {
+        if ENDS.contains(token) && !ends.contains(&id) {
             ends.push(id);
         }
     }
     Ok(ends)
 }
-
-/// Control tokens that end a turn or a text in the families that are read, as llama.cpp has them.
-const ENDS: [&str; 8] = [
-    "<|end|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|end_of_text|>",
-    "<|im_end|>",
-    "<|endoftext|>",
-    "<end_of_turn>",
-    "<eos>",
-];
 
 #[cfg(test)]
 mod tests;

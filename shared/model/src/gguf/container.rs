@@ -13,7 +13,10 @@ use super::{
     ggml_type,
     value::{Metadata, Value},
 };
-use crate::weights::file::{TensorFile, TensorInfo, mapped};
+use crate::{
+    mistaken,
+    weights::file::{TensorFile, TensorInfo, mapped},
+};
 
 pub(crate) const MAGIC: &[u8; 4] = b"GGUF";
 /// Where tensors begin, unless the file says otherwise.
@@ -45,7 +48,7 @@ impl Container {
         })?;
         let (metadata, tensors) = header(&bytes).map_err(|reason| GgufError::Malformed {
             path: path.to_owned(),
-            reason,
+            reason: mistaken::instead(&bytes).map_or(reason, str::to_owned),
         })?;
         match metadata.whole("split.count")? {
             Some(parts) if parts > 1 => Err(GgufError::Split { parts }),

@@ -10,7 +10,10 @@ pub(super) mod sentencepiece;
 use serde_json::{Map, Value as Json, json};
 
 use super::{error::GgufError, pre_tokenizer::PreTokenizer, value::Metadata};
-use crate::tokenizer;
+use crate::tokenizer::{
+    self,
+    processor::{self, Special},
+};
 
 /// Kinds of tokens in the metadata.
 pub(crate) mod kind {
@@ -21,6 +24,25 @@ pub(crate) mod kind {
     pub(crate) const UNUSED: u64 = 5;
     pub(crate) const BYTE: u64 = 6;
 }
+
+/// Whether a token is by its name one of those that chat templates write, whatever its kind: many files call them
+/// user-defined or normal, and cut into characters they are nothing that a model has seen.
+pub(crate) fn is_control(text: &str) -> bool {
+    let is_marked = text.len() > 4 && text.starts_with("<|") && text.ends_with("|>");
+    is_marked || ENDS.contains(&text) || text == "<start_of_turn>"
+}
+
+/// Tokens that end a turn or a text in the families that are read, as llama.cpp has them.
+pub(crate) const ENDS: [&str; 8] = [
+    "<|end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end_of_text|>",
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<end_of_turn>",
+    "<eos>",
+];
 
 /// A token of the metadata.
 struct Token<'a> {
@@ -67,7 +89,15 @@ pub(crate) fn read(metadata: &Metadata) -> Result<Option<Vec<u8>>, GgufError> {
         .iter()
         .zip(kinds)
         .enumerate()
-        .map(|(id, (text, kind))| Token { id, text, kind })
+        .map(|(id, (text, kind))| Token {
+            id,
+            text,
+            kind: if is_control(text) {
+                kind::CONTROL
+            } else {
+                kind
+            },
+        })
         .filter(|token| !token.is_padding())
         .collect();
     let mut json = match model {
@@ -162,43 +192,21 @@ fn begin_and_end(metadata: &Metadata, add_bos: bool) -> Result<Json, GgufError> 
     let texts = metadata
         .strings("tokenizer.ggml.tokens")?
         .unwrap_or_default();
-    let token = |name: &str| -> Result<(usize, &str), GgufError> {
+    let token = |name: &str| -> Result<Special, GgufError> {
         let key = format!("tokenizer.ggml.{name}_token_id");
         let id = metadata.whole(&key)?;
-        let id = id.ok_or_else(|| GgufError::MissingKey(key.clone()))? as usize;
-        let text = texts.get(id).ok_or_else(|| {
+        let id = id.ok_or_else(|| GgufError::MissingKey(key.clone()))?;
+        let text = texts.get(id as usize).ok_or_else(|| {
             GgufError::Tokenizer(format!("{key} is {id}, there are {} tokens", texts.len()))
         })?;
-        Ok((id, text))
+        Ok(Special {
+            id: id as u32,
+            text: (*text).to_owned(),
+        })
     };
     let bos = add("bos", add_bos)?.then(|| token("bos")).transpose()?;
     let eos = add("eos", false)?.then(|| token("eos")).transpose()?;
-    if bos.is_none() && eos.is_none() {
-        return Ok(Json::Null);
-    }
-    let special = bos.iter().chain(&eos).map(|(id, text)| {
-        let token = json!({"id": text, "ids": [id], "tokens": [text]});
-        ((*text).to_owned(), token)
-    });
-    // A text alone, or the one or the other of a pair.
-    let text = |sequence: &str, kind: u8| -> Vec<Json> {
-        let special =
-            |(_, text): &(usize, &str)| json!({"SpecialToken": {"id": text, "type_id": kind}});
-        let sequence = json!({"Sequence": {"id": sequence, "type_id": kind}});
-        let begin = bos.iter().map(special);
-        begin
-            .chain([sequence])
-            .chain(eos.iter().map(special))
-            .collect()
-    };
-    let first = text("A", 0);
-    let both = [first.clone(), text("B", 1)].concat();
-    Ok(json!({
-        "type": "TemplateProcessing",
-        "single": first,
-        "pair": both,
-        "special_tokens": special.collect::<Map<String, Json>>(),
-    }))
+    Ok(processor::around(bos.as_ref(), eos.as_ref()))
 }
 
 #[cfg(test)]

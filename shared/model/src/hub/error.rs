@@ -16,7 +16,7 @@ pub enum HubError {
         /// The variable or the file.
         name: String,
         /// What is wrong with it.
-        problem: &'static str,
+        problem: String,
     },
     /// The hub did not answer.
     #[error(
@@ -27,6 +27,17 @@ pub enum HubError {
         /// Address of the hub, or of the server it sent us to.
         endpoint: String,
         /// What happened.
+        reason: String,
+    },
+    /// Its certificate is not believed.
+    #[error(
+        "the hub at {endpoint} shows a certificate that is not believed ({reason}): if its CA is your own, name a PEM \
+         file with it in SSL_CERT_FILE or REQUESTS_CA_BUNDLE"
+    )]
+    NotBelieved {
+        /// Address of the hub, or of the server it sent us to.
+        endpoint: String,
+        /// What is wrong with it.
         reason: String,
     },
     /// The hub answered what cannot be used.
@@ -197,8 +208,8 @@ fn advice(status: u16, token_origin: Option<&str>) -> String {
 }
 
 impl HubError {
-    pub(super) fn setting(name: impl Into<String>, problem: &'static str) -> Self {
-        let name = name.into();
+    pub(super) fn setting(name: impl Into<String>, problem: impl Into<String>) -> Self {
+        let (name, problem) = (name.into(), problem.into());
         Self::Setting { name, problem }
     }
 

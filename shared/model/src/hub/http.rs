@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use ureq::http::{HeaderMap, Response, StatusCode, Uri, header};
+use ureq::tls::TlsConfig;
 use ureq::{Agent, Body};
 
-use super::{HubError, HubSettings, Token};
+use super::{HubError, HubSettings, Token, trust};
 
 const CONNECTING: Duration = Duration::from_secs(10);
 /// Longest silence, before an answer and within one.
@@ -37,8 +38,19 @@ pub(super) struct Http {
 }
 
 impl Http {
-    pub(super) fn new(settings: &HubSettings) -> Self {
+    /// Builds the client.
+    ///
+    /// # Errors
+    /// If the CAs that the settings name cannot be read.
+    pub(super) fn new(settings: &HubSettings) -> Result<Self, HubError> {
+        let mut tls = TlsConfig::builder();
+        // Nothing is read for a hub without TLS, or for one that is not asked.
+        if !settings.offline && settings.endpoint.starts_with("https://") {
+            tls = tls.root_certs(trust::roots(settings.ca_file.as_ref())?);
+            trust::warn_of_proxies(|name| std::env::var(name).ok());
+        }
         let agent = Agent::config_builder()
+            .tls_config(tls.build())
             .max_redirects(0)
             .http_status_as_error(false)
             // A compressed answer would have no length, and could not be resumed.
@@ -50,11 +62,11 @@ impl Http {
             .timeout_per_read(Some(SILENCE))
             .build()
             .new_agent();
-        Self {
+        Ok(Self {
             agent,
             endpoint: settings.endpoint.clone(),
             token: settings.token.clone(),
-        }
+        })
     }
 
     /// Asks for `url`, and follows redirects within its server. One to another is returned as it is, and so
@@ -89,9 +101,13 @@ impl Http {
         {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.secret));
         }
-        request.call().map_err(|error| HubError::Unreachable {
-            endpoint: server(url).unwrap_or_else(|| url.to_owned()),
-            reason: error.to_string(),
+        request.call().map_err(|error| {
+            let endpoint = server(url).unwrap_or_else(|| url.to_owned());
+            let reason = error.to_string();
+            if reason.contains("certificate") {
+                return HubError::NotBelieved { endpoint, reason };
+            }
+            HubError::Unreachable { endpoint, reason }
         })
     }
 

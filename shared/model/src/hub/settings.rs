@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::HubError;
+use super::{CaFile, HubError};
 
 /// The public hub.
 const PUBLIC: &str = "https://huggingface.co";
@@ -41,10 +41,13 @@ pub struct HubSettings {
     pub token: Option<Token>,
     /// Whether the network must not be touched.
     pub offline: bool,
+    /// CAs by which an endpoint with TLS is believed, in place of the system's.
+    pub ca_file: Option<CaFile>,
 }
 
 impl HubSettings {
-    /// Reads `HF_ENDPOINT`, `HF_HUB_CACHE`, `HF_HOME`, `HF_TOKEN`, `HF_TOKEN_PATH` and `HF_HUB_OFFLINE`.
+    /// Reads `HF_ENDPOINT`, `HF_HUB_CACHE`, `HF_HOME`, `HF_TOKEN`, `HF_TOKEN_PATH`, `HF_HUB_OFFLINE` and
+    /// `REQUESTS_CA_BUNDLE`.
     ///
     /// # Errors
     /// If one of them cannot be used, or there is nowhere to keep files.
@@ -96,6 +99,7 @@ impl HubSettings {
             cache,
             token,
             offline,
+            ca_file: CaFile::named(path),
         })
     }
 }
@@ -122,7 +126,10 @@ mod tests {
         let plain = read(&[("HF_HOME", "/h")]);
         assert_eq!(plain.endpoint, "https://huggingface.co");
         assert_eq!(plain.cache, Path::new("/h/hub"));
-        assert_eq!((plain.token, plain.offline), (None, false));
+        assert_eq!(
+            (plain.token, plain.offline, plain.ca_file),
+            (None, false, None)
+        );
         let cache = |variables: &[(&str, &str)]| read(variables).cache;
         let both = [("HF_HOME", "/h"), ("HF_HUB_CACHE", "/c")];
         assert_eq!(cache(&both), Path::new("/c"));

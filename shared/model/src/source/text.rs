@@ -9,8 +9,8 @@ use super::located::{Located, folder_of};
 use super::{Inspected, InspectedText, ModelSource, Outline, SourceError};
 use crate::checkpoint::{Checkpoint, CheckpointError, SpecialTokens, TextFiles, optional};
 use crate::config::{ConfigError, OneOrMany};
-use crate::embedded;
-use crate::tokenizer::{self, Tokenizer, TokenizerError, token_bound, vocabulary_fingerprint};
+use crate::tokenizer::{self, Tokenizer, token_bound, vocabulary_fingerprint};
+use crate::{embedded, python_json};
 
 /// A model's tokenizer and what `config.json` says of its tokens. Its family need not be known here.
 pub struct ModelText {
@@ -77,9 +77,7 @@ impl ModelSource {
             path: path(),
             source,
         };
-        let json = files
-            .tokenizer
-            .ok_or_else(|| broken(TokenizerError::Missing))?;
+        let json = files.tokenizer().map_err(broken)?.to_vec();
         let tokenizer = tokenizer::from_bytes(&json).map_err(broken)?;
         let bound = token_bound(&tokenizer);
         if bound > tokens.row_len {
@@ -91,7 +89,7 @@ impl ModelSource {
         }
         let by_id = || SpecialTokens::by_id(tokens.bos, tokens.eos.first().copied(), &tokenizer);
         let mut eos_token_ids = tokens.eos.clone();
-        eos_token_ids.extend(files.generation_eos);
+        eos_token_ids.extend(files.more_ends);
         eos_token_ids.sort_unstable();
         eos_token_ids.dedup();
         Ok(ModelText {
@@ -103,7 +101,7 @@ impl ModelSource {
             },
             text: InspectedText {
                 special_tokens: files.named_tokens.clone().unwrap_or_else(by_id),
-                tokenizer_json: json.into_owned(),
+                tokenizer_json: json,
                 chat_template: files.chat_template,
             },
             row_len: tokens.row_len,
@@ -145,7 +143,7 @@ fn of_checkpoint(checkpoint: Checkpoint) -> (TextFiles, Tokens) {
 
 impl Tokens {
     fn read(json: &[u8]) -> Result<Self, ConfigError> {
-        let mut config: TokenConfig = serde_json::from_slice(json)?;
+        let mut config: TokenConfig = python_json::from_slice(json)?;
         let text = config
             .text_config
             .take()

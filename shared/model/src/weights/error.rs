@@ -99,6 +99,13 @@ impl WeightsError {
         }
     }
 
+    pub(super) fn mistaken(file: String, what: &str) -> Self {
+        Self::Malformed {
+            file,
+            reason: what.to_owned(),
+        }
+    }
+
     pub(crate) fn malformed(file: &str, error: &SafeTensorError) -> Self {
         Self::Malformed {
             file: file.to_owned(),

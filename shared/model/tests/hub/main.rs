@@ -48,6 +48,7 @@ impl Setup {
             cache: self.folder.path().to_owned(),
             token: None,
             offline: false,
+            ca_file: None,
         }
     }
 
@@ -91,7 +92,9 @@ impl Setup {
 }
 
 fn fetch_as(model: &str, settings: HubSettings) -> Result<Snapshot, HubError> {
-    Hub::new(settings).fetch(&model.parse().expect("a name"))
+    Hub::new(settings)
+        .expect("a hub")
+        .fetch(&model.parse().expect("a name"))
 }
 
 /// Why a download is refused; each of `parts` is told.
@@ -150,7 +153,7 @@ fn a_download_brings_what_is_needed_and_no_more() {
     assert_eq!(setup.server.seen().len(), before + 1);
 
     // The cache tells what it holds.
-    let held = Hub::new(setup.settings()).cached();
+    let held = Hub::new(setup.settings()).expect("a hub").cached();
     let [model] = held.as_slice() else {
         panic!("{held:?}");
     };

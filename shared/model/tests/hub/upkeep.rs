@@ -18,7 +18,11 @@ fn damage(snapshot: &Snapshot, name: &str) {
 fn pulling_finds_damaged_files_and_downloads_them_again() {
     let setup = Setup::new();
     let snapshot = setup.fetch(REPO).expect("a model");
-    let pull = |model: &str| Hub::new(setup.settings()).pull(&model.parse().expect("a name"));
+    let pull = |model: &str| {
+        Hub::new(setup.settings())
+            .expect("a hub")
+            .pull(&model.parse().expect("a name"))
+    };
     let downloaded = |snapshot: &Snapshot| -> Vec<String> {
         let files = snapshot.files.iter().filter(|file| file.downloaded);
         files.map(|file| file.name.clone()).collect()
@@ -48,7 +52,7 @@ fn damage_that_cannot_be_mended_is_named() {
     let snapshot = setup.fetch(REPO).expect("a model");
     let [offline, unreachable] = [setup.offline(), setup.unreachable()];
     let pull = |settings: &HubSettings| {
-        let hub = Hub::new(settings.clone());
+        let hub = Hub::new(settings.clone()).expect("a hub");
         hub.pull(&REPO.parse().expect("a name"))
     };
     assert_eq!(pull(&offline).expect("whole").path, snapshot.path);
@@ -74,7 +78,7 @@ fn what_a_download_lacks_is_told() {
     let parts = ["weights are missing", "1000000 bytes", "goes on from them"];
     let reported = refused(fetch_as(REPO, setup.offline()), &parts);
     assert!(!reported.contains("never"), "{reported}");
-    let held = Hub::new(setup.settings()).cached();
+    let held = Hub::new(setup.settings()).expect("a hub").cached();
     let [model] = held.as_slice() else {
         panic!("{held:?}");
     };
@@ -87,7 +91,7 @@ fn what_a_download_lacks_is_told() {
     setup.fetch("org/gguf:m.gguf").expect_err("interrupted");
     let half = fetch_as("org/gguf:m.gguf", setup.offline());
     refused(half, &["500000 bytes"]);
-    let held = Hub::new(setup.settings()).cached();
+    let held = Hub::new(setup.settings()).expect("a hub").cached();
     let missing = |repo: &str| {
         let model = held.iter().find(|model| model.snapshot.repo == repo);
         model.expect(repo).missing.clone()
@@ -96,6 +100,6 @@ fn what_a_download_lacks_is_told() {
     setup.server.cut_after(&[]);
     setup.fetch("org/gguf:m.gguf").expect("a file");
     setup.fetch(REPO).expect("a model");
-    let held = Hub::new(setup.settings()).cached();
+    let held = Hub::new(setup.settings()).expect("a hub").cached();
     assert!(held.iter().all(|model| model.missing.is_none()), "{held:?}");
 }

@@ -134,13 +134,13 @@ fn gemma_has_windows_by_pattern() {
 fn tokens_that_end_turns_are_found_by_name() {
     let mut metadata = model("qwen2", "tokenizer.ggml.eos_token_id=3");
     let tokens = strings(&["a", "<|im_end|>", "<|eot_id|>", "<|endoftext|>"]);
-    let types = wholes(&[1, 3, 1, 3]);
+    let types = wholes(&[1, 4, 1, 3]);
     for (key, value) in [("tokens", tokens), ("token_type", types)] {
         metadata.0.insert(format!("tokenizer.ggml.{key}"), value);
     }
-    // The one that is no control token is text.
+    // Whatever the file calls them.
     let config = read_with(&metadata, &[]).unwrap();
-    assert_eq!(config.eos_token_ids, [3, 1]);
+    assert_eq!(config.eos_token_ids, [3, 1, 2]);
 }
 
 #[test]
