@@ -4,6 +4,7 @@ mod answers;
 mod clients;
 mod echoes;
 mod failures;
+mod figures;
 mod hostile;
 mod origins;
 mod quotas;

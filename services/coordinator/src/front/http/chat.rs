@@ -123,7 +123,7 @@ mod tests {
             .iter()
             .map(|turn| &turn.content[..])
             .collect();
-        assert_eq!(contents, ["s", "ab"]);
+        assert_eq!(contents, ["s", "a\nb"]);
         assert_eq!(
             (order.request.max_tokens, order.request.top_logprobs),
             (Some(5), 2)

@@ -153,3 +153,22 @@ impl IntoResponse for ApiError {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wire::status::overloaded;
+
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_come_back_too_early() {
+        for (millis, expected) in [(0, "1"), (1, "1"), (1_000, "1"), (1_001, "2"), (1_500, "2")] {
+            let status = overloaded("busy", Duration::from_millis(millis));
+            let response = ApiError::from(status).into_response();
+            let told = response.headers().get(header::RETRY_AFTER);
+            assert_eq!(told.expect("a time"), expected, "{millis} ms");
+        }
+    }
+}

@@ -62,6 +62,9 @@ fn turn(path: &str, message: &RawValue, types: &[&str]) -> Result<v1::ChatMessag
     })
 }
 
+/// What stands between the parts of a content, as vLLM and llama.cpp have it.
+const BETWEEN_PARTS: &str = "\n";
+
 /// The text of a content.
 fn text(path: &str, content: &RawValue, types: &[&str]) -> Result<String, BadField> {
     match serde_json::from_str::<TextOr<'_, MAX_PARTS>>(content.get()) {
@@ -69,7 +72,7 @@ fn text(path: &str, content: &RawValue, types: &[&str]) -> Result<String, BadFie
         Ok(TextOr::List(parts)) => {
             let parts = parts.into_iter().enumerate();
             let texts = parts.map(|(at, part)| part_text(&format!("{path}.{at}"), part, types));
-            texts.collect()
+            Ok(texts.collect::<Result<Vec<_>, _>>()?.join(BETWEEN_PARTS))
         }
         Err(error) if error.to_string().contains("expected at most") => {
             Err(BadField::new(path, problem(&error)))

@@ -175,7 +175,7 @@ mod tests {
             (json!("hello"), vec![("user", "hello")]),
             (
                 json!([{ "role": "user", "content": "x" }, { "id": "msg_1", "status": "completed", "phase": 1, "type": "message", "role": "assistant", "content": parts }]),
-                vec![("user", "x"), ("assistant", "ab")],
+                vec![("user", "x"), ("assistant", "a\nb")],
             ),
         ] {
             let request =

@@ -41,6 +41,47 @@ fn fields_come_to_what_a_grpc_client_would_send() {
     assert_eq!(off.method, "target-only");
 }
 
+/// No two fields have the same value, and none its default: one in another's place is noticed.
+#[test]
+fn each_field_is_its_own() {
+    let (request, delivery) = read_json(&json!({
+        "model": "m", "max_tokens": 11, "temperature": 0.25, "top_p": 0.5, "top_k": 12, "min_p": 0.125,
+        "repetition_penalty": 1.5, "presence_penalty": 1.25, "frequency_penalty": 1.75, "seed": 13,
+        "logit_bias": { "14": 2.5, "15": -3.5 }, "banned_token_ids": [16], "allowed_token_ids": [17, 18],
+        "min_tokens": 2, "stop": ["s", "t"], "stop_token_ids": [19, 20], "ignore_eos": true, "user": "u", "n": 3,
+        "return_token_ids": true, "stream": true, "stream_options": { "continuous_usage_stats": true },
+    }))
+    .expect("in order");
+    let bias = |token_id, bias| v1::LogitBias { token_id, bias };
+    let expected = v1::GenerateRequest {
+        model: "m".to_owned(),
+        max_tokens: Some(11),
+        sampling: Some(v1::SamplingParams {
+            temperature: Some(0.25),
+            top_p: Some(0.5),
+            top_k: 12,
+            min_p: 0.125,
+            repetition_penalty: Some(1.5),
+            presence_penalty: 1.25,
+            frequency_penalty: 1.75,
+            logit_bias: vec![bias(14, 2.5), bias(15, -3.5)],
+            banned_token_ids: vec![16],
+            allowed_token_ids: vec![17, 18],
+            min_tokens: 2,
+        }),
+        seed: Some(13),
+        stop: vec!["s".to_owned(), "t".to_owned()],
+        stop_token_ids: vec![19, 20],
+        ignore_eos: true,
+        tenant: "u".to_owned(),
+        ..Default::default()
+    };
+    assert_eq!(request, expected);
+    assert!(delivery.stream && delivery.token_ids && delivery.continuous_usage);
+    assert!(!delivery.include_usage);
+    assert_eq!(delivery.choices, 3);
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     for (value, field) in [
