@@ -27,6 +27,7 @@ mod memory;
 mod methods;
 mod models;
 mod moved;
+pub mod panics;
 mod process;
 pub mod program;
 pub mod progress;

@@ -48,7 +48,7 @@ enum Role {
         #[command(flatten)]
         http: HttpArgs,
         #[command(flatten)]
-        names: NameArgs,
+        defaults: DefaultArgs,
         #[command(flatten)]
         models: ModelArgs,
     },
@@ -94,22 +94,31 @@ struct HttpArgs {
     http: Option<String>,
 }
 
-/// The names of a coordinator's first model.
+/// The names of a coordinator's first model, and what holds where a request does not say.
 #[derive(Debug, Args)]
-struct NameArgs {
+struct DefaultArgs {
     /// Name that the model is served under; may be given several times.
     ///
     /// Answers tell the first, requests may give any. Without it `serve all` takes the name of the target model's file or
     /// folder, and `serve coordinator` the names of the configuration.
     #[arg(long = "served-model-name", value_name = "NAME")]
     served_model_names: Vec<String>,
+    /// Who proposes where a request does not say: `auto` (the draft model, or max-gram where no drafter has one), `model`,
+    /// `max-gram` (drafts copied from the text; `ngram` and `lookup` name it too) or `cascade`.
+    #[arg(long, value_name = "WHO")]
+    drafting: Option<String>,
+    /// Draft tokens a round where a request does not say: `auto` (as many as pay, by what was measured) or 1 to 64.
+    #[arg(long, value_name = "auto|K")]
+    draft_len: Option<String>,
 }
 
-impl NameArgs {
+impl DefaultArgs {
     fn add_to(&self, coordinator: &mut Value) {
         if !self.served_model_names.is_empty() {
             coordinator["served_model_name"] = json!(self.served_model_names);
         }
+        coordinator["drafting"] = json!(self.drafting);
+        coordinator["draft_len"] = json!(self.draft_len);
     }
 }
 
@@ -121,7 +130,7 @@ struct CoordinatorArgs {
     #[command(flatten)]
     http: HttpArgs,
     #[command(flatten)]
-    names: NameArgs,
+    defaults: DefaultArgs,
     /// A drafter's URL, http://HOST:PORT or https://HOST:PORT; may be given several times.
     #[arg(long = "drafter", value_name = "URL", requires = "verifiers")]
     drafters: Vec<String>,
@@ -150,12 +159,12 @@ impl ServeArgs {
             Role::All {
                 listen,
                 http,
-                names,
+                defaults,
                 models,
             } => {
                 let mut settings = models.settings();
                 settings["coordinator"] = http.with_listen(listen.as_deref());
-                names.add_to(&mut settings["coordinator"]);
+                defaults.add_to(&mut settings["coordinator"]);
                 settings
             }
             Role::Drafter(args) => json!({ "drafter": args.settings() }),
@@ -196,7 +205,7 @@ impl CoordinatorArgs {
             let model = json!({ "name": "default", "drafters": drafters, "verifiers": verifiers });
             settings["models"] = json!([model]);
         }
-        self.names.add_to(&mut settings);
+        self.defaults.add_to(&mut settings);
         settings
     }
 }

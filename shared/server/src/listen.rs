@@ -167,7 +167,8 @@ pub struct BindError {
 fn hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            "; choose another port (--listen, or the service's `listen`), or see `outrider doctor` for who has it"
+            "; choose another port (--listen, for the OpenAI API --http, or the service's `listen`), or see `outrider \
+             doctor` for who has it"
         }
         _ => "",
     }

@@ -15,7 +15,7 @@ pub struct ModelArgs {
     /// Draft model, of the target model's vocabulary; or none.
     ///
     /// It is that of the services in this process, in the forms of a target model. Without one that fits, or with
-    /// `none`, drafts are copied from the text where that pays.
+    /// `none` (`ngram`, `lookup` and `max-gram` are the same), drafts are copied from the text where that pays.
     #[arg(long, value_name = "MODEL", value_hint = ValueHint::AnyPath)]
     draft_model: Option<String>,
 }
@@ -23,14 +23,40 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// The flags given, as settings.
     pub fn settings(&self) -> Value {
+        let draft_model = self.draft_model.as_deref().map(|model| match model {
+            "ngram" | "lookup" | "max-gram" => "none",
+            model => model,
+        });
         json!({
             "verifier": { "model": { "path": self.target_model } },
-            "drafter": { "model": { "path": self.draft_model } },
+            "drafter": { "model": { "path": draft_model } },
         })
     }
 
     /// Whether none is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.target_model.is_none() && self.draft_model.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drafts_from_the_text_have_several_names() {
+        for (name, expected) in [
+            ("none", "none"),
+            ("ngram", "none"),
+            ("lookup", "none"),
+            ("max-gram", "none"),
+            ("./ngram", "./ngram"),
+        ] {
+            let args = ModelArgs {
+                draft_model: Some(name.to_owned()),
+                ..ModelArgs::default()
+            };
+            assert_eq!(args.settings()["drafter"]["model"]["path"], expected);
+        }
     }
 }

@@ -1,5 +1,8 @@
 //! Flags of a request, whatever its prompt is.
 
+use std::path::Path;
+
+use anyhow::bail;
 use clap::Args;
 use wire::v1;
 
@@ -28,7 +31,19 @@ pub(crate) struct RequestArgs {
 
 impl RequestArgs {
     /// The request without its prompt; what was not given is left to the coordinator.
+    ///
+    /// # Errors
+    /// Names the flag whose value will not do.
     pub(crate) fn request(&self) -> anyhow::Result<v1::GenerateRequest> {
+        if let Some(name) = &self.served_model
+            && self.services.coordinator.is_none()
+            && Path::new(name).exists()
+        {
+            bail!(
+                "--served-model: '{name}' is a file or folder, and the name of a served model is expected; \
+                 --target-model loads a model from one"
+            );
+        }
         let mut request = v1::GenerateRequest {
             model: self.served_model.clone().unwrap_or_default(),
             ..Default::default()

@@ -8,7 +8,7 @@ Commands, at a terminal:
   /set NAME VALUE   changes a setting for the answers to come: temperature, top_p, top_k, min_p,
                     seed, max_tokens, stop, method, draft_len, and what other flags set;
                     system TEXT, stats on|off. `none` takes a setting back: after /set seed none
-                    each answer has a seed of its own
+                    each answer has a seed of its own. Chats have temperature 0.7 if none is set
   /set              shows what is set
   /stats            tells of the last answer: tokens, speed, method, seed
   /save FILE        writes the conversation as JSON, {\"messages\": [{\"role\", \"content\"}]};

@@ -14,6 +14,9 @@ use wire::{method, sampling, v1};
 use crate::args::{RequestArgs, ServicesArgs};
 use crate::failure;
 
+/// The temperature of chats where nobody sets one. At 1, the default of other commands and of the API, small models ramble.
+const TEMPERATURE: f32 = 0.7;
+
 /// What takes a setting back.
 const NONE: &str = "none";
 /// The setting that has a value of this name.
@@ -57,8 +60,11 @@ impl Settings {
         let parsed = parser().try_get_matches_from(given.command_line());
         let parsed = parsed.and_then(|matches| Changeable::from_arg_matches(&matches));
         let parsed = parsed.map_err(|error| anyhow!("{}", failure::of_command_line(&error)))?;
+        let mut request = parsed.common.request()?;
+        let sampling = request.sampling.get_or_insert_default();
+        sampling.temperature.get_or_insert(TEMPERATURE);
         Ok(Self {
-            request: parsed.common.request()?,
+            request,
             given,
             system: parsed.system,
             stats: parsed.stats,

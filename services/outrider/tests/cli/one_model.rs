@@ -70,6 +70,34 @@ fn it_is_told_that_no_draft_model_is_named() {
     succeeds(&mut outrider(&["config", "check", file]));
 }
 
+#[test]
+fn who_drafts_and_how_much_by_default_are_flags_of_a_coordinator() {
+    for (flags, said) in [
+        (
+            "all --drafting guess",
+            "coordinator.drafting from flag | 'guess' | max-gram",
+        ),
+        (
+            "coordinator --drafting guess",
+            "coordinator.drafting from flag | 'guess' | max-gram",
+        ),
+        (
+            "all --drafting ngram --draft-len 65",
+            "coordinator.draft_len | 65 | 1 to 64",
+        ),
+    ] {
+        let served = [&words("serve --admin off")[..], &words(flags)].concat();
+        says(&fails(&mut outrider(&served)), said);
+    }
+}
+
+#[test]
+fn a_file_where_a_served_models_name_is_expected_is_told_from_one() {
+    let (_folder, model) = model();
+    let mut given = outrider(&["generate", "x", "--model", &model]);
+    says(&fails(&mut given), "--served-model | --target-model loads");
+}
+
 /// The names under which a process serves, once it does.
 fn names(http: &str) -> Vec<String> {
     let until = Instant::now() + Duration::from_secs(60);
