@@ -48,23 +48,25 @@ async fn an_answer_that_is_repeated_is_told_as_one() {
 #[tokio::test]
 async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
     let services = Watched::start(|_| {}).await;
-    let drafter = services.drafter.url();
-    let mut drafts = DraftStream::opened(drafter, |_| {}).await;
     let requested = |max_tokens| DraftRound {
         max_tokens,
         ..Default::default()
     };
-    // Output that takes the drafter far longer than it has.
     let too_late = |header: &mut RoundHeader| {
         header.committed = vec![900; 400];
         header.timeout_ms = 1;
     };
-    drafts.send(traced(requested(64), too_late)).await;
-    let status = loop {
-        match drafts.receive().await {
-            // It may say how far it is before the time has run out.
-            Ok(draft_reply::Reply::Progress(_)) => {}
-            answer => break answer.expect_err("too late"),
+    // A drafter that had nothing else to do may be quick enough: it is asked until it is not.
+    let status = 'late: loop {
+        let mut drafts = DraftStream::opened(services.drafter.url(), |_| {}).await;
+        drafts.send(traced(requested(64), too_late)).await;
+        loop {
+            match drafts.receive().await {
+                // It may say how far it is before the time has run out.
+                Ok(draft_reply::Reply::Progress(_)) => {}
+                Ok(_) => break,
+                Err(status) => break 'late status,
+            }
         }
     };
     assert_eq!(status.code(), Code::DeadlineExceeded);
@@ -95,9 +97,9 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
         (names::VERIFY, &["OutOfRange"]),
         (names::DECODE, &["OutOfRange"]),
     ] {
-        let reported = spans.all(name).into_iter().map(|seen| {
+        let failed = spans.all(name).into_iter().filter(|seen| seen.has_failed());
+        let reported = failed.map(|seen| {
             let status = seen.span.status.as_ref().expect("a status");
-            assert!(seen.has_failed());
             status.message.as_str()
         });
         assert_eq!(reported.collect::<Vec<_>>(), codes, "{name}");
