@@ -26,8 +26,8 @@ pub(crate) fn leave_out_misfit(config: &mut Config) -> Option<String> {
     }
     config.drafter.remove_model();
     Some(format!(
-        "'{}' decodes without a draft model, since none of its vocabulary is named: where it pays, drafts are copied from \
-         the text (--draft-model names one of its family)",
+        "'{}' decodes without a draft model, since none of its vocabulary is named: drafts are copied from the text \
+         (--draft-model names one of its family)",
         config.verifier.model.served_name()
     ))
 }

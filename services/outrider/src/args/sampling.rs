@@ -11,7 +11,7 @@ pub(crate) struct SamplingArgs {
     /// Most output tokens; what the model's context leaves if not given.
     #[arg(long, value_name = "N")]
     max_tokens: Option<u32>,
-    /// Divides the logits: 0 is greedy, 1 if not given.
+    /// Divides the logits: 0 is greedy; if not given 1, and 0.7 in `outrider chat`.
     #[arg(long, value_name = "T")]
     temperature: Option<f32>,
     /// Makes the output repeatable; drawn if not given.
