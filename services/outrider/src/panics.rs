@@ -1,20 +1,18 @@
 //! What is said when the system gives no more threads.
 
-use std::panic::{self, PanicHookInfo};
+use std::panic;
 
-/// What the standard library, tokio and rayon say then.
-const NO_THREADS: [&str; 3] = [
-    "failed to spawn thread",
-    "can't spawn worker thread",
-    "Resource temporarily unavailable",
-];
+/// What the standard library and tokio say then, before the system's own words.
+const NO_THREAD: [&str; 2] = ["failed to spawn thread", "can't spawn worker thread"];
+const NO_RESOURCE: &str = "Resource temporarily unavailable";
 
 /// Has a panic for want of threads said in one line, with what to do about it, and not with a backtrace. All others are
 /// faults of the program, and told as ever.
 pub fn explain_want_of_threads() {
     let as_ever = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        if is_want_of_threads(&said(info)) {
+        let said = info.payload_as_str();
+        if said.is_some_and(is_want_of_threads) {
             eprintln!(
                 "error: the system starts no more threads for this program: raise the limit of its processes \
                  (`ulimit -u`, `pids` of a container's limits), or lower the services' threads"
@@ -25,14 +23,8 @@ pub fn explain_want_of_threads() {
     }));
 }
 
-fn said(info: &PanicHookInfo<'_>) -> String {
-    let said = info.payload_as_str();
-    said.unwrap_or_default().to_owned()
-}
-
 fn is_want_of_threads(said: &str) -> bool {
-    let has = |part: &&str| said.contains(*part);
-    NO_THREADS[..2].iter().any(has) && has(&NO_THREADS[2])
+    said.contains(NO_RESOURCE) && NO_THREAD.iter().any(|part| said.contains(part))
 }
 
 #[cfg(test)]

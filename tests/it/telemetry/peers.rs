@@ -97,8 +97,11 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
         (names::VERIFY, &["OutOfRange"]),
         (names::DECODE, &["OutOfRange"]),
     ] {
-        let failed = spans.all(name).into_iter().filter(|seen| seen.has_failed());
+        let all = spans.all(name).into_iter();
+        // Drafts may have come in time before the one that did not.
+        let failed = all.filter(|seen| name != names::DRAFT || seen.has_failed());
         let reported = failed.map(|seen| {
+            assert!(seen.has_failed());
             let status = seen.span.status.as_ref().expect("a status");
             status.message.as_str()
         });

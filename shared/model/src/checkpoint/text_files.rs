@@ -9,7 +9,7 @@ use speculation::TokenId;
 
 use super::CheckpointError;
 use super::special_tokens::SpecialTokens;
-use super::tokenizer_json::{Begins, added_id, as_used};
+use super::tokenizer_json::{Around, added_id, as_used};
 use crate::config::OneOrMany;
 use crate::{mistaken, python_json, tokenizer::TokenizerError};
 
@@ -64,9 +64,9 @@ impl TextFiles {
         let tokenizer_config = tokenizer_config.as_deref();
         let generation = optional(&folder.join("generation_config.json"))?;
         let named_tokens = tokenizer_config.and_then(SpecialTokens::named_in);
-        let begins = tokenizer_config.map_or_else(Begins::default, Begins::read);
+        let around = tokenizer_config.map_or_else(Around::default, Around::read);
         let tokenizer = optional(&text.join("tokenizer.json"))?
-            .map(|json| as_used(json, begins, named_tokens.as_ref()));
+            .map(|json| as_used(json, around, named_tokens.as_ref()));
         let mut more_ends = match generation {
             Some(json) => generation_eos(&json)?,
             None => Vec::new(),

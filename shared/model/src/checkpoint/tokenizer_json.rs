@@ -11,17 +11,17 @@ use super::special_tokens::SpecialTokens;
 use crate::python_json;
 use crate::tokenizer::processor::{self, Special};
 
-/// What is read of a `tokenizer_config.json`.
+/// What a `tokenizer_config.json` says of the tokens around each text.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Begins {
+pub(super) struct Around {
     /// Whether each text begins with the tokenizer's `bos_token`.
     add_bos_token: Option<bool>,
     /// Whether each text ends with its `eos_token`.
     add_eos_token: Option<bool>,
 }
 
-impl Begins {
+impl Around {
     /// Reads a `tokenizer_config.json`; one that says nothing of it, or makes no sense, changes nothing.
     pub(super) fn read(tokenizer_config: &[u8]) -> Self {
         python_json::from_slice(tokenizer_config).unwrap_or_default()
@@ -36,7 +36,7 @@ impl Begins {
 type Parts = BTreeMap<String, Box<RawValue>>;
 
 /// Returns `json` as it is used; what cannot be understood stays as it is, and is refused where it is read.
-pub(super) fn as_used(json: Vec<u8>, begins: Begins, named: Option<&SpecialTokens>) -> Vec<u8> {
+pub(super) fn as_used(json: Vec<u8>, around: Around, named: Option<&SpecialTokens>) -> Vec<u8> {
     let text = python_json::without_mark(&json);
     let is_changed = text.len() != json.len();
     let Ok(mut parts) = serde_json::from_slice::<Parts>(text) else {
@@ -44,8 +44,8 @@ pub(super) fn as_used(json: Vec<u8>, begins: Begins, named: Option<&SpecialToken
     };
     let without_dropout = parts.get("model").and_then(|model| without_dropout(model));
     let processor = named
-        .filter(|_| begins.is_said())
-        .and_then(|named| processor_of(&parts, begins, named));
+        .filter(|_| around.is_said())
+        .and_then(|named| processor_of(&parts, around, named));
     if without_dropout.is_none() && processor.is_none() && !is_changed {
         return json;
     }
@@ -86,7 +86,7 @@ fn without_dropout(model: &RawValue) -> Option<Box<RawValue>> {
 }
 
 /// The post-processor that puts the tokens around a text that are asked for; none if one of them has no id.
-fn processor_of(parts: &Parts, begins: Begins, named: &SpecialTokens) -> Option<Box<RawValue>> {
+fn processor_of(parts: &Parts, around: Around, named: &SpecialTokens) -> Option<Box<RawValue>> {
     let token = |is_added: Option<bool>, text: &Option<String>| match (is_added, text) {
         (Some(true), Some(text)) => {
             let id = id_in(parts, text)?;
@@ -96,8 +96,8 @@ fn processor_of(parts: &Parts, begins: Begins, named: &SpecialTokens) -> Option<
         (Some(true), None) => None,
         (Some(false) | None, _) => Some(None),
     };
-    let bos = token(begins.add_bos_token, &named.bos)?;
-    let eos = token(begins.add_eos_token, &named.eos)?;
+    let bos = token(around.add_bos_token, &named.bos)?;
+    let eos = token(around.add_eos_token, &named.eos)?;
     let around = processor::around(bos.as_ref(), eos.as_ref());
     serde_json::value::to_raw_value(&around).ok()
 }
@@ -119,13 +119,13 @@ mod tests {
         json.into_bytes()
     }
 
-    fn ids(json: &[u8], begins: &str) -> Vec<u32> {
+    fn ids(json: &[u8], config: &str) -> Vec<u32> {
         let named = SpecialTokens {
             bos: Some("<s>".to_owned()),
             eos: Some("</s>".to_owned()),
         };
-        let begins = Begins::read(begins.as_bytes());
-        let used = as_used(json.to_vec(), begins, Some(&named));
+        let around = Around::read(config.as_bytes());
+        let used = as_used(json.to_vec(), around, Some(&named));
         let tokenizer = tokenizer::from_bytes(&used).expect("a tokenizer");
         let encoded = tokenizer.encode("ab", true).expect("tokens");
         encoded.get_ids().to_vec()
@@ -158,22 +158,22 @@ mod tests {
     #[test]
     fn a_token_that_is_not_there_changes_nothing() {
         let json = tokenizer_json("null", "null");
-        let begins = Begins::read(br#"{"add_bos_token": true}"#);
+        let around = Around::read(br#"{"add_bos_token": true}"#);
         for bos in [None, Some("<bos>".to_owned())] {
             let named = SpecialTokens { bos, eos: None };
-            assert_eq!(as_used(json.clone(), begins, Some(&named)), json);
+            assert_eq!(as_used(json.clone(), around, Some(&named)), json);
         }
-        assert_eq!(as_used(json.clone(), begins, None), json);
+        assert_eq!(as_used(json.clone(), around, None), json);
     }
 
     #[test]
     fn dropout_and_a_byte_order_mark_are_taken_out() {
         let json = tokenizer_json("null", "1.0");
-        let used = as_used(json.clone(), Begins::default(), None);
+        let used = as_used(json.clone(), Around::default(), None);
         assert_eq!(ids(&used, "{}"), [2]);
         assert_eq!(ids(&[b"\xef\xbb\xbf", &json[..]].concat(), "{}"), [2]);
         let plain = tokenizer_json("null", "null");
-        assert_eq!(as_used(plain.clone(), Begins::default(), None), plain);
+        assert_eq!(as_used(plain.clone(), Around::default(), None), plain);
         assert_eq!(added_id(&plain, "</s>"), Some(4));
         assert_eq!(added_id(&plain, "a"), None);
     }

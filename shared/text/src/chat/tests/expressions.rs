@@ -49,7 +49,7 @@ const DIFFERENCES: [(&str, Option<&str>); 20] = [
 fn each_construct_gives_what_python_gives() {
     let cases: Vec<Json> =
         serde_json::from_str(include_str!("../golden/expressions.json")).expect("JSON");
-    assert!(cases.len() > 350);
+    assert_eq!(cases.len(), 353);
     let messages = [
         message("system", "Be brief."),
         message("user", "hi there"),
