@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
+use speculation::drafting::Drafting;
+use speculation::methods::names::drafting;
 
 /// Models of the services in this process.
 #[derive(Clone, Debug, Default, Args)]
@@ -23,10 +25,13 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// The flags given, as settings.
     pub fn settings(&self) -> Value {
-        let draft_model = self.draft_model.as_deref().map(|model| match model {
-            "ngram" | "lookup" | "max-gram" => "none",
-            model => model,
-        });
+        let draft_model = self
+            .draft_model
+            .as_deref()
+            .map(|model| match drafting(model) {
+                Ok(Drafting::MaxGram) => "none",
+                _ => model,
+            });
         json!({
             "verifier": { "model": { "path": self.target_model } },
             "drafter": { "model": { "path": draft_model } },
@@ -51,6 +56,7 @@ mod tests {
             ("lookup", "none"),
             ("max-gram", "none"),
             ("./ngram", "./ngram"),
+            ("model", "model"),
         ] {
             let args = ModelArgs {
                 draft_model: Some(name.to_owned()),

@@ -35,8 +35,11 @@ impl RequestArgs {
     /// # Errors
     /// Names the flag whose value will not do.
     pub(crate) fn request(&self) -> anyhow::Result<v1::GenerateRequest> {
+        // A served name may well be that of a file or folder here; a path to one is none.
         if let Some(name) = &self.served_model
             && self.services.coordinator.is_none()
+            && self.services.models.is_empty()
+            && name.contains('/')
             && Path::new(name).exists()
         {
             bail!(

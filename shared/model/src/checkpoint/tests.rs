@@ -167,14 +167,16 @@ fn what_would_make_a_layer_another_is_refused_by_its_name() {
         let error = load(name).expect_err("another model").to_string();
         assert!(error.contains(name), "{error}");
     }
-    for name in [
-        "model.layers.0.self_attn.rotary_emb.inv_freq",
-        // Told in the log.
-        "model.layers.1.self_attn.q_proj.bias",
-        "model.layers.0.self_attn.k_scale",
-        "vision.tower.weight",
+    for (name, is_told) in [
+        ("model.layers.0.self_attn.rotary_emb.inv_freq", false),
+        ("model.layers.1.self_attn.q_proj.bias", true),
+        ("model.layers.0.self_attn.k_scale", true),
+        ("vision.tower.weight", true),
     ] {
         load(name).expect(name);
+        let weights = Weights::from_bytes(with_tensor(name)).unwrap();
+        let told = unread::find(&config(), &weights).others;
+        assert_eq!(told.contains(&name), is_told, "{name}");
     }
 }
 

@@ -32,6 +32,29 @@ const HARMLESS: [&str; 12] = [
 /// # Errors
 /// If layers have biases, norms or adapters that a model of `config` has not.
 pub(super) fn check(config: &ModelConfig, weights: &Weights) -> Result<(), CheckpointError> {
+    let Unread { in_layers, others } = find(config, weights);
+    if !in_layers.is_empty() {
+        let names = some_of(&in_layers);
+        return Err(CheckpointError::Unread { names });
+    }
+    if !others.is_empty() {
+        tracing::warn!(
+            tensors = some_of(&others),
+            "the model's files have tensors that are not read; if they are a part of it, it computes something else"
+        );
+    }
+    Ok(())
+}
+
+/// Tensors that nothing reads and that may matter, by their names in the files.
+pub(super) struct Unread<'a> {
+    /// Those that add to what a layer computes.
+    pub(super) in_layers: Vec<&'a str>,
+    pub(super) others: Vec<&'a str>,
+}
+
+/// Finds them.
+pub(super) fn find<'a>(config: &ModelConfig, weights: &'a Weights) -> Unread<'a> {
     let names = TensorNames::of(weights);
     let whole = shapes(config, names).into_iter().map(|(name, _)| name);
     // Matrices that this family has as one may be there one by one.
@@ -43,21 +66,11 @@ pub(super) fn check(config: &ModelConfig, weights: &Weights) -> Result<(), Check
         is_other || is_picture || HARMLESS.iter().any(|end| name.ends_with(end))
     };
     let unread = weights.beside(whole.chain(parts));
-    let (refused, told): (Vec<&str>, Vec<&str>) = unread
+    let (in_layers, others) = unread
         .into_iter()
         .filter(|name| !is_silent(name))
         .partition(|name| is_of_layer(name, config.layers) && changes_layer(name));
-    if !refused.is_empty() {
-        let names = some_of(&refused);
-        return Err(CheckpointError::Unread { names });
-    }
-    if !told.is_empty() {
-        tracing::warn!(
-            tensors = some_of(&told),
-            "the model's files have tensors that are not read; if they are a part of it, it computes something else"
-        );
-    }
-    Ok(())
+    Unread { in_layers, others }
 }
 
 /// Whether a tensor belongs to one of the layers that are computed.

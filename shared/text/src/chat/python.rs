@@ -6,7 +6,6 @@ mod methods;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::{Kwargs, Tuple, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, escape_formatter};
 
@@ -40,16 +39,14 @@ fn strftime_now(format: &str) -> Result<String, Error> {
 }
 
 /// `'…' % value`: the items of a tuple one by one, everything else as one.
-fn percent_format(state: &State, pattern: &str, value: &Value) -> Result<String, Error> {
-    let text = match value.downcast_object_ref::<Tuple>() {
-        Some(_) => {
-            let items: Vec<Value> = value.try_iter()?.collect();
-            format(FormatStyle::Printf, pattern, &items)
-        }
-        None => format(FormatStyle::Printf, pattern, std::slice::from_ref(value)),
-    }?;
-    state.consume_fuel(text.len() as u64 / 64)?;
-    Ok(text)
+fn percent_format(state: &mut State, pattern: &Value, value: &Value) -> Result<Value, Error> {
+    let mut args = vec![pattern.clone()];
+    if value.downcast_object_ref::<Tuple>().is_some() {
+        args.extend(value.try_iter()?);
+    } else {
+        args.push(value.clone());
+    }
+    state.apply_filter("format", &args)
 }
 
 /// `int`: 0 for what is no number, where the engine's own refuses it.

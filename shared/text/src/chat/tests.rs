@@ -144,6 +144,19 @@ fn a_prompt_longer_than_its_bound_is_written_no_further() {
     assert!(template.render(&messages, 3).is_err());
 }
 
+/// A list of one list twice, of one list twice, and so on is small, and its text is not.
+#[test]
+fn json_longer_than_a_prompt_is_written_no_further() {
+    let doubled = "{% set ns = namespace(a=[1]) %}{% for _ in range(24) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}";
+    let reported = refused(&format!("{doubled}{{{{ ns.a | tojson }}}}"));
+    assert!(
+        reported.contains("longer than 16777216 bytes"),
+        "{reported}"
+    );
+    let wide = refused("{{ '%999999999999s' % 'x' }}");
+    assert!(wide.contains("fuel") || wide.contains("large"), "{wide}");
+}
+
 #[test]
 fn the_time_is_told() {
     let template = template("{{ strftime_now('%Y-%m-%d') }}").expect("a template");

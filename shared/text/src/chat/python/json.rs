@@ -8,6 +8,9 @@ use minijinja::{Error, ErrorKind};
 
 /// Deepest nesting that is written; Python ends at its own limit of 1,000.
 const MAX_DEPTH: usize = 128;
+/// Longest JSON that is written, in bytes: more than any prompt has. Lists that hold one another many times would fill
+/// any memory.
+const MAX_BYTES: usize = 16 << 20;
 
 /// Writes `value`, as `ensure_ascii`, `indent`, `separators` and `sort_keys` ask for.
 // The library hands arguments of this kind over whole.
@@ -54,6 +57,11 @@ impl Writer {
     fn write(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
         if depth > MAX_DEPTH {
             let problem = "nested too deeply to be written as JSON";
+            return Err(Error::new(ErrorKind::BadSerialization, problem));
+        }
+        let text = value.as_str().map_or(0, str::len);
+        if self.json.len() + text > MAX_BYTES {
+            let problem = format!("longer than {MAX_BYTES} bytes as JSON");
             return Err(Error::new(ErrorKind::BadSerialization, problem));
         }
         match value.kind() {
