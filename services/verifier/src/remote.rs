@@ -15,6 +15,8 @@ mod admission;
 mod config;
 mod decide;
 mod decode;
+#[cfg(test)]
+mod fake;
 mod fault;
 mod load;
 mod prompt;

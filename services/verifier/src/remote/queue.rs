@@ -248,3 +248,6 @@ impl Job {
         let _ = self.answer.send(answered);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -211,3 +211,6 @@ async fn in_background<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|_| RoundError::Dropped)
 }
+
+#[cfg(test)]
+mod tests;
