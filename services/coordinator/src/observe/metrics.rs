@@ -1,6 +1,7 @@
 //! What a coordinator counts: of each request as it goes on, and of itself when somebody looks.
 
 mod model;
+mod output;
 mod request;
 mod tenant;
 

@@ -392,5 +392,10 @@ mod tests {
             session.arrived(stream);
             session
         }
+
+        /// Goes on at another stream.
+        pub(in crate::peer) fn moves_to(&mut self, stream: PeerStream<P>) {
+            self.arrived(stream);
+        }
     }
 }

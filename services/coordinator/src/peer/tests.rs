@@ -3,6 +3,7 @@
 mod blocks;
 mod drafts;
 mod losses;
+mod moves;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use wire::describe::PROGRESS;
 use wire::messages::Messages;
 use wire::v1::{self, generate_request, verify_reply};
 
-use super::pool::{Models, Wanted};
+use super::pool::{Endpoint, Models, Wanted};
 use super::stream::PeerStream;
 use super::*;
 use crate::config::CoordinatorConfig;
@@ -53,7 +54,9 @@ struct Wire<P: Messages> {
 fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
     let mut config = CoordinatorConfig::default();
     // Nobody is there.
-    config.models[0].drafters = vec!["http://127.0.0.1:1".to_owned()];
+    config.models[0].drafters = [1, 2, 3]
+        .map(|port| format!("http://127.0.0.1:{port}"))
+        .into();
     let models = Models::new(&config, &Process::default()).expect("a configuration");
     let model = Arc::clone(models.find("").expect("the default model"));
     let served = ServedText::new(TOKENIZER.as_bytes(), v1::TokenizerPart::default());
@@ -91,11 +94,23 @@ where
         requirements: None,
     };
     let endpoint = peers.opener.model.pick(&wanted).await.expect("an address");
+    let (stream, wire) = stream(endpoint, description);
+    (PeerSession::at(stream), wire)
+}
+
+/// A stream to a peer that describes itself so, and its other end.
+fn stream<P: protocol::Protocol>(
+    endpoint: Arc<Endpoint>,
+    description: v1::PeerDescription,
+) -> (PeerStream<P>, Wire<P>)
+where
+    P::Reply: Send,
+{
     let (sent, requests) = mpsc::channel(4);
     let (replies, received) = mpsc::channel(16);
     let received = Box::pin(ReceiverStream::new(received));
     let stream = PeerStream::over(endpoint, description, sent, received);
-    (PeerSession::at(stream), Wire { requests, replies })
+    (stream, Wire { requests, replies })
 }
 
 fn draft(max_tokens: u32) -> PendingRequest {

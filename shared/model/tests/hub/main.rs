@@ -236,6 +236,26 @@ fn an_interrupted_download_goes_on_in_the_next_run() {
     assert!(setup.incomplete().is_empty());
 }
 
+/// The first part of one file and the rest of another are no file, whether or not there is a hash that would tell.
+#[test]
+fn a_file_that_changes_during_its_download_is_refused_and_comes_whole_the_next_time() {
+    let changed: Vec<u8> = weights().iter().map(|byte| byte ^ 0x55).collect();
+    for hashes in [None, Some(["first", "second"])] {
+        let setup = Setup::new();
+        let [before, after] = hashes.map_or([None; 2], |hashes| hashes.map(Some));
+        if let Some(before) = before {
+            setup.server.announce(before);
+        }
+        setup.server.cut_after(&[1_500_000]);
+        let file = (REPO, "model.safetensors");
+        setup.server.change_when_cut(file, changed.clone(), after);
+        refused(setup.fetch(REPO), &["has just changed, try again"]);
+        let snapshot = setup.fetch(REPO).expect("a model");
+        let found = read(&snapshot.path.join("model.safetensors"));
+        assert!(found == changed, "{hashes:?}");
+    }
+}
+
 #[test]
 fn offline_or_unreachable_the_cache_is_enough_and_nobody_is_asked() {
     let setup = Setup::new();

@@ -29,6 +29,8 @@ struct State {
     seen: Vec<Seen>,
     /// Bytes after which the next answers break off, the first one first.
     cuts: Vec<usize>,
+    /// What a file becomes once an answer has broken off: its key, its contents, and the hash announced for it.
+    next: Option<((String, String), Vec<u8>, Option<String>)>,
     /// Token without which everything is refused.
     secret: Option<String>,
     /// Whether who has the token may not see the models.
@@ -84,6 +86,17 @@ impl HubServer {
         self.state().cuts = bytes.to_vec();
     }
 
+    /// Once an answer has broken off, the file has other `contents`, for which `hash` is announced, or the right one.
+    pub(crate) fn change_when_cut(
+        &self,
+        (repo, name): (&str, &str),
+        contents: Vec<u8>,
+        hash: Option<&str>,
+    ) {
+        let key = (repo.to_owned(), name.to_owned());
+        self.state().next = Some((key, contents, hash.map(str::to_owned)));
+    }
+
     pub(crate) fn require(&self, token: &str) {
         self.state().secret = Some(token.to_owned());
     }
@@ -132,8 +145,12 @@ impl HubServer {
         }
         let is_transfer = request.path.starts_with("/cdn/") && !body.is_empty();
         if is_transfer && !self.state().cuts.is_empty() {
-            let cut = self.state().cuts.remove(0);
-            body.truncate(cut);
+            let mut state = self.state();
+            body.truncate(state.cuts.remove(0));
+            if let Some((key, contents, hash)) = state.next.take() {
+                state.files.insert(key, contents);
+                state.false_hash = hash;
+            }
         }
         let mut stream = stream;
         let _ = stream.write_all(head.as_bytes());

@@ -177,3 +177,45 @@ fn a_peer_tells_how_rounds_ended() {
         ["outrider_forward_duration_seconds_count{role=\"verifier\"} 2"]
     );
 }
+
+/// Every code that a round can end with, and the outcome that it is counted as.
+#[test]
+fn rounds_of_a_peer_are_counted_by_their_outcome() {
+    use tonic::{Code, Status};
+    for (code, expected) in [
+        (Code::Ok, "answered"),
+        (Code::Cancelled, "failed"),
+        (Code::Unknown, "failed"),
+        (Code::InvalidArgument, "refused"),
+        (Code::DeadlineExceeded, "late"),
+        (Code::NotFound, "failed"),
+        (Code::AlreadyExists, "failed"),
+        (Code::PermissionDenied, "failed"),
+        (Code::ResourceExhausted, "overloaded"),
+        (Code::FailedPrecondition, "refused"),
+        (Code::Aborted, "failed"),
+        (Code::OutOfRange, "refused"),
+        (Code::Unimplemented, "refused"),
+        (Code::Internal, "failed"),
+        (Code::Unavailable, "failed"),
+        (Code::DataLoss, "failed"),
+        (Code::Unauthenticated, "failed"),
+    ] {
+        let metrics = Metrics::default();
+        let answered = match code {
+            Code::Ok => Ok(()),
+            code => Err(Status::new(code, "why")),
+        };
+        PeerMetrics::new(&metrics, "drafter").round(&answered);
+        let counted = lines(&metrics, "outrider_peer_rounds_total{");
+        let counted: Vec<_> = counted
+            .iter()
+            .filter(|line| line.ends_with(" 1.0"))
+            .collect();
+        let label = format!("outcome=\"{expected}\"");
+        assert!(
+            counted.len() == 1 && counted[0].contains(&label),
+            "{code:?}: {counted:?}"
+        );
+    }
+}

@@ -12,6 +12,7 @@ use wire::failure::Failure;
 use wire::v1;
 
 use super::model::ModelMetrics;
+use super::output::Output;
 use super::refusal;
 use super::tenant::TenantMetrics;
 use crate::admitted::AdmittedRequest;
@@ -45,16 +46,6 @@ struct RunningRequest {
     /// Rounds counted so far.
     rounds: usize,
     output: Option<Output>,
-}
-
-/// When the output came.
-#[derive(Debug)]
-struct Output {
-    first: Instant,
-    last: Instant,
-    /// Tokens that came first, together.
-    first_tokens: u32,
-    tokens: u32,
 }
 
 /// The metrics of a model and method.
@@ -199,11 +190,9 @@ impl RequestMetrics {
         let Some(output) = running.output.filter(|_| succeeded) else {
             return;
         };
-        let waited = output.first.duration_since(self.arrived).as_secs_f64();
+        let waited = output.first().duration_since(self.arrived).as_secs_f64();
         observe(&names::TIME_TO_FIRST_TOKEN, &gen_ai, waited);
-        let more = output.tokens - output.first_tokens;
-        if more > 0 {
-            let each = (output.last - output.first).as_secs_f64() / f64::from(more);
+        if let Some(each) = output.per_token() {
             observe(&names::TIME_PER_OUTPUT_TOKEN, &gen_ai, each);
         }
     }
@@ -238,14 +227,10 @@ impl RunningRequest {
         }
         self.of_method.emitted.inc_by(tokens.into());
         let now = Instant::now();
-        let output = self.output.get_or_insert(Output {
-            first: now,
-            last: now,
-            first_tokens: tokens,
-            tokens: 0,
-        });
-        output.last = now;
-        output.tokens += tokens;
+        match &mut self.output {
+            Some(output) => output.goes_on(now, tokens),
+            None => self.output = Some(Output::begins(now)),
+        }
     }
 
     /// A draft block was verified.

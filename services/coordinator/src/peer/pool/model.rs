@@ -124,7 +124,7 @@ impl ServedModel {
     }
 
     /// All known addresses of these peers.
-    pub(super) async fn endpoints(&self, kind: Peer) -> Vec<Arc<Endpoint>> {
+    pub(in crate::peer) async fn endpoints(&self, kind: Peer) -> Vec<Arc<Endpoint>> {
         self.replicas(kind).all().await
     }
 

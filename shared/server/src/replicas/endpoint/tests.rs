@@ -15,12 +15,57 @@ fn of_the_requests_to_an_overloaded_peer_one_a_second_is_let_through() {
     assert_eq!(passed, [1_000, 2_000, 3_499, 3_500]);
 }
 
-#[tokio::test]
-async fn no_pause_is_too_long_to_be_counted() {
+/// One where nobody is.
+fn endpoint() -> Endpoint<&'static str> {
     let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let config = ChannelConfig::default();
-    let endpoint = Endpoint::<()>::new(&url, address, &config, &Process::default());
+    Endpoint::new(&url, address, &config, &Process::default())
+}
+
+#[tokio::test]
+async fn an_overloaded_peer_has_what_it_asks_for_and_more_once_it_was_asked_too_often() {
+    let endpoint = endpoint();
+    let second = Duration::from_secs(1);
+    for _ in 0..10 {
+        assert_eq!(endpoint.overloaded(second, 0.0), second);
+    }
+    assert_eq!(endpoint.overloaded(second, 0.0), 4 * second);
+    assert_eq!(endpoint.overloaded(second, 1.0), 6 * second);
+    for _ in 0..11 {
+        endpoint.requested();
+    }
+    assert_eq!(endpoint.overloaded(second, 0.5), second * 5 / 4);
+    assert_eq!(endpoint.overloaded(second, 0.0), 4 * second);
+    assert!(endpoint.overloaded_for().is_some());
+    endpoint.succeeded();
+    assert_eq!(endpoint.overloaded_for(), None);
+}
+
+/// What comes after it at the same address may be another model.
+#[tokio::test]
+async fn a_peer_that_stops_or_fails_is_asked_anew_what_it_is() {
+    let endpoint = endpoint();
+    let ends: [fn(&Endpoint<&'static str>); 4] = [
+        Endpoint::draining,
+        Endpoint::forget,
+        |endpoint| endpoint.failed("no answer"),
+        |endpoint| endpoint.unreachable("no answer"),
+    ];
+    for (at, end) in ends.into_iter().enumerate() {
+        endpoint.described(Arc::new("a model"));
+        assert_eq!(endpoint.description().as_deref(), Some(&"a model"));
+        end(&endpoint);
+        assert_eq!(endpoint.description(), None, "way {at}");
+    }
+    assert!(endpoint.is_draining());
+    endpoint.succeeded();
+    assert!(!endpoint.is_draining(), "it goes on");
+}
+
+#[tokio::test]
+async fn no_pause_is_too_long_to_be_counted() {
+    let endpoint = endpoint();
     for asked in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
         let pause = endpoint.overloaded(asked, 1.0);
         assert!(pause <= 2 * FAR, "{pause:?}");
@@ -30,10 +75,7 @@ async fn no_pause_is_too_long_to_be_counted() {
 
 #[tokio::test]
 async fn the_log_says_why_an_endpoint_is_left_alone() {
-    let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
-    let address = SocketAddr::from(([127, 0, 0, 1], 1));
-    let config = ChannelConfig::default();
-    let endpoint = Endpoint::<()>::new(&url, address, &config, &Process::default());
+    let endpoint = endpoint();
     let log = logged(|| {
         for _ in 0..7 {
             assert!(endpoint.is_alive());

@@ -118,6 +118,32 @@ fn sessions_share_costs_and_keep_their_own_acceptance() {
     assert!(acceptance[0] > acceptance[1] + 0.4, "{acceptance:?}");
 }
 
+/// How long a session rests whose drafts are all refused, depends on whether those of its kind pay.
+#[test]
+fn a_session_that_is_out_of_luck_looks_again_soon() {
+    let known = settled(&[1]);
+    let mut unlucky = known.begin(0.0, true);
+    let mut index = 0;
+    while unlucky.decide(20) > 0 {
+        unlucky.observe(world(0.0, 9).round(4, index));
+        index += 1;
+    }
+    assert!(known.begin(0.0, true).decide(20) > 0, "the kind drafts");
+    assert_eq!(unlucky.rest(), OWN_REST);
+
+    let slow = World {
+        draft: (5.0, 40.0),
+        ..world(0.0, 9)
+    };
+    let mut useless = Estimator::default();
+    slow.serve(&mut useless, 20, 1_000);
+    while useless.decide(20) > 0 {
+        useless.observe(slow.round(4, 0));
+    }
+    let rest = WORLD.alone() * useless.rest();
+    assert!(rest.abs_diff(LOOK_EVERY) <= WORLD.alone(), "{rest:?}");
+}
+
 /// A session's acceptance is its own: the next session begins with that of the kind.
 #[test]
 fn a_session_has_no_others_acceptance() {

@@ -1,0 +1,60 @@
+//! When the output of a request came.
+
+use std::time::Instant;
+
+/// When the output of a request came, and how many tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Output {
+    first: Instant,
+    last: Instant,
+    /// Tokens after those that came first, together.
+    later: u32,
+}
+
+impl Output {
+    /// The first tokens come.
+    pub(super) fn begins(at: Instant) -> Self {
+        Self {
+            first: at,
+            last: at,
+            later: 0,
+        }
+    }
+
+    /// So many more tokens come.
+    pub(super) fn goes_on(&mut self, at: Instant, tokens: u32) {
+        self.last = at;
+        self.later += tokens;
+    }
+
+    /// When the first tokens came.
+    pub(super) fn first(&self) -> Instant {
+        self.first
+    }
+
+    /// Seconds that each token after the first ones took. None if there is none.
+    pub(super) fn per_token(&self) -> Option<f64> {
+        let took = (self.last - self.first).as_secs_f64();
+        (self.later > 0).then(|| took / f64::from(self.later))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// However many tokens come first, the time since then is that of the others.
+    #[test]
+    fn the_tokens_that_come_first_have_no_time_of_their_own() {
+        let first = Instant::now();
+        let at = |ms| first + Duration::from_millis(ms);
+        let mut output = Output::begins(first);
+        assert_eq!(output.per_token(), None);
+        output.goes_on(at(30), 5);
+        output.goes_on(at(80), 3);
+        assert_eq!(output.per_token(), Some(0.01));
+        assert_eq!(output.first(), first);
+    }
+}

@@ -1,0 +1,59 @@
+//! Sessions that go from replica to replica: what the answer tells of it.
+
+use super::*;
+use crate::peer::session::Moves;
+
+/// A drafter with these weights.
+fn weighing(weights: &str) -> v1::PeerDescription {
+    v1::PeerDescription {
+        numerics: Some(v1::Numerics {
+            weights: weights.to_owned(),
+            ..Default::default()
+        }),
+        ..description(100, 8)
+    }
+}
+
+/// The replicas of the drafter.
+async fn replicas(peers: &Peers) -> Vec<Arc<Endpoint>> {
+    let replicas = peers.opener.model.endpoints(Peer::Drafter).await;
+    assert_eq!(replicas.len(), 3);
+    replicas
+}
+
+/// What was computed by other numbers stays in the output: a later move back, or to like numbers, does not undo it.
+#[tokio::test]
+async fn numbers_that_changed_once_have_changed_for_good() {
+    for (visits, changed) in [
+        (&["A", "A", "A"][..], false),
+        (&["A", "B"], true),
+        (&["A", "B", "B"], true),
+        (&["A", "A", "B"], true),
+        (&["A", "B", "A"], true),
+    ] {
+        let peers = peers(|_| {});
+        let mut session = PeerSession::<Drafting>::default();
+        for (endpoint, weights) in replicas(&peers).await.into_iter().zip(visits) {
+            session.moves_to(stream(endpoint, weighing(weights)).0);
+        }
+        let Moves {
+            migrations,
+            numerics_changed,
+        } = session.moves;
+        assert_eq!(numerics_changed, changed, "{visits:?}");
+        assert_eq!(migrations as usize, visits.len() - 1);
+    }
+}
+
+/// A stream that was opened again where it was is no move, whatever is there now.
+#[tokio::test]
+async fn a_stream_to_the_same_replica_is_no_move() {
+    let peers = peers(|_| {});
+    let endpoint = replicas(&peers).await.remove(0);
+    let mut session = PeerSession::<Drafting>::default();
+    for weights in ["A", "A", "B", "B"] {
+        session.moves_to(stream(Arc::clone(&endpoint), weighing(weights)).0);
+    }
+    assert_eq!(session.moves.migrations, 0);
+    assert!(session.moves.numerics_changed);
+}
