@@ -3,6 +3,7 @@
 mod answers;
 mod clients;
 mod echoes;
+mod every;
 mod failures;
 mod figures;
 mod hostile;
