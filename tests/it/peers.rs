@@ -40,6 +40,14 @@ fn retries(coordinator: &Service) -> f64 {
     coordinator.scrape().sum("outrider_retries_total", &[])
 }
 
+/// Rounds of a verifier that ended in this way.
+fn ended(verifier: &Service, outcome: &str) -> f64 {
+    let labels = [("role", "verifier"), ("outcome", outcome)];
+    verifier
+        .scrape()
+        .value("outrider_peer_rounds_total", &labels)
+}
+
 /// Milliseconds as a setting has them.
 fn ms(milliseconds: u64) -> std::num::NonZeroU64 {
     milliseconds.try_into().expect("not zero")

@@ -3,6 +3,7 @@
 mod replaced;
 mod sglang;
 mod tenants;
+mod unlike;
 
 use std::sync::Arc;
 

@@ -67,6 +67,81 @@ async fn each_prompt_is_counted_once_and_each_output_is_grpcs() {
     assert_eq!(figures["mean_acceptance_length"], mean);
     let rate = f64::from(accepted) / f64::from(drafted);
     assert_eq!(figures["draft_acceptance_rate"], rate);
+    assert_eq!(figures["fallback_reasons"], json!([]));
+}
+
+/// As llama.cpp tells them.
+#[tokio::test]
+async fn the_timings_are_those_of_the_first_output() {
+    let serving = serving(|_| {}).await;
+    let answer = completion(
+        &serving,
+        json!({ "prompt": PROMPTS, "max_tokens": 12, "seed": 5, "ignore_eos": true, "speculation": { "draft_len": 3 } }),
+    )
+    .await;
+    let same = request(PROMPTS[0], 12).seed(5).draft_len(3).ignoring_eos();
+    let alone = generate(&serving.coordinator, same).await;
+    let timings = &answer["timings"];
+    let number = |name: &str| timings[name].as_f64().expect(name);
+    let of = alone.statistics();
+    assert_ne!(of.num_draft_tokens, of.num_accepted_draft_tokens);
+    assert_ne!(alone.started.prompt_tokens, 12);
+    assert_eq!(timings["prompt_n"], alone.started.prompt_tokens);
+    assert_eq!(timings["predicted_n"], 12);
+    assert_eq!(timings["draft_n"], of.num_draft_tokens);
+    assert_eq!(timings["draft_n_accepted"], of.num_accepted_draft_tokens);
+    // The first token comes with the prompt's time.
+    for (rate, tokens, ms) in [
+        ("prompt_per_second", number("prompt_n"), number("prompt_ms")),
+        ("predicted_per_second", 11.0, number("predicted_ms")),
+    ] {
+        let expected = tokens / ms * 1e3;
+        assert!(
+            ms > 0.0 && (number(rate) - expected).abs() < 1e-6 * expected,
+            "{timings}"
+        );
+    }
+}
+
+/// Whole, the time of an answer that came at once is that of its prompt, and nothing is left for the rest.
+#[tokio::test]
+async fn one_token_takes_the_time_of_the_prompt() {
+    let serving = serving(|_| {}).await;
+    let body = json!({ "prompt": PROMPTS[0], "max_tokens": 1, "ignore_eos": true });
+    let timings = completion(&serving, body).await["timings"].clone();
+    let [prompt, rest] = ["prompt_ms", "predicted_ms"].map(|name| timings[name].as_f64());
+    let (prompt, rest) = (prompt.expect("a time"), rest.expect("a time"));
+    assert!(rest < prompt, "{timings}");
+}
+
+#[tokio::test]
+async fn why_nothing_was_drafted_is_told() {
+    let nobody = "http://127.0.0.1:9".to_owned();
+    let serving = serving(|config| config.models[0].drafters = vec![nobody]).await;
+    let body = json!({ "prompt": PROMPTS[0], "max_tokens": 4, "speculation": { "draft_len": 3 } });
+    let answer = completion(&serving, body).await;
+    let figures = &answer["metrics"]["speculative_decoding"];
+    let [reason] = figures["fallback_reasons"]
+        .as_array()
+        .expect("reasons")
+        .as_slice()
+    else {
+        panic!("one reason: {figures}");
+    };
+    let reason = reason.as_str().expect("a text");
+    assert!(reason.contains("no drafter is reachable"), "{reason}");
+    assert_eq!(figures["num_draft_tokens"], 0);
+    assert_eq!(figures["draft_acceptance_rate"], Value::Null);
+}
+
+#[tokio::test]
+async fn as_many_outputs_as_there_may_be_are_given() {
+    let serving = serving(|_| {}).await;
+    let body = |n: u32| json!({ "prompt": PROMPTS, "n": n, "max_tokens": 1 });
+    let most = completion(&serving, body(64)).await;
+    assert_eq!(most["choices"].as_array().map(Vec::len), Some(128));
+    let more = serving.post("/v1/completions", &body(65)).await;
+    more.refused(400, Some("n"));
 }
 
 #[tokio::test]
@@ -106,6 +181,14 @@ async fn pieces_say_that_their_usage_comes_last_where_it_is_asked_for() {
             let (last, pieces) = events.split_last().expect("events");
             assert_eq!(last["usage"].is_object(), is_wanted, "{path}: {last}");
             assert!(!pieces.is_empty(), "{path}");
+            // Who chose no usage is told all the same how the tokens were made.
+            let end = if is_wanted {
+                &pieces[pieces.len() - 1]
+            } else {
+                last
+            };
+            assert_eq!(end["choices"][0]["finish_reason"], "length");
+            assert_eq!(end["speculation"]["method"], "coupled", "{path}: {end}");
             for piece in pieces {
                 let usage = piece.get("usage");
                 let expected = is_wanted.then_some(&Value::Null);

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use tonic::Code;
 
-use super::{MS, paced_verifier, retries};
+use super::{MS, ended, paced_verifier, retries};
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{config, coordinator, target};
 use crate::paced::Pace;
@@ -35,4 +35,10 @@ async fn requests_under_way_wait_for_an_overloaded_verifier() {
     }
     assert!(answered > 1, "nobody had to wait");
     assert!(retries(&coordinator) > 5.0, "nobody waited for long");
+    assert!(ended(&verifier, "overloaded") > 5.0);
+    assert!(ended(&verifier, "answered") > 0.0);
+    assert_eq!(
+        ["late", "refused", "failed"].map(|outcome| ended(&verifier, outcome)),
+        [0.0; 3]
+    );
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use wire::v1::GenerateRequest;
 
-use super::{MS, ms, paced_verifier, resting, retries};
+use super::{MS, ended, ms, paced_verifier, resting, retries};
 use crate::client::{With, generate, request};
 use crate::cluster::{config, coordinator, draft, drafter, target, verifier};
 use crate::paced::Pace;
@@ -61,4 +61,6 @@ async fn a_task_that_makes_no_progress_is_given_up() {
     }
     pace.release();
     assert!(migrations > 0, "no session was at the stuck verifier");
+    assert!(ended(&stuck, "late") > 0.0);
+    assert_eq!(ended(&stuck, "overloaded"), 0.0);
 }

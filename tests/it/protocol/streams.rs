@@ -121,6 +121,11 @@ async fn nothing_is_stored_that_the_context_cannot_hold() {
     let requested = with_header(VerifyRound::default(), 1, &[900; 600]);
     let refused = stream.verdict(requested).await.expect_err("refused");
     assert_eq!(refused.code(), Code::OutOfRange);
+    let labels = [("role", "verifier"), ("outcome", "refused")];
+    let counted = verifier
+        .scrape()
+        .value("outrider_peer_rounds_total", &labels);
+    assert_eq!(counted, 1.0);
     let opened = VerifyStream::open(verifier.url(), open(|_| {})).await;
     let (_, opened) = opened.expect("a session in order");
     assert_eq!(opened.held_len, 0);

@@ -28,6 +28,8 @@ pub(crate) enum Fault {
     OtherModel,
     /// It ignores `extra_key`, as old versions do.
     KnowsNoKeys,
+    /// It refuses each request with a sequence that holds this token.
+    Refuses(u32),
 }
 
 /// A server, which ends with the process.
@@ -46,6 +48,10 @@ struct State {
     /// The `extra_key` of each request for rows.
     keys: Mutex<Vec<Value>>,
     fault: Mutex<Option<Fault>>,
+    /// What it says of itself beside what it says by default.
+    said: Mutex<Value>,
+    /// The number of requests for rows that it will close the connection of, without a word.
+    closing: Mutex<usize>,
     /// Sequences of each request for rows.
     requests: Mutex<Vec<usize>>,
 }
@@ -67,6 +73,8 @@ impl Sglang {
             next: Mutex::default(),
             keys: Mutex::default(),
             fault: Mutex::default(),
+            said: Mutex::new(json!({})),
+            closing: Mutex::default(),
             requests: Mutex::default(),
         });
         let serving = Arc::clone(&state);
@@ -85,6 +93,21 @@ impl Sglang {
 
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {
         *self.state.fault.lock().expect("a fault") = fault;
+    }
+
+    /// Has it say `more` of itself.
+    pub(crate) fn say(&self, more: Value) {
+        *self.state.said.lock().expect("words") = more;
+    }
+
+    /// Closes the connections of so many requests for rows.
+    pub(crate) fn close_next(&self, requests: usize) {
+        *self.state.closing.lock().expect("a number") = requests;
+    }
+
+    /// Connections that are still to be closed.
+    pub(crate) fn left_to_close(&self) -> usize {
+        *self.state.closing.lock().expect("a number")
     }
 
     /// Serves `model` from now on, and calls it `name`.
@@ -119,7 +142,7 @@ impl State {
         let Some((path, body)) = read(&stream) else {
             return;
         };
-        if self.is(Fault::Gone) {
+        if self.is(Fault::Gone) || self.closes(&path, &body) {
             return;
         }
         let (status, said) = self.answer(&path, &body);
@@ -137,8 +160,12 @@ impl State {
             "/health" => (200, Value::Null),
             "/server_info" => {
                 let name = self.name.lock().expect("a name").clone();
-                let info = json!({"version": "0.5.23", "model_path": "/models/default", "dtype": "float32",
+                let mut info = json!({"version": "0.5.23", "model_path": "/models/default", "dtype": "float32",
                     "served_model_name": name, "max_req_input_len": 506});
+                let more = self.said.lock().expect("words");
+                for (name, value) in more.as_object().expect("an object") {
+                    info[name] = value.clone();
+                }
                 (200, info)
             }
             "/generate" if body["text"].is_string() && self.is(Fault::NoTokens) => {
@@ -158,9 +185,30 @@ impl State {
                 let knows_keys = !self.is(Fault::KnowsNoKeys);
                 (if knows_keys { 422 } else { 200 }, Value::Null)
             }
+            "/generate" if self.refuses(body) => (400, Value::Null),
             "/generate" => (200, self.rows(body)),
             _ => (404, Value::Null),
         }
+    }
+
+    /// Whether the connection of this request is closed, of those that are to be.
+    fn closes(&self, path: &str, body: &Value) -> bool {
+        let mut closing = self.closing.lock().expect("a number");
+        let closes = *closing > 0 && path == "/generate" && body["input_ids"].is_array();
+        *closing -= usize::from(closes);
+        closes
+    }
+
+    fn refuses(&self, body: &Value) -> bool {
+        let Some(Fault::Refuses(token)) = *self.fault.lock().expect("a fault") else {
+            return false;
+        };
+        let sequences = body["input_ids"].as_array().expect("a list").iter();
+        let tokens = sequences.flat_map(|one| match one {
+            Value::Array(several) => &several[..],
+            one => std::slice::from_ref(one),
+        });
+        tokens.into_iter().any(|one| *one == token)
     }
 
     fn tokens_of(&self, text: &Value) -> Value {

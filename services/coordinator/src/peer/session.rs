@@ -393,6 +393,12 @@ mod tests {
             session
         }
 
+        /// Where the next stream would lead.
+        pub(in crate::peer) async fn next_place(&self, opener: &Opener) -> Arc<Endpoint> {
+            let picked = opener.pick(P::PEER, self.stalled.as_ref()).await;
+            picked.expect("a replica")
+        }
+
         /// Goes on at another stream.
         pub(in crate::peer) fn moves_to(&mut self, stream: PeerStream<P>) {
             self.arrived(stream);

@@ -90,11 +90,11 @@ pub(crate) fn common(base: &Told) -> Vec<Field> {
         sampling(json!({ "repetition_penalty": 1.5 }), |it| {
             it.repetition_penalty = Some(1.5)
         }),
-        sampling(json!({ "presence_penalty": 1.25 }), |it| {
-            it.presence_penalty = 1.25
+        sampling(json!({ "presence_penalty": -1.5 }), |it| {
+            it.presence_penalty = -1.5
         }),
-        sampling(json!({ "frequency_penalty": 1.75 }), |it| {
-            it.frequency_penalty = 1.75
+        sampling(json!({ "frequency_penalty": -1.25 }), |it| {
+            it.frequency_penalty = -1.25
         }),
         sampling(json!({ "logit_bias": biased }), move |it| {
             it.logit_bias.clone_from(&unlike)

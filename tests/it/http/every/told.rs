@@ -110,7 +110,8 @@ fn scores(logprobs: &Value) -> Vec<(f32, usize)> {
 /// A whole answer of `/v1/completions` or `/v1/chat/completions`.
 pub(crate) fn of_completion(answer: &Value) -> Told {
     let mut told = Told::default();
-    for choice in answer["choices"].as_array().expect("choices") {
+    for (at, choice) in (answer["choices"].as_array().expect("choices").iter()).enumerate() {
+        assert_eq!(choice["index"], at);
         let content = &choice["message"]["content"];
         told.texts.push(text(if content.is_null() {
             &choice["text"]

@@ -158,9 +158,51 @@ impl IntoResponse for ApiError {
 mod tests {
     use std::time::Duration;
 
+    use tonic::Code;
     use wire::status::overloaded;
 
     use super::*;
+
+    /// Clients decide by status and type whether they try again.
+    #[test]
+    fn each_failure_has_the_type_and_the_code_that_clients_look_for() {
+        let bad = |field: &str| Status::from(BadField::new(field, "wrong"));
+        let of = |code: Code| Status::new(code, "why");
+        let invalid = "invalid_request_error";
+        for (status, http, kind, code) in [
+            (bad("stop"), 400, invalid, Value::Null),
+            (bad("model"), 404, invalid, json!("model_not_found")),
+            (
+                BadField::beyond_context("prompt", 512, "too long").into(),
+                400,
+                invalid,
+                json!("context_length_exceeded"),
+            ),
+            (
+                of(Code::Unauthenticated),
+                401,
+                "authentication_error",
+                json!("invalid_api_key"),
+            ),
+            (of(Code::Aborted), 409, invalid, Value::Null),
+            (
+                overloaded("busy", Duration::from_secs(1)),
+                429,
+                "rate_limit_error",
+                json!("rate_limit_exceeded"),
+            ),
+            (of(Code::Cancelled), 499, invalid, Value::Null),
+            (of(Code::Internal), 500, "server_error", Value::Null),
+            (of(Code::Unimplemented), 501, "server_error", Value::Null),
+            (of(Code::Unavailable), 503, "server_error", Value::Null),
+            (of(Code::DeadlineExceeded), 504, "server_error", Value::Null),
+        ] {
+            let error = ApiError::from(status);
+            let told = error.body()["error"].clone();
+            let found = (error.code().as_u16(), &told["type"], &told["code"]);
+            assert_eq!(found, (http, &json!(kind), &code), "{told}");
+        }
+    }
 
     #[test]
     fn nobody_is_told_to_come_back_too_early() {

@@ -57,3 +57,22 @@ async fn a_stream_to_the_same_replica_is_no_move() {
     assert_eq!(session.moves.migrations, 0);
     assert!(session.moves.numerics_changed);
 }
+
+/// A replica that makes no progress may be well for all others: this session alone goes elsewhere.
+#[tokio::test]
+async fn a_session_goes_elsewhere_from_where_it_stalled() {
+    for (loss, leaves) in [
+        (Loss::Stalled, true),
+        (Loss::Silent, true),
+        (Loss::Broken, false),
+        (Loss::Outdated, false),
+    ] {
+        let (mut peers, _wire) = at_drafter(description(100, 8)).await;
+        let before = peers.drafter.next_place(&peers.opener).await;
+        let stream = peers.drafter.endpoint().expect("a stream");
+        assert_eq!(before.address(), stream.address());
+        peers.give_up(Peer::Drafter, loss);
+        let after = peers.drafter.next_place(&peers.opener).await;
+        assert_eq!(after.address() != before.address(), leaves, "{loss:?}");
+    }
+}
