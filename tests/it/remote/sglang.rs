@@ -28,8 +28,6 @@ pub(crate) enum Fault {
     OtherModel,
     /// It ignores `extra_key`, as old versions do.
     KnowsNoKeys,
-    /// It refuses each request with a sequence that holds this token.
-    Refuses(u32),
 }
 
 /// A server, which ends with the process.
@@ -185,7 +183,6 @@ impl State {
                 let knows_keys = !self.is(Fault::KnowsNoKeys);
                 (if knows_keys { 422 } else { 200 }, Value::Null)
             }
-            "/generate" if self.refuses(body) => (400, Value::Null),
             "/generate" => (200, self.rows(body)),
             _ => (404, Value::Null),
         }
@@ -197,18 +194,6 @@ impl State {
         let closes = *closing > 0 && path == "/generate" && body["input_ids"].is_array();
         *closing -= usize::from(closes);
         closes
-    }
-
-    fn refuses(&self, body: &Value) -> bool {
-        let Some(Fault::Refuses(token)) = *self.fault.lock().expect("a fault") else {
-            return false;
-        };
-        let sequences = body["input_ids"].as_array().expect("a list").iter();
-        let tokens = sequences.flat_map(|one| match one {
-            Value::Array(several) => &several[..],
-            one => std::slice::from_ref(one),
-        });
-        tokens.into_iter().any(|one| *one == token)
     }
 
     fn tokens_of(&self, text: &Value) -> Value {

@@ -2,11 +2,10 @@
 
 use futures_util::future::join_all;
 use serde_json::json;
-use wire::v1::generate_request::Prompt;
-use wire::v1::{FinishReason, GenerateRequest, TokenIds};
+use wire::v1::GenerateRequest;
 
-use super::{Fault, Sglang, over, target, verifier_over};
-use crate::client::{With, begin, generate, request, try_generate};
+use super::{Sglang, over, target, verifier_over};
+use crate::client::{With, begin, generate, request};
 use crate::cluster::{Cluster, draft};
 use crate::prompts;
 
@@ -71,36 +70,6 @@ async fn unlike_sessions_share_an_engine_and_each_has_its_own_answer() {
     }
     let most = engine.requests().into_iter().max();
     assert!(most > Some(1), "no two rounds went together");
-}
-
-/// Rounds that were asked for together with one that the engine refuses are answered.
-#[tokio::test(flavor = "multi_thread")]
-async fn one_that_the_engine_refuses_fails_alone() {
-    let engine = Sglang::start();
-    let over = over(&engine).await;
-    let of_tokens = |ids: Vec<u32>| GenerateRequest {
-        prompt: Some(Prompt::TokenIds(TokenIds { ids })),
-        ..request("", 24).ignoring_eos()
-    };
-    let refused = 4_000;
-    engine.set_fault(Some(Fault::Refuses(refused)));
-    let asked = (0..8).map(|at| {
-        let last = if at == 3 { refused } else { 300 + at };
-        let mut requested = of_tokens(vec![300, 301, 302, last]);
-        // None makes the token that is refused.
-        let sampling = requested.sampling.get_or_insert_default();
-        sampling.banned_token_ids = vec![refused];
-        try_generate(&over.coordinator, requested)
-    });
-    for (at, answer) in join_all(asked).await.into_iter().enumerate() {
-        let finished = answer.expect("begun").finished;
-        let expected = if at == 3 {
-            FinishReason::Error
-        } else {
-            FinishReason::Length
-        };
-        assert_eq!(finished.reason(), expected, "{at}: {}", finished.error);
-    }
 }
 
 /// A connection that was kept may have ended meanwhile: nobody but the verifier learns of it.

@@ -29,8 +29,8 @@ struct State {
     seen: Vec<Seen>,
     /// Bytes after which the next answers break off, the first one first.
     cuts: Vec<usize>,
-    /// What a file becomes once an answer has broken off: its key, its contents, and the hash announced for it.
-    next: Option<((String, String), Vec<u8>, Option<String>)>,
+    /// What becomes of a file once an answer has broken off.
+    next: Option<Change>,
     /// Token without which everything is refused.
     secret: Option<String>,
     /// Whether who has the token may not see the models.
@@ -43,6 +43,9 @@ struct State {
     false_hash: Option<String>,
     ignores_ranges: bool,
 }
+
+/// Repository and name of a file, its new contents, and the hash announced for it, if not the right one.
+type Change = ((String, String), Vec<u8>, Option<String>);
 
 /// A running hub.
 #[derive(Clone)]

@@ -133,7 +133,9 @@ pub(crate) fn of_events(events: &[Value]) -> Told {
         .map(|event| used(event).expect("usage"))
         .collect();
     assert!(used.is_sorted(), "{used:?}");
-    let pieces = events.iter().flat_map(|event| event["choices"].as_array());
+    let pieces = events
+        .iter()
+        .filter_map(|event| event["choices"].as_array());
     let mut told = Told::default();
     for piece in pieces.flatten() {
         let at = piece["index"].as_u64().expect("an index") as usize;
