@@ -2,9 +2,13 @@
 run *arguments:
     cargo run -- {{arguments}}
 
-# Runs every test.
+# Runs every test of the product.
 test *arguments:
-    cargo test --workspace {{arguments}}
+    cargo test {{arguments}}
+
+# Runs the laboratory's tests.
+test-bench *arguments:
+    cargo test -p outrider-bench {{arguments}}
 
 # Checks formatting and lints.
 lint:
