@@ -169,7 +169,7 @@ fn verified_as(
 }
 
 #[tokio::test]
-async fn every_matrix_drafts_what_its_definition_says() {
+async fn a_drafter_of_every_matrix_drafts_what_the_cascade_itself_does() {
     let mut points = 0;
     for k in TWO.iter().chain(THREE) {
         let drafter = of(k, 1.0).await;

@@ -118,7 +118,7 @@ fn opened(sampling: &SamplingParams, verification: Verification) -> Open {
 }
 
 #[tokio::test]
-async fn drafting_stops_where_the_definition_says() {
+async fn a_drafter_stops_where_the_rule_itself_does() {
     let drafter = with_heads(&[AcceptanceLabel::Coupled, AcceptanceLabel::Rejection]).await;
     let (mut lengths, mut stops) = (std::collections::HashSet::new(), 0);
     for sampling in samplings() {

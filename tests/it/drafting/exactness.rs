@@ -256,31 +256,3 @@ async fn learned_stopping_gives_the_targets_tokens() {
     assert!(lengths.len() > 3, "{lengths:?}");
     assert!(lengths.last() <= Some(&20), "{lengths:?}");
 }
-
-/// Siblings are worth something: a verdict that only ever walked the lead path would give the same
-/// tokens, in as many rounds as a chain.
-#[tokio::test]
-async fn trees_take_fewer_rounds_than_chains() {
-    let drafter = plain_drafter().await;
-    let serving = serving(&[&drafter]).await;
-    for temperature in [0.0, 1.0] {
-        let mut forwards = [0; 3];
-        for (index, prompt) in prompts::mixed(6).iter().enumerate() {
-            let chain = request(prompt, 40)
-                .temperature(temperature)
-                .seed(index as u64);
-            let shapes = [Shape::Comb(8), Shape::Alternates(3)];
-            let trees = shapes.map(|shape| chain.clone().tree(shape));
-            let ways = [chain].into_iter().chain(trees);
-            for (sum, requested) in forwards.iter_mut().zip(ways) {
-                let answer = generate(&serving.coordinator, requested).await;
-                *sum += answer.statistics().target_forwards;
-            }
-        }
-        let [chain, comb, alternates] = forwards;
-        assert!(
-            comb * 100 < chain * 95 && alternates * 100 < chain * 95,
-            "T={temperature}: {forwards:?}"
-        );
-    }
-}
