@@ -122,7 +122,7 @@ impl AdmittedRequest {
         }
     }
 
-    /// What a drafter sends beside its distributions.
+    /// Returns what a drafter sends beside its distributions.
     pub(crate) fn proposal_fields(&self) -> ProposalFields {
         let options = self.method.proposal_options();
         let is_whole = options.form == ProposalForm::Dense { half: false };
@@ -135,7 +135,7 @@ impl AdmittedRequest {
         }
     }
 
-    /// What may come of a drafter.
+    /// Returns the bounds that a drafter's proposals must keep.
     pub(crate) fn proposal_bounds(&self) -> ProposalBounds {
         ProposalBounds {
             form: self.method.proposal,

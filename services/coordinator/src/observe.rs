@@ -100,12 +100,12 @@ impl Observer {
         self.spans.as_ref()?.context()
     }
 
-    /// What the peer asked last hangs its spans on, if it is to make any.
+    /// Returns what the peer asked last hangs its spans on, if it is to make any.
     pub(crate) fn sent_context(&self) -> Option<TraceContext> {
         self.spans.as_ref()?.sent_context()
     }
 
-    /// What log lines of the request are written in.
+    /// Returns the span that the request's log lines are written in.
     pub(crate) fn log_lines(&self) -> tracing::Span {
         self.log.lines()
     }

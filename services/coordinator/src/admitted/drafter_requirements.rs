@@ -24,7 +24,7 @@ pub(crate) struct DrafterRequirements {
 }
 
 impl DrafterRequirements {
-    /// What `method` needs.
+    /// Returns what `method` needs of a drafter.
     pub(crate) fn of(method: &Choice) -> Self {
         let learned = method.stop_rule.needs_head() && method.drafting == Drafting::Model;
         let label = method.verification.label;

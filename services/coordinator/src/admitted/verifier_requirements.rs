@@ -26,7 +26,7 @@ pub(crate) struct VerifierRequirements {
 }
 
 impl VerifierRequirements {
-    /// What `method` needs, with tokens drawn by `params`.
+    /// Returns what `method` needs of a verifier, with tokens drawn by `params`.
     pub(crate) fn of(method: &Choice, params: &SamplingParams) -> Self {
         Self {
             verification: (!method.accept_at_coordinator).then_some(method.verification.wire),

@@ -9,7 +9,7 @@ use super::{CoordinatorConfig, MAX_DRAFT_LEN};
 use crate::error::CoordinatorError;
 
 impl CoordinatorConfig {
-    /// What cannot be used of it in a process that may connect as `trust` says.
+    /// Returns the faults of the settings, for a process that may connect as `trust` says.
     pub fn check(&self, trust: Trust) -> Vec<CoordinatorError> {
         let mut problems = self.check_drafting();
         problems.extend(self.check_method().err());
@@ -75,7 +75,7 @@ impl CoordinatorConfig {
     }
 }
 
-/// What is wrong with a setting of the coordinator.
+/// Returns the error of a setting of the coordinator.
 fn wrong(key: &str, problem: impl Into<String>) -> CoordinatorError {
     CoordinatorError::Setting {
         key: key.to_owned(),

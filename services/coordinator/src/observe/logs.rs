@@ -34,7 +34,7 @@ impl RequestLog {
         }
     }
 
-    /// What lines of the request are written in.
+    /// Returns the span that the request's log lines are written in.
     pub(super) fn lines(&self) -> tracing::Span {
         // Of the highest level, so that lines of every level have their request's id.
         tracing::error_span!("request", request_id = self.request_id)

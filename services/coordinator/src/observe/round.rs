@@ -57,7 +57,7 @@ impl RoundSpans {
         self.index
     }
 
-    /// What the peer asked last hangs its spans on.
+    /// Returns what the peer asked last hangs its spans on.
     pub(super) fn sent_context(&self) -> Option<TraceContext> {
         self.steps.last()?.context()
     }
@@ -110,7 +110,7 @@ impl RoundSpans {
         }
     }
 
-    /// What went wrong with the step before.
+    /// Returns what went wrong with the last step that failed.
     pub(super) fn latest_failure(&self) -> Option<&str> {
         self.steps.iter().rev().find_map(Step::failure)
     }

@@ -57,7 +57,7 @@ impl RequestSpans {
         self.root.context()
     }
 
-    /// What the peer asked last hangs its spans on; none if the round has no spans of its own.
+    /// Returns what the peer asked last hangs its spans on; none if the round has no spans of its own.
     pub(super) fn sent_context(&self) -> Option<TraceContext> {
         self.round.as_ref()?.sent_context()
     }

@@ -51,7 +51,7 @@ impl Step {
         }
     }
 
-    /// What the peer hangs its spans on.
+    /// Returns what the peer hangs its spans on.
     pub(super) fn context(&self) -> Option<TraceContext> {
         self.span.context()
     }
@@ -145,7 +145,7 @@ fn micros(us: u32) -> Duration {
     Duration::from_micros(us.into())
 }
 
-/// What a peer says of its share.
+/// Returns a peer's share of the time, from what it said of it.
 fn share(timing: v1::Timing) -> Share {
     Share {
         queue: micros(timing.queue_us),

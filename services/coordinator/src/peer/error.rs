@@ -55,14 +55,14 @@ pub(crate) enum PeerError {
     OutOfTime(Duration),
 }
 
-/// What a client is told of a peer's status: its code and message. Of a status that was made here, of a
+/// Returns what a client is told of a peer's status: its code and message. Of a status that was made here, of a
 /// connection that broke or did not come about, only the cause: the rest names addresses.
 fn client_text(status: &Status) -> String {
     connection_fault(status).unwrap_or_else(|| format!("{:?}: {}", status.code(), status.message()))
 }
 
 impl PeerError {
-    /// What an operator is told, causes included.
+    /// Returns what an operator is told, causes included.
     pub(crate) fn details(&self) -> String {
         match self {
             Self::Status { status } => status::describe(status),
@@ -94,7 +94,7 @@ impl PeerError {
         ) || self.failure() == PeerFailure::Transient
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub(crate) fn fault(&self) -> Fault {
         match self {
             Self::NoneAlive(..) => Fault::Unreachable,
@@ -116,7 +116,7 @@ impl PeerError {
         }
     }
 
-    /// What the failure means for the request.
+    /// Returns what the failure means for the request.
     pub(crate) fn failure(&self) -> PeerFailure {
         match self {
             Self::Status { status } => status::classify(status),

@@ -91,7 +91,7 @@ pub(crate) struct RoundProposals {
 }
 
 impl RoundProposals {
-    /// What was sent of the distributions of `drafts`: nothing, if none of them was drafted in the round.
+    /// Returns what was sent of the distributions of `drafts`: nothing, if none of them was drafted in the round.
     fn of(&self, drafts: &DraftTree) -> Vec<v1::Proposal> {
         if drafts.is_empty() {
             Vec::new()

@@ -48,7 +48,7 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// What is left of it.
+    /// Returns the time that is left.
     pub(crate) fn left(self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }

@@ -214,7 +214,7 @@ async fn replying(
     (header, round)
 }
 
-/// What comes of `future`, which waits for nothing that is not on its way.
+/// Awaits `future`, which waits for nothing that is not on its way.
 fn soon<'a, T: 'a>(future: impl Future<Output = T> + 'a) -> Pin<Box<dyn Future<Output = T> + 'a>> {
     let limit = Duration::from_secs(5);
     Box::pin(async move { tokio::time::timeout(limit, future).await.expect("in time") })

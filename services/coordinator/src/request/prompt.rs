@@ -45,7 +45,7 @@ impl PromptInput {
         }
     }
 
-    /// What is to be tokenised of it.
+    /// Returns the text that is to be tokenised, if there is one.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Tokens(_) => None,

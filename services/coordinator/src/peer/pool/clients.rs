@@ -35,7 +35,7 @@ pub(crate) fn verifier_client(endpoint: &Endpoint) -> VerifierClient<PeerChannel
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-/// What a peer says of itself now.
+/// Asks a peer for its description.
 pub(super) async fn describe(
     endpoint: &Endpoint,
     kind: Peer,
@@ -54,8 +54,8 @@ pub(super) async fn describe(
     Ok(Arc::new(description))
 }
 
-/// What comes of `requested`, a call to `endpoint` that no model has a part in: one that takes longer than `patience` is
-/// left alone for a while.
+/// Awaits `requested`, a call to `endpoint` that no model has a part in. An endpoint that takes longer than `patience`
+/// is left alone for a while.
 pub(super) async fn answer_within<T>(
     patience: Duration,
     what: &'static str,

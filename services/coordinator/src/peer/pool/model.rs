@@ -175,7 +175,7 @@ impl ServedModel {
         }
     }
 
-    /// What the target said last; or `now`, which is kept.
+    /// Keeps `now` if there is one, and returns what the target said last.
     fn last_target(&self, now: Option<Target>) -> Option<Target> {
         // Nothing here panics half-way, so what is behind a poisoned lock is whole.
         let mut last = self
@@ -344,7 +344,7 @@ impl ServedModel {
     }
 }
 
-/// What a peer says of itself, asked once until it fails or its connection breaks.
+/// Returns a peer's description, which is asked for once until the peer fails or its connection breaks.
 ///
 /// # Errors
 /// If it does not answer, or its vocabulary is not that of `target`.
@@ -359,7 +359,7 @@ pub(crate) async fn described(
     }
 }
 
-/// What a peer says of itself now.
+/// Asks a peer for its description, and checks it.
 async fn ask(
     endpoint: &Endpoint,
     kind: Peer,

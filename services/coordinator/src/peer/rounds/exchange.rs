@@ -57,7 +57,7 @@ impl<P: Protocol> Exchange<P> {
         stream.send(request).await;
     }
 
-    /// What is heard next; what answers another request is left over from before a retry.
+    /// Returns what is heard next. Answers to another request, left over from before a retry, are skipped.
     ///
     /// # Errors
     /// If the stream breaks, or the peer keeps asking for earlier tokens.

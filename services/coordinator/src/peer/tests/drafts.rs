@@ -99,7 +99,7 @@ async fn one_that_does_not_tell_of_its_progress_has_more_time_for_a_prompt() {
     drafted(exchange(&mut peers, &mut wire, &mut next, reply).await.0);
 }
 
-/// What a drafter is asked for after a sequence of seven tokens, if its context holds so many.
+/// Returns how many tokens a drafter is asked for after a sequence of seven tokens, if its context holds so many.
 async fn asked_with_context(context_len: u32, requested: (u32, bool)) -> Result<u32, Fault> {
     let (mut peers, mut wire) = at_drafter(description(context_len, 8)).await;
     let (max_tokens, bonus_q) = requested;
