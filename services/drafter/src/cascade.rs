@@ -130,7 +130,7 @@ impl Block {
         })
     }
 
-    /// What the cascade wants next; `tokens` is then what that forward needs.
+    /// Returns what the cascade wants next; `tokens` is then what that forward needs.
     fn next(&mut self) -> Next {
         let grams = self.grams.as_mut();
         let grams = grams.map(|(index, bigram)| Grams { index, bigram });

@@ -85,7 +85,7 @@ pub struct CascadeSection {
 }
 
 impl DrafterConfig {
-    /// What it bounds.
+    /// Returns the bounds that it sets.
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds {
             max_draft_tokens: self.max_draft_tokens,

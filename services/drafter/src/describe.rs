@@ -44,7 +44,7 @@ pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescr
     }
 }
 
-/// What a drafter without a model says of Max-Gram with this vocabulary and table.
+/// Returns the description of a drafter without a model: Max-Gram with this vocabulary and table.
 pub(crate) fn of_max_gram(
     vocabulary: &Vocabulary,
     table: Option<&BigramFile>,

@@ -168,8 +168,8 @@ fn heads(
     Ok(heads)
 }
 
-/// What is to be said of models that read more for a token than those before them: the cascade would ask
-/// the dearer one more often. It is no error, for memory and formats differ, and the output is the same.
+/// Returns a warning for each model that reads more for a token than the one before it: the cascade would ask the
+/// dearer one more often. It is no error, for memory and formats differ, and the output is the same.
 fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
     let weights = |served: &ServedModel<Model>| served.model.weights_per_token();
     let pairs = models.windows(2).enumerate();

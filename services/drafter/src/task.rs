@@ -181,7 +181,7 @@ impl DraftTask {
     }
 }
 
-/// What must be known of each distribution beside itself.
+/// Returns what must be known of each distribution beside itself.
 fn want(spec: &SessionSpec, requested: &DraftParams) -> Want {
     let (fields, rule) = (spec.proposal_fields, requested.stop_rule);
     Want {

@@ -9,7 +9,7 @@ use speculation::cascade::CascadeConfig;
 use super::{CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, MAX_GRAM, NO_MODEL, ROLE};
 
 impl DrafterConfig {
-    /// What cannot be used of it, whatever the files that it names hold.
+    /// Returns the faults of the settings that show without opening the files that they name.
     pub fn check(&self) -> Vec<PeerError> {
         let mut problems = Vec::from_iter(self.check_limits().err());
         if self.model.path == NO_MODEL {
@@ -38,7 +38,7 @@ impl DrafterConfig {
         Err(wrong("max_draft_tokens", problem))
     }
 
-    /// What goes with a draft model alone, where there is none.
+    /// Returns an error for each setting that needs a draft model, where there is none.
     fn check_without_model(&self) -> Vec<PeerError> {
         let given = [
             ("heads", !self.heads.is_empty()),
@@ -115,7 +115,7 @@ impl CascadeSection {
     }
 }
 
-/// What is wrong with a setting of the drafter.
+/// Returns the error of a setting of the drafter.
 pub(crate) fn wrong(setting: &str, problem: impl Into<Box<dyn Error + Send + Sync>>) -> PeerError {
     PeerError::setting(ROLE, setting, problem)
 }
