@@ -36,7 +36,7 @@ pub struct VerifierConfig {
 }
 
 impl VerifierConfig {
-    /// What cannot be used of it, whatever the files that it names hold.
+    /// Returns the faults of the settings that show without opening the files that they name.
     pub fn check(&self) -> Vec<PeerError> {
         let budget = self.bounds().engine().check_budget();
         let budget = budget.err().map(PeerError::engine(ROLE));
@@ -47,14 +47,14 @@ impl VerifierConfig {
         budget.into_iter().chain(model).chain(remote).collect()
     }
 
-    /// What is wrong with the files that its engine elsewhere needs.
+    /// Returns the fault of the files that its engine elsewhere needs, if there is one.
     pub fn check_files(&self) -> Option<PeerError> {
         let connection = self.remote.is_set().then(|| self.remote.connection())?;
         let error = connection.err()?;
         Some(PeerError::setting(ROLE, "remote", error))
     }
 
-    /// What it bounds.
+    /// Returns the bounds that it sets.
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds {
             max_draft_tokens: self.max_draft_tokens,

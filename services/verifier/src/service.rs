@@ -65,7 +65,7 @@ pub fn load(config: &VerifierConfig, observer: &Arc<dyn Observer>) -> Result<Loa
     Ok(Loaded::Here(Box::new(model)))
 }
 
-/// What a verifier will say of its model to those who ask whether it fits theirs.
+/// Returns what a verifier will say of its model to those who ask whether it fits theirs.
 pub fn outline(model: &Inspected) -> v1::PeerDescription {
     peer::outline(&model.outline)
 }

@@ -6,7 +6,7 @@ use speculation::certificate::Refusal;
 use speculation::pipeline::DistributionError;
 use wire::failure::Failure;
 
-/// What a round is told of an engine that gave no rows: another verifier may do better.
+/// Returns what a round is told of an engine that gave no rows: another verifier may do better.
 pub(super) fn of_engine(error: &EngineError) -> RoundError {
     if let EngineError::Late(allowed) = error {
         return RoundError::Late(*allowed);
@@ -14,7 +14,7 @@ pub(super) fn of_engine(error: &EngineError) -> RoundError {
     RoundError::Other(Failure::Unavailable.status(error.to_string()))
 }
 
-/// What a round is told that parts of rows cannot decide.
+/// Returns what a round is told that parts of rows cannot decide.
 pub(super) fn of_refusal(refusal: Refusal) -> RoundError {
     match refusal {
         Refusal::NoSupport => DistributionError::NoSupport.into(),

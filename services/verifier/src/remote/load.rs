@@ -217,7 +217,7 @@ pub(crate) fn start(
     Ok(verifier)
 }
 
-/// What a verifier says of itself whose rows come in parts.
+/// Returns the description of a verifier whose rows come in parts.
 fn describe(model: &RemoteModel, config: &VerifierConfig) -> v1::PeerDescription {
     let (engine, text) = (&model.engine, &model.text);
     let outline = peer::outline(&text.outline);

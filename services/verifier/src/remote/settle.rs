@@ -127,7 +127,7 @@ impl Remote {
         }
     }
 
-    /// What of `asking` the engine can be asked for.
+    /// Returns the part of `asking` that the engine can be asked for.
     fn possible(&self, asking: Asking) -> Asking {
         match self.caps.ids {
             Ids::None => Asking { noise: 0, ..asking },
@@ -167,7 +167,7 @@ impl Remote {
     }
 }
 
-/// What a chain of a session of `spec` is decided by, its draft tokens being tested as `test` says.
+/// Returns what decides a chain of a session of `spec`, its draft tokens being tested as `test` says.
 pub(super) fn rules(spec: &SessionSpec, test: Test) -> Rules {
     Rules {
         params: Arc::clone(&spec.sampling),

@@ -47,7 +47,7 @@ async fn together(queue: &Queue, engine: &FakeEngine, wanted: Vec<Wanted>) -> Ve
     answers
 }
 
-/// What comes of `asking`, which waits for nothing that is not on its way.
+/// Awaits `asking`, which waits for nothing that is not on its way.
 async fn soon<T>(asking: impl Future<Output = T>) -> T {
     let limit = Duration::from_secs(30);
     tokio::time::timeout(limit, asking).await.expect("in time")
