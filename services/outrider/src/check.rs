@@ -30,7 +30,7 @@ pub(crate) struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// What `role` needs of a configuration, and of the files that it names if `with_files`.
+    /// Returns the check of what `role` needs of a configuration, and of the files that it names if `with_files`.
     pub(crate) fn of(loaded: &'a Loaded<Config>, role: Role, with_files: bool) -> Self {
         Self {
             config: &loaded.value,
@@ -49,7 +49,7 @@ impl<'a> Check<'a> {
         each_once(problems)
     }
 
-    /// What is wrong with the settings, and with files of certificates and tokens; each once.
+    /// Returns what is wrong with the settings, and with files of certificates and tokens; each once.
     pub(crate) fn settings(&self) -> Vec<Problem> {
         let mut problems = self.of_process();
         problems.extend(self.of_services());

@@ -53,7 +53,8 @@ pub(crate) struct Lines {
     pub(crate) format: LogFormat,
 }
 
-/// What bounds an engine stood in its service's own section until the release before: the keys then, and now.
+/// Returns the keys of what bounds an engine, as they were and as they are now: until the release before they stood in
+/// its service's own section.
 pub(crate) fn renamed() -> Vec<(String, String)> {
     let keys = [
         "max_cached_sequences",

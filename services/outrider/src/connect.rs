@@ -73,7 +73,7 @@ fn telling(url: &str, client: Client) -> Client {
     })
 }
 
-/// What to say of a status: of a connection that broke or did not come about why, without what lies between.
+/// Returns what to say of a status: of a connection that broke or did not come about why, without what lies between.
 pub fn told(status: &Status) -> String {
     connection_fault(status).unwrap_or_else(|| describe(status))
 }

@@ -73,7 +73,7 @@ pub(crate) async fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<Exi
     Ok(ExitCode::from(u8::from(!report.is_ok())))
 }
 
-/// What `serve` would refuse, but for the models' files, which have sections of their own.
+/// Returns what `serve` would refuse, but for the models' files, which have sections of their own.
 fn configuration(loaded: Option<&Loaded<Config>>, unread: &[ConfigError], role: Role) -> Findings {
     let mut findings = Findings::of("configuration");
     for error in unread {
@@ -102,7 +102,7 @@ fn refused(findings: &mut Findings, problem: &Problem) {
     findings.error(&problem.problem, remedy);
 }
 
-/// What the models' files tell.
+/// Adds what the models' files tell to the report.
 fn of_files(report: &mut Report, loaded: &Loaded<Config>, args: &DoctorArgs) {
     let config = &loaded.value;
     let requested = Requested::of(loaded, args.role, args.coordinator.is_some());
@@ -143,7 +143,8 @@ fn believing_itself(config: &Config) -> Config {
     config
 }
 
-/// What listens and answers, all asked at once; and how far the clocks of those that answered are ahead.
+/// Adds what listens and answers to the report, all asked at once, and returns how far the clocks of those that
+/// answered are ahead.
 async fn of_network(report: &mut Report, loaded: &Loaded<Config>, args: &DoctorArgs) -> Skews {
     let (config, role) = (&loaded.value, args.role);
     let others = Asking::of(config);

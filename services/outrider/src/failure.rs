@@ -59,7 +59,7 @@ pub(crate) fn refuse(error: &clap::Error, as_json: bool) -> ! {
     error.exit()
 }
 
-/// What is wrong with a command line, in one line.
+/// Says in one line what is wrong with a command line.
 pub(crate) fn of_command_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     // The first paragraph says what is wrong, the others how it is done.

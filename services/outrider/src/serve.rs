@@ -141,7 +141,7 @@ struct CoordinatorArgs {
 }
 
 impl Role {
-    /// What is served.
+    /// Returns which services are served.
     fn services(&self) -> check::Role {
         match self {
             Self::All { .. } => check::Role::All,

@@ -183,7 +183,7 @@ fn parser() -> Command {
     Changeable::augment_args(Command::new("/set"))
 }
 
-/// What may be set: all but the flags that choose whom to ask, which is known before there is a conversation.
+/// Returns what may be set: all but the flags that choose whom to ask, which is known before there is a conversation.
 fn settings() -> impl Iterator<Item = Arg> {
     let of_services = ServicesArgs::augment_args(Command::new("services"));
     let is_setting = move |flag: &Arg| {

@@ -11,7 +11,7 @@ use crate::draft::leave_out_misfit;
 pub(crate) const OF_ONE_FAMILY: &str = "name one of the target's family, with the same tokenizer.json, or none: without --draft-model (drafter.model.path), \
      or with none in its place, drafts are copied from the text";
 
-/// What is wrong with the files of `role`'s models, and in one process whether they fit each other.
+/// Returns what is wrong with the files of `role`'s models, and in one process whether they fit each other.
 pub(super) fn problems(config: &Config, role: Role) -> Vec<Problem> {
     let mut config = config.clone();
     if role == Role::All {

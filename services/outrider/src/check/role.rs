@@ -17,7 +17,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// What it is called on the command line and in traces.
+    /// Returns its name on the command line and in traces.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::All => "all",

@@ -31,8 +31,8 @@ fn pointer(key: &str) -> String {
     names.collect()
 }
 
-/// What a file leaves out of a section is that of the layers beneath it: nothing is required, and a section has no
-/// default but those of its keys.
+/// Makes a section one of a layer: what a file leaves out of it is that of the layers beneath. Nothing is required, and
+/// a section has no default but those of its keys.
 fn as_layer(section: &mut Value) {
     let Some(fields) = section.as_object_mut() else {
         return;

@@ -73,7 +73,7 @@ impl Silence {
     }
 }
 
-/// What the peer says of itself.
+/// Asks the peer for its description.
 pub(super) async fn peer(
     dialled: &Dialled,
     kind: Kind,

@@ -11,7 +11,7 @@ const DAY: u64 = 24 * 60 * 60;
 /// Days before a certificate expires from which on it is warned of.
 const SOON: u64 = 14;
 
-/// What is found of the files in section `tls`. That one cannot be read is told with the configuration.
+/// Returns what is found of the files in section `tls`. That one cannot be read is told with the configuration.
 pub(super) fn findings(config: &TlsConfig) -> Findings {
     let mut findings = Findings::of("certificates");
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();

@@ -9,7 +9,8 @@ const TOLERANCE: i64 = 5;
 
 const SET: &str = "set the clocks by NTP: certificates and traces depend on them";
 
-/// What is found; `skews` says how many seconds the clock of whoever is at a URL is ahead of this one.
+/// Returns what is found of the clock; `skews` says how many seconds the clock of whoever is at a URL is ahead of this
+/// one.
 pub(super) fn findings(skews: &[(String, i64)]) -> Findings {
     let now = SystemTime::now();
     let program = std::env::current_exe().and_then(|path| path.metadata()?.modified());

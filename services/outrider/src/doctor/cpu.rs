@@ -4,7 +4,7 @@ use speculation::simd::Level;
 
 use super::report::Findings;
 
-/// What the kernels run on. No result depends on it, only how long it takes.
+/// Returns what the kernels run on. No result depends on it, only how long it takes.
 pub(super) fn findings() -> Findings {
     let mut findings = Findings::of("cpu");
     match Level::detect() {
@@ -31,7 +31,7 @@ pub(super) fn findings() -> Findings {
     findings
 }
 
-/// What of the fastest kernels' instructions the CPU does not have.
+/// Returns the instructions of the fastest kernels that the CPU does not have.
 #[cfg(target_arch = "x86_64")]
 fn lacking_of_avx512() -> String {
     let has = [

@@ -4,7 +4,7 @@ use model::Place;
 
 use super::report::Findings;
 
-/// What comes of comparing the device `requested`, if one is.
+/// Compares the device `requested` with the CPU, if one is, and returns what is found.
 pub(super) fn findings(requested: Option<Place>) -> Findings {
     let mut findings = Findings::of("gpu");
     match requested {

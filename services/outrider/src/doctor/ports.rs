@@ -39,7 +39,7 @@ enum State {
     Unusable(io::Error),
 }
 
-/// What is found of the addresses that `role` listens on, all at once.
+/// Returns what is found of the addresses that `role` listens on, all at once.
 pub(super) async fn findings(
     config: &Config,
     role: Role,

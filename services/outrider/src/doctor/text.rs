@@ -13,7 +13,7 @@ const PROBE: &str = "Once upon a time, 3 cats met 2 dogs.";
 /// More than any template makes of it.
 const MAX_PROMPT_BYTES: usize = 1 << 20;
 
-/// What is found of the target's text, or of the draft model's where there is no target.
+/// Returns what is found of the target's text, or of the draft model's where there is no target.
 pub(super) fn findings(models: &Models) -> Vec<Findings> {
     let draft = models.drafts.first().map(|(_, model)| model);
     let Some(model) = models.target.as_ref().or(draft) else {

@@ -95,7 +95,7 @@ impl GenerateArgs {
         self.text.as_deref().or(self.prompt.as_deref())
     }
 
-    /// What the answer goes on from, as far as it is worth to be shown before it.
+    /// Returns what the answer goes on from, as far as it is worth to be shown before it.
     pub(crate) fn shown_prompt(&self) -> Option<&str> {
         self.typed().filter(|_| !self.chat)
     }

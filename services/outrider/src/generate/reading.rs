@@ -139,7 +139,7 @@ fn unavailable(url: &str, why: &str) -> anyhow::Error {
     )
 }
 
-/// What a request that was not answered comes to.
+/// Returns the error that a request which was not answered ends with.
 pub(crate) fn explain(url: &str, error: Error) -> anyhow::Error {
     let field = error.field();
     match error {

@@ -132,7 +132,7 @@ fn method_name(started: &v1::Started, finished: &v1::Finished) -> String {
     )
 }
 
-/// What is known of an answer, whole or not, in one line.
+/// Returns one line of what is known of an answer, whole or not.
 pub(crate) fn stats(answer: &Answer) -> String {
     let Answer {
         started, finished, ..

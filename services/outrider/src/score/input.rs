@@ -17,7 +17,7 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// What is asked of a model of `config`, which `checkpoint` holds; tokenises where text is given.
+    /// Reads what is asked of a model of `config`, which `checkpoint` holds; tokenises where text is given.
     ///
     /// # Errors
     /// Names the flag, and what of it the model cannot take.
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// What a model with or without an encoder is given of the flags, all ids below 10.
+    /// Returns what a model with or without an encoder is given of the flags, all ids below 10.
     fn read(encoder: bool, decoder_ids: Option<&[TokenId]>) -> Result<Input, String> {
         let encoder = encoder.then_some(EncoderConfig {
             layers: 1,

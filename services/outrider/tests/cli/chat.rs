@@ -39,7 +39,7 @@ const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m
 /// With these what was said before changes what is said next.
 const SAMPLED: &str = "--temperature 1 --seed 3 --max-tokens 12 --stop '\n' --target-model";
 
-/// What `chat` does with these bytes as its input.
+/// Runs `chat` with these bytes as its input.
 fn chat(model: &TempDir, more: &str, input: &[u8]) -> Output {
     let mut chat = outrider(&words(&format!("chat {more} {SAMPLED}")));
     through(chat.arg(model.path()), input)
@@ -58,7 +58,7 @@ fn through(command: &mut Command, input: &[u8]) -> Output {
     chat.wait_with_output().expect("ends")
 }
 
-/// What it prints and tells where it succeeds.
+/// Returns what `chat` prints and tells where it succeeds.
 fn talk(model: &TempDir, more: &str, input: &[u8]) -> (String, String) {
     printed(chat(model, more, input))
 }

@@ -10,7 +10,7 @@ pub(crate) fn run(args: &[&str]) -> Output {
     program(args).output().expect("the binary runs")
 }
 
-/// What a command that must fail says.
+/// Returns what a command that must fail says.
 pub(crate) fn refused(args: &[&str]) -> String {
     fails(&mut program(args))
 }
@@ -27,7 +27,7 @@ pub(crate) fn fails(command: &mut Command) -> String {
     stderr
 }
 
-/// What a command that must succeed prints on stdout and stderr.
+/// Returns what a command that must succeed prints on stdout and stderr.
 pub(crate) fn succeeds(command: &mut Command) -> (String, String) {
     let output = command.output().expect("the binary runs");
     let [stdout, stderr] =

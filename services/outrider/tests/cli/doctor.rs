@@ -21,7 +21,7 @@ pub(crate) fn doctor(args: &str) -> Command {
     command
 }
 
-/// What it finds, as JSON; whether it found no error.
+/// Returns what `doctor` finds, as JSON, and whether it found no error.
 pub(crate) fn found(command: &mut Command) -> (Vec<Value>, bool) {
     let output = command.arg("--json").output().expect("it runs");
     let printed: Value = serde_json::from_slice(&output.stdout).expect("one object");

@@ -79,7 +79,7 @@ async fn read(mut parts: Streaming<GenerateResponse>) -> (Vec<u32>, Finished) {
     (tokens, end)
 }
 
-/// What the target alone answers.
+/// Returns what the target alone answers.
 async fn expected(url: &str) -> Vec<Vec<u32>> {
     let mut expected = Vec::new();
     for index in 0..REQUESTS {

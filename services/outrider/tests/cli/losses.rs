@@ -63,7 +63,7 @@ impl Deployment {
         outrider(&[&words(REQUEST)[..], &words(more), &coordinator].concat())
     }
 
-    /// What is printed of an answer that nothing disturbs.
+    /// Returns what is printed of an answer that nothing disturbs.
     fn whole(&self, more: &str) -> (String, String) {
         succeeds(&mut self.command(more))
     }
@@ -100,7 +100,7 @@ fn round_reported(child: &mut Child) -> BufReader<impl Read + use<>> {
     stderr
 }
 
-/// What a failed command tells on stderr, and how it exits.
+/// Returns how a failed command exits, and what it tells on stderr.
 fn ended(child: Child) -> (Option<i32>, String) {
     let output = child.wait_with_output().expect("ends");
     let stderr = String::from_utf8(output.stderr).expect("text");

@@ -43,7 +43,7 @@ fn peak(server: &Server) -> f64 {
     mebibytes(server, "VmHWM:")
 }
 
-/// What the kernel counts of the process under `key`, in MiB.
+/// Returns what the kernel counts of the process under `key`, in MiB.
 pub(crate) fn mebibytes(server: &Server, key: &str) -> f64 {
     let path = format!("/proc/{}/status", server.child.id());
     let status = std::fs::read_to_string(path).expect("it runs");
@@ -83,7 +83,7 @@ async fn millions_of_empty_items_are_refused_before_memory_is_spent_on_them() {
     assert!(grown < 8.0 * 4.0, "{grown} MiB more");
 }
 
-/// What becomes of a whole message on a request that does not end.
+/// Sends a whole message on a request that does not end, and returns the status that comes of it.
 async fn unended(channel: Channel, request: GenerateRequest) -> Status {
     let mut client = Grpc::new(channel);
     client.ready().await.expect("connected");

@@ -58,7 +58,7 @@ impl Terminal {
         (&*self.keys).write_all(keys.as_bytes()).expect("typed");
     }
 
-    /// What stands on the screen.
+    /// Returns what stands on the screen.
     pub(crate) fn contents(&self) -> String {
         self.parser.screen().contents()
     }
