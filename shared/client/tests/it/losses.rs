@@ -19,7 +19,7 @@ fn request() -> GenerateRequest {
     }
 }
 
-/// What comes of an answer.
+/// Returns what came of an answer, and how it ended.
 async fn generate(client: Client) -> (Answer, Result<(), Error>) {
     let mut generation = client.generate(request()).await.expect("taken");
     let mut answer = Answer::default();
