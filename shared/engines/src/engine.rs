@@ -46,7 +46,7 @@ pub struct ServedModel {
 
 /// An engine that scores tokens.
 pub trait ScoringEngine: Send + Sync {
-    /// What it can do.
+    /// Returns what it can do.
     fn caps(&self) -> Caps;
 
     /// The rows of each sequence, in the order of the request: the first after its last committed token, then one
@@ -67,7 +67,7 @@ pub trait ScoringEngine: Send + Sync {
     /// As [`Self::score`].
     fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError>;
 
-    /// What it says of itself now.
+    /// Asks the engine what it serves.
     ///
     /// # Errors
     /// If it does not before `deadline`.

@@ -206,7 +206,7 @@ fn read_bounded(body: &mut Body, longest: u64) -> Result<Vec<u8>, ureq::Error> {
     Ok(bytes)
 }
 
-/// What a request was refused for, if it is one of the things known; the words themselves are not passed on.
+/// Returns what a request was refused for, if it is one of the things known; the words themselves are not passed on.
 fn refusal(body: &mut Body, call: Call) -> EngineError {
     let bytes = read_bounded(body, REFUSAL_BYTES).unwrap_or_default();
     let words = String::from_utf8_lossy(&bytes);

@@ -87,8 +87,8 @@ fn salts<'a>(sequences: &[Sequence<'a>]) -> Vec<&'a str> {
     salts.collect()
 }
 
-/// What is asked of each of several sequences: nothing of any, or a list for each. An empty list beside others would
-/// be no list to the engine, so token 0 stands in it.
+/// Returns the ids asked of each of several sequences: nothing of any, or a list for each. An empty list beside others
+/// would be no list to the engine, so token 0 stands in it.
 pub(super) fn asked(sequences: &[Sequence<'_>]) -> Vec<Vec<TokenId>> {
     let mut lists: Vec<Vec<TokenId>> = sequences.iter().map(Sequence::union).collect();
     if lists.iter().all(Vec::is_empty) {

@@ -103,7 +103,7 @@ pub(crate) fn probe(
     })
 }
 
-/// What the server says of itself.
+/// Asks the server what it serves.
 ///
 /// # Errors
 /// If it does not before `deadline`.

@@ -73,7 +73,7 @@ pub(crate) fn probe(
     Ok(Engine { scoring, identity })
 }
 
-/// What the server says of itself.
+/// Asks the server what it serves.
 ///
 /// # Errors
 /// If it does not before `deadline`.

@@ -20,8 +20,8 @@ fn ids(value: &Value) -> Vec<TokenId> {
     list.iter().map(id).collect()
 }
 
-/// What SGLang answers for one sequence: rows of the input from `logprob_start_len` on, the first of them null, and the
-/// row after the last token apart, divided by the temperature.
+/// Returns what SGLang answers for one sequence: rows of the input from `logprob_start_len` on, the first of them null,
+/// and the row after the last token apart, divided by the temperature.
 fn answer_one(body: &Value) -> Value {
     let tokens = ids(&body["input_ids"]);
     let start = body["logprob_start_len"].as_i64().expect("a start");
@@ -50,7 +50,7 @@ fn answer_one(body: &Value) -> Value {
     json!({"text": "", "output_ids": likeliest(&last, 1), "meta_info": meta})
 }
 
-/// What SGLang answers: for several sequences each field is a list.
+/// Returns what SGLang answers: for several sequences each field is a list.
 pub(crate) fn answer(request: &Request) -> Value {
     assert_eq!(request.path, "/generate");
     let body = &request.body;
