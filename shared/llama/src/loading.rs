@@ -110,7 +110,7 @@ pub struct Build {
     pub gpus: Vec<String>,
 }
 
-/// What was compiled of llama.cpp.
+/// Returns what was compiled of llama.cpp.
 pub fn build() -> Build {
     let _alone = one_at_a_time();
     // SAFETY: it takes nothing, and returns a text that ends in zero and lives as long as the program. Only this
