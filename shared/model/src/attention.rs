@@ -92,8 +92,8 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What a row of `segment` sees of its own sequence: all up to itself, and in the segment's `tree` of drafts
-    /// no other branch.
+    /// Returns what a row of `segment` sees of its own sequence: all up to itself, and in the segment's `tree` of
+    /// drafts no other branch.
     pub(crate) fn of_row(
         segment: &Segment<'_, SequenceCache>,
         tree: &'a TreePaths,
@@ -123,7 +123,7 @@ pub(crate) trait Views: Sync {
     fn rows(&self, segment: usize) -> usize;
     /// Keys and values that the rows of a segment attend to.
     fn cache(&self, segment: usize) -> &LayerCache;
-    /// What row `row` of the segment sees of them.
+    /// Returns what row `row` of the segment sees of them.
     fn view(&self, segment: usize, row: usize) -> View<'_>;
     /// Brings key head `kv_head` of the segment's rows, and the queries that share it, to their positions, and
     /// writes its keys and values to the cache: before it is attended to, and once. The first of the rows is

@@ -95,7 +95,7 @@ impl SequenceCache {
     }
 }
 
-/// What the caches of a model with `layers` layers take of `pool`.
+/// Returns what the caches of a model with `layers` layers take of `pool`.
 pub(crate) fn memory(pool: &PagePool, layers: usize) -> KvMemory {
     KvMemory {
         used_pages: pool.used(),

@@ -252,7 +252,7 @@ impl Checkpoint {
         &self.config
     }
 
-    /// What text needs of it.
+    /// Returns what text needs of it.
     pub(crate) fn into_text(self) -> TextFiles {
         self.text
     }

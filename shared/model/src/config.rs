@@ -49,7 +49,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// What files call it.
+    /// Returns its names in files.
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Silu => &["silu", "swish"],

@@ -142,7 +142,7 @@ impl AcceptanceHead {
         self
     }
 
-    /// What it is.
+    /// Returns the description of the head.
     pub fn info(&self) -> &HeadInfo {
         &self.info
     }

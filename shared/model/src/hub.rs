@@ -140,7 +140,8 @@ impl Hub {
         self.bring(wanted, Present::Checked)
     }
 
-    /// What of a model is in the cache, if it is all that is needed; none if it would be downloaded. Asks nobody.
+    /// Returns what of a model is in the cache, if it is all that is needed; none if it would be downloaded. Asks
+    /// nobody.
     ///
     /// # Errors
     /// [`HubError::NotCached`] if the hub must not be asked.

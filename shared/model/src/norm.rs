@@ -38,7 +38,7 @@ impl RmsNorm {
         level.run(Rows { norm, from, x });
     }
 
-    /// What a row's numbers are multiplied by, beside the weights.
+    /// Returns what a row's numbers are multiplied by, beside the weights.
     #[inline(always)]
     fn inverse(&self, x: &[f32]) -> f32 {
         let mut sums = [0.0_f32; LANES];

@@ -179,7 +179,7 @@ impl ModelSource {
         last.unwrap_or_else(|| self.path.clone())
     }
 
-    /// What `device`, `dtype` and `kv_dtype` say, whatever the file is in.
+    /// Reads `device`, `dtype` and `kv_dtype`, whatever the file is in.
     ///
     /// # Errors
     /// If there is no such device, or no such format on it.
@@ -187,7 +187,7 @@ impl ModelSource {
         self.computation_in(WeightFormat::default())
     }
 
-    /// What they mean for `checkpoint`: which format is best depends on the file's.
+    /// Reads them for `checkpoint`: which format is best depends on the file's.
     ///
     /// # Errors
     /// As [`ModelSource::computation`].

@@ -19,7 +19,7 @@ pub(crate) trait KvNumber: Copy + 'static {
     /// there is none.
     fn round(from: &[f32], to: &mut [Self]);
 
-    /// What is held, if it is numbers of this format.
+    /// Returns what is held, if it is numbers of this format.
     fn of(numbers: &Numbers) -> Option<&Held<Self>>;
 }
 

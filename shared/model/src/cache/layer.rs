@@ -157,7 +157,7 @@ impl LayerCache {
         self.pool.head_dim
     }
 
-    /// What its pages hold.
+    /// Returns the format of the numbers in its pages.
     pub(crate) fn format(&self) -> KvFormat {
         self.pool.format
     }

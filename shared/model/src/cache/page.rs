@@ -130,7 +130,7 @@ impl Page {
         }
     }
 
-    /// What it holds, as numbers of the pool's format.
+    /// Returns what it holds, as numbers of the pool's format.
     ///
     /// # Panics
     /// If the pool has another format.

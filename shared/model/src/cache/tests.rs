@@ -2,7 +2,7 @@ use super::*;
 
 const WIDTH: usize = 2 * 8;
 
-/// What slot `slot` holds when `text` was written there: keys, then values. Both formats hold them exactly.
+/// Returns what slot `slot` holds when `text` was written there: keys, then values. Both formats hold them exactly.
 fn numbers(slot: usize, text: usize) -> (Vec<f32>, Vec<f32>) {
     let row = |part: usize| {
         (0..WIDTH)

@@ -14,7 +14,7 @@ pub(crate) struct Matrices {
 }
 
 impl Checkpoint {
-    /// What its matrices are computed in where `format` is asked for.
+    /// Returns what its matrices are computed in where `format` is asked for.
     pub(crate) fn matrices(&self, format: WeightFormat) -> Matrices {
         let mut tensors = shapes(&self.config, TensorNames::of(&self.weights));
         // Biases of positions are looked up, not multiplied.

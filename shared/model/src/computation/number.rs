@@ -51,7 +51,7 @@ impl NumberFormat {
         }
     }
 
-    /// What rows of `inputs` weights are stored in: blocks, if they are whole ones.
+    /// Returns what rows of `inputs` weights are stored in: blocks, if they are whole ones.
     pub(crate) fn stored(self, inputs: usize) -> GgmlDType {
         let fits = |format: GgmlDType| inputs.is_multiple_of(format.block_size());
         match self {

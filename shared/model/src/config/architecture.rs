@@ -68,7 +68,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
 ];
 
 impl Architecture {
-    /// What is particular to it.
+    /// Returns what is particular to it.
     pub(crate) fn family(self) -> &'static Family {
         match self {
             Self::Llama => &llama::LLAMA,

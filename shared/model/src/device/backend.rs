@@ -58,7 +58,7 @@ pub(super) fn failure(error: &candle_core::Error) -> ForwardError {
     }
 }
 
-/// What went wrong, without the backtrace that candle may append.
+/// Returns what went wrong, without the backtrace that candle may append.
 pub(super) fn first_line(error: &candle_core::Error) -> String {
     let message = error.to_string();
     message.lines().next().unwrap_or_default().to_owned()

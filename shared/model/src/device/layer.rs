@@ -161,7 +161,7 @@ impl Layer {
     }
 }
 
-/// What a block adds to the hidden states, in f32, normalised if there is a norm.
+/// Returns what a block adds to the hidden states, in f32, normalised if there is a norm.
 fn normed(norm: Option<&Norm>, update: &Tensor) -> Result<Tensor> {
     let update = update.to_dtype(DType::F32)?;
     match norm {

@@ -33,7 +33,7 @@ impl CacheMemory {
         }
     }
 
-    /// What all caches take now.
+    /// Returns what all caches take now.
     pub(super) fn taken(&self) -> KvMemory {
         KvMemory {
             used_pages: self.used.load(Ordering::Relaxed),

@@ -86,8 +86,8 @@ impl SegmentRows {
         self.held + self.count
     }
 
-    /// What row `row` sees: a number of slots from the first on, which are positions, and after them the
-    /// nodes of a path.
+    /// Returns what row `row` sees: a number of slots from the first on, which are positions, and after them the nodes
+    /// of a path.
     fn seen(&self, row: usize) -> (usize, &[u32]) {
         match row.checked_sub(self.trunk) {
             None => (self.held + row + 1, &[]),

@@ -148,12 +148,12 @@ impl EngineHandle {
         self.shared.longest
     }
 
-    /// What the engine does with its memory.
+    /// Returns what the engine does with its memory.
     pub fn memory(&self) -> MemoryGauges {
         self.shared.figures().memory
     }
 
-    /// What the engine did so far.
+    /// Returns what the engine did so far.
     pub fn totals(&self) -> Totals {
         self.shared.figures().totals
     }
@@ -163,7 +163,7 @@ impl EngineHandle {
         self.shared.figures().row
     }
 
-    /// What the engine is doing.
+    /// Returns what the engine is doing.
     pub fn gauges(&self) -> Gauges {
         Gauges {
             queued: self.shared.queued.load(Ordering::Relaxed),

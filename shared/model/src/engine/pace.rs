@@ -51,7 +51,8 @@ mod tests {
 
     const AIM: Duration = Duration::from_millis(50);
 
-    /// What a machine does that needs `weights` a forward and `token` a token, after `forwards` of them.
+    /// Returns how many tokens are forwarded at a time on a machine that needs `weights` a forward and `token` a token,
+    /// after `forwards` of them.
     fn settled(weights: Duration, token: Duration, forwards: usize) -> usize {
         let mut pace = Pace::new(Some(AIM), 256);
         for _ in 0..forwards {

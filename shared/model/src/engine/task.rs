@@ -35,9 +35,9 @@ pub trait Task: Send + 'static {
     /// output, and the drafts to be scored.
     fn tokens(&self) -> &[TokenId];
 
-    /// What an encoder-decoder model's sequence is written from; [`Task::tokens`] are then the decoder's,
-    /// start token first. Where it is not what the slot holds, it is encoded, whole, before anything is
-    /// forwarded. Empty for a model without an encoder.
+    /// Returns what an encoder-decoder model's sequence is written from; [`Task::tokens`] are then the decoder's, start
+    /// token first. Where it is not what the slot holds, it is encoded, whole, before anything is forwarded. Empty for
+    /// a model without an encoder.
     fn source(&self) -> &[TokenId] {
         &[]
     }
@@ -152,7 +152,7 @@ impl<'a> StepRows<'a> {
         &self.hidden[row * self.hidden_size..][..self.hidden_size]
     }
 
-    /// What the step cost.
+    /// Returns what the step cost.
     pub fn timing(&self) -> StepTiming {
         self.figures
     }

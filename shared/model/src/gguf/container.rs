@@ -153,7 +153,7 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
     Ok((metadata, tensors))
 }
 
-/// What tensors' places are multiples of.
+/// Reads what tensors' places are multiples of.
 fn alignment(metadata: &Metadata) -> Result<usize, String> {
     let alignment = metadata.whole("general.alignment");
     let alignment = alignment

@@ -51,7 +51,7 @@ pub(crate) fn id(dtype: GgmlDType) -> u32 {
     found.map_or(u32::MAX, |(number, ..)| *number)
 }
 
-/// What the format of that number is called, whether it is read or not.
+/// Returns the name of the format of that number, whether it is read or not.
 pub(crate) fn name(id: u32) -> String {
     let found = FORMATS.iter().find(|(number, ..)| *number == id);
     found.map_or_else(|| format!("number {id}"), |(_, name, _)| (*name).to_owned())

@@ -17,7 +17,7 @@ pub(crate) const LONG: &str = "rope_factors_long.weight";
 /// Largest relative difference between factors that count as the same.
 const TOLERANCE: f64 = 1e-4;
 
-/// What the frequency of a wave of that length, in positions, is divided by; `None` where frequencies are not
+/// Returns what the frequency of a wave of that length, in positions, is divided by; `None` where frequencies are not
 /// stretched as in Llama 3.
 fn divisor(scaling: &RopeScaling, wavelength: f64) -> Option<f64> {
     let RopeScaling::Llama3 {

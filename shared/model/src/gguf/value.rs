@@ -25,7 +25,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// What it is, unless it is an array.
+    /// Returns it as one item, unless it is an array.
     fn item(&self) -> Option<Item<'_>> {
         match self {
             Self::Whole(number) => Some(Item::Whole(*number)),

@@ -135,7 +135,7 @@ impl CachedRepo {
         noted.map_err(HubError::io(&self.folder))
     }
 
-    /// What is here of the revision, if it is all that is needed.
+    /// Returns what is here of the revision, if it is all that is needed.
     ///
     /// # Errors
     /// What is missing.
@@ -198,7 +198,7 @@ fn all_here(needed: Vec<String>, names: &BTreeSet<String>) -> Result<Vec<String>
     }
 }
 
-/// What is known of a file in the folder of a commit.
+/// Returns what is known of a file in the folder of a commit.
 pub(super) fn file(snapshot: &Path, name: String, downloaded: bool) -> SnapshotFile {
     let path = snapshot.join(&name);
     let blob = fs::read_link(&path).ok();
@@ -294,7 +294,7 @@ fn models_in(folder: &Path, repo: &str) -> Vec<CachedModel> {
     found
 }
 
-/// What a snapshot with the files `names` lacks. A GGUF file is a model by itself.
+/// Returns what a snapshot with the files `names` lacks. A GGUF file is a model by itself.
 fn missing(snapshot: &Path, names: &BTreeSet<String>, repo: &str) -> Option<String> {
     if names.iter().any(|name| has_ending(name, "gguf")) {
         return None;

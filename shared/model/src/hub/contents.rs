@@ -66,7 +66,7 @@ pub(super) fn shards(index: &Path, origin: &str) -> Result<Vec<String>, HubError
     Ok(shards.into_iter().collect())
 }
 
-/// What there is instead of a checkpoint, for a message.
+/// Says what there is instead of a checkpoint.
 pub(super) fn instead(names: &BTreeSet<String>) -> String {
     let gguf: Vec<&String> = names
         .iter()

@@ -189,8 +189,8 @@ pub enum HubError {
     },
 }
 
-/// What to do about a refusal. A token that is known but may not see the model gets a 403; a 401 is for one
-/// that is not known.
+/// Says what to do about a refusal. A token that is known but may not see the model gets a 403; a 401 is for one that
+/// is not known.
 fn advice(status: u16, token_origin: Option<&str>) -> String {
     match token_origin {
         None => "it is private, gated or does not exist; give a token in HF_TOKEN, or log in with `hf auth \

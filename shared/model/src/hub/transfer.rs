@@ -192,7 +192,7 @@ fn receive(
     }
 }
 
-/// What a failed write comes to. A full disk keeps nothing of the file.
+/// Returns the error of a failed write. A full disk keeps nothing of the file.
 fn written(error: io::Error, file: &str, metadata: &Metadata, blob: &Blob) -> HubError {
     if !matches!(
         error.kind(),

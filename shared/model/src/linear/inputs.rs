@@ -153,7 +153,7 @@ fn quantize_whole(values: &[f32; BLOCK]) -> (f32, [i32; BLOCK]) {
     (scale, quants)
 }
 
-/// What quants are multiplied by, and what values are, in a block whose largest magnitude has these bits.
+/// Returns what quants are multiplied by, and what values are, in a block whose largest magnitude has these bits.
 #[inline(always)]
 pub(super) fn scales(largest: u32) -> (f32, f32) {
     let largest = f32::from_bits(largest);

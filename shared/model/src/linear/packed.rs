@@ -37,8 +37,8 @@ pub(super) enum Ahead {
 }
 
 impl Ahead {
-    /// What the tile at `index` of `tiles` asks for. One tile reads as fast as memory delivers; of several
-    /// the last two have time to spare.
+    /// Returns what the tile at `index` of `tiles` asks for. One tile reads as fast as memory delivers; of several the
+    /// last two have time to spare.
     pub(super) fn of_tile(index: usize, tiles: usize) -> Self {
         match (index + 2).checked_sub(tiles) {
             _ if tiles == 1 => Self::Soon,
@@ -82,7 +82,7 @@ pub(super) trait Block: Copy + Debug + Send + Sync {
     /// Writes the weights of `output`, one of the 32, to `values`: as many as the block has, or fewer.
     fn read(&self, output: usize, values: &mut [f32]);
 
-    /// What goes with the blocks `chunk` of `ROWS` rows, of a tile `x`.
+    /// Returns what goes with the blocks `chunk` of `ROWS` rows, of a tile `x`.
     fn inputs<const ROWS: usize>(x: &[Self::Input], chunk: Range<usize>) -> Self::Inputs<'_, ROWS>;
 
     /// Adds the products of `weights` with as many blocks of `ROWS` rows to `sums`, one a row.

@@ -24,7 +24,7 @@ pub struct Outline {
 }
 
 impl<M> ServedModel<M> {
-    /// What its peers must know of it.
+    /// Returns what its peers must know of it.
     pub fn outline(&self) -> Outline {
         Outline {
             name: self.name.clone(),

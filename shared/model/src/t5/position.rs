@@ -51,7 +51,7 @@ impl RelativeBias {
         }
     }
 
-    /// What is added to the scores of the query at `position`.
+    /// Returns what is added to the scores of the query at `position`.
     pub(super) fn at(&self, position: usize) -> Bias<'_> {
         Bias {
             table: &self.table,

@@ -40,7 +40,7 @@ fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
     })
 }
 
-/// What Gemma 2 and 3 have in common: all but where the windows are, and how layers rotate.
+/// Reads what Gemma 2 and 3 have in common: all but where the windows are, and how layers rotate.
 pub(super) fn gemma(
     raw: &RawConfig,
     architecture: Architecture,

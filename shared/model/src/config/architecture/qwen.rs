@@ -52,7 +52,7 @@ fn qwen3(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
     })
 }
 
-/// What both have in common. They have no window unless `use_sliding_window` is set, else in the layers that
+/// Reads what both have in common. They have no window unless `use_sliding_window` is set, else in the layers that
 /// `layer_types` names, or those from `max_window_layers` on.
 fn qwen(raw: &RawConfig, architecture: Architecture) -> Result<ModelConfig, ConfigError> {
     let raw = raw.or(json!({

@@ -117,7 +117,7 @@ impl Engine {
         Self { handle, requested }
     }
 
-    /// What became of the tokens, in how many forwards, and after how many evictions.
+    /// Scores the tokens, and returns what became of them, in how many forwards, and after how many evictions.
     fn score(&self, slot: u64, tokens: &[TokenId]) -> (Report, usize, u64) {
         let (requested, evicted) = (self.requested(), self.handle.memory().evictions);
         let (mut task, receiver) = Score::sums(tokens);

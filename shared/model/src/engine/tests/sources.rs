@@ -34,7 +34,7 @@ impl Sources {
         report.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// What was encoded and forwarded since it was last asked.
+    /// Returns what was encoded and forwarded since it was last asked.
     fn done(&self) -> (Vec<Vec<TokenId>>, Vec<Vec<usize>>) {
         let encoded = std::mem::take(&mut *self.0.toy.encoded.lock().unwrap());
         (encoded, self.0.forwards())

@@ -44,7 +44,7 @@ impl Trees {
         self.submit(slot, Score::rows(tokens))
     }
 
-    /// What the model says after each of these contexts.
+    /// Returns the model's rows after each of these contexts.
     fn rows(&self, contexts: &[Vec<TokenId>]) -> Vec<f32> {
         let mut rows = vec![0.0; contexts.len() * VOCAB];
         for (context, row) in contexts.iter().zip(rows.chunks_mut(VOCAB)) {

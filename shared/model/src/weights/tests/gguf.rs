@@ -60,7 +60,7 @@ fn every_format_is_read_as_candle_reads_it() {
     }
 }
 
-/// What a linear layer of `weights` holds, `(outputs, inputs)`.
+/// Returns what a linear layer of `weights` holds, `(outputs, inputs)`.
 fn held(linear: &Linear, inputs: usize) -> Vec<f32> {
     let mut rows = vec![0.0; linear.outputs() * inputs];
     for (output, row) in rows.chunks_exact_mut(inputs).enumerate() {

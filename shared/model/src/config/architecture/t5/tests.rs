@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::config::tests::change;
 
-/// What the file of the original small model says, and nothing that came later.
+/// Returns what the file of the original small model says, and nothing that came later.
 pub(crate) fn old() -> Value {
     json!({
         "architectures": ["T5WithLMHeadModel"],
