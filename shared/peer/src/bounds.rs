@@ -29,7 +29,7 @@ impl Bounds {
         }
     }
 
-    /// What a coordinator is told of them.
+    /// Returns what a coordinator is told of the bounds.
     pub fn to_wire(&self) -> v1::PeerLimits {
         v1::PeerLimits {
             max_draft_tokens: self.max_draft_tokens.get(),

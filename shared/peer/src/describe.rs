@@ -6,7 +6,7 @@ use wire::v1;
 
 use crate::processors;
 
-/// What a peer will say of a model before its weights are loaded: enough to see whether two models fit.
+/// Returns what a peer will say of a model before its weights are loaded: enough to see whether two models fit.
 pub fn outline(outline: &Outline) -> v1::PeerDescription {
     v1::PeerDescription {
         model: outline.name.clone(),

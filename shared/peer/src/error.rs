@@ -57,7 +57,7 @@ impl PeerError {
         }
     }
 
-    /// What is wrong with a setting of `role`.
+    /// Returns the error of a setting of `role`.
     pub fn setting(
         role: &'static str,
         setting: impl Into<String>,

@@ -40,7 +40,7 @@ impl<R: Role> Peer<R> {
         })
     }
 
-    /// What all engines did so far.
+    /// Returns what all engines did so far.
     pub fn totals(&self) -> Totals {
         let engines = self.engines.iter().map(EngineHandle::totals);
         engines.fold(Totals::default(), |sum, one| sum + one)

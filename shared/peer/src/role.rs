@@ -45,10 +45,10 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// What it keeps of a session beside what every peer does.
     type Memory: Default + Send + 'static;
 
-    /// What a request asks; none of a later version's.
+    /// Reads what a request asks; none of a later version's.
     fn read(request: Self::Request) -> Option<StreamRequest<Self::Round>>;
 
-    /// What is said, as a reply.
+    /// Writes what is said as a reply.
     fn write(said: Said) -> Self::Reply;
 
     /// Answers one round, as far as it is granted. It is dropped, at whatever it awaits, when the client is gone or
