@@ -140,7 +140,7 @@ impl Auth {
         }
     }
 
-    /// What looks at every request that comes in.
+    /// Returns the guard of the requests that come in.
     pub fn guard(&self) -> Guard {
         Guard {
             requested: self.requested.clone(),
@@ -149,20 +149,20 @@ impl Auth {
         }
     }
 
-    /// What goes with every request that goes out.
+    /// Returns what goes with every request that goes out.
     pub(crate) fn shown(&self) -> Shown {
         Shown(self.shown.clone())
     }
 }
 
 impl AuthConfig {
-    /// What [`Auth::of_coordinator`] would refuse.
+    /// Returns what [`Auth::of_coordinator`] would refuse.
     pub fn check_coordinator(&self) -> Vec<FileError> {
         let clients = unusable("client_tokens_file", &self.client_tokens_file);
         clients.into_iter().chain(self.check_peer()).collect()
     }
 
-    /// What [`Auth::of_peer`] would refuse.
+    /// Returns what [`Auth::of_peer`] would refuse.
     pub fn check_peer(&self) -> Vec<FileError> {
         let peers = unusable("peer_token_file", &self.peer_token_file);
         peers.into_iter().collect()
@@ -179,7 +179,7 @@ impl AuthConfig {
     }
 }
 
-/// What is wrong with the `file` of tokens that `setting` names, if it names one.
+/// Returns what is wrong with the `file` of tokens that `setting` names, if it names one.
 fn unusable(setting: &'static str, file: &Path) -> Option<FileError> {
     if file.as_os_str().is_empty() {
         return None;

@@ -14,7 +14,7 @@ pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
     line
 }
 
-/// What lies beneath `error`, the nearest first.
+/// Returns what lies beneath `error`, the nearest first.
 pub(crate) fn beneath<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

@@ -163,7 +163,7 @@ pub struct BindError {
     source: std::io::Error,
 }
 
-/// What to do where another process has the address.
+/// Says what to do where another process has the address.
 fn hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => {

@@ -47,7 +47,7 @@ impl<C, I> Severable<C, I> {
         }
     }
 
-    /// What is known of it.
+    /// Returns what is known of it.
     pub(crate) fn info(&self) -> &I {
         &self.info
     }

@@ -109,8 +109,8 @@ impl TelemetryError {
     }
 }
 
-/// What [`start`] would refuse of `config`, and of the environment where that is silent. The CAs of a collector are
-/// read if `with_files`.
+/// Returns what [`start`] would refuse of `config`, and of the environment where that is silent. The CAs of a collector
+/// are read if `with_files`.
 pub fn check(config: &TelemetryConfig, with_files: bool) -> Vec<TelemetryError> {
     let environment = |name: &str| std::env::var(name).ok();
     let variable = |name: &str| set_variable(&environment, name);
@@ -230,7 +230,7 @@ impl Telemetry {
         Ok(started)
     }
 
-    /// What the services of the process trace with.
+    /// Returns what the services of the process trace with.
     pub fn traces(&self) -> &Traces {
         &self.traces
     }
@@ -264,8 +264,8 @@ impl Telemetry {
     }
 }
 
-/// What is told of the process: what the environment says of it, and in any case a name, and what tells it
-/// from other replicas.
+/// Returns what is told of the process: what the environment says of it, and in any case a name, and what tells it from
+/// other replicas.
 fn resource(service_name: Option<String>, role: &str) -> Resource {
     let instance = RandomIdGenerator::default().new_trace_id().to_string();
     let resource = Resource::builder_empty()

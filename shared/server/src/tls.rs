@@ -73,8 +73,8 @@ impl Default for TlsConfig {
 }
 
 impl TlsConfig {
-    /// What [`Tls::load`] would refuse: files that are needed and not named, and if `with_files` those that cannot be
-    /// read or do not fit one another.
+    /// Returns what [`Tls::load`] would refuse: files that are needed and not named, and if `with_files` those that
+    /// cannot be read or do not fit one another.
     pub fn check(&self, with_files: bool) -> Vec<TlsError> {
         material::check(self, with_files)
     }
@@ -119,7 +119,8 @@ impl Tls {
         Reloading::start("TLS certificates", files, interval, read).map(Self)
     }
 
-    /// What believes servers whose certificates `roots` sign, and speaks `protocol` with them (ALPN).
+    /// Returns the TLS of a client that believes servers whose certificates `roots` sign, and speaks `protocol` with
+    /// them (ALPN).
     ///
     /// # Errors
     /// If TLS cannot be spoken.
@@ -156,7 +157,7 @@ impl Tls {
         self.connector().is_some()
     }
 
-    /// What answers a handshake of a client that speaks HTTP/1.1 or HTTP/2; none where services speak in clear.
+    /// Returns what answers a handshake of a client that speaks HTTP/1.1 or HTTP/2; none where services speak in clear.
     pub(crate) fn http_acceptor(&self) -> Option<TlsAcceptor> {
         let server = self.0.get().server.clone()?;
         let mut server = ServerConfig::clone(&server);
@@ -164,7 +165,7 @@ impl Tls {
         Some(TlsAcceptor::from(Arc::new(server)))
     }
 
-    /// What begins a handshake now; none where no CA is known.
+    /// Returns what begins a handshake now; none where no CA is known.
     pub(crate) fn connector(&self) -> Option<TlsConnector> {
         self.0.get().client.clone().map(TlsConnector::from)
     }

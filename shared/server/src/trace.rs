@@ -83,8 +83,8 @@ impl Traces {
         self.server(name, Instant::now(), || Some(context::of_client(metadata)))
     }
 
-    /// What a coordinator asked, which came at `began`, and `context` with it; nothing if that is empty,
-    /// malformed or not sampled.
+    /// Returns the span of what a coordinator asked, which came at `began`, and `context` with it; an empty one if
+    /// `context` is empty, malformed or not sampled.
     pub fn round(&self, name: &'static str, context: &[u8], began: Instant) -> Span {
         self.server(name, began, || {
             Some(TraceContext::from_bytes(context)?.to_parent())

@@ -126,7 +126,7 @@ impl ConfigError {
     }
 }
 
-/// What was found and what was expected, in the words of those who write configurations.
+/// Says what was found and what was expected, in the words of those who write configurations.
 fn reason(kind: &Kind) -> String {
     match kind {
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {

@@ -57,7 +57,7 @@ impl Default for Verifier {
     }
 }
 
-/// What an earlier release called two of the settings.
+/// Returns what an earlier release called two of the settings.
 fn renamed() -> Vec<(String, String)> {
     let pairs = [
         ("batch", "verifier.max_batch"),
@@ -94,7 +94,7 @@ fn refusal(loaded: Result<Loaded<Config>, ConfigError>) -> String {
     loaded.unwrap_err().to_string()
 }
 
-/// What is refused names all these parts of `reported`: `part | part`.
+/// Checks that a refusal names all these parts of `reported`: `part | part`.
 #[track_caller]
 fn assert_names(message: &str, reported: &str) {
     for part in reported.split(" | ") {

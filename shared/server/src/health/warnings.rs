@@ -16,7 +16,7 @@ impl Warnings {
         self.lock().push(Box::new(warning));
     }
 
-    /// What is wrong at the moment.
+    /// Returns what is wrong at the moment.
     pub fn all(&self) -> Vec<String> {
         self.lock().iter().filter_map(|warning| warning()).collect()
     }

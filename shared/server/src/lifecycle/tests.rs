@@ -76,7 +76,7 @@ impl Running {
     }
 }
 
-/// What a watch is told next.
+/// Returns what a watch is told next.
 async fn told_next(watch: &mut Streaming<HealthCheckResponse>) -> ServingStatus {
     let reported = timeout(LIMIT, watch.message()).await.unwrap();
     reported.unwrap().unwrap().status()

@@ -101,7 +101,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         }
     }
 
-    /// What the endpoint at `address` is called.
+    /// Returns the URL of the endpoint at `address`.
     pub(super) fn url_of(url: &Uri, address: SocketAddr) -> String {
         format!("{}://{address}", url.scheme_str().unwrap_or("http"))
     }
@@ -121,8 +121,8 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         self.channel.clone()
     }
 
-    /// What it says of itself, if it was asked on the connection that stands: after a restart it may
-    /// serve another model, or the same with other limits.
+    /// Returns what it says of itself, if it was asked on the connection that stands: after a restart it may serve
+    /// another model, or the same with other limits.
     pub fn description(&self) -> Option<Arc<D>> {
         let current = self.connections.count();
         self.with(|state| {
@@ -131,7 +131,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         })
     }
 
-    /// What it says of itself, asked on the connection that stands.
+    /// Keeps what it says of itself, asked on the connection that stands.
     pub fn described(&self, description: Arc<D>) {
         let current = self.connections.count();
         self.with(|state| state.description = Some((current, description)));
@@ -182,7 +182,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         }
     }
 
-    /// What it said of itself does not hold any more.
+    /// Forgets what it said of itself, which does not hold any more.
     pub fn forget(&self) {
         self.with(|state| state.description = None);
     }

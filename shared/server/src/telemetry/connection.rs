@@ -32,7 +32,7 @@ pub(super) fn http(destination: &Destination) -> Result<HyperClient<Connector>, 
     Ok(HyperClient::new(connector, destination.timeout, None))
 }
 
-/// What opens connections to it.
+/// Returns what opens connections to it.
 ///
 /// # Errors
 /// If the CAs cannot be used.

@@ -14,7 +14,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// What the other side is called.
+    /// Returns what the other side is called.
     fn other(self) -> &'static str {
         match self {
             Self::Client => "server",

@@ -53,7 +53,7 @@ pub(super) fn read(config: &TlsConfig) -> Result<Material, TlsError> {
     })
 }
 
-/// What [`read`] would refuse: what is not named, and if `with_files` what the files hold.
+/// Returns what [`read`] would refuse: what is not named, and if `with_files` what the files hold.
 pub(super) fn check(config: &TlsConfig, with_files: bool) -> Vec<TlsError> {
     let unnamed = unnamed(config);
     if !with_files || !unnamed.is_empty() {
@@ -150,7 +150,8 @@ fn server(
     Ok(Arc::new(server))
 }
 
-/// What believes servers whose certificates `roots` sign, and speaks `protocol` with them.
+/// Returns the settings of a client that believes servers whose certificates `roots` sign, and speaks `protocol` with
+/// them.
 pub(super) fn client(
     identity: Option<&Identity>,
     roots: impl Into<Arc<RootCertStore>>,

@@ -57,7 +57,7 @@ impl Span {
         Self::start_at(&live.tracing, name, kind, &parent, live.clock, began)
     }
 
-    /// What another service hangs its spans on.
+    /// Returns what another service hangs its spans on.
     pub fn context(&self) -> Option<TraceContext> {
         let live = self.0.as_ref()?;
         Some(TraceContext::of(live.span.span_context()))

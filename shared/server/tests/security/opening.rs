@@ -56,7 +56,7 @@ async fn closed(connection: &mut TcpStream) {
     let _ = connection.read_to_end(&mut rest).await;
 }
 
-/// What must come soon.
+/// Awaits what must come soon.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(SOON, what).await.expect("in time")
 }

@@ -40,7 +40,7 @@ fn connect(served: &Served) -> Channel {
     Channel::from_shared(url).unwrap().connect_lazy()
 }
 
-/// What becomes of a whole message on a request that does not end.
+/// Sends a whole message on a request that does not end, and returns the status that comes of it.
 async fn unended(channel: Channel, bytes: usize) -> Status {
     let mut client = Grpc::new(channel);
     client.ready().await.unwrap();

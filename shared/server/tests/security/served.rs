@@ -96,7 +96,7 @@ pub(crate) async fn check(client: &mut HealthClient<PeerChannel>) -> Result<(), 
     Ok(())
 }
 
-/// What a status says, with the causes beneath it.
+/// Returns what a status says, with the causes beneath it.
 pub(crate) fn reported(status: &Status) -> String {
     let mut text = format!("{:?}: {}", status.code(), status.message());
     let mut cause = std::error::Error::source(status);

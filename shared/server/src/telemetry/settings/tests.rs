@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// What these variables give.
+/// Returns what reads these variables.
 fn among<'a>(variables: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
     |name| {
         let found = variables.iter().find(|(key, _)| *key == name);
