@@ -162,7 +162,7 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
         &self.counts
     }
 
-    /// What is wanted next, after Max-Gram proposed what it is asked for. The same again until
+    /// Returns what is wanted next, after Max-Gram proposed what it is asked for. The same again until
     /// [`Cascade::supply`].
     ///
     /// # Panics

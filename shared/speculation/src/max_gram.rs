@@ -246,7 +246,7 @@ impl MaxGram {
 }
 
 impl Found {
-    /// What speaks for the token that stands `at` tokens behind the match.
+    /// Returns what speaks for the token that stands `at` tokens behind the match.
     fn evidence(&self, at: u32) -> Evidence {
         Evidence {
             len: self.len.saturating_add(at),

@@ -182,7 +182,7 @@ pub trait LanguageModel {
     /// The model's sizes.
     fn shape(&self) -> ModelShape;
 
-    /// What the engine behind it can do.
+    /// Returns what the engine behind it can do.
     fn caps(&self) -> Caps {
         Caps::ALL
     }

@@ -119,7 +119,7 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
         inputs.target.is_exact() || after_block && !inputs.target.mixes_bonus(inputs.verification)
     }
 
-    /// What was told of the draft model at `offset`.
+    /// Returns what was told of the draft model at `offset`.
     fn proposal(&self, offset: usize) -> Result<&'a Proposal, BadProposal> {
         if offset == self.inputs.drafts.len() {
             self.inputs.bonus.ok_or(BadProposal::MissingBonus)

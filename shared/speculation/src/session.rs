@@ -176,7 +176,7 @@ impl Session {
         due.into_iter().chain(self.config.deadline).min()
     }
 
-    /// What a peer must take for the output so far: the tokens emitted, and those still held.
+    /// Returns what a peer must take for the output so far: the tokens emitted, and those still held.
     pub fn output(&self) -> &[TokenId] {
         &self.output
     }
@@ -211,13 +211,13 @@ impl Session {
         self.round
     }
 
-    /// What was counted so far.
+    /// Returns what was counted so far.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// What is known of acceptance and times, if the length of blocks follows it: a start for the next
-    /// request of the same drafter, verification and temperature.
+    /// Returns what is known of acceptance and times, if the length of blocks follows it: a start for the next request
+    /// of the same drafter, verification and temperature.
     pub fn goodput(&self) -> Option<&Estimator> {
         self.config.goodput.as_ref()
     }

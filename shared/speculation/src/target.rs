@@ -97,7 +97,7 @@ impl TargetDistribution {
         }
     }
 
-    /// What must be known of the two models at each position. `greedy` is temperature 0.
+    /// Returns what must be known of the two models at each position. `greedy` is temperature 0.
     pub fn needs(&self, greedy: bool) -> Needs {
         match *self {
             _ if self.is_exact() => Needs::default(),

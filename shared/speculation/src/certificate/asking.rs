@@ -70,8 +70,8 @@ impl Asking {
         })
     }
 
-    /// What to ask for where this left a decision unproved: four times as much, and the whole row where that is most
-    /// of it.
+    /// Returns what to ask for where this left a decision unproved: four times as much, and the whole row where that is
+    /// most of it.
     #[must_use]
     pub fn grown(self, vocab_size: usize) -> Self {
         let grown = Self {

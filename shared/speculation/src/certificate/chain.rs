@@ -75,8 +75,8 @@ impl Chain {
         &self.drafts[..last]
     }
 
-    /// What to ask for first. `draft_probs` are a draft model's sampling distributions at the chain's positions, the
-    /// largest probabilities first, as far as they are known.
+    /// Returns what to ask for first. `draft_probs` are a draft model's sampling distributions at the chain's
+    /// positions, the largest probabilities first, as far as they are known.
     pub fn start(&self, draft_probs: &[Vec<f64>], lists_are_shared: bool) -> Asking {
         let params = &self.rules.params;
         let allowed = params.allowed_tokens.len();

@@ -19,7 +19,7 @@ pub enum Proof<T> {
 }
 
 impl<T> Proof<T> {
-    /// What is proved, if anything is.
+    /// Returns what is proved, if anything is.
     pub fn proved(self) -> Option<T> {
         match self {
             Self::Proved(decision) => Some(decision),

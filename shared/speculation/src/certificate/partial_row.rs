@@ -148,7 +148,7 @@ impl PartialRow {
         self.known.len() == self.vocab_size
     }
 
-    /// What is known, the likeliest first, the lowest ids among equals first.
+    /// Returns what is known, the likeliest first, the lowest ids among equals first.
     pub fn known(&self) -> &[Likely] {
         &self.known
     }

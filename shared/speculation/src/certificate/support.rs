@@ -125,7 +125,7 @@ impl Support {
         Some(())
     }
 
-    /// What the first i tokens weigh, for each i.
+    /// Returns what the first i tokens weigh, for each i.
     fn sums(&self) -> Vec<f64> {
         let mut sum = 0.0;
         let mut sums = vec![0.0];

@@ -203,13 +203,13 @@ impl Estimator {
         self.ledger.with(within)
     }
 
-    /// What a round costs at the present load, in seconds, with the time that others wait. None before both ways were
-    /// measured.
+    /// Returns what a round costs at the present load, in seconds, with the time that others wait. None before both
+    /// ways were measured.
     pub fn costs(&self) -> Option<Costs> {
         self.ledger.with(|pages| self.costs_of(pages))
     }
 
-    /// What was decided last, and why.
+    /// Returns what was decided last, and why.
     pub fn decision(&self) -> Decision {
         self.decision
     }

@@ -32,7 +32,7 @@ impl Costs {
         (self.per_token * gain / self.alone).clamp(0.0, 1.0)
     }
 
-    /// What a round of `len` draft tokens costs.
+    /// Returns what a round of `len` draft tokens costs.
     pub(super) fn round(&self, len: u32) -> f64 {
         self.fixed + self.per_token * f64::from(len)
     }

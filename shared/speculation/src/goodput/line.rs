@@ -90,7 +90,7 @@ impl Line {
         self.mean_y + (self.slope * (x - self.mean_x)).max(0.0)
     }
 
-    /// What `y` at `x` counts for.
+    /// Returns what `y` at `x` counts for.
     fn believed(&mut self, x: f64, y: f64) -> f64 {
         let expected = self.expected(x);
         let is_outlier = self.weight >= EXPECTED && y > OUTLIER * expected;

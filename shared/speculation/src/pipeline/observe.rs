@@ -28,7 +28,7 @@ pub struct Observed<F> {
 }
 
 impl Want {
-    /// What a target distribution that needs `needs` wants of the draft model.
+    /// Returns what a target distribution that needs `needs` wants of the draft model.
     pub fn of_draft(needs: Needs) -> Self {
         Self {
             max: needs.max,
@@ -37,7 +37,7 @@ impl Want {
         }
     }
 
-    /// What a target distribution that needs `needs` wants of the target model.
+    /// Returns what a target distribution that needs `needs` wants of the target model.
     pub fn of_target(needs: Needs) -> Self {
         Self {
             max: needs.max,

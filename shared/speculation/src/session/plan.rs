@@ -64,7 +64,7 @@ impl Session {
         }
     }
 
-    /// What a token is that the target chose with no draft token before it in the round.
+    /// Returns the origin of a token that the target chose with no draft token before it in the round.
     pub(super) fn target_origin(&self) -> Origin {
         if let Plan::TokenCascade { .. } = self.config.plan {
             Origin::Deferred

@@ -78,11 +78,10 @@ impl Statistics {
         }
     }
 
-    /// What was spent, in tokens, and what it came to: draft tokens and forwards of the target, and
-    /// tokens emitted, discarded and withheld. Once a request is over the two are equal, in every run
-    /// (Huang et al., "SpecDec++", section 2: drafted + target calls = emitted + discarded, where no end
-    /// token and no limit cuts an output). While a draft waits for its verdict it stands among what was
-    /// spent only.
+    /// Returns what was spent, in tokens, and what it came to: draft tokens and forwards of the target, and tokens
+    /// emitted, discarded and withheld. Once a request is over the two are equal, in every run (Huang et al.,
+    /// "SpecDec++", section 2: drafted + target calls = emitted + discarded, where no end token and no limit cuts an
+    /// output). While a draft waits for its verdict it stands among what was spent only.
     pub fn balance(&self) -> (u32, u32) {
         (
             self.drafted + self.target_forwards,

@@ -182,13 +182,13 @@ fn emit(origin: Origin, tokens: &[TokenId]) -> Action {
     Action::Emit(tokens.iter().map(|&token| (token, origin)).collect())
 }
 
-/// What the session does about `input`.
+/// Returns what the session does about `input`.
 fn on(session: &mut Session, input: Input) -> Vec<Action> {
     session.handle(input, NOW);
     actions(session)
 }
 
-/// What it does when its pause is over.
+/// Returns what the session does when its pause is over.
 fn resumed(session: &mut Session) -> Vec<Action> {
     let resume = session.poll_timeout().expect("a pause");
     session.handle_timeout(resume);

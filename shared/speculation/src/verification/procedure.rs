@@ -106,7 +106,7 @@ impl<'a, F: Real, L: RoundDistributions<F>> Kept<'a, F, L> {
         }
     }
 
-    /// What came out, with the error that was kept.
+    /// Returns what came out, with the error that was kept.
     pub(super) fn result<T>(self, found: Result<T, Stopped>) -> Result<T, L::Error> {
         found.map_err(|stopped| match (self.error, stopped) {
             (Some(error), _) => error,

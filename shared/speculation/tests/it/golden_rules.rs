@@ -45,7 +45,7 @@ fn assert_row<F: Real>(got: &[F], expected: &Value, what: &str) {
     }
 }
 
-/// What token verification of `pi` makes of a draft token of distribution `q`, against the file.
+/// Checks what token verification of `pi` makes of a draft token of distribution `q` against the file.
 fn assert_position<F: Real>(q: &[F], pi: &[F], expected: &Value, what: &str) {
     let ratios = q.iter().zip(pi).map(|(&q, &pi)| {
         if q > F::zero() {

@@ -58,7 +58,7 @@ impl<F: Real> Model<F> {
     }
 }
 
-/// What `aim` makes of a position: the deferral and π.
+/// Returns what `aim` makes of a position: the deferral and π.
 pub(crate) fn apply<F: Real>(
     aim: TargetDistribution,
     q: &Model<F>,

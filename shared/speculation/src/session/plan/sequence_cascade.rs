@@ -52,7 +52,7 @@ impl Session {
         holds && !self.finished && !self.response.is_given_up()
     }
 
-    /// What a token is that the target decoded alone.
+    /// Returns the origin of a token that the target decoded alone.
     pub(in super::super) fn decode_origin(&self) -> Origin {
         match self.response.stage {
             Stage::Deferred => Origin::Deferred,

@@ -72,8 +72,9 @@ impl Case {
         PartialRow::whole(&self.logprobs, self.mass_error).expect("a row")
     }
 
-    /// What an engine returns that is asked for the `top` most likely tokens, the `noise` tokens of most noise, those that
-    /// must be known, and the draft distribution's. Which of equals it puts first depends on `order`.
+    /// Returns the part of a row that an engine gives when it is asked for the `top` most likely tokens, the `noise`
+    /// tokens of most noise, those that must be known, and the draft distribution's. Which of equals it puts first
+    /// depends on `order`.
     pub(crate) fn part<U: TokenUniforms>(
         &self,
         (top, noise): (usize, usize),

@@ -71,7 +71,7 @@ impl Round {
         }
     }
 
-    /// What an engine returns of the rows from `first` on, asked for so much of each.
+    /// Returns what an engine returns of the rows from `first` on, asked for so much of each.
     fn parts(&self, first: usize, top: usize, asked: &[Vec<TokenId>]) -> Vec<PartialRow> {
         let rows = self.rows[first..].iter().zip(asked);
         rows.map(|(row, asked)| {

@@ -54,7 +54,8 @@ fn races(weights: &[f64]) -> Vec<(f64, Table)> {
     found
 }
 
-/// What is emitted where a part of the row that proves nothing is followed by the whole.
+/// Returns what is emitted where a part of the row that proves nothing is followed by the whole, and whether the part
+/// was enough.
 fn emitted(
     case: &Case,
     asking: (usize, usize),

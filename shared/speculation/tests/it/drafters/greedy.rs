@@ -17,7 +17,7 @@ use speculation::verification::Verification;
 
 const VOCAB: usize = 4;
 
-/// What `model` says at temperature 0, `count` tokens from `context` on.
+/// Returns what `model` says at temperature 0, `count` tokens from `context` on.
 fn continuation(model: &dyn Model, context: &[TokenId], count: usize) -> Vec<TokenId> {
     let mut text = context.to_vec();
     for _ in 0..count {

@@ -110,7 +110,7 @@ impl Request {
         self.base.len() as u32
     }
 
-    /// What the target alone emits, up to `len` tokens.
+    /// Returns what the target alone emits, up to `len` tokens.
     fn target_alone(&self, len: usize) -> Vec<TokenId> {
         let mut context = self.base.clone();
         let mut emitted = Vec::new();

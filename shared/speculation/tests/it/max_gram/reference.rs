@@ -87,7 +87,7 @@ impl Reference<'_> {
         longest_suffix(context, before).map_or_else(Vec::new, |(len, _)| behind(context, len))
     }
 
-    /// What follows the longest match, up to the end of the text it is in.
+    /// Returns what follows the longest match, up to the end of the text it is in.
     fn continuation(&self, context: &[TokenId]) -> Option<Vec<TokenId>> {
         if let Some((_, end)) = longest_suffix(context, self.corpus)
             && end + 1 < self.corpus.len()

@@ -172,7 +172,7 @@ impl Setup<'_> {
         })
     }
 
-    /// What that distribution should be: the target distribution's own.
+    /// Returns what that distribution should be: the target distribution's own.
     pub(crate) fn expected(&self, len: usize) -> OutputDistribution {
         outputs(len, self.ends, |prefix| self.aimed_at(prefix))
     }

@@ -15,7 +15,7 @@ pub(crate) struct Expected {
     pub(crate) calls: Vec<f64>,
 }
 
-/// What a round of any cascade is expected to bring, by an exact Markov chain, by which a matrix K can be
+/// Returns what a round of any cascade is expected to bring, by an exact Markov chain, by which a matrix K can be
 /// judged. Lenience counts as far as `acceptance` does.
 ///
 /// `acceptance` (drafts, drafts) holds in row r the probability with which reviewer r (0: the target)
