@@ -174,7 +174,7 @@ impl io::Write for Prompt {
     }
 }
 
-/// What templates call to refuse a conversation.
+/// Refuses a conversation: templates call it.
 fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
 }

@@ -46,7 +46,7 @@ impl Detokenizer {
         }
     }
 
-    /// What stands for a character that is incomplete at the end.
+    /// Returns what stands for a character that is incomplete at the end.
     pub(crate) fn finish(&mut self, vocabulary: &Vocabulary) -> String {
         match self.characters.finish() {
             "" => String::new(),
@@ -86,8 +86,8 @@ impl Detokenizer {
     }
 }
 
-/// What `text` has beyond `given`. A decoder that changes what stood before gets that as it was, and then all that
-/// is new.
+/// Returns what `text` has beyond `given`. A decoder that changes what stood before gets that as it was, and then all
+/// that is new.
 fn beyond<'a>(text: &'a str, given: &str) -> &'a str {
     let pairs = text.chars().zip(given.chars());
     let same = pairs.take_while(|(new, old)| new == old);

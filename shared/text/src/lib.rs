@@ -121,8 +121,8 @@ impl ServedText {
         (detokenizer, text)
     }
 
-    /// What `token` stands for in the middle of a text, bytes of UTF-8 that may be a part of a character; the name
-    /// of a special token, and nothing if there is no such token.
+    /// Returns what `token` stands for in the middle of a text, bytes of UTF-8 that may be a part of a character; the
+    /// name of a special token, and nothing if there is no such token.
     pub fn token_bytes(&self, token: u32) -> Vec<u8> {
         self.vocabulary.bytes(token)
     }

@@ -49,7 +49,7 @@ impl StopMatcher {
         }
     }
 
-    /// What was held back, at the end of the text.
+    /// Returns what was held back, at the end of the text.
     pub(crate) fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }

@@ -108,7 +108,7 @@ impl Vocabulary {
         self.encoder.bytes(text)
     }
 
-    /// What `token` stands for after other text; its name, if it is special.
+    /// Returns what `token` stands for after other text; its name, if it is special.
     pub(crate) fn bytes(&self, token: u32) -> Vec<u8> {
         let name = match self.piece(token) {
             Some(TokenPiece::Bytes(bytes)) => return bytes,
@@ -125,7 +125,7 @@ impl Vocabulary {
         own.as_bytes().to_vec()
     }
 
-    /// What `token` stands for; `None` if that is no text, as with special tokens.
+    /// Returns what `token` stands for; `None` if that is no text, as with special tokens.
     pub(crate) fn piece(&self, token: u32) -> Option<TokenPiece> {
         let name = self.tokenizer.id_to_token(token)?;
         let added = self.tokenizer.get_added_vocabulary();
@@ -170,8 +170,8 @@ impl Vocabulary {
     }
 }
 
-/// What `call` of the tokenizers crate returns, or that it panicked: it does on files that make no sense, on some that
-/// were cut short among them.
+/// Returns what `call` of the tokenizers crate returns, or that it panicked: it does on files that make no sense, on
+/// some that were cut short among them.
 fn contained<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(returned) => returned.map_err(|error| error.to_string()),

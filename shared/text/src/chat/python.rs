@@ -84,7 +84,7 @@ fn is_iterable(value: &Value) -> bool {
     kind == ValueKind::Undefined || kind != ValueKind::None && value.try_iter().is_ok()
 }
 
-/// What has a length and items, in Python.
+/// Returns whether a value has a length and items, in Python.
 fn is_sequence(value: &Value) -> bool {
     matches!(
         value.kind(),

@@ -32,7 +32,7 @@ impl Characters {
         text
     }
 
-    /// What stands for a character that is not completed; empty if there is none.
+    /// Returns what stands for a character that is not completed; empty if there is none.
     pub(super) fn finish(&mut self) -> &'static str {
         if self.open.is_empty() {
             return "";
