@@ -24,7 +24,7 @@ pub const TOKEN_TREES: &str = "token_trees";
 /// Name of the feature of a verifier that ends residual layers where a stop rule ended the block.
 pub const STOPPED_LAYERS: &str = "stopped_layers";
 
-/// What a peer of this version can do, whatever its model; the rest is to be filled in.
+/// Returns what a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {
     let proposal_forms = [
         ProposalForm::None,

@@ -63,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// What a code says, also one that only others give; none for success.
+    /// Returns the failure that a code stands for, also a code that only others give; none for success.
     pub const fn of(code: Code) -> Option<Self> {
         Some(match code {
             Code::Ok => return None,
@@ -84,7 +84,7 @@ impl Failure {
         })
     }
 
-    /// What `status` says; none for success.
+    /// Returns the failure that `status` stands for; none for success.
     pub fn of_status(status: &Status) -> Option<Self> {
         Self::of(status.code())
     }

@@ -29,7 +29,7 @@ pub trait Messages {
     fn set_header(request: &mut Self::Request, header: v1::RoundHeader);
     /// The digest of the request of a round; 0 for other requests.
     fn digest(request: &Self::Request) -> u64;
-    /// What a reply says.
+    /// Reads what a reply says.
     fn read(reply: Self::Reply) -> Incoming<Self::Part>;
 }
 

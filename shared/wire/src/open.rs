@@ -49,8 +49,8 @@ pub struct SessionSpec {
 }
 
 impl SessionSpec {
-    /// What stands before the output in the model's sequence, never empty: the prompt, or the start token of
-    /// a decoder, whose prompt goes to the encoder.
+    /// Returns what stands before the output in the model's sequence, never empty: the prompt, or the start token of a
+    /// decoder, whose prompt goes to the encoder.
     pub fn lead(&self) -> &[TokenId] {
         match &self.decoder_start_token_id {
             Some(start) => std::slice::from_ref(start),
@@ -58,7 +58,7 @@ impl SessionSpec {
         }
     }
 
-    /// What goes to the encoder; empty of a model without one.
+    /// Returns what goes to the encoder; empty of a model without one.
     pub fn source(&self) -> &[TokenId] {
         match self.decoder_start_token_id {
             Some(_) => &self.prompt,

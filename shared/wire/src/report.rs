@@ -125,7 +125,7 @@ pub fn failure(finished: &v1::Finished) -> Option<Status> {
     Some(Status::with_error_details(code, &finished.error, details))
 }
 
-/// What a peer says of its share in all, of one part of an answer after another.
+/// Adds up a peer's share over the parts of an answer, which come one after another.
 pub fn together(so_far: v1::Timing, timing: v1::Timing) -> v1::Timing {
     v1::Timing {
         queue_us: so_far.queue_us.saturating_add(timing.queue_us),

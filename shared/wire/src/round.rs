@@ -50,7 +50,7 @@ impl Round {
         }
     }
 
-    /// What says that `done` tokens of `total` have been forwarded for the round; see [`v1::Progress`].
+    /// Returns the message that `done` tokens of `total` have been forwarded for the round; see [`v1::Progress`].
     pub fn progress(&self, done: usize, total: usize) -> v1::Progress {
         let count = |tokens| u32::try_from(tokens).unwrap_or(u32::MAX);
         v1::Progress {

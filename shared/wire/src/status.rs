@@ -169,7 +169,7 @@ pub fn classify(status: &Status) -> PeerFailure {
     }
 }
 
-/// What to say of a status in a report or a log: its code and message, and the causes beneath.
+/// Returns what to say of a status in a report or a log: its code and message, and the causes beneath.
 pub fn describe(status: &Status) -> String {
     let mut text = format!("{:?}: {}", status.code(), status.message());
     let mut source = std::error::Error::source(status);

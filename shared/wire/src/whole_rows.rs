@@ -20,7 +20,7 @@ pub enum NeedsWholeRows {
 }
 
 impl NeedsWholeRows {
-    /// What of a session needs them, if anything does.
+    /// Returns what of a session needs whole rows, if anything does.
     pub fn of(
         params: &SamplingParams,
         target: &TargetDistribution,
