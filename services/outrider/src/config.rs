@@ -53,29 +53,6 @@ pub(crate) struct Lines {
     pub(crate) format: LogFormat,
 }
 
-/// Returns the keys of what bounds an engine, as they were and as they are now: until the release before they stood in
-/// its service's own section.
-pub(crate) fn renamed() -> Vec<(String, String)> {
-    let keys = [
-        "max_cached_sequences",
-        "kv_tokens",
-        "prefix_sharing",
-        "max_batch",
-        "max_batch_tokens",
-        "max_queue",
-    ];
-    let pair = |section, key| {
-        (
-            format!("{section}.{key}"),
-            format!("{section}.engine.{key}"),
-        )
-    };
-    let sections = ["drafter", "verifier"].into_iter();
-    sections
-        .flat_map(|section| keys.map(|key| pair(section, key)))
-        .collect()
-}
-
 impl Config {
     /// The same with all services on free loopback ports, for the use of this process alone: without
     /// certificates and tokens.

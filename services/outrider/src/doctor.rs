@@ -85,9 +85,6 @@ fn configuration(loaded: Option<&Loaded<Config>>, unread: &[ConfigError], role: 
     for problem in Check::of(loaded, role, true).settings() {
         refused(&mut findings, &problem);
     }
-    for moved in &loaded.moved {
-        findings.warning(moved.to_string(), "write the new key");
-    }
     if findings.is_empty() {
         findings.ok("serve would take it; `outrider config print` shows each setting");
     }

@@ -51,23 +51,19 @@ impl Global {
     /// Loads the configuration with the settings of a command's flags on top.
     pub fn load(&self, flags: Value) -> anyhow::Result<Loaded<Config>> {
         let flags = self.with_flags(flags);
-        Ok(layers::load(
-            self.config.as_deref(),
-            &flags,
-            &config::renamed(),
-        )?)
+        Ok(layers::load(self.config.as_deref(), &flags)?)
     }
 
     /// The configuration as far as it can be read, and what cannot.
     pub(crate) fn survey(&self, flags: Value) -> (Option<Loaded<Config>>, Vec<ConfigError>) {
         let flags = self.with_flags(flags);
-        layers::survey(self.config.as_deref(), &flags, &config::renamed())
+        layers::survey(self.config.as_deref(), &flags)
     }
 
     /// How log lines are written; known also where the rest of the configuration cannot be used.
     pub(crate) fn log_format(&self) -> LogFormat {
         let flags = self.with_flags(json!({}));
-        let loaded = layers::load::<config::LogLines>(self.config.as_deref(), &flags, &[]);
+        let loaded = layers::load::<config::LogLines>(self.config.as_deref(), &flags);
         loaded.map_or_else(|_| LogFormat::default(), |loaded| loaded.value.log.format)
     }
 

@@ -276,7 +276,6 @@ pub(crate) async fn run(
     Refused::if_any(Check::of(&loaded, services, true).settings())?;
     let (log, sent) = (&loaded.value.log, &loaded.value.telemetry);
     let telemetry = telemetry::start(log, sent, services.name())?;
-    loaded.warn_of_moved();
     let is_admin_chosen = !is_default(&loaded, "admin.listen");
     let is_http_chosen = !is_default(&loaded, "coordinator.http.listen");
     let mut config = loaded.value.clone();

@@ -11,7 +11,6 @@
 mod environment;
 mod error;
 mod layer;
-mod moved;
 mod provenance;
 mod switch;
 mod words;
@@ -25,7 +24,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use error::ConfigError;
-pub use moved::Moved;
 pub use provenance::Setting;
 pub use switch::Switch;
 
@@ -36,8 +34,6 @@ use layer::Layer;
 pub struct Loaded<T> {
     /// The configuration after all layers.
     pub value: T,
-    /// The settings that were given by keys of an earlier release.
-    pub moved: Vec<Moved>,
     settings: Vec<Setting>,
 }
 
@@ -46,13 +42,6 @@ impl<T> Loaded<T> {
     pub fn provenance(&self) -> &[Setting] {
         &self.settings
     }
-
-    /// Warns in the log of each setting that was given by a key of an earlier release.
-    pub fn warn_of_moved(&self) {
-        for moved in &self.moved {
-            tracing::warn!("{moved}");
-        }
-    }
 }
 
 /// Loads a configuration: `T::default()` < `file` < environment < `flags`.
@@ -60,20 +49,15 @@ impl<T> Loaded<T> {
 /// The file is TOML or JSON by its extension. The environment's names are `OUTRIDER__SECTION__KEY`:
 /// the double underscore keeps them apart from what Kubernetes injects for its services
 /// (`OUTRIDER_COORDINATOR_PORT`). `flags` is anything that serialises to a map shaped like `T`;
-/// nulls in it count as flags that were not given. `renamed` are pairs of keys, `section.key`: the first of
-/// each is what an earlier release called the second, and still read.
+/// nulls in it count as flags that were not given.
 ///
 /// # Errors
 /// Names the key, its value and its origin for whatever does not fit `T`.
-pub fn load<T>(
-    file: Option<&Path>,
-    flags: &impl Serialize,
-    renamed: &[(String, String)],
-) -> Result<Loaded<T>, ConfigError>
+pub fn load<T>(file: Option<&Path>, flags: &impl Serialize) -> Result<Loaded<T>, ConfigError>
 where
     T: DeserializeOwned + Serialize + Default,
 {
-    load_from(file, std::env::vars_os(), flags, renamed)
+    load_from(file, std::env::vars_os(), flags)
 }
 
 /// Like [`load`], with the environment passed in.
@@ -84,12 +68,11 @@ pub fn load_from<T>(
     file: Option<&Path>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     flags: &impl Serialize,
-    renamed: &[(String, String)],
 ) -> Result<Loaded<T>, ConfigError>
 where
     T: DeserializeOwned + Serialize + Default,
 {
-    let layers = Layers::gather::<T>(file, environment, flags, renamed)?;
+    let layers = Layers::gather::<T>(file, environment, flags)?;
     layers
         .merge()
         .map_err(|error| ConfigError::from_figment(*error))
@@ -100,12 +83,11 @@ where
 pub fn survey<T>(
     file: Option<&Path>,
     flags: &impl Serialize,
-    renamed: &[(String, String)],
 ) -> (Option<Loaded<T>>, Vec<ConfigError>)
 where
     T: DeserializeOwned + Serialize + Default,
 {
-    survey_from(file, std::env::vars_os(), flags, renamed)
+    survey_from(file, std::env::vars_os(), flags)
 }
 
 /// Like [`survey`], with the environment passed in.
@@ -113,12 +95,11 @@ pub fn survey_from<T>(
     file: Option<&Path>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     flags: &impl Serialize,
-    renamed: &[(String, String)],
 ) -> (Option<Loaded<T>>, Vec<ConfigError>)
 where
     T: DeserializeOwned + Serialize + Default,
 {
-    let mut layers = match Layers::gather::<T>(file, environment, flags, renamed) {
+    let mut layers = match Layers::gather::<T>(file, environment, flags) {
         Ok(layers) => layers,
         Err(error) => return (None, vec![error]),
     };
@@ -141,7 +122,6 @@ where
 struct Layers {
     defaults: Layer,
     given: Vec<Layer>,
-    moved: Vec<Moved>,
 }
 
 impl Layers {
@@ -149,7 +129,6 @@ impl Layers {
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         flags: &impl Serialize,
-        renamed: &[(String, String)],
     ) -> Result<Self, ConfigError> {
         let defaults = Layer::serialized("default", &T::default())?;
         let shape = Value::from(defaults.values.clone());
@@ -161,12 +140,7 @@ impl Layers {
         }
         given.extend(environment::layers(environment, &shape)?);
         given.push(Layer::flags(flags)?);
-        let moved = moved::settle(&mut given, renamed)?;
-        Ok(Self {
-            defaults,
-            given,
-            moved,
-        })
+        Ok(Self { defaults, given })
     }
 
     fn merge<T: DeserializeOwned>(&self) -> Result<Loaded<T>, Box<figment::Error>> {
@@ -178,7 +152,6 @@ impl Layers {
         let merged = profiles.remove(&Profile::Default).unwrap_or_default();
         Ok(Loaded {
             value,
-            moved: self.moved.clone(),
             settings: provenance::settings("", &merged, &figment),
         })
     }

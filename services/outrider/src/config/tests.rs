@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use server::config::{load_from, survey_from};
 
-use super::{Config, renamed};
+use super::Config;
 
 /// Words of Rust and serde, which mean nothing to whoever writes a configuration.
 const JARGON: [&str; 23] = [
@@ -35,7 +35,7 @@ const JARGON: [&str; 23] = [
 /// Returns the keys of all settings, `section.key`.
 fn keys() -> Vec<String> {
     let none = std::iter::empty;
-    let loaded = load_from::<Config>(None, none(), &json!({}), &renamed()).expect("the defaults");
+    let loaded = load_from::<Config>(None, none(), &json!({})).expect("the defaults");
     let keys = loaded
         .provenance()
         .iter()
@@ -68,7 +68,7 @@ fn what_a_setting_takes_is_said_in_words() {
         for value in &values {
             let flags = with(&key, value);
             let none = std::iter::empty;
-            let (_, errors) = survey_from::<Config>(None, none(), &flags, &renamed());
+            let (_, errors) = survey_from::<Config>(None, none(), &flags);
             for error in errors {
                 refused += 1;
                 let said = error.to_string();

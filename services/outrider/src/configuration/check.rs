@@ -15,9 +15,6 @@ use crate::global::Global;
 /// Says what is wrong with the configuration, if anything is.
 pub(super) fn run(global: &Global, scope: &Scope, as_json: bool) -> anyhow::Result<ExitCode> {
     let (loaded, unread) = global.survey(json!({}));
-    for moved in loaded.iter().flat_map(|loaded| &loaded.moved) {
-        anstream::eprintln!("warning: {moved}");
-    }
     let unread = unread.iter();
     let mut problems: Vec<_> = unread
         .map(|error| Problem::new(error.key(), error))

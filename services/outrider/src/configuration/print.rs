@@ -32,9 +32,6 @@ pub(super) fn run(
 
 fn print(loaded: &Loaded<Config>, as_json: bool) -> anyhow::Result<()> {
     let mut out = stdout().lock();
-    for moved in &loaded.moved {
-        anstream::eprintln!("warning: {moved}");
-    }
     let settings = loaded.provenance();
     if as_json {
         writeln!(out, "{}", serde_json::to_string_pretty(settings)?)?;

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn settings_that_need_a_restart_are_named_and_the_filter_is_none_of_them() {
-        let load = |flags: Value| load_from::<Config>(None, [], &flags, &[]).expect("in order");
+        let load = |flags: Value| load_from::<Config>(None, [], &flags).expect("in order");
         let old = load(json!({}));
         let new = load(json!({
             "log": { "filter": "debug" },

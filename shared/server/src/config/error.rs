@@ -63,19 +63,6 @@ pub enum ConfigError {
         hint: String,
     },
 
-    /// A setting by the key of an earlier release, and by the one it has now.
-    #[error("{old} from {origin} is called {new} now, which {newer} gives too; leave out {old}")]
-    Twice {
-        /// The earlier key.
-        old: String,
-        /// The file, variable or flag that gave it.
-        origin: String,
-        /// The key it has now.
-        new: String,
-        /// The file, variable or flag that gave that.
-        newer: String,
-    },
-
     /// A value of the wrong type, or out of its range.
     #[error("{key} from {origin}: {reason}")]
     Invalid {
@@ -93,7 +80,6 @@ impl ConfigError {
     pub fn key(&self) -> &str {
         match self {
             Self::UnknownKey { key, .. } | Self::Invalid { key, .. } => key,
-            Self::Twice { old, .. } => old,
             _ => "",
         }
     }

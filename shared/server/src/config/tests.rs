@@ -57,15 +57,6 @@ impl Default for Verifier {
     }
 }
 
-/// Returns what an earlier release called two of the settings.
-fn renamed() -> Vec<(String, String)> {
-    let pairs = [
-        ("batch", "verifier.max_batch"),
-        ("verifier.names", "verifier.peers"),
-    ];
-    pairs.map(|(old, new)| (old.into(), new.into())).to_vec()
-}
-
 /// A file with that name and text, in a directory that lives as long as the returned guard.
 fn file(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -82,12 +73,12 @@ fn environment(variables: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
 }
 
 fn from_environment(variables: &[(&str, &str)]) -> Result<Loaded<Config>, ConfigError> {
-    load_from(None, environment(variables), &json!({}), &renamed())
+    load_from(None, environment(variables), &json!({}))
 }
 
 fn from_file(name: &str, text: &str) -> Result<Loaded<Config>, ConfigError> {
     let (_directory, path) = file(name, text);
-    load_from(Some(&path), [], &json!({}), &renamed())
+    load_from(Some(&path), [], &json!({}))
 }
 
 fn refusal(loaded: Result<Loaded<Config>, ConfigError>) -> String {
@@ -123,7 +114,7 @@ fn each_layer_overrides_the_one_before_it() {
         ("OUTRIDER__LOG", "environment"),
     ]);
     let flags = json!({"log": "flag", "verifier": {"threads": null, "temperature": null}});
-    let loaded: Loaded<Config> = load_from(Some(&path), variables, &flags, &[]).unwrap();
+    let loaded: Loaded<Config> = load_from(Some(&path), variables, &flags).unwrap();
 
     // Arrays are replaced whole, and a flag that is null is not given.
     let expected = Config {
@@ -211,56 +202,6 @@ fn variables_are_read_as_the_type_they_set() {
 }
 
 #[test]
-fn keys_of_an_earlier_release_are_read_where_they_stand_now() {
-    let (_directory, path) = file("outrider.toml", "batch = 3\n[verifier]\nnames = ['c']\n");
-    let variables = environment(&[("OUTRIDER__BATCH", "4")]);
-    let loaded: Loaded<Config> = load_from(Some(&path), variables, &json!({}), &renamed()).unwrap();
-    let verifier = &loaded.value.verifier;
-    // The layers override one another as ever.
-    assert_eq!(
-        (verifier.max_batch, &*verifier.peers),
-        (4, &["c".to_owned()][..])
-    );
-    let settings = loaded.provenance().iter();
-    let sources: BTreeMap<_, _> = settings
-        .map(|setting| (&*setting.key, &*setting.source))
-        .collect();
-    assert_eq!(sources["verifier.max_batch"], "environment OUTRIDER__BATCH");
-    assert!(sources["verifier.peers"].ends_with("outrider.toml"));
-    assert!(!sources.contains_key("batch"));
-
-    let reported: Vec<_> = loaded.moved.iter().map(Moved::to_string).collect();
-    for (warning, parts) in reported.iter().zip([
-        "batch from file | outrider.toml | verifier.max_batch",
-        "batch from environment OUTRIDER__BATCH | verifier.max_batch",
-        "verifier.names from file | verifier.peers",
-    ]) {
-        assert_names(warning, parts);
-    }
-    assert_eq!(reported.len(), 3, "{reported:?}");
-
-    let new = from_environment(&[("OUTRIDER__VERIFIER__MAX_BATCH", "4")]).unwrap();
-    assert_eq!((new.value.verifier.max_batch, new.moved), (4, Vec::new()));
-}
-
-#[test]
-fn a_setting_by_its_old_and_its_new_key_is_refused_by_both() {
-    let text = "batch = 3\n[verifier]\nmax_batch = 3\n";
-    let message = refusal(from_file("outrider.toml", text));
-    assert_names(
-        &message,
-        "batch from file | outrider.toml | verifier.max_batch",
-    );
-    // Also where one is in the environment, whose variables have no order.
-    let message = refusal(from_environment(&[
-        ("OUTRIDER__BATCH", "3"),
-        ("OUTRIDER__VERIFIER__MAX_BATCH", "4"),
-    ]));
-    let reported = "batch from environment OUTRIDER__BATCH | verifier.max_batch | OUTRIDER__VERIFIER__MAX_BATCH";
-    assert_names(&message, reported);
-}
-
-#[test]
 fn unknown_keys_are_refused_with_their_origin_and_the_valid_ones() {
     let reported = "unknown key verifier.lisen | outrider.toml | `listen`";
     let message = refusal(from_file("outrider.toml", "[verifier]\nlisen = 'x'\n"));
@@ -271,7 +212,7 @@ fn unknown_keys_are_refused_with_their_origin_and_the_valid_ones() {
         "OUTRIDER__VERFIER__LISTEN=x | unknown key verfier | `verifier`",
         "OUTRIDER__VERIFIER__NAME=x | unknown key verifier.name",
     ]);
-    let message = refusal(load_from(None, [], &json!({"lgo": "x"}), &[]));
+    let message = refusal(load_from(None, [], &json!({"lgo": "x"})));
     assert_names(&message, "unknown key lgo from flag | `log`");
 }
 
@@ -301,7 +242,6 @@ fn wrong_types_and_ranges_name_key_value_and_origin() {
         "OUTRIDER__VERIFIER__MODE=on | found `on`, expected `off` or `server`",
         "OUTRIDER__VERIFIER=7001 | verifier | 7001, expected a table of settings, { key = value } | \
          environment OUTRIDER__VERIFIER",
-        "OUTRIDER__BATCH=many | verifier.max_batch | many",
         "OUTRIDER__=x | names no key",
         "OUTRIDER__VERIFIER__=x | names no key",
         "OUTRIDER____LISTEN=x | names no key",
@@ -332,7 +272,7 @@ fn secrets_are_shown_neither_in_the_listing_nor_in_errors() {
 #[test]
 fn files_that_cannot_be_read_are_named() {
     let missing = PathBuf::from("no/such/outrider.toml");
-    let message = refusal(load_from(Some(&missing), [], &json!({}), &[]));
+    let message = refusal(load_from(Some(&missing), [], &json!({})));
     assert_names(&message, "no/such/outrider.toml | cannot read");
     for (name, text, reported) in [
         (
@@ -358,7 +298,7 @@ fn files_that_cannot_be_read_are_named() {
 fn variables_that_are_not_text_are_refused() {
     use std::os::unix::ffi::OsStringExt;
     let variables = [("OUTRIDER__LOG".into(), OsString::from_vec(vec![0xff]))];
-    let message = refusal(load_from(None, variables, &json!({}), &[]));
+    let message = refusal(load_from(None, variables, &json!({})));
     assert_names(&message, "OUTRIDER__LOG | UTF-8");
 }
 
@@ -371,8 +311,7 @@ fn the_process_environment_is_what_load_reads() {
     // A jail serialises the tests that touch the real environment, and restores it.
     figment::Jail::expect_with(|jail| {
         jail.set_env("OUTRIDER__LOG", "debug");
-        let loaded: Loaded<Config> =
-            load(None, &json!({}), &[]).map_err(|error| error.to_string())?;
+        let loaded: Loaded<Config> = load(None, &json!({})).map_err(|error| error.to_string())?;
         assert_eq!(loaded.value.log, "debug");
         Ok(())
     });
@@ -388,7 +327,7 @@ fn a_survey_tells_of_every_value_that_does_not_fit_and_takes_the_rest() {
     });
     std::fs::write(&file, text.to_string()).unwrap();
     let environment = [("OUTRIDER__VERIFIER__MODE".into(), "loud".into())];
-    let (loaded, errors) = survey_from::<Config>(Some(&file), environment, &json!({}), &[]);
+    let (loaded, errors) = survey_from::<Config>(Some(&file), environment, &json!({}));
     let mut keys: Vec<_> = errors.iter().map(ConfigError::key).collect();
     keys.sort_unstable();
     let expected = ["lissten", "max_batch", "mode", "peers.1"].map(|key| format!("verifier.{key}"));
@@ -403,6 +342,6 @@ fn a_survey_tells_of_every_value_that_does_not_fit_and_takes_the_rest() {
     assert_eq!(loaded.expect("what is left").value, expected);
 
     std::fs::write(&file, "{").unwrap();
-    let (loaded, errors) = survey_from::<Config>(Some(&file), [], &json!({}), &[]);
+    let (loaded, errors) = survey_from::<Config>(Some(&file), [], &json!({}));
     assert!(loaded.is_none() && errors.len() == 1, "{errors:?}");
 }
