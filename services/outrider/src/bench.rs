@@ -17,14 +17,12 @@ use crate::args::{MethodArgs, ServicesArgs};
 use crate::config::Config;
 use crate::connect;
 use crate::measure::{self, BASELINE, measure};
-use crate::moved::{self, MovedCommand};
 use crate::{progress, prompts};
 use compared::{Compared, Pair};
 use load::Watched;
 
 /// Arguments of `outrider bench`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
     pub(crate) services: ServicesArgs,
@@ -49,14 +47,6 @@ pub(crate) struct BenchArgs {
     json: bool,
     #[command(flatten)]
     method: MethodArgs,
-    /// See outrider-bench compare.
-    #[arg(long, hide = true)]
-    methods: Option<String>,
-    /// See outrider-bench compare.
-    #[arg(long, hide = true)]
-    temperatures: Option<String>,
-    #[command(subcommand)]
-    moved: Option<MovedCommand>,
 }
 
 impl BenchArgs {
@@ -79,17 +69,6 @@ impl BenchArgs {
 
 /// Measures and prints.
 pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
-    if let Some(command) = &args.moved {
-        return moved::of_bench(command);
-    }
-    for (flag, value) in [
-        ("--methods", &args.methods),
-        ("--temperatures", &args.temperatures),
-    ] {
-        if let Some(value) = value {
-            return moved::flag_of_bench(flag, value);
-        }
-    }
     server::telemetry::init(&config.log)?;
     if args.method.method == BASELINE {
         bail!("--method: {BASELINE} is what the method is compared with");

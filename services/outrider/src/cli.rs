@@ -7,7 +7,6 @@ use serde_json::json;
 use server::telemetry::LogFormat;
 
 use crate::global::Global;
-use crate::moved::{self, MovedArgs};
 use crate::{
     bench, chat, completions, configuration, doctor, failure, generate, health, man, methods,
     models, program, quantize, score, serve,
@@ -66,16 +65,6 @@ enum Command {
     /// More of this kind (several methods, kernels, models by themselves, quality against cost) is in a program
     /// of its own, outrider-bench.
     Bench(Box<bench::BenchArgs>),
-    #[command(hide = true)]
-    Sweep(MovedArgs),
-    #[command(hide = true)]
-    Record(MovedArgs),
-    #[command(hide = true)]
-    Replay(MovedArgs),
-    #[command(hide = true)]
-    Bigram(MovedArgs),
-    #[command(hide = true)]
-    TrainHead(MovedArgs),
     /// Tells how likely a model finds a text: log probabilities position by position, and the perplexity.
     ///
     /// Each position shows its token, ln of the token's probability given those before it, and the most
@@ -158,11 +147,6 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let config = global.load_for(&args.services)?;
             Box::pin(bench::run(*args, config)).await?;
         }
-        Command::Sweep(args) => moved::refuse("sweep", &args)?,
-        Command::Record(args) => moved::refuse("record", &args)?,
-        Command::Replay(args) => moved::refuse("replay", &args)?,
-        Command::Bigram(args) => moved::refuse("bigram", &args)?,
-        Command::TrainHead(args) => moved::refuse("train-head", &args)?,
         Command::Score(args) => score::run(&args)?,
         Command::Quantize(args) => return quantize::run(args).await,
         Command::Methods(args) => methods::run(&args)?,

@@ -26,7 +26,6 @@ pub mod measure;
 mod memory;
 mod methods;
 mod models;
-mod moved;
 pub mod panics;
 mod process;
 pub mod program;

@@ -46,7 +46,6 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Times acceptance alone, without a model: every target distribution under every verification,
     /// as a multiple of one softmax over a row of the same size.
-    #[command(alias = "laws")]
     Verification(verification::VerificationArgs),
     /// Times products with one matrix at 1 to 256 rows, as multiples of one row and against the
     /// bandwidth of the memory they read, candle's beside.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{ANY, each_refused, fails, outrider, refused, run, says, words};
+use super::{ANY, each_refused, fails, outrider, run, says, words};
 
 #[test]
 fn models_of_services_are_for_commands_that_run_services() {
@@ -58,8 +58,6 @@ fn a_failure_is_json_where_json_was_asked_for() {
         ("generate --prompt x --temperature -1", "temperature"),
         ("methods nonsense", "nonsense"),
         ("bench --per-kind 0", "--per-kind"),
-        ("sweep --seeds 3", "outrider-bench sweep --seeds 3"),
-        ("bench kernels", "outrider-bench kernels"),
         ("config print --config no-such.toml", "no-such.toml"),
         // The command line itself.
         ("generate", "--prompt"),
@@ -80,27 +78,4 @@ fn a_failure_is_json_where_json_was_asked_for() {
     // Help is no failure.
     let help = run(&["score", "--json", "--help"]);
     assert!(help.status.success() && help.stdout.starts_with(b"Tells"));
-}
-
-#[test]
-fn a_command_that_moved_says_where_it_went() {
-    for (line, there) in [
-        ("bench decode --models=random", "decode --models=random"),
-        ("bench laws", "laws"),
-        (
-            "bench --methods coupled --temperatures 1",
-            "compare --methods coupled",
-        ),
-        ("bench --temperatures 0,1", "compare --temperatures 0,1"),
-        ("record --out x", "record --out x"),
-        ("replay --help", "replay --help"),
-        ("train-head", "train-head"),
-        ("bigram build", "bigram build"),
-    ] {
-        let said = refused(&words(line));
-        let command = format!("cargo run --release -p outrider-bench -- {there}`");
-        assert!(said.contains(&command), "{line}: {said}");
-    }
-    // What never was one did not move.
-    each_refused(&["bench"], &["kernel | unexpected argument 'kernel'"]);
 }
