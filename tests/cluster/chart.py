@@ -49,12 +49,12 @@ class Chart:
         several = {"apiVersion": "v1", "kind": "List", "items": objects}
         self.kubectl("apply", "--filename", "-", stdin=json.dumps(several))
 
-    def install(self, *flags, folder=None, wait=True, check=True):
+    def install(self, *flags, wait=True, check=True):
         """Installs or upgrades to exactly these values."""
         waits = ["--wait", "--timeout", "4m"] if wait is True else (wait or [])
         return self.helm(
             "upgrade", "--install", "--create-namespace", "--reset-values", *waits, self.release,
-            folder or self.folder, *flags, check=check,
+            self.folder, *flags, check=check,
         )  # fmt: skip
 
     def address(self):

@@ -36,7 +36,6 @@ LONG = [
     replacements.drain,
     upgrades.to_what_never_serves,
     upgrades.of_one_role,
-    upgrades.from_an_earlier_chart,
     installs.ci_values,
     security.network_policies,
     security.tls_and_tokens,

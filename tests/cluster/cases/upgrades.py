@@ -1,39 +1,6 @@
-"""Upgrades and rollbacks while clients ask: from an earlier chart, to values that are wrong, of one role."""
-
-import subprocess
-import tarfile
+"""Upgrades and rollbacks while clients ask: of one role, to values that are wrong."""
 
 from rows import Failed
-
-# The chart before it had the OpenAI API, health by operators and other things: the oldest that is upgraded from.
-EARLIER = "85364c4"
-
-
-def earlier_chart(trial):
-    """The folder of the earlier chart; none in a clone that is too shallow."""
-    archive = trial.scratch / "earlier.tar"
-    made = ["git", "-C", str(trial.root), "-c", f"safe.directory={trial.root}", "archive", "--output", str(archive)]
-    if subprocess.run([*made, EARLIER, "helm/outrider"], stderr=subprocess.DEVNULL).returncode:
-        return None
-    with tarfile.open(archive) as packed:
-        packed.extractall(trial.scratch / "earlier")
-    return trial.scratch / "earlier" / "helm" / "outrider"
-
-
-def from_an_earlier_chart(trial):
-    """The chart of 85364c4 with today's program, upgraded to today's chart, and rolled back."""
-    earlier, chart = earlier_chart(trial), trial.chart
-    if earlier is None:
-        print(f"   skipped: this clone has no commit {EARLIER}; git fetch --unshallow brings it", flush=True)
-        return
-    chart.helm("uninstall", chart.release, "--wait", "--ignore-not-found")
-    chart.install(folder=earlier)
-    # It has no OpenAI API.
-    with trial.load(kept=0) as load:
-        load.event(f"upgrade from the chart of {EARLIER}", chart.install)
-        load.event("rollback", lambda: chart.helm("rollback", chart.release, "--wait", "--timeout", "3m"))
-    chart.install()
-    chart.helm("test", chart.release)
 
 
 def of_one_role(trial):
