@@ -75,17 +75,6 @@ impl Client {
         Ok(self.call(list).await?.models)
     }
 
-    /// The methods that a request can choose, the default first, with deferral rules and axes.
-    ///
-    /// # Errors
-    /// [`Error::Status`] if the coordinator refuses, or cannot be reached in time.
-    pub async fn methods(&self) -> Result<v1::ListMethodsResponse, Error> {
-        let list = |mut coordinator: CoordinatorClient<_>| async move {
-            coordinator.list_methods(v1::ListMethodsRequest {}).await
-        };
-        self.call(list).await
-    }
-
     async fn call<T, F>(
         &self,
         call: impl Fn(CoordinatorClient<PeerChannel>) -> F,

@@ -1,7 +1,5 @@
 //! Errors of the client.
 
-use std::time::Duration;
-
 use server::channel::ChannelError;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
@@ -10,7 +8,6 @@ use wire::status::describe;
 use wire::v1;
 
 use crate::given::OtherTokens;
-use crate::loss::retry_after;
 
 /// Why a client did not get what it asked for.
 #[derive(Debug, thiserror::Error)]
@@ -51,12 +48,6 @@ impl Error {
         }
     }
 
-    /// The kind of failure.
-    pub fn failure(&self) -> Failure {
-        // A failure with the code OK is a fault of the coordinator.
-        Failure::of(self.code()).unwrap_or(Failure::Internal)
-    }
-
     /// The status of the coordinator or of the connection; none where the failure was told or found otherwise.
     pub fn status(&self) -> Option<&Status> {
         match self {
@@ -72,55 +63,29 @@ impl Error {
         let first = details.field_violations.into_iter().next();
         first.map(|violation| violation.field)
     }
-
-    /// How long to wait before asking again, if the coordinator said so.
-    pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Status(status) | Self::Lost { status, .. } => retry_after(status),
-            Self::Failed(finished) if finished.retry_after_ms > 0 => {
-                Some(Duration::from_millis(finished.retry_after_ms.into()))
-            }
-            Self::Url(_) | Self::Failed(_) | Self::OtherTokens(_) => None,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use wire::status::{BadField, overloaded};
 
     use super::*;
 
     #[test]
-    fn an_error_says_its_kind_its_field_and_when_to_come_back() {
+    fn an_error_says_its_code_and_its_field() {
         let bad = Error::Status(BadField::new("max_tokens", "0 is out of range").into());
         assert_eq!(bad.field().as_deref(), Some("max_tokens"));
-        assert_eq!(
-            (bad.failure(), bad.retry_after()),
-            (Failure::BadField, None)
-        );
-        let wait = Duration::from_millis(700);
-        let busy = Error::Status(overloaded("busy", wait));
-        assert_eq!(
-            (busy.failure(), busy.retry_after()),
-            (Failure::Overloaded, Some(wait))
-        );
-        assert_eq!(busy.field(), None);
+        assert_eq!(bad.code(), Code::InvalidArgument);
+        let busy = Error::Status(overloaded("busy", Duration::from_millis(700)));
+        assert_eq!((busy.code(), busy.field()), (Code::ResourceExhausted, None));
         let failed = Error::Failed(Box::new(v1::Finished {
             error: "the deadline passed".to_owned(),
             error_code: Code::DeadlineExceeded as u32,
-            retry_after_ms: 700,
             ..Default::default()
         }));
         assert_eq!(failed.to_string(), "the deadline passed (DeadlineExceeded)");
-        assert_eq!(
-            (failed.failure(), failed.retry_after()),
-            (Failure::Late, Some(wait))
-        );
-        let unexplained = Error::Failed(Box::default());
-        assert_eq!(
-            (unexplained.failure(), unexplained.retry_after()),
-            (Failure::Internal, None)
-        );
+        assert_eq!(failed.code(), Code::DeadlineExceeded);
     }
 }

@@ -9,10 +9,7 @@
 mod pool;
 mod shared_slice;
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, OnceLock};
 
 use speculation::simd::Level;
 
@@ -22,26 +19,8 @@ pub(crate) use self::{
     shared_slice::SharedSlice,
 };
 
-/// Threads of a process's forwards, 0 for one on every core; read when the pool is made.
-static PROCESS_THREADS: AtomicUsize = AtomicUsize::new(0);
-
 /// The pool of this process.
 static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
-
-/// Threads that the process is to have, as [`set_process_threads`] said.
-fn process_threads() -> usize {
-    match PROCESS_THREADS.load(Ordering::Relaxed) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    }
-}
-
-/// Sets how many threads share the forwards of this process, 0 for one on every core. No result
-/// depends on it. To be called before the first model is loaded: returns whether it still counts.
-pub fn set_process_threads(threads: usize) -> bool {
-    PROCESS_THREADS.store(threads, Ordering::Relaxed);
-    (POOL.get()).is_none_or(|pool| pool.threads() == process_threads())
-}
 
 /// Instruction set and threads of a model's forwards.
 #[derive(Clone, Debug)]
@@ -60,7 +39,7 @@ pub(crate) struct Threads {
 }
 
 impl Cpu {
-    /// All of this machine, or as many threads as [`set_process_threads`] said.
+    /// All of this machine.
     pub(crate) fn detect() -> Self {
         Self {
             level: Level::detect(),
@@ -72,7 +51,8 @@ impl Cpu {
 impl Threads {
     /// At most `limit` threads of the process's pool; 0 for all of them.
     pub(crate) fn up_to(limit: usize) -> Self {
-        let pool = POOL.get_or_init(|| Arc::new(Pool::new(process_threads())));
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let pool = POOL.get_or_init(|| Arc::new(Pool::new(cores())));
         let pool = pool.clone();
         let limit = match limit {
             0 => pool.threads(),

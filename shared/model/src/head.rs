@@ -188,19 +188,4 @@ impl AcceptanceHead {
         }
         Ok(())
     }
-
-    /// Checks that it predicts acceptance as `label` means it.
-    ///
-    /// # Errors
-    /// Names the file and both labels.
-    pub fn check_label(&self, label: AcceptanceLabel) -> Result<(), HeadError> {
-        if self.info.label == label {
-            return Ok(());
-        }
-        Err(HeadError::OtherLabel {
-            file: self.origin.clone(),
-            found: self.info.label,
-            expected: label,
-        })
-    }
 }

@@ -58,7 +58,6 @@ pub use self::{
     checkpoint::{Checkpoint, CheckpointError, CheckpointFiles},
     computation::{Computation, CpuFormat, NumberFormat, Place},
     config::{Activation, Architecture, ModelConfig, RopeConfig},
-    cpu::set_process_threads,
     decoder::Decoder,
     forward_error::ForwardError,
     head::AcceptanceHead,

@@ -147,11 +147,6 @@ impl Tls {
         reloads.add(&self.0);
     }
 
-    /// Whether services of this process speak TLS.
-    pub fn is_serving(&self) -> bool {
-        self.0.get().server.is_some()
-    }
-
     /// Whether servers' certificates can be checked, so that `https://` can be connected to.
     pub fn is_believing(&self) -> bool {
         self.connector().is_some()

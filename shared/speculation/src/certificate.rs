@@ -49,7 +49,7 @@
 //! - top-k: the k largest are known if the k-th is above ℓ_K; the support is then known whole.
 //! - top-p keeps a token if those before it weigh less than the fraction p of the total Z. Of Z two bounds are
 //!   known: at T = 1 from what is missing from a mass of 1, up to the engine's rounding
-//!   ([`PartialRow::mass_error`]); at other temperatures also from the number of unknown tokens (`support`). A token
+//!   (`mass_error` of [`PartialRow::new`]); at other temperatures also from the number of unknown tokens (`support`). A token
 //!   is kept for sure if it is at the lower end, and above ℓ_K; it is not if it is not at the upper end.
 //! - min-p goes by the largest, which must be known.
 //!

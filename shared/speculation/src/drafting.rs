@@ -11,7 +11,7 @@ mod tree;
 
 pub use axes::{DraftLen, Drafting, TreeShape};
 pub use drawn::{drawn_siblings, draws_siblings};
-pub use label::{AcceptanceLabel, UnknownLabel, point_label};
-pub use proposing::{DraftToken, ProposalOptions, draft_token, draw, propose};
+pub use label::{AcceptanceLabel, UnknownLabel};
+pub use proposing::{DraftToken, ProposalOptions, draw, propose};
 pub use stop::{StopRule, Stopping};
 pub use tree::{Growth, siblings};

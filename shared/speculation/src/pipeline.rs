@@ -57,11 +57,6 @@ impl Pipeline {
         }
     }
 
-    /// The parameters it applies.
-    pub fn params(&self) -> &SamplingParams {
-        &self.params
-    }
-
     /// Turns the logits `row` (vocab) of output position `position` into its sampling distribution, in
     /// place. At temperature 0 the distribution is one-hot.
     ///
@@ -76,23 +71,6 @@ impl Pipeline {
         let best = self.prepare(row, history, position)?;
         self.sampling(row, best);
         Ok(())
-    }
-
-    /// The unscaled distribution of the same row: temperature 1, no cuts. Confidences are computed from it.
-    ///
-    /// # Errors
-    /// If the row holds NaN or +inf, or no token is left.
-    pub fn unscaled<F: Real>(
-        &self,
-        row: &[F],
-        history: &History,
-        position: u32,
-    ) -> Result<Vec<F>, DistributionError> {
-        let mut probs = row.to_vec();
-        let best = self.prepare(&mut probs, history, position)?;
-        let max = probs[best];
-        softmax(&mut probs, max, F::one());
-        Ok(probs)
     }
 
     /// Adjusts and checks the logits `row`, and gives the index of the largest.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use model::head::{AcceptanceHead, HeadInfo, HeadWeights, Scratch};
 use speculation::chance::RoundChance;
+use speculation::confidence::Confidence;
 use speculation::drafting::policies::LEARNED;
-use speculation::drafting::{AcceptanceLabel, StopRule, Stopping};
+use speculation::drafting::{AcceptanceLabel, ProposalOptions, StopRule, Stopping, draw, propose};
 use speculation::noise::InnerCall;
 use speculation::ports::LanguageModel;
 use speculation::proposal::ProposalForm;
@@ -88,17 +89,16 @@ fn drafted(
         }
         let at = (base_len, tokens.len() as u32);
         let noise = &reference.noise;
-        let drawn = speculation::drafting::draft_token(
-            &mut distributions.probs,
-            verification,
+        let options = ProposalOptions {
             form,
-            noise,
-            at,
-            &mut chance,
-        );
-        tokens.push(drawn.id);
+            ..Default::default()
+        };
+        let probs = &mut distributions.probs;
+        propose(probs, None, Confidence::default(), options);
+        let drawn = draw(probs, verification, noise, at, &mut chance);
+        tokens.push(drawn);
         let stops = stopping.drawn();
-        if reference.sampling.end_tokens.contains(&drawn.id) || tokens.len() == most {
+        if reference.sampling.end_tokens.contains(&drawn) || tokens.len() == most {
             return (tokens, false);
         }
         if stops {

@@ -18,12 +18,7 @@ pub struct Slot {
 }
 
 impl EngineHandle {
-    /// A slot that no one else uses. It takes memory from its first task on.
-    pub fn new_slot(&self) -> Slot {
-        self.new_slot_of("")
-    }
-
-    /// A slot that no one else uses, of `tenant`. Where
+    /// A slot that no one else uses, of `tenant`. It takes memory from its first task on. Where
     /// [`EngineConfig::prefix_sharing`](super::EngineConfig::prefix_sharing) allows it, its sequence may
     /// begin with the memory of earlier ones of the same tenant; where that is empty it never does.
     pub fn new_slot_of(&self, tenant: &str) -> Slot {

@@ -1,6 +1,5 @@
 //! Why a head cannot be used.
 
-use speculation::drafting::AcceptanceLabel;
 use thiserror::Error;
 
 use crate::weights::WeightsError;
@@ -58,18 +57,5 @@ pub enum HeadError {
         found: String,
         /// The one served.
         expected: String,
-    },
-    /// Predicts acceptance under another verification.
-    #[error(
-        "{file}: label is {found}, expected {expected}: the head was trained for label {found}; \
-         train one with outrider-bench train-head --label {expected}"
-    )]
-    OtherLabel {
-        /// The file.
-        file: String,
-        /// The head's label.
-        found: AcceptanceLabel,
-        /// The one asked for.
-        expected: AcceptanceLabel,
     },
 }

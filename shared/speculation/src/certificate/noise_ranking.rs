@@ -82,11 +82,6 @@ impl<U: TokenUniforms> NoiseRanking<U> {
         }
     }
 
-    /// Length of the rows that it is for.
-    pub fn vocab_size(&self) -> usize {
-        self.vocab_size
-    }
-
     /// The tokens with the largest noise, the largest first: as many as were found.
     pub fn tokens(&self) -> impl ExactSizeIterator<Item = TokenId> + '_ {
         self.leading.iter().map(|&(_, token)| token)

@@ -11,7 +11,7 @@ use crate::real::Real;
 /// What an engine returned of one row: the K most likely tokens and some that were asked for.
 ///
 /// It stands for every row that agrees with it, and so bounds what it does not hold: no unknown log probability is
-/// above the K-th largest, and all probabilities together are 1 up to [`Self::mass_error`].
+/// above the K-th largest, and all probabilities together are 1 up to the `mass_error` of [`Self::new`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartialRow {
     vocab_size: usize,
@@ -186,11 +186,6 @@ impl PartialRow {
     /// row with most likely tokens, this is the same.
     pub fn peak(&self) -> f64 {
         self.peak
-    }
-
-    /// How far from 1 the sum of all probabilities may be.
-    pub fn mass_error(&self) -> f64 {
-        self.mass_error
     }
 
     /// The least and the most mass that the unknown tokens have together.

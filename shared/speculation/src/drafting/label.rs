@@ -47,12 +47,6 @@ fn rejection<F: Real>(draft: &[F], target: &[F], token: TokenId) -> F {
     if q > pi { pi / q } else { F::one() }
 }
 
-/// The same of a token that was not drawn but proposed for sure (a point): π(x), whatever the
-/// verification.
-pub fn point_label<F: Real>(target: &[F], token: TokenId) -> F {
-    target[token as usize]
-}
-
 impl fmt::Display for AcceptanceLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

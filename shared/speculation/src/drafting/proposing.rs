@@ -98,24 +98,6 @@ pub fn draw<F: Real>(
     }
 }
 
-/// [`propose`], then [`draw`], of a proposal that has the distribution and nothing beside it.
-pub fn draft_token<F: Real>(
-    probs: &mut [F],
-    verification: Verification,
-    form: ProposalForm,
-    noise: &Noise,
-    at: (u32, u32),
-    chance: &mut impl Chance<F>,
-) -> DraftToken {
-    let proposal_options = ProposalOptions {
-        form,
-        ..Default::default()
-    };
-    let proposal = propose(probs, None, Confidence::default(), proposal_options);
-    let id = draw(probs, verification, noise, at, chance);
-    DraftToken { id, proposal }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

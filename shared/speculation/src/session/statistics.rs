@@ -89,11 +89,6 @@ impl Statistics {
         )
     }
 
-    /// Discarded draft tokens by emitted token; none if nothing was emitted.
-    pub fn discard_rate(&self) -> Option<f64> {
-        ratio(f64::from(self.discarded), self.emitted)
-    }
-
     /// Records a verified block.
     pub(super) fn verified(&mut self, drafted: usize, accepted: usize, last: LastToken) {
         self.target_forwards += 1;
@@ -215,7 +210,6 @@ mod tests {
         assert_eq!(statistics.rejection_rate(), Some(2.0 / 9.0));
         assert_eq!(statistics.withheld, 1);
         statistics.emitted = 10;
-        assert_eq!(statistics.discard_rate(), Some(0.6));
         assert_eq!(statistics.verification_rate(), Some(0.5));
     }
 

@@ -66,7 +66,10 @@ impl Engine {
 
     /// All outputs, half of each by one task and half by the next, all sessions at once.
     fn generate(&mut self, requests: &[Request], hints: &[Vec<TokenId>]) -> Vec<Vec<TokenId>> {
-        let slots: Vec<Slot> = requests.iter().map(|_| self.handle.new_slot()).collect();
+        let slots: Vec<Slot> = requests
+            .iter()
+            .map(|_| self.handle.new_slot_of(""))
+            .collect();
         let mut outputs = vec![Vec::new(); requests.len()];
         for part in [2, 1] {
             let submitted: Vec<_> = (requests.iter().zip(hints).zip(&slots).zip(&outputs))
@@ -161,7 +164,7 @@ fn a_sequence_that_fits_nowhere_is_refused_with_budget_and_need() {
     let mut ask = |len| {
         let (answer, receiver) = channel();
         let task = Generate::new(&request(len), &[], Vec::new(), 1, answer);
-        let slot = engine.handle.new_slot();
+        let slot = engine.handle.new_slot_of("");
         slot.try_submit(task).unwrap();
         engine.wait(&receiver)
     };
@@ -200,7 +203,7 @@ fn going_back_behind_a_window_changes_no_token() {
     };
     let expected = alone(Some(8), &[request.clone(), shorter.clone()]);
     let mut engine = Engine::new(Some(8), |config| config.prefill_chunk = bound(16));
-    let slot = engine.handle.new_slot();
+    let slot = engine.handle.new_slot_of("");
     for (request, expected) in [(&request, &expected[0]), (&shorter, &expected[1])] {
         let (answer, receiver) = channel();
         let task = Generate::new(request, &[], Vec::new(), 8, answer);

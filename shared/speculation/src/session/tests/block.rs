@@ -258,7 +258,7 @@ fn deferrals_are_counted_where_the_verdict_tells_them() {
     let nan = [f32::NAN, 0.5];
     for shares in [&[0.5][..], &[0.5; 3], &[0.5, 1.1], &[-0.1, 0.5], &nan] {
         let session = reported(shares);
-        assert!(session.is_finished() && session.output().is_empty());
+        assert!(session.finished && session.output().is_empty());
     }
 }
 
@@ -275,7 +275,7 @@ fn layers_that_are_none_are_malformed() {
         let mut session = verifying(&[10, 11]);
         let verdict = verified(1, &[10, 20], 1, LastToken::Recovered);
         on(&mut session, with_layers(verdict, &layers));
-        assert_eq!(session.is_finished(), is_malformed);
+        assert_eq!(session.finished, is_malformed);
     }
     // Only greedy block verification leaves any.
     let other = SessionConfig {
@@ -283,5 +283,5 @@ fn layers_that_are_none_are_malformed() {
         ..config(Plan::Speculative)
     };
     let (session, _) = layered(other, &[layer(0.0, 1)]);
-    assert!(session.is_finished());
+    assert!(session.finished);
 }

@@ -50,7 +50,7 @@ fn attempts_that_take_long_are_fewer() {
         session.config.last_resort_retries = 5;
         let mut now = NOW;
         let mut attempts = 0;
-        while !session.is_finished() {
+        while !session.finished {
             attempts += 1;
             now += Duration::from_millis(took);
             session.handle(failed(1, Peer::Verifier, true), now);
@@ -93,7 +93,7 @@ fn waiting_for_an_overloaded_peer_takes_no_attempt_away() {
     session.handle_timeout(later);
     actions(&mut session);
     session.handle(failed(1, Peer::Verifier, true), later);
-    assert!(!session.is_finished());
+    assert!(!session.finished);
     let resumed = session.poll_timeout().expect("a pause");
     assert!(resumed < later + Duration::from_secs(1));
 }
@@ -133,7 +133,7 @@ fn progress_gives_decoding_its_retries_back() {
         on(&mut session, failed(1, Peer::Verifier, true));
         resumed(&mut session);
         on(&mut session, decoded(1, at, &[10 + at]));
-        assert!(!session.is_finished());
+        assert!(!session.finished);
     }
     assert_eq!(session.output().len(), 7);
 }

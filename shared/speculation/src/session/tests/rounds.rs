@@ -65,7 +65,7 @@ fn malformed_verdicts_end_the_request_and_emit_nothing() {
     ] {
         let mut session = verifying(&[10, 11]);
         session.handle(verified(1, &emitted, accepted, last), NOW);
-        assert!(session.is_finished(), "{emitted:?} {accepted} {last:?}");
+        assert!(session.finished, "{emitted:?} {accepted} {last:?}");
         assert!(session.output().is_empty());
     }
 }

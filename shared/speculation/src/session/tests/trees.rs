@@ -207,7 +207,7 @@ fn a_tree_is_sent_again_as_it_was_and_discarded_whole_when_it_is_lost() {
     ] {
         let mut session = waiting();
         on(&mut session, end);
-        assert!(session.is_finished());
+        assert!(session.finished);
         assert_eq!(session.statistics().discarded, 5);
         assert!(balances(&session));
     }

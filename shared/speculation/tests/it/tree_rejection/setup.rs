@@ -3,8 +3,11 @@
 use crate::tree::{Pair, assert_same, emitted, outputs};
 use speculation::TokenId;
 use speculation::chance::Chance;
+use speculation::confidence::Confidence;
 use speculation::draft_tree::DraftTree;
-use speculation::drafting::{Growth, TreeShape, draft_token, drawn_siblings, draws_siblings};
+use speculation::drafting::{
+    Growth, ProposalOptions, TreeShape, draw, drawn_siblings, draws_siblings, propose,
+};
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, ProposalForm, ProposalProbs};
 use speculation::verification::tree_rejection::{self, SiblingDistributions};
@@ -97,13 +100,18 @@ impl Setup<'_> {
                 let verification = Verification::TOKEN;
                 assert!(draws_siblings(verification, form));
                 let noise = Noise::new(0, 0);
-                let drafted = draft_token(&mut probs, verification, form, &noise, at, chance);
-                let (lead, level) = (drafted.id, at.1);
+                let options = ProposalOptions {
+                    form,
+                    ..Default::default()
+                };
+                let proposal = propose(&mut probs, None, Confidence::default(), options);
+                let lead = draw(&probs, verification, &noise, at, chance);
+                let level = at.1;
                 let others = probs.iter().filter(|&&mass| mass > 0.0).count() - 1;
                 let beside = drawn_siblings(self.shape, &mut probs, lead, level, chance);
                 let wanted = self.shape.width() as usize - 1;
                 assert_eq!(beside.len(), wanted.min(others), "none is drawn twice");
-                (lead, beside, drafted.proposal.probs)
+                (lead, beside, proposal.probs)
             }
         }
     }
