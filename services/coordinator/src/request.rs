@@ -43,7 +43,6 @@ pub(crate) fn check(
     config: &CoordinatorConfig,
     unasked: Unasked,
 ) -> Result<AdmittedRequest, BadField> {
-    read_old_names(&mut request);
     if request.method.is_empty() {
         request.method.clone_from(&config.method);
     }
@@ -125,12 +124,6 @@ fn as_clients_name_it(mut bad: BadField) -> BadField {
         "stop_token_ids".clone_into(&mut bad.field);
     }
     bad
-}
-
-/// Reads what clients of the last release still call by its old name.
-#[expect(deprecated, reason = "read for one release beside its new name")]
-fn read_old_names(request: &mut v1::GenerateRequest) {
-    request.report_distributions |= request.report_laws;
 }
 
 /// A seed nobody chose, below 2^53. It is reported, so that the request can be repeated; readers of JSON that take

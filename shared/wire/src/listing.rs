@@ -16,7 +16,6 @@ pub fn methods(lossless_only: bool) -> v1::ListMethodsResponse {
     }
 }
 
-#[expect(deprecated, reason = "filled for one release beside its new name")]
 fn describe(method: &Method, lossless_only: bool) -> v1::MethodDescription {
     let aliases = method.aliases.iter();
     v1::MethodDescription {
@@ -30,7 +29,6 @@ fn describe(method: &Method, lossless_only: bool) -> v1::MethodDescription {
         target: TargetKind::of(method.target).name().to_owned(),
         verification: method.verification.name.to_owned(),
         needs_draft_probs: method.needs_draft_probs(),
-        needs_draft_law: method.needs_draft_probs(),
         parameters: method.parameters().iter().map(parameter).collect(),
         allowed: method.is_lossless() || !lossless_only,
     }

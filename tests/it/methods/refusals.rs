@@ -54,11 +54,6 @@ async fn each_bad_choice_is_named() {
         case("report_distributions | accept_at", |requested| {
             requested.report_distributions = true;
         }),
-        case("report_distributions | accept_at", |requested| {
-            #[expect(deprecated, reason = "read for one release beside its new name")]
-            let old = &mut requested.report_laws;
-            *old = true;
-        }),
     ];
     each_refused(&cluster.coordinator, cases).await;
 }

@@ -51,8 +51,6 @@ pub(super) fn method(method: &Method) -> Value {
         "lossless": method.is_lossless(),
         "reproducible": method.is_reproducible(),
         "needs_draft_probs": method.needs_draft_probs(),
-        // Its old name, for one release.
-        "needs_draft_law": method.needs_draft_probs(),
         "source": method.source,
     })
 }

@@ -62,7 +62,7 @@ impl Recorded<'_> {
     /// What is recorded of a round.
     fn block(&self, round: v1::RoundReport) -> anyhow::Result<RecordedBlock> {
         let Some(distributions) = round.distributions else {
-            bail!("the coordinator reports no distributions; it is of an earlier version");
+            bail!("the coordinator reports no distributions");
         };
         let drafts = distributions.draft_token_ids;
         let fields = ProposalFields {
