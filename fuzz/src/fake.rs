@@ -11,9 +11,9 @@ use tonic::{Request, Response, Status, Streaming};
 use wire::v1::drafter_server::{self, DrafterServer};
 use wire::v1::verifier_server::{self, VerifierServer};
 use wire::v1::{
-    DescribeRequest, DraftReply, DraftRequest, Numerics, PeerDescription, PeerLimits, ReplyHeader,
-    RoundHeader, TokenizerPart, TokenizerRequest, VerifyReply, VerifyRequest, draft_reply,
-    draft_request, verify_reply, verify_request,
+    DescribeRequest, DraftReply, DraftRequest, Drafting, Numerics, PeerDescription, PeerLimits,
+    ReplyHeader, RoundHeader, TokenizerPart, TokenizerRequest, VerifyReply, VerifyRequest,
+    draft_reply, draft_request, verify_reply, verify_request,
 };
 
 use crate::input::Exchange;
@@ -147,6 +147,7 @@ pub fn capable() -> PeerDescription {
         }),
         eos_token_ids: vec![END],
         trees: true,
+        draftings: vec![Drafting::Model.into(), Drafting::MaxGram.into()],
         ..wire::describe::capabilities()
     }
 }

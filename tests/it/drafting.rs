@@ -1,12 +1,12 @@
 //! Every way of drafting over the three services.
 
 mod exactness;
+mod features;
 mod identity;
 mod logprobs;
 mod losses;
 mod refusals;
 mod rejection;
-mod releases;
 mod settings;
 mod stopping;
 

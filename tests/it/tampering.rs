@@ -38,8 +38,8 @@ pub(crate) enum Mode {
     HoldBonus,
     /// Nothing, but it takes a while until a tokenizer comes.
     LateTokenizer,
-    /// The verifier describes itself as one of an earlier release does.
-    Older,
+    /// The verifier describes itself without features, as one in front of another engine does.
+    Plain,
 }
 
 /// How what a drafter tells is falsified.
@@ -278,7 +278,7 @@ impl verifier_server::Verifier for Tampering {
     ) -> Result<Response<PeerDescription>, Status> {
         let mut client = verifier_client::VerifierClient::new(self.verifier.clone());
         let mut described = client.describe(request).await?;
-        if self.mode == Mode::Older {
+        if self.mode == Mode::Plain {
             described.get_mut().features.clear();
         }
         Ok(described)

@@ -112,14 +112,6 @@ impl Peers {
                 requested => requested.map_err(failed)?,
             };
             pending.requested = Some(requested);
-            let allowance = match peer {
-                Peer::Drafter => self.drafter.stream().map(|stream| stream.prefill),
-                Peer::Verifier => self.verifier.stream().map(|stream| stream.prefill),
-            };
-            let allowance = allowance.map_err(failed)?;
-            if !allowance.is_zero() {
-                return Ok(Answer::progress(round, peer, allowance));
-            }
         }
         let request = Arc::clone(&self.opener.request);
         let (drafter, verifier) = (&mut self.drafter, &mut self.verifier);

@@ -84,7 +84,7 @@ pub(crate) fn check(
         unasked.drafting,
     )?;
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
-    limits::check_logprobs(&method, logprobs, description)?;
+    limits::check_logprobs(&method, logprobs)?;
     limits::check_prompt_logprobs(request.prompt_logprobs, logprobs, description)?;
     let draft_len = drafting::levels(&drafting, &method, most_drafts, config)?;
     limits::check_window(&method, most_drafts)?;

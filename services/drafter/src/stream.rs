@@ -48,7 +48,6 @@ impl Role for Proposers {
         Some(match request.request? {
             Wire::Open(open) => Request::Open(open.into()),
             Wire::Round(round) => Request::Round(round),
-            Wire::Append(_) | Wire::Commit(_) => Request::Reserved,
             Wire::Close(_) => Request::Close,
         })
     }

@@ -64,7 +64,6 @@ impl Role for Target {
             Request::Decode(round) => StreamRequest::Round(Round::Decode(round)),
             Request::Score(round) => StreamRequest::Round(Round::Score(round)),
             Request::Grant(grant) => StreamRequest::Grant(grant.until),
-            Request::Append(_) | Request::Commit(_) => StreamRequest::Reserved,
             Request::Close(_) => StreamRequest::Close,
         })
     }

@@ -93,8 +93,6 @@ pub enum StreamRequest<Round> {
     Grant(u32),
     /// That the session be freed.
     Close,
-    /// What this version does not do.
-    Reserved,
 }
 
 /// What every peer says on a session's stream, its answers apart.

@@ -198,9 +198,6 @@ async fn answer<R: Role>(
             replies.send(R::write(Said::Closed(v1::Closed {}))).await?;
             Ok(ControlFlow::Break(End::Closed))
         }
-        Some(StreamRequest::Reserved) => {
-            Err(Failure::NotOffered.status("append and commit are reserved"))
-        }
         Some(StreamRequest::Open(_)) => Err(open::repeated().into()),
         None => Err(BadField::new("request", "missing, or of a later version").into()),
     }

@@ -228,11 +228,6 @@ impl Session {
         !self.inexact
     }
 
-    /// Whether [`Action::Finish`] was given out, or is about to be.
-    pub fn is_finished(&self) -> bool {
-        self.finished
-    }
-
     /// Takes note of the time.
     pub fn handle_timeout(&mut self, now: Duration) {
         if self.finished {
@@ -276,11 +271,7 @@ impl Session {
             Input::Stop { .. } => {}
             Input::Drafted { round, block } => self.drafted(round, block, now),
             Input::Verified { round, verdict } => self.verified(round, verdict, now),
-            Input::Progress {
-                round,
-                peer,
-                allowance,
-            } => self.progressed(round, peer, now.saturating_add(allowance)),
+            Input::Progress { round, peer } => self.progressed(round, peer, now),
             Input::Priced {
                 peer,
                 price,

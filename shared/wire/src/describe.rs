@@ -5,20 +5,7 @@ use speculation::verification::VERIFICATIONS;
 use crate::PROTOCOL_VERSION;
 use crate::v1::{Drafting, PeerDescription, ProposalForm};
 
-/// Name of the feature of a drafter or verifier that says how far it is with a round, in
-/// [`PeerDescription::features`].
-pub const PROGRESS: &str = "progress";
-
-/// Name of the feature of a verifier that tells the log probabilities of the tokens it emits.
-pub const LOGPROBS: &str = "logprobs";
-
-/// Name of the feature of a verifier that tells the log probabilities of the prompt's tokens.
-pub const PROMPT_LOGPROBS: &str = "prompt_logprobs";
-
-/// Name of the feature of a drafter whose Max-Gram estimates how sure it is, and stops where a rule says so.
-pub const MAX_GRAM_SURVIVAL: &str = "max_gram_survival";
-
-/// Name of the feature of a peer that draws or decides trees for token verification.
+/// Name of the feature of a verifier that decides trees by token verification, in [`PeerDescription::features`].
 pub const TOKEN_TREES: &str = "token_trees";
 
 /// Name of the feature of a verifier that ends residual layers where a stop rule ended the block.
@@ -39,16 +26,7 @@ pub fn capabilities() -> PeerDescription {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         verifications: VERIFICATIONS.iter().map(|known| known.wire).collect(),
         proposal_forms: proposal_forms.map(i32::from).to_vec(),
-        features: [
-            PROGRESS,
-            LOGPROBS,
-            PROMPT_LOGPROBS,
-            MAX_GRAM_SURVIVAL,
-            TOKEN_TREES,
-            STOPPED_LAYERS,
-        ]
-        .map(str::to_owned)
-        .into(),
+        features: [TOKEN_TREES, STOPPED_LAYERS].map(str::to_owned).into(),
         ..Default::default()
     }
 }
@@ -118,7 +96,7 @@ pub fn has_encoder(peer: &PeerDescription) -> Option<bool> {
     has_model(peer).then_some(peer.decoder_start_token_id.is_some())
 }
 
-/// Returns whether the peer has a model: a drafter without one copies from the text.
+/// Returns whether the peer has a model: a drafter without one copies from the text. Verifiers name no ways to draft.
 pub fn has_model(peer: &PeerDescription) -> bool {
     let max_gram = i32::from(Drafting::MaxGram);
     peer.draftings.is_empty() || peer.draftings.iter().any(|way| *way != max_gram)
@@ -154,11 +132,7 @@ pub fn check_pair(draft: &PeerDescription, target: &PeerDescription) -> Result<(
 /// # Errors
 /// Names the peer and its version.
 pub fn check_protocol(peer: &PeerDescription) -> Result<(), Mismatch> {
-    let oldest = match peer.min_protocol_version {
-        0 => peer.protocol_version,
-        oldest => oldest,
-    };
-    if (oldest..=peer.protocol_version).contains(&PROTOCOL_VERSION) {
+    if (peer.min_protocol_version..=peer.protocol_version).contains(&PROTOCOL_VERSION) {
         return Ok(());
     }
     Err(Mismatch::Protocol {
@@ -272,6 +246,7 @@ mod tests {
     fn another_protocol_is_refused() {
         let other = PeerDescription {
             protocol_version: 2,
+            min_protocol_version: 2,
             ..peer("m", 1, 1)
         };
         let message = check_protocol(&other).expect_err("refused").to_string();

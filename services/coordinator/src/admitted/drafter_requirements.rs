@@ -3,7 +3,6 @@
 use speculation::drafting::{AcceptanceLabel, Drafting};
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
-use wire::describe::{MAX_GRAM_SURVIVAL, STOPPED_LAYERS, TOKEN_TREES};
 use wire::status::BadField;
 use wire::{drafting, v1};
 
@@ -17,10 +16,6 @@ pub(crate) struct DrafterRequirements {
     cuts_proposals: bool,
     /// Nodes of one level of a draft block.
     width: u32,
-    /// Whether draft tokens are tested against the distribution that they were drawn from.
-    tests_drafts: bool,
-    /// The feature that a stop rule needs here, and what it needs it for.
-    rule: Option<(&'static str, &'static str)>,
 }
 
 impl DrafterRequirements {
@@ -28,16 +23,6 @@ impl DrafterRequirements {
     pub(crate) fn of(method: &Choice) -> Self {
         let learned = method.stop_rule.needs_head() && method.drafting == Drafting::Model;
         let label = method.verification.label;
-        let rule = method.stop_rule.policy().and_then(|_| match () {
-            // It goes on to be asked after a whole block.
-            () if method.verification.carries_layers => {
-                Some((STOPPED_LAYERS, "verification BLOCK_GREEDY"))
-            }
-            () if method.drafting == Drafting::MaxGram => {
-                Some((MAX_GRAM_SURVIVAL, "drafting max-gram"))
-            }
-            () => None,
-        });
         Self {
             drafting: method.drafting,
             label: label.filter(|_| learned),
@@ -46,8 +31,6 @@ impl DrafterRequirements {
                 ProposalForm::Sparse { .. } | ProposalForm::Dense { half: true }
             ),
             width: method.tree.width(),
-            tests_drafts: method.verification.reads_draft,
-            rule,
         }
     }
 
@@ -58,11 +41,7 @@ impl DrafterRequirements {
 
     /// Whether a drafter must be asked before it is known to do it.
     pub(crate) fn needs_asking(self) -> bool {
-        self.is_special() || self.is_tree() || self.rule.is_some()
-    }
-
-    fn is_tree(self) -> bool {
-        self.width > 1
+        self.is_special() || self.width > 1
     }
 
     /// The refusal of special requirements where there is no drafter at all, which `reason` explains.
@@ -84,17 +63,12 @@ impl DrafterRequirements {
             Err(BadField::new(field, problem))
         };
         let wanted = drafting::to_wire(self.drafting);
-        let drafts_so = match &drafter.draftings[..] {
-            // From before there was a choice.
-            [] => wanted == v1::Drafting::Model,
-            draftings => draftings.contains(&wanted.into()),
-        };
-        if !drafts_so {
+        if !drafter.draftings.contains(&wanted.into()) {
             return refused(
                 "drafting",
                 match self.drafting {
                     Drafting::Model => "has no draft model; ask for drafting max-gram",
-                    Drafting::MaxGram => "is of an older version and has no table for max-gram",
+                    Drafting::MaxGram => "offers no max-gram",
                     Drafting::Cascade => {
                         "holds no cascade of draft models; configure drafter.cascade there"
                     }
@@ -116,25 +90,6 @@ impl DrafterRequirements {
                            drawn; ask for DENSE_F32 (--proposal dense:f32), or for verification COUPLED";
             return refused("proposal_form", problem);
         }
-        if self.is_tree() && !drafter.trees {
-            return refused("tree", "does not draft trees; ask for a chain");
-        }
-        let has = |feature: &str| drafter.features.iter().any(|name| name == feature);
-        let is_max_gram = self.drafting == Drafting::MaxGram;
-        if self.is_tree() && (self.tests_drafts || is_max_gram) && !has(TOKEN_TREES) {
-            let problem = if is_max_gram {
-                "has no trees of max-gram yet; ask for a chain"
-            } else {
-                "does not draw siblings yet; ask for a chain, or for verification COUPLED"
-            };
-            return refused("tree", problem);
-        }
-        if let Some((feature, what)) = self.rule
-            && !has(feature)
-        {
-            let problem = format!("takes no stop rule with {what} yet; ask for a fixed length");
-            return refused("draft_length", &problem);
-        }
         let limits = drafter.limits.unwrap_or_default();
         if self.width > limits.max_draft_tokens.max(1) {
             let problem = format!(
@@ -155,10 +110,6 @@ pub(crate) fn has_head(drafter: &v1::PeerDescription, label: AcceptanceLabel) ->
 
 #[cfg(test)]
 mod tests {
-    use speculation::drafting::policies::CONFIDENCE;
-    use speculation::drafting::{DraftLen, StopRule};
-    use speculation::methods::MethodRequest;
-
     use super::*;
 
     const MODEL: DrafterRequirements = DrafterRequirements {
@@ -166,11 +117,9 @@ mod tests {
         label: None,
         cuts_proposals: false,
         width: 1,
-        tests_drafts: false,
-        rule: None,
     };
 
-    /// Checks what a drafter that changes a plain one so says to requirements: a field and words, or nothing.
+    /// Checks what a drafter that changes one of a model alone so says to requirements: a field and words, or nothing.
     fn says(
         requirements: DrafterRequirements,
         change: fn(&mut v1::PeerDescription),
@@ -178,6 +127,7 @@ mod tests {
     ) {
         let mut drafter = v1::PeerDescription {
             model: "x".to_owned(),
+            draftings: vec![v1::Drafting::Model.into()],
             limits: Some(v1::PeerLimits {
                 max_draft_tokens: 8,
                 ..Default::default()
@@ -204,10 +154,13 @@ mod tests {
     };
 
     #[test]
-    fn a_drafter_that_says_nothing_has_a_model_and_no_more() {
-        let no_table = ("drafting", "'x' is of an older version");
+    fn a_drafter_drafts_in_the_ways_that_it_names() {
         says(MODEL, |_| {}, None);
-        says(MAX_GRAM, |_| {}, Some(no_table));
+        says(
+            MAX_GRAM,
+            |_| {},
+            Some(("drafting", "'x' offers no max-gram")),
+        );
         says(CASCADE, |_| {}, Some(("drafting", "'x' holds no cascade")));
         let of_max_gram = |drafter: &mut v1::PeerDescription| {
             drafter.draftings = vec![v1::Drafting::MaxGram.into()];
@@ -262,79 +215,10 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_for_those_who_draft_them_and_a_level_fits_into_a_block() {
+    fn a_level_of_a_tree_fits_into_a_block() {
         let wide = |width| DrafterRequirements { width, ..MODEL };
-        let of_trees = |drafter: &mut v1::PeerDescription| drafter.trees = true;
-        says(wide(8), of_trees, None);
-        says(wide(8), |_| {}, Some(("tree", "'x' does not draft trees")));
-        says(wide(9), of_trees, Some(("tree", "at most 8")));
-        let tested = DrafterRequirements {
-            tests_drafts: true,
-            ..wide(8)
-        };
-        let draws = |drafter: &mut v1::PeerDescription| {
-            drafter.trees = true;
-            drafter.features.push(TOKEN_TREES.to_owned());
-        };
-        says(tested, draws, None);
-        says(tested, of_trees, Some(("tree", "does not draw siblings")));
+        says(wide(8), |_| {}, None);
+        says(wide(9), |_| {}, Some(("tree", "at most 8")));
         assert!(wide(8).needs_asking() && !MODEL.needs_asking());
-        let of_max_gram = DrafterRequirements {
-            drafting: Drafting::MaxGram,
-            ..wide(8)
-        };
-        let before = |drafter: &mut v1::PeerDescription| {
-            drafter.trees = true;
-            drafter.draftings = vec![v1::Drafting::MaxGram.into()];
-        };
-        says(
-            of_max_gram,
-            before,
-            Some(("tree", "no trees of max-gram yet")),
-        );
-    }
-
-    #[test]
-    fn rules_are_for_those_who_ask_them_so() {
-        let ruled = DrafterRequirements {
-            rule: Some((STOPPED_LAYERS, "verification BLOCK_GREEDY")),
-            ..MODEL
-        };
-        let lacks = (
-            "draft_length",
-            "'x' takes no stop rule with verification BLOCK_GREEDY yet",
-        );
-        says(ruled, |_| {}, Some(lacks));
-        let knows = |drafter: &mut v1::PeerDescription| {
-            drafter.features = vec![STOPPED_LAYERS.to_owned()];
-        };
-        says(ruled, knows, None);
-        assert!(ruled.needs_asking() && !ruled.is_special());
-        let sure = DraftLen::Stop(StopRule::new(&CONFIDENCE, 0.5));
-        let needs = |method, drafting, length| {
-            let requested = MethodRequest {
-                method,
-                drafting: Some(drafting),
-                draft_len: Some(length),
-                ..Default::default()
-            };
-            let method = Choice::resolve(&requested, 1.0, false).expect("a method");
-            let rule = DrafterRequirements::of(&method).rule;
-            rule.map(|(feature, _)| feature)
-        };
-        let (model, max_gram) = (Drafting::Model, Drafting::MaxGram);
-        for (method, drafting, length, expected) in [
-            ("coupled", model, sure, None),
-            ("coupled", max_gram, DraftLen::Fixed, None),
-            ("coupled", max_gram, sure, Some(MAX_GRAM_SURVIVAL)),
-            ("block-greedy", model, DraftLen::Fixed, None),
-            ("block-greedy", model, sure, Some(STOPPED_LAYERS)),
-        ] {
-            assert_eq!(
-                needs(method, drafting, length),
-                expected,
-                "{method} {length:?}"
-            );
-        }
     }
 }

@@ -8,8 +8,7 @@ use wire::status::BadField;
 use wire::v1;
 use wire::whole_rows::NeedsWholeRows;
 
-/// What a verifier must be able to do for a request: what one of an earlier release would refuse, or take for
-/// something else.
+/// What a verifier must be able to do for a request, and some cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VerifierRequirements {
     /// Number of the verification, if it is the verifier that decides.
@@ -58,10 +57,8 @@ impl VerifierRequirements {
             return Err(needs.refused_by(&verifier.model));
         }
         let has = |feature: &str| verifier.features.iter().any(|name| name == feature);
-        let known = &verifier.verifications;
         if let Some(verification) = self.verification
-            && !known.is_empty()
-            && !known.contains(&verification)
+            && !verifier.verifications.contains(&verification)
         {
             let problem = format!("has no verification '{}' yet; ask for another", self.name);
             return refused("verification", &problem);
@@ -155,6 +152,7 @@ mod tests {
         let of_parts = v1::PeerDescription {
             model: "x".to_owned(),
             rows_are_parts: true,
+            verifications: vec![1],
             ..Default::default()
         };
         let whole = VerifierRequirements {
@@ -165,10 +163,11 @@ mod tests {
         let bad = whole.check(&of_parts).expect_err("parts");
         assert_eq!(bad.field, "accept_at");
         says(whole, &[], None);
-        let of_chains = v1::PeerDescription::default();
+        let of_chains = v1::PeerDescription {
+            verifications: vec![1],
+            ..Default::default()
+        };
         let bad = tree.check(&of_chains).expect_err("of chains");
         assert_eq!(bad.field, "tree");
-        // One that does not say which verifications it has is from before there was a choice.
-        assert_eq!(other.check(&of_chains), Ok(()));
     }
 }

@@ -148,7 +148,7 @@ impl Driver {
     }
 }
 
-/// The price that a peer reports with an answer; none from a peer of an earlier version, which reports no load.
+/// Returns the price that a peer reports with an answer; none if the answer reports no load.
 fn price(input: &Input, reported: &v1::Timing) -> Option<Price> {
     if reported.batch == 0 && reported.sessions == 0 {
         return None;

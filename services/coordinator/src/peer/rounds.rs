@@ -59,14 +59,9 @@ impl Answer {
         }
     }
 
-    /// `peer` is at work; it may take longer than usual to be heard again by `allowance`.
-    pub(super) fn progress(round: u64, peer: Peer, allowance: Duration) -> Self {
-        let input = Input::Progress {
-            round,
-            peer,
-            allowance,
-        };
-        Self::new(input, v1::Timing::default())
+    /// `peer` is at work.
+    pub(super) fn progress(round: u64, peer: Peer) -> Self {
+        Self::new(Input::Progress { round, peer }, v1::Timing::default())
     }
 }
 

@@ -15,7 +15,6 @@ use speculation::TokenId;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
-use wire::describe::PROGRESS;
 use wire::failure::Failure;
 use wire::messages::Incoming;
 use wire::size::Encoded;
@@ -31,9 +30,6 @@ use read_ahead::ReadAhead;
 /// Messages on their way to a peer. A round is asked only after the one before was answered, so
 /// there is never more than one, and a Close.
 const REQUEST_BUFFER: usize = 4;
-
-/// How long a token of a prefill may take at a peer that does not report its progress: a large model on a CPU.
-const PREFILL_PER_TOKEN: Duration = Duration::from_millis(10);
 
 /// Longest time that a peer is told it may take, in milliseconds: the protocol's limit.
 const MAX_TIMEOUT_MS: u128 = 600_000;
@@ -116,12 +112,8 @@ pub(crate) struct PeerStream<P: Protocol> {
     pub(super) description: Arc<v1::PeerDescription>,
     /// Whether the peer said that it is about to stop.
     draining: bool,
-    /// Whether the round before was answered: then the peer holds the sequence up to there.
-    has_answered: bool,
     /// When it was heard last, or asked something after that.
     heard: tokio::time::Instant,
-    /// How much longer than usual the round under way may take.
-    pub(super) prefill: Duration,
     pub(super) traffic: Traffic,
 }
 
@@ -178,23 +170,9 @@ impl<P: Protocol> PeerStream<P> {
             held: emitted.min(opened.held_len as usize),
             description,
             draining: false,
-            has_answered: false,
             heard: tokio::time::Instant::now(),
-            prefill: Duration::ZERO,
             traffic,
         })
-    }
-
-    /// A round begins on a sequence of `len` tokens. A peer that reports its progress needs no more time than
-    /// usual, one that does not may have the whole sequence to prefill, unless it answered on this stream before.
-    pub(super) fn begin_round(&mut self, len: usize) {
-        let reports = self.description.features.iter();
-        let has_answered = std::mem::replace(&mut self.has_answered, false);
-        self.prefill = if has_answered || reports.into_iter().any(|name| name == PROGRESS) {
-            Duration::ZERO
-        } else {
-            PREFILL_PER_TOKEN * len as u32
-        };
     }
 
     /// Most draft tokens that the peer takes in a round.
@@ -212,7 +190,7 @@ impl<P: Protocol> PeerStream<P> {
     ) -> v1::RoundHeader {
         let from_len = self.held.min(output.len());
         let trace_context = position.trace.map(TraceContext::to_bytes);
-        let timeout_ms = (position.allowance.left() + self.prefill).as_millis();
+        let timeout_ms = position.allowance.left().as_millis();
         v1::RoundHeader {
             round: position.round,
             epoch: self.epoch,
@@ -291,7 +269,6 @@ impl<P: Protocol> PeerStream<P> {
     /// The peer's latest answer was right; it holds the output's first `held` tokens.
     pub(super) fn succeeded(&mut self, held: usize) {
         self.held = held;
-        self.has_answered = true;
         // One that is about to stop is no place for new sessions, however well it answers.
         if !self.draining {
             self.endpoint.succeeded();
@@ -337,9 +314,7 @@ mod tests {
                 held: 0,
                 description: Arc::new(description),
                 draining: false,
-                has_answered: false,
                 heard: tokio::time::Instant::now(),
-                prefill: Duration::ZERO,
                 traffic: Traffic::default(),
             }
         }

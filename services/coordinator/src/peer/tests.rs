@@ -14,7 +14,6 @@ use text::ServedText;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
-use wire::describe::PROGRESS;
 use wire::messages::Messages;
 use wire::v1::{self, generate_request, verify_reply};
 
@@ -39,7 +38,6 @@ fn description(context_len: u32, max_draft_tokens: u32) -> v1::PeerDescription {
             max_draft_tokens,
             ..Default::default()
         }),
-        features: vec![PROGRESS.to_owned()],
         ..Default::default()
     }
 }

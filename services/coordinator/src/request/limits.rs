@@ -5,7 +5,6 @@ use std::time::Duration;
 use speculation::methods::Choice;
 use speculation::session::Plan;
 use wire::bounds::MAX_STOPS;
-use wire::describe::{LOGPROBS, PROMPT_LOGPROBS};
 use wire::status::BadField;
 use wire::v1;
 
@@ -172,12 +171,8 @@ pub(super) fn check_window(method: &Choice, most_drafts: u32) -> Result<(), BadF
     }
 }
 
-/// Refuses log probabilities where the verifier does not read every token, or cannot tell them.
-pub(super) fn check_logprobs(
-    method: &Choice,
-    wanted: Option<u32>,
-    verifier: &v1::PeerDescription,
-) -> Result<(), BadField> {
+/// Refuses log probabilities where the verifier does not read every token, or does not decide.
+pub(super) fn check_logprobs(method: &Choice, wanted: Option<u32>) -> Result<(), BadField> {
     if wanted.is_none() {
         return Ok(());
     }
@@ -194,10 +189,10 @@ pub(super) fn check_logprobs(
             "come with the verifier's verdicts; leave them out, or set accept_at to VERIFIER";
         return refused(problem.to_owned());
     }
-    check_feature("logprobs", LOGPROBS, verifier)
+    Ok(())
 }
 
-/// Refuses log probabilities of a prompt without those of the output, or where the verifier cannot tell them.
+/// Refuses log probabilities of a prompt without those of the output, or of one that an encoder reads.
 pub(super) fn check_prompt_logprobs(
     are_wanted: bool,
     logprobs: Option<u32>,
@@ -213,19 +208,7 @@ pub(super) fn check_prompt_logprobs(
     if verifier.decoder_start_token_id.is_some() {
         return refused("the model's encoder reads the prompt whole; there are none of its tokens");
     }
-    check_feature("prompt_logprobs", PROMPT_LOGPROBS, verifier)
-}
-
-fn check_feature(
-    field: &str,
-    feature: &str,
-    verifier: &v1::PeerDescription,
-) -> Result<(), BadField> {
-    if verifier.features.iter().any(|name| name == feature) {
-        return Ok(());
-    }
-    let problem = format!("verifier '{}' does not tell them", verifier.model);
-    Err(BadField::new(field, problem))
+    Ok(())
 }
 
 #[cfg(test)]

@@ -156,7 +156,7 @@ pub(crate) fn explain(url: &str, error: Error) -> anyhow::Error {
                 anyhow!("--coordinator {url}: {}", status.message())
             }
             Code::Unimplemented => anyhow!(
-                "--coordinator {url}: it speaks gRPC and is not a coordinator, or one of an earlier version; name the \
+                "--coordinator {url}: it speaks gRPC and is not a coordinator; name the \
                  address of coordinator.listen, not a drafter's, a verifier's or an admin port's"
             ),
             Code::Unavailable => unavailable(url, &told(&status)),

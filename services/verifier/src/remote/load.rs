@@ -8,7 +8,6 @@ use model::source::ModelText;
 use peer::{Peer, PeerError};
 use server::process::Process;
 use speculation::verification::Verification;
-use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
 use wire::{digest, v1};
 
 use super::queue::Queue;
@@ -233,7 +232,6 @@ fn describe(model: &RemoteModel, config: &VerifierConfig) -> v1::PeerDescription
         &engine.fingerprint,
         &engine.dtype,
     ]);
-    let is_offered = |name: &String| name != TOKEN_TREES && name != STOPPED_LAYERS;
     v1::PeerDescription {
         logits_size: text.row_len as u32,
         context_len: engine.longest as u32,
@@ -248,12 +246,7 @@ fn describe(model: &RemoteModel, config: &VerifierConfig) -> v1::PeerDescription
         verifications: [Verification::COUPLED, Verification::TOKEN]
             .map(|known| known.wire)
             .into(),
-        features: outline
-            .features
-            .iter()
-            .filter(|name| is_offered(name))
-            .cloned()
-            .collect(),
+        features: Vec::new(),
         trees: false,
         rows_vary: true,
         rows_are_parts: true,

@@ -242,8 +242,6 @@ pub enum Input {
         round: u64,
         /// The peer asked.
         peer: Peer,
-        /// How much longer than usual it may take to be heard again.
-        allowance: Duration,
     },
     /// The verifier asked about a block takes only so many draft tokens in a round: blocks are no longer than
     /// that from now on.

@@ -141,9 +141,7 @@ impl Likeness {
     }
 
     fn mismatch(&self, known: &Known, verifier: &Verifier) -> Option<Mismatch> {
-        // A peer of an earlier version does not say.
-        let is_other = !verifier.fingerprint.is_empty() && verifier.fingerprint != known.used;
-        if self.mixed_weights || known.used.is_empty() || !is_other {
+        if self.mixed_weights || known.used.is_empty() || verifier.fingerprint == known.used {
             return None;
         }
         let mut others = known.verifiers.values();
@@ -163,9 +161,7 @@ impl Known {
     fn choose(&mut self) {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for verifier in self.verifiers.values() {
-            if !verifier.fingerprint.is_empty() {
-                *counts.entry(&verifier.fingerprint).or_default() += 1;
-            }
+            *counts.entry(&verifier.fingerprint).or_default() += 1;
         }
         let is_used = |fingerprint: &str| fingerprint == self.used;
         let most = counts
@@ -244,8 +240,6 @@ mod tests {
         assert!(likeness.refuses("b") && !likeness.refuses("a") && !likeness.refuses("c"));
         assert!(!likeness.vary(), "a refused one has no say");
         assert_eq!((likeness.refused(), likeness.problems().len()), (1, 1));
-        // What does not say is not refused.
-        assert_eq!(likeness.met("c", &said("older", "", "f32")), Ok(()));
         // Most have the new ones: it is the other that is refused, until it has them too.
         assert_eq!(likeness.met("d", &said("new", "2", "f32")), Ok(()));
         assert!(likeness.refuses("a") && !likeness.refuses("b"));

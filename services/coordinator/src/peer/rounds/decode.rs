@@ -1,7 +1,5 @@
 //! Decoding by a verifier alone: one long round, whose tokens come one by one.
 
-use std::time::Duration;
-
 use speculation::session::{Input, Peer};
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
@@ -42,9 +40,8 @@ impl PendingDecode {
             header: None,
             until: credit.until(),
         });
-        let len = opener.request.lead_len() + position.output.len();
         Ok(Self {
-            exchange: Exchange::start(stream, position, round.into(), len).await,
+            exchange: Exchange::start(stream, position, round.into()).await,
             max_tokens,
             credit,
         })
@@ -66,18 +63,17 @@ impl PendingDecode {
             let decoded = position.output.len().saturating_sub(self.exchange.base_len);
             let left = self.max_tokens.saturating_sub(decoded as u32).max(1);
             *self = Self::start(session, opener, position, left).await?;
-            let allowance = session.stream()?.prefill;
-            return Ok(Answer::progress(round, Peer::Verifier, allowance));
+            return Ok(Answer::progress(round, Peer::Verifier));
         }
         let stream = session.stream()?;
         if let Some(renewal) = self.credit.renewed(position.output.len() as u32) {
             stream.send(renewal.request).await;
             if renewal.was_awaited {
-                return Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO));
+                return Ok(Answer::progress(round, Peer::Verifier));
             }
         }
         match self.exchange.next(stream, position).await? {
-            Heard::Progress => Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO)),
+            Heard::Progress => Ok(Answer::progress(round, Peer::Verifier)),
             Heard::Part(Reply::Decoded(decoded)) => {
                 let at = decoded.header.unwrap_or_default().base_len;
                 let tokens = decoded.token_ids;

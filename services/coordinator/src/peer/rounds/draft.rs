@@ -1,14 +1,11 @@
 //! A draft block, asked of a drafter.
 
-use std::time::Duration;
-
 use speculation::TokenId;
 use speculation::drafting::policies::LEARNED;
 use speculation::drafting::{Drafting as Way, StopRule};
 use speculation::proposal::Proposal;
 use speculation::session::{DraftBlock, DraftStop, Input, Peer};
 use v1::draft_request::Request;
-use wire::describe::MAX_GRAM_SURVIVAL;
 use wire::draft_block::{PartialBlock, stop};
 use wire::{drafting, proposal, v1};
 
@@ -70,7 +67,7 @@ impl PendingDraft {
             ..Default::default()
         });
         Ok(Self {
-            exchange: Exchange::start(stream, position, round.into(), len).await,
+            exchange: Exchange::start(stream, position, round.into()).await,
             requested,
             most: requested.saturating_mul(width) as usize,
             is_cut_by_context: room < wanted,
@@ -93,7 +90,7 @@ impl PendingDraft {
             let mut part = match self.exchange.next(stream, position).await? {
                 Heard::Progress => {
                     let (round, peer) = (position.round, Peer::Drafter);
-                    return Ok(Answer::progress(round, peer, Duration::ZERO));
+                    return Ok(Answer::progress(round, peer));
                 }
                 Heard::Part(part) => part,
             };
@@ -157,8 +154,7 @@ pub(in crate::peer) fn stop_rule(
     drafter: &v1::PeerDescription,
     worth: Option<f64>,
 ) -> StopRule {
-    let mut features = drafter.features.iter();
-    if request.max_gram_is_sure() && features.any(|name| name == MAX_GRAM_SURVIVAL) {
+    if request.max_gram_is_sure() {
         let worth = worth.unwrap_or(WORTH_TRYING);
         return StopRule::new(&LEARNED, 1.0 - worth);
     }
@@ -195,7 +191,7 @@ pub(crate) async fn bonus(
     if request.draft_room(&stream.description, len).is_none() {
         return Err(PeerError::ContextFull(stream.description.context_len));
     }
-    let mut exchange = Exchange::start(stream, after, round.into(), len).await;
+    let mut exchange = Exchange::start(stream, after, round.into()).await;
     let part = loop {
         if let Heard::Part(part) = exchange.next(stream, after).await? {
             break part;

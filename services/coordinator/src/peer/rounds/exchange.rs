@@ -31,14 +31,12 @@ pub(super) enum Heard<P> {
 }
 
 impl<P: Protocol> Exchange<P> {
-    /// Sends `request` on top of the output, a sequence of `len` tokens with what stands before it.
+    /// Sends `request` on top of the output.
     pub(super) async fn start(
         stream: &mut PeerStream<P>,
         position: Position<'_>,
         request: P::Request,
-        len: usize,
     ) -> Self {
-        stream.begin_round(len);
         let exchange = Self {
             round: position.round,
             digest: P::digest(&request),

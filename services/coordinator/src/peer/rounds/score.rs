@@ -1,7 +1,5 @@
 //! The log probabilities of the prompt: one round before any output, whose answer comes in parts.
 
-use std::time::Duration;
-
 use speculation::session::{Input, Peer};
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
@@ -46,7 +44,7 @@ impl PendingScore {
         Ok(Self {
             credit,
             taken: from,
-            exchange: Exchange::start(stream, position, round.into(), len).await,
+            exchange: Exchange::start(stream, position, round.into()).await,
         })
     }
 
@@ -65,11 +63,11 @@ impl PendingScore {
         if let Some(renewal) = self.credit.renewed(self.taken) {
             stream.send(renewal.request).await;
             if renewal.was_awaited {
-                return Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO));
+                return Ok(Answer::progress(round, Peer::Verifier));
             }
         }
         match self.exchange.next(stream, position).await? {
-            Heard::Progress => Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO)),
+            Heard::Progress => Ok(Answer::progress(round, Peer::Verifier)),
             Heard::Part(Reply::Scored(scored)) => {
                 let (from, count) = (scored.from, scored.logprobs.len());
                 let logprobs =

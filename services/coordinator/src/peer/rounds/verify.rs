@@ -1,7 +1,5 @@
 //! A draft block, asked of a verifier: to be decided, or to be scored.
 
-use std::time::Duration;
-
 use speculation::draft_tree::DraftTree;
 use speculation::session::{Input, Peer, Request as SessionRequest};
 use speculation::verification::layers::{Horizon, Layer};
@@ -65,10 +63,9 @@ impl PendingVerify {
             round.horizon = outlives_block.then_some(horizon.len);
             round.stopped = horizon.stopped;
         }
-        let len = request.lead_len() + position.output.len() + drafts.len();
         let round = Request::Round(round).into();
         Ok(Self {
-            exchange: Exchange::start(stream, position, round, len).await,
+            exchange: Exchange::start(stream, position, round).await,
             positions: scores.then(|| 1 + drafts.len()),
             slices: Vec::new(),
         })
@@ -88,7 +85,7 @@ impl PendingVerify {
         loop {
             match self.exchange.next(stream, position).await? {
                 Heard::Progress => {
-                    let answer = Answer::progress(round, Peer::Verifier, Duration::ZERO);
+                    let answer = Answer::progress(round, Peer::Verifier);
                     return Ok(Some(answer));
                 }
                 Heard::Part(Reply::Verdict(mut decided)) if self.positions.is_none() => {

@@ -1,7 +1,5 @@
 //! What is asked of a drafter, and what is taken of its answers.
 
-use wire::describe::MAX_GRAM_SURVIVAL;
-
 use super::*;
 
 #[tokio::test]
@@ -74,32 +72,7 @@ async fn a_peer_that_holds_too_little_gets_it_twice_and_then_is_broken() {
     assert_eq!(failure.error.fault(), Fault::Malformed);
 }
 
-/// A peer from before there was progress may have the whole prompt to read, once.
-#[tokio::test]
-async fn one_that_does_not_tell_of_its_progress_has_more_time_for_a_prompt() {
-    let mut before = description(100, 8);
-    before.features.clear();
-    let (mut peers, mut wire) = at_drafter(before).await;
-    let others = RoundProposals::default();
-    let mut requested = draft(2);
-    let longer = soon(peers.answer(&mut requested, position(&OUTPUT), &others)).await;
-    let Input::Progress { allowance, .. } = longer.expect("more time").input else {
-        panic!("no more time");
-    };
-    // Two tokens of the prompt and five of the output.
-    assert_eq!(allowance, Duration::from_millis(70));
-    let reply = |header| vec![block(header, &[2, 0])];
-    drafted(
-        exchange(&mut peers, &mut wire, &mut requested, reply)
-            .await
-            .0,
-    );
-    let mut next = draft(2);
-    let reply = |header| vec![block(header, &[2, 0])];
-    drafted(exchange(&mut peers, &mut wire, &mut next, reply).await.0);
-}
-
-/// Returns how many tokens a drafter is asked for after a sequence of seven tokens, if its context holds so many.
+/// What a drafter is asked for after a sequence of seven tokens, if its context holds so many.
 async fn asked_with_context(context_len: u32, requested: (u32, bool)) -> Result<u32, Fault> {
     let (mut peers, mut wire) = at_drafter(description(context_len, 8)).await;
     let (max_tokens, bonus_q) = requested;
@@ -169,27 +142,23 @@ async fn bytes_of_streams_that_are_gone_count() {
     }
 }
 
-/// Max-Gram gets one too, and one to begin with; not if it is of before it could stop.
+/// Max-Gram gets one too, and one to begin with.
 #[tokio::test]
 async fn max_gram_proposes_only_what_is_worth_its_cost() {
     let sure = v1::PeerDescription {
         draftings: vec![v1::Drafting::MaxGram.into()],
-        features: vec![PROGRESS.to_owned(), MAX_GRAM_SURVIVAL.to_owned()],
         ..description(100, 8)
     };
-    let mut before = sure.clone();
-    before.features.pop();
-    for (drafter, len, worth, expected) in [
-        (&sure, None, Some(0.25), Some(0.75)),
-        (&sure, None, None, Some(0.6)),
-        (&sure, Some(4), Some(0.25), None),
-        (&before, None, Some(0.25), None),
+    for (len, worth, expected) in [
+        (None, Some(0.25), Some(0.75)),
+        (None, None, Some(0.6)),
+        (Some(4), Some(0.25), None),
     ] {
         let asked = |request: &mut v1::GenerateRequest| {
             request.draft_len = len;
             request.drafting = v1::Drafting::MaxGram.into();
         };
-        let learned = learned_stop(asked, drafter.clone(), worth).await;
+        let learned = learned_stop(asked, sure.clone(), worth).await;
         assert_eq!(learned, expected.map(|threshold| (threshold, 0)));
     }
 }
