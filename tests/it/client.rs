@@ -1,5 +1,8 @@
 //! Requests, and whole answers to them.
 
+use prost_types::Value;
+use prost_types::value::Kind;
+use speculation::methods::SettingValue;
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 use tonic_types::StatusExt;
@@ -31,6 +34,10 @@ pub(crate) trait With {
     fn draft_len(self, draft_len: u32) -> Self;
     fn seed(self, seed: u64) -> Self;
     fn ignoring_eos(self) -> Self;
+    /// Sets a setting of the method, whatever it is called.
+    fn with(self, name: &str, value: impl Into<SettingValue>) -> Self;
+    /// The same in place.
+    fn set(&mut self, name: &str, value: impl Into<SettingValue>);
 }
 
 impl With for GenerateRequest {
@@ -47,10 +54,7 @@ impl With for GenerateRequest {
     }
 
     fn draft_len(self, draft_len: u32) -> Self {
-        Self {
-            draft_len: Some(draft_len),
-            ..self
-        }
+        self.with("draft_len", draft_len)
     }
 
     fn seed(self, seed: u64) -> Self {
@@ -65,6 +69,22 @@ impl With for GenerateRequest {
             ignore_eos: true,
             ..self
         }
+    }
+
+    fn with(mut self, name: &str, value: impl Into<SettingValue>) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    fn set(&mut self, name: &str, value: impl Into<SettingValue>) {
+        let kind = match value.into() {
+            SettingValue::Number(number) => Kind::NumberValue(number),
+            SettingValue::Flag(flag) => Kind::BoolValue(flag),
+            SettingValue::Text(text) => Kind::StringValue(text),
+        };
+        let value = Value { kind: Some(kind) };
+        let fields = &mut self.settings.get_or_insert_default().fields;
+        fields.insert(name.to_owned(), value);
     }
 }
 

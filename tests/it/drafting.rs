@@ -10,9 +10,8 @@ mod rejection;
 mod settings;
 mod stopping;
 
-use wire::v1::draft_length::Policy;
-use wire::v1::tree_shape::Shape;
-use wire::v1::{DraftLength, Drafting, GenerateRequest, LearnedStop, TreeShape};
+use speculation::methods::SettingValue;
+use wire::v1::GenerateRequest;
 
 use crate::client::With;
 use crate::cluster::{Service, config, coordinator, draft, target, verifier};
@@ -20,109 +19,79 @@ use crate::drafter::{drafter, max_gram_alone};
 
 /// What is varied here.
 trait Choosing {
-    fn by(self, who: Drafting) -> Self;
-    fn policy(self, policy: Policy) -> Self;
-    fn tree(self, shape: Shape) -> Self;
+    fn by(self, who: &str) -> Self;
+    fn policy(self, policy: impl Into<SettingValue>) -> Self;
+    fn tree(self, shape: impl Into<SettingValue>) -> Self;
 }
 
 impl Choosing for GenerateRequest {
-    fn by(mut self, who: Drafting) -> Self {
-        self.drafting = who.into();
-        self
+    fn by(self, who: &str) -> Self {
+        self.with("drafting", who)
     }
 
-    fn policy(mut self, policy: Policy) -> Self {
-        self.draft_length = Some(DraftLength {
-            policy: Some(policy),
-        });
-        self
+    fn policy(self, policy: impl Into<SettingValue>) -> Self {
+        self.with("draft_len", policy)
     }
 
-    fn tree(mut self, shape: Shape) -> Self {
-        self.tree = Some(TreeShape { shape: Some(shape) });
-        self
+    fn tree(self, shape: impl Into<SettingValue>) -> Self {
+        self.with("tree", shape)
     }
 }
 
-fn learned(threshold: f64) -> Policy {
-    Policy::Learned(LearnedStop {
-        threshold,
-        min_tokens: 0,
-    })
+/// A learned stop, which may leave blocks empty.
+fn learned(threshold: f64) -> String {
+    format!("specdec++:{threshold}:0")
 }
 
 /// Every way of drafting that needs no acceptance head, by name.
 fn every_way(requested: &GenerateRequest) -> Vec<(&'static str, GenerateRequest)> {
     let requested = || requested.clone();
     vec![
-        ("max-gram", requested().by(Drafting::MaxGram).draft_len(6)),
-        ("cascade", requested().by(Drafting::Cascade)),
-        (
-            "short cascade",
-            requested().by(Drafting::Cascade).draft_len(3),
-        ),
-        ("confidence", requested().policy(Policy::Confidence(0.4))),
+        ("max-gram", requested().by("max-gram").draft_len(6)),
+        ("cascade", requested().by("cascade")),
+        ("short cascade", requested().by("cascade").draft_len(3)),
+        ("confidence", requested().policy("confidence:0.4:0")),
         (
             "entropy",
-            requested().policy(Policy::Entropy(1.5)).draft_len(7),
+            requested().policy("entropy:1.5:0").with("draft_cap", 7),
         ),
-        ("goodput", requested().policy(Policy::Goodput(true))),
+        ("goodput", requested().policy("auto")),
         (
             "max-gram goodput",
-            requested()
-                .by(Drafting::MaxGram)
-                .policy(Policy::Goodput(true)),
+            requested().by("max-gram").policy("auto"),
         ),
         (
             "sure max-gram",
-            requested()
-                .by(Drafting::MaxGram)
-                .policy(Policy::Confidence(0.3)),
+            requested().by("max-gram").policy("confidence:0.3:0"),
         ),
         (
             "max-gram as long as it survives",
-            requested().by(Drafting::MaxGram).policy(learned(0.8)),
+            requested().by("max-gram").policy(learned(0.8)),
         ),
         (
             "max-gram comb",
-            requested()
-                .by(Drafting::MaxGram)
-                .tree(Shape::Comb(4))
-                .draft_len(6),
+            requested().by("max-gram").tree("comb:4").draft_len(6),
         ),
         (
             "sure max-gram alternates",
             requested()
-                .by(Drafting::MaxGram)
-                .tree(Shape::Alternates(2))
+                .by("max-gram")
+                .tree("alternates:2")
                 .policy(learned(0.9)),
         ),
-        ("comb", requested().tree(Shape::Comb(8))),
-        ("deep comb", requested().tree(Shape::Comb(3)).draft_len(12)),
-        ("alternates", requested().tree(Shape::Alternates(2))),
-        (
-            "cascade comb",
-            requested().by(Drafting::Cascade).tree(Shape::Comb(6)),
-        ),
+        ("comb", requested().tree("comb:8")),
+        ("deep comb", requested().tree("comb:3").draft_len(12)),
+        ("alternates", requested().tree("alternates:2")),
+        ("cascade comb", requested().by("cascade").tree("comb:6")),
         (
             "cascade alternates",
-            requested()
-                .by(Drafting::Cascade)
-                .tree(Shape::Alternates(2))
-                .draft_len(5),
+            requested().by("cascade").tree("alternates:2").draft_len(5),
         ),
         (
             "unsure alternates",
-            requested()
-                .tree(Shape::Alternates(1))
-                .policy(Policy::Confidence(0.3)),
+            requested().tree("alternates:1").policy("confidence:0.3:0"),
         ),
-        (
-            "goodput comb",
-            requested()
-                .tree(Shape::Comb(4))
-                .policy(Policy::Goodput(true)),
-        ),
+        ("goodput comb", requested().tree("comb:4").policy("auto")),
     ]
 }
 

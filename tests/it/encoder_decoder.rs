@@ -7,11 +7,10 @@ use model::bigram::BigramFile;
 use model::source::{ModelSource, ServedModel, serve};
 use model::{Checkpoint, Model, ModelConfig, WeightFormat};
 use serde_json::{Value, json};
-use speculation::drafting::TreeShape;
 use speculation::max_gram::Bigram;
 use speculation::ports::{LanguageModel, Rows, Segment};
 use wire::v1::generate_request::Prompt;
-use wire::v1::{Drafting, GenerateRequest, Origin, TokenIds};
+use wire::v1::{GenerateRequest, Origin, TokenIds};
 
 use crate::client::{Answer, With, generate, request, try_generate};
 use crate::cluster::{Service, config, coordinator, drafter, drafter_with, eventually, verifier};
@@ -194,10 +193,7 @@ async fn coupled_equals_target_only() {
         let accepted = equals_target_only(&coordinator, &what, change).await;
         assert!(accepted > 50, "{what}: {accepted} accepted");
     }
-    let comb = |requested: GenerateRequest| GenerateRequest {
-        tree: wire::drafting::shape_to_wire(TreeShape::Comb(3)),
-        ..requested.draft_len(4)
-    };
+    let comb = |requested: GenerateRequest| requested.draft_len(4).with("tree", "comb:3");
     let accepted = equals_target_only(&coordinator, "trees", comb).await;
     assert!(accepted > 50, "trees: {accepted} accepted");
     // Nothing like it.
@@ -227,11 +223,8 @@ async fn every_way_of_drafting_equals_target_only() {
     })
     .await;
     let (coordinator, _peers) = of(drafter).await;
-    for drafting in [Drafting::MaxGram, Drafting::Cascade] {
-        let change = |requested: GenerateRequest| GenerateRequest {
-            drafting: drafting.into(),
-            ..requested.draft_len(6)
-        };
+    for drafting in ["max-gram", "cascade"] {
+        let change = |requested: GenerateRequest| requested.draft_len(6).with("drafting", drafting);
         let what = format!("{drafting:?}");
         let accepted = equals_target_only(&coordinator, &what, change).await;
         assert!(accepted > 0, "{what}: {accepted} accepted");

@@ -4,7 +4,6 @@ use futures_util::future::join_all;
 use server::process::Process;
 use speculation::ports::{Caps, LanguageModel, ModelShape, Rows, Segment};
 use verifier::VerifierConfig;
-use wire::v1::{TreeShape, tree_shape::Shape};
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{config, coordinator, draft, drafter, target, verifier, verifier_in};
@@ -56,16 +55,13 @@ async fn what_the_verifiers_engine_lacks_is_refused_by_name() {
     let lesser = coordinator(config(&drafters, &[lesser.url()])).await;
     let full = coordinator(config(&drafters, &[full.url()])).await;
 
-    let mut tree = request("Once upon a time", 8);
-    tree.tree = Some(TreeShape {
-        shape: Some(Shape::Comb(2)),
-    });
+    let tree = request("Once upon a time", 8).with("tree", "comb:2");
     let refused = try_generate(&lesser, tree.clone())
         .await
         .expect_err("refused");
     let message = refused.message();
     assert!(
-        message.contains("tree: verifier 'target' does not verify trees"),
+        message.contains("settings.tree: verifier 'target' does not verify trees"),
         "{message}"
     );
     let of_tree = generate(&full, tree).await;

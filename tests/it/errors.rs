@@ -6,7 +6,7 @@ use coordinator::CoordinatorConfig;
 use tonic::Code;
 use tonic_types::StatusExt;
 use wire::v1::generate_request::Prompt;
-use wire::v1::{AcceptAt, ChatMessage, GenerateRequest, SamplingParams, TokenIds};
+use wire::v1::{ChatMessage, GenerateRequest, SamplingParams, TokenIds};
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{
@@ -66,7 +66,7 @@ fn bad_fields() -> Vec<Case> {
             "nonsense".clone_into(&mut r.method);
         }),
         case("model | other", |r| "other".clone_into(&mut r.model)),
-        case("draft_len | 65", |r| r.draft_len = Some(65)),
+        case("settings.draft_len | 65", |r| r.set("draft_len", 65)),
         case("choice | 5000", |r| r.choice = 5000),
         case("tenant | 257 bytes", |r| r.tenant = "t".repeat(257)),
         case("timeout_ms | 900000", |r| r.timeout_ms = 900_000),
@@ -82,18 +82,19 @@ fn bad_fields() -> Vec<Case> {
             (r.logprobs, r.method) = (true, "draft-only".to_owned());
         }),
         case("logprobs | accept_at", |r| {
-            (r.logprobs, r.accept_at) = (true, AcceptAt::Coordinator.into());
+            r.logprobs = true;
+            r.set("accept_at", "coordinator");
         }),
-        case("accept_at | 7 | 0 to 2", |r| r.accept_at = 7),
-        case("plan | 99 | 0 to 7", |r| r.plan = 99),
-        case("drafting | 0 to 3", |r| r.drafting = 9),
+        case("settings.accept_at | 7", |r| r.set("accept_at", 7)),
+        case("settings.plan | 99", |r| r.set("plan", 99)),
+        case("settings.drafting | 9", |r| r.set("drafting", 9)),
         // Quoted in an error these would not fit into its headers.
         case("method | 9000 bytes", |r| r.method = "y".repeat(9_000)),
         case("model | 30000 bytes | 256", |r| {
             r.model = "y".repeat(30_000);
         }),
-        case("rule | 20000 bytes", |r| {
-            r.parameters.get_or_insert_default().rule = Some("y".repeat(20_000));
+        case("settings.rule | 300 bytes | 256", |r| {
+            r.set("rule", "y".repeat(300));
         }),
         case("messages | 257 bytes", |r| {
             let (role, content) = ("y".repeat(257), String::new());

@@ -10,7 +10,6 @@ use model::source::{EngineKind, ModelSource};
 use model::{Checkpoint, ModelConfig, embedded};
 use speculation::drafting::TreeShape;
 use tempfile::TempDir;
-use wire::drafting::shape_to_wire;
 
 use crate::client::{With, generate, request};
 use crate::cluster::{Cluster, draft, target};
@@ -21,14 +20,8 @@ use gguf::Gguf;
 const WAYS: [Way; 4] = [
     |requested| requested.draft_len(1),
     |requested| requested.draft_len(6),
-    |mut requested| {
-        requested.tree = shape_to_wire(TreeShape::Comb(4));
-        requested
-    },
-    |mut requested| {
-        requested.tree = shape_to_wire(TreeShape::Alternates(2));
-        requested
-    },
+    |requested| requested.with("tree", "comb:4"),
+    |requested| requested.with("tree", "alternates:2"),
 ];
 
 #[tokio::test]

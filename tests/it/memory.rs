@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
-use wire::v1::{DescribeRequest, GenerateRequest, TreeShape, tree_shape};
+use wire::v1::{DescribeRequest, GenerateRequest};
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{
@@ -72,11 +72,7 @@ async fn the_longest_sequence_leaves_room_for_a_tree_at_its_end() {
     let requested = |max_tokens| {
         let requested = request("Once upon a time", max_tokens).ignoring_eos();
         // Sixty-four nodes, as many as a round may have.
-        let shape = tree_shape::Shape::Comb(8);
-        GenerateRequest {
-            tree: Some(TreeShape { shape: Some(shape) }),
-            ..requested.draft_len(8)
-        }
+        requested.draft_len(8).with("tree", "comb:8")
     };
     let prompt = generate(&ample.coordinator, requested(1)).await;
     let max_tokens = longest - prompt.started.prompt_tokens;

@@ -7,13 +7,9 @@ mod refusals;
 
 use std::num::NonZeroU32;
 
-use speculation::methods::METHODS;
+use speculation::methods::{METHODS, SettingValue};
 use speculation::target::{RULES, Rule, rules};
-use wire::v1::target_distribution::Kind;
-use wire::v1::{
-    AcceptAt, GenerateRequest, ListMethodsRequest, MethodParameters, Plan, ProposalForm,
-    SamplingParams, TargetDistribution, Verification,
-};
+use wire::v1::{GenerateRequest, ListMethodsRequest, SamplingParams};
 
 use crate::client::{Answer, With, generate, request};
 use crate::cluster::{
@@ -27,40 +23,29 @@ trait Choosing {
     fn alpha(self, alpha: f64) -> Self;
     fn rule(self, rule: &str) -> Self;
     fn sparse(self, top: u32) -> Self;
-    fn proposal(self, form: ProposalForm) -> Self;
+    fn proposal(self, form: &str) -> Self;
     fn at_coordinator(self) -> Self;
-    fn parameters(&mut self) -> &mut MethodParameters;
 }
 
 impl Choosing for GenerateRequest {
-    fn alpha(mut self, alpha: f64) -> Self {
-        self.parameters().alpha = Some(alpha);
-        self
+    fn alpha(self, alpha: f64) -> Self {
+        self.with("alpha", alpha)
     }
 
-    fn rule(mut self, rule: &str) -> Self {
-        self.parameters().rule = Some(rule.to_owned());
-        self
+    fn rule(self, rule: &str) -> Self {
+        self.with("rule", rule)
     }
 
-    fn sparse(mut self, top: u32) -> Self {
-        self.proposal_form = ProposalForm::Sparse.into();
-        self.proposal_top = top;
-        self
+    fn sparse(self, top: u32) -> Self {
+        self.with("proposal", format!("sparse:{top}"))
     }
 
-    fn proposal(mut self, form: ProposalForm) -> Self {
-        self.proposal_form = form.into();
-        self
+    fn proposal(self, form: &str) -> Self {
+        self.with("proposal", form)
     }
 
-    fn at_coordinator(mut self) -> Self {
-        self.accept_at = AcceptAt::Coordinator.into();
-        self
-    }
-
-    fn parameters(&mut self) -> &mut MethodParameters {
-        self.parameters.get_or_insert_default()
+    fn at_coordinator(self) -> Self {
+        self.with("accept_at", "coordinator")
     }
 }
 
@@ -81,30 +66,26 @@ fn every_way() -> Vec<(String, GenerateRequest)> {
         }
     }
     let mut tuned = request("Once upon a time", 32).method("lossy").alpha(0.3);
-    tuned.parameters().beta_tuned = true;
+    tuned.set("beta", "tuned");
     ways.push(("lossy tuned".to_owned(), tuned.clone()));
-    tuned.verification = Verification::Coupled.into();
+    tuned.set("verification", "coupled");
     ways.push(("lossy coupled".to_owned(), tuned.clone()));
-    tuned.verification = Verification::Block.into();
+    tuned.set("verification", "block");
     ways.push(("lossy block".to_owned(), tuned));
     let mut within = request("Once upon a time", 32).method("lossy");
-    within.parameters().kl_budget = Some(0.2);
+    within.set("kl_budget", 0.2);
     ways.push(("lossy within a budget".to_owned(), within.clone()));
-    within.verification = Verification::Coupled.into();
+    within.set("verification", "coupled");
     ways.push(("lossy within a budget, coupled".to_owned(), within));
     let mut code = request("Question: What is 347 + 58?\nAnswer:", 32).method("bild");
-    code.parameters().code_variant = Some(true);
+    code.set("code_variant", true);
     ways.push(("bild as in the authors' code".to_owned(), code));
     let mut opt = request("Once upon a time", 32)
         .method("spec-cascade")
         .rule("opt");
-    for verification in [
-        Verification::Token,
-        Verification::Block,
-        Verification::BlockGreedy,
-    ] {
-        opt.verification = verification.into();
-        ways.push((format!("opt {verification:?}"), opt.clone()));
+    for verification in ["token", "block", "block-greedy"] {
+        opt.set("verification", verification);
+        ways.push((format!("opt {verification}"), opt.clone()));
     }
     ways
 }
@@ -176,7 +157,7 @@ async fn every_method_runs_on_sparse_proposals_at_both_places() {
 #[tokio::test]
 async fn dense_distributions_come_in_both_precisions() {
     let cluster = Cluster::start(draft()).await;
-    for form in [ProposalForm::DenseF32, ProposalForm::DenseF16] {
+    for form in ["dense:f32", "dense:f16"] {
         for method in "rejection block block-greedy lossy spec-cascade".split(' ') {
             let requested = request("Once upon a time", 32)
                 .method(method)
@@ -195,13 +176,7 @@ async fn dense_distributions_come_in_both_precisions() {
 async fn axes_given_explicitly_override_the_method() {
     let cluster = Cluster::start(draft()).await;
     let requested = request("Once upon a time", 24);
-    let mut axes = requested.clone();
-    axes.target = Some(TargetDistribution {
-        kind: Kind::Deferral.into(),
-        rule: "opt".to_owned(),
-        alpha: Some(0.2),
-        ..Default::default()
-    });
+    let axes = requested.clone().with("target", "opt").with("alpha", 0.2);
     let by_axes = generate(&cluster.coordinator, axes).await;
     let by_method = requested
         .clone()
@@ -211,8 +186,7 @@ async fn axes_given_explicitly_override_the_method() {
     let by_method = generate(&cluster.coordinator, by_method).await;
     assert_eq!(by_axes.tokens, by_method.tokens);
     assert_eq!(by_axes.setting("target").expect("a setting"), "opt");
-    let mut plan = requested.clone();
-    plan.plan = Plan::TargetOnly.into();
+    let plan = requested.clone().with("plan", "target-only");
     let alone = generate(&cluster.coordinator, plan).await;
     let target_only = generate(&cluster.coordinator, requested.method("target-only")).await;
     assert_eq!(alone.tokens, target_only.tokens);
@@ -231,22 +205,9 @@ async fn every_method_is_listed_with_its_parameters() {
     assert_eq!(listed.rules.len(), RULES.len());
     for method in &listed.methods {
         let mut requested = request("Once upon a time", 4).method(&method.name);
+        // No budget, unless it stands in place of alpha and beta.
         for parameter in &method.parameters {
-            let number = || parameter.default.parse().expect("a number");
-            match parameter.name.as_str() {
-                "alpha" => requested.parameters().alpha = Some(number()),
-                "beta" => requested.parameters().beta = Some(number()),
-                "rule" => requested.parameters().rule = Some(parameter.default.clone()),
-                // None, unless it stands in place of alpha and beta.
-                "kl_budget" => assert_eq!(parameter.default, "none"),
-                "fallback" => requested.parameters().fallback = Some(number()),
-                "window" => requested.parameters().window = Some(number() as u32),
-                "max_run" => requested.parameters().max_run = Some(number() as u32),
-                "verify_on_finish" => requested.parameters().verify_on_finish = Some(false),
-                "code_variant" => requested.parameters().code_variant = Some(false),
-                "mean" => requested.parameters().mean = Some(true),
-                other => panic!("{other} is no field of MethodParameters"),
-            }
+            requested.set(&parameter.name, SettingValue::read(&parameter.default));
         }
         let answer = generate(&cluster.coordinator, requested).await;
         for parameter in &method.parameters {
@@ -265,8 +226,8 @@ async fn a_window_of_bild_does_not_depend_on_what_a_drafter_takes_at_once() {
     let mut requested = request("Once upon a time", 40)
         .method("bild")
         .ignoring_eos();
-    requested.parameters().fallback = Some(0.0);
-    requested.parameters().alpha = Some(3.0);
+    requested.set("fallback", 0.0);
+    requested.set("alpha", 3.0);
     let mut answers = Vec::new();
     for limit in [64, 3, 1] {
         let limit = NonZeroU32::new(limit).expect("not zero");
@@ -283,7 +244,11 @@ async fn a_window_of_bild_does_not_depend_on_what_a_drafter_takes_at_once() {
     let (small, _) = verifier_with(target(), |config| config.max_draft_tokens = limit).await;
     let (drafter, _) = drafter(draft()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[small.url()])).await;
-    each_refused(&coordinator, vec![("window | : 10 | 9", requested)]).await;
+    each_refused(
+        &coordinator,
+        vec![("settings.window | : 10 | 9", requested)],
+    )
+    .await;
 }
 
 /// Axes given beside a method may make another one of it, and that is what is reported.
@@ -291,19 +256,13 @@ async fn a_window_of_bild_does_not_depend_on_what_a_drafter_takes_at_once() {
 async fn the_method_reported_is_the_one_that_ran() {
     let cluster = Cluster::start(draft()).await;
     let requested = request("Once upon a time", 4);
-    let with_plan = |method: &str, plan: Plan| GenerateRequest {
-        plan: plan.into(),
-        ..requested.clone().method(method)
-    };
-    let block = GenerateRequest {
-        verification: Verification::Block.into(),
-        ..requested.clone()
-    };
+    let with_plan = |method: &str, plan: &str| requested.clone().method(method).with("plan", plan);
+    let block = requested.clone().with("verification", "block");
     for (requested, effective) in [
-        (with_plan("coupled", Plan::DraftOnly), "draft-only"),
-        (with_plan("coupled", Plan::TargetOnly), "target-only"),
-        (with_plan("lossy", Plan::TokenCascade), "token-cascade"),
-        (with_plan("bild", Plan::Speculative), "coupled"),
+        (with_plan("coupled", "draft-only"), "draft-only"),
+        (with_plan("coupled", "target-only"), "target-only"),
+        (with_plan("lossy", "token-cascade"), "token-cascade"),
+        (with_plan("bild", "speculative"), "coupled"),
         (block, "block"),
         (requested.clone().method("gumbel"), "coupled"),
     ] {

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use server::process::Process;
 use tonic::Code;
 use verifier::{RemoteConfig, Verifier, VerifierConfig};
-use wire::v1::{AcceptAt, FinishReason, GenerateRequest, Origin, Verification};
+use wire::v1::{FinishReason, GenerateRequest, Origin};
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{self, Service, config, coordinator, draft, drafter, eventually};
@@ -177,14 +177,13 @@ async fn what_needs_whole_rows_is_refused_by_name() {
         .sampling
         .get_or_insert_default()
         .repetition_penalty = Some(1.2);
-    let mut block = request("Once", 4);
-    block.verification = Verification::Block.into();
-    let mut at_coordinator = request("Once", 4).method("rejection");
-    at_coordinator.accept_at = AcceptAt::Coordinator.into();
+    let block = request("Once", 4).with("verification", "block");
+    let at_coordinator = request("Once", 4).method("rejection");
+    let at_coordinator = at_coordinator.with("accept_at", "coordinator");
     for (refused, field) in [
         (penalised, "sampling.repetition_penalty"),
-        (block, "verification"),
-        (at_coordinator, "accept_at"),
+        (block, "settings.verification"),
+        (at_coordinator, "settings.accept_at"),
     ] {
         let status = try_generate(&over.coordinator, refused)
             .await

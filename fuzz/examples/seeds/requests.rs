@@ -1,8 +1,15 @@
 //! What clients ask for.
 
+use speculation::methods::MethodSpec;
 use wire::v1::*;
 
 use crate::{PROMPT, sampling};
+
+/// Chooses the method and the settings of `spec`.
+fn choose(request: &mut GenerateRequest, spec: &str) {
+    let spec = MethodSpec::parse(spec).expect("a method");
+    wire::settings::to_wire(&spec, request);
+}
 
 /// Each with a name.
 pub fn all() -> Vec<(&'static str, GenerateRequest)> {
@@ -37,26 +44,16 @@ pub fn all() -> Vec<(&'static str, GenerateRequest)> {
             "reports",
             with(&|it| {
                 it.report_distributions = true;
-                it.accept_at = AcceptAt::Coordinator as i32;
+                choose(it, "rejection:accept_at=coordinator");
             }),
         ),
         (
             "tree",
-            with(&|it| {
-                it.tree = Some(TreeShape {
-                    shape: Some(tree_shape::Shape::Comb(2)),
-                });
-            }),
+            with(&|it| choose(it, "coupled:tree=comb:2")),
         ),
         (
             "tuned",
-            with(&|it| {
-                it.parameters = Some(MethodParameters {
-                    alpha: Some(0.5),
-                    ..Default::default()
-                });
-                it.method = "token-cascade".to_owned();
-            }),
+            with(&|it| choose(it, "token-cascade:alpha=0.5")),
         ),
     ];
     let methods = wire::listing::methods(false).methods;

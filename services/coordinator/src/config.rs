@@ -85,7 +85,7 @@ pub struct CoordinatorConfig {
     pub channel: ChannelConfig,
 }
 
-pub(crate) use wire::drafting_request::MAX_DRAFT_LEN;
+pub(crate) use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
 
 /// Draft tokens a round where a request names none: `"auto"` or a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! The limits that are built into a coordinator and have no setting; `docs/reference/limits.md` lists all limits.
 
-pub use wire::drafting_request::MAX_DRAFT_LEN;
+pub use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
 
 pub use crate::driver::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
 pub use crate::front::http::{MAX_FIELDS, MAX_PARTS, MOST_OUTPUTS};

@@ -9,10 +9,9 @@ mod prompt;
 use speculation::drafting::Drafting;
 use speculation::noise::Noise;
 use wire::bounds::MAX_STOP_TOKENS;
-use wire::drafting_request::DraftingRequest;
 use wire::open::MAX_TENANT_BYTES;
 use wire::status::BadField;
-use wire::{logprobs, sampling, v1};
+use wire::{logprobs, sampling, settings, v1};
 
 use crate::admitted::{AdmittedRequest, DrafterRequirements, VerifierRequirements};
 use crate::config::CoordinatorConfig;
@@ -61,7 +60,7 @@ pub(crate) fn check(
         description,
     )?;
     let max_tokens = limits::allowed_tokens(max_tokens, requested.is_some(), config)?;
-    let drafting = DraftingRequest::read(&request)?;
+    let spec = settings::from_wire(&request)?;
     let limits = description.limits.unwrap_or_default();
     let most_drafts = limits.max_draft_tokens.max(1);
     in_range("choice", request.choice, 0, Noise::MAX_CHOICE)?;
@@ -75,18 +74,12 @@ pub(crate) fn check(
     let params = sampling::from_wire(request.sampling.clone(), end_tokens, vocab_size);
     let params = params.map_err(as_clients_name_it)?;
     limits::check_min_tokens(params.min_tokens, max_tokens)?;
-    let method = method::choose(
-        &request,
-        &drafting,
-        &params,
-        model,
-        config,
-        unasked.drafting,
-    )?;
+    let reports = request.report_distributions;
+    let method = method::choose(&spec, reports, &params, model, config, unasked.drafting)?;
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
     limits::check_logprobs(&method, logprobs)?;
     limits::check_prompt_logprobs(request.prompt_logprobs, logprobs, description)?;
-    let draft_len = drafting::levels(&drafting, &method, most_drafts, config)?;
+    let draft_len = drafting::levels(&method, most_drafts, config)?;
     limits::check_window(&method, most_drafts)?;
     memory::check_message(&method, draft_len, vocab_size, request.report_distributions)?;
     Ok(AdmittedRequest {

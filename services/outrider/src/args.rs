@@ -1,7 +1,6 @@
 //! Flags that several commands share.
 
 mod connection;
-mod drafting;
 mod method;
 mod model;
 mod request;
@@ -11,8 +10,7 @@ mod suggested;
 
 pub use connection::ConnectionArgs;
 pub(crate) use connection::TlsArgs;
-pub use drafting::DraftingArgs;
-pub use method::MethodArgs;
+pub use method::{DraftingArgs, MethodArgs, as_flag};
 pub use model::ModelArgs;
 pub(crate) use request::RequestArgs;
 pub use services::ServicesArgs;

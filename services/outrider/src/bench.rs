@@ -70,7 +70,7 @@ impl BenchArgs {
 /// Measures and prints.
 pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
     server::telemetry::init(&config.log)?;
-    if args.method.method == BASELINE {
+    if args.method.0.method == BASELINE {
         bail!("--method: {BASELINE} is what the method is compared with");
     }
     let coordinator = args.services.coordinator.as_deref();
@@ -95,7 +95,7 @@ async fn compare(args: &BenchArgs, client: Client) -> anyhow::Result<Compared> {
             let name = if is_baseline {
                 BASELINE
             } else {
-                &args.method.method
+                &args.method.0.method
             };
             (name, request)
         });

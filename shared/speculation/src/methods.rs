@@ -2,41 +2,47 @@
 //!
 //! A request picks a point on independent axes: which plan the session follows, which distribution it aims at, who
 //! drafts, how much and in which shape, how a draft block is verified, what the verifier is told of the draft
-//! distribution, and who decides. A [`Method`] is a named preset over them ([`METHODS`]); what a request [`MethodRequest`]
-//! for on an axis of its own replaces the preset. [`Choice::resolve`] turns the two into what is carried out, or
+//! distribution, and who decides. A [`Method`] is a named preset over them ([`METHODS`]); what a [`MethodSpec`]
+//! sets replaces the preset. [`Choice::resolve`] turns the two into what is carried out, or
 //! says which field does not fit and why. Whether the output is lossless or reproducible is computed from the axes,
 //! so that it is right for every combination.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `registry` | the methods |
-//! | `parameters`, `values` | their parameters: ranges, defaults, one line each |
-//! | `resolve`, `axes`, `drafting`, `proposals` | from a request to a [`Choice`] |
+//! | [`table`], `setting`, `values` | every setting: its name, range, default and one line |
+//! | `spec` | what a request chooses: a method and settings by name |
+//! | `resolve`, `parameters`, `axes`, `drafting`, `proposals` | from a [`MethodSpec`] to a [`Choice`] |
 //! | `compatibility` | which options go together |
 //! | `choice` | what a choice means for drafter, verifier and session |
 //! | [`names`](mod@names) | names and values of the axes, for command line and wire |
-//! | `listing` | the axes as they are listed |
+//! | `forms` | the forms of the axes' values, as they are listed |
 
 mod axes;
 mod choice;
 mod compatibility;
 mod drafting;
-mod listing;
+mod forms;
 pub mod names;
 mod parameters;
 mod proposals;
 mod registry;
 mod resolve;
+mod setting;
+mod spec;
+pub mod table;
 mod values;
 
 pub use choice::Choice;
 pub use compatibility::{Conflict, OptionField, Options};
-pub use listing::{Axis, AxisValue, axes_listing};
+pub use drafting::check_length;
 pub use names::{PlanKind, TargetKind};
-pub use parameters::Parameters;
 pub use proposals::SPARSE_TOP;
 pub use registry::{METHODS, Method, find, names};
-pub use resolve::MethodRequest;
-pub use values::{Range, Setting, Value};
+pub use resolve::Setup;
+pub use setting::{Axis, AxisValue, Kind, Setting};
+pub use spec::MethodSpec;
+pub use table::{OF_DRAFTING, SETTINGS, axes_listing};
+pub use values::{EffectiveSetting, Range, SettingValue, Value};
 
 use crate::bad_value::BadValue;

@@ -26,8 +26,14 @@ pub const MAX_STOPS: usize = 16;
 /// Most stop tokens.
 pub const MAX_STOP_TOKENS: usize = 62;
 
-/// Number of `sampling` in a request.
+/// Most settings of a method, and most bytes that they take.
+pub const MAX_SETTINGS: usize = 64;
+/// See [`MAX_SETTINGS`].
+pub const MAX_SETTINGS_BYTES: usize = 4 << 10;
+
+/// Numbers of `sampling` and of `settings` in a request.
 const SAMPLING: u32 = 5;
+const SETTINGS: u32 = 32;
 
 /// A list in a message, and how long it may be.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +48,18 @@ pub struct ListBound {
     within: Option<u32>,
     /// Its number there.
     tag: u32,
-    /// Whether its items are numbers, many of which can come as one field.
-    is_packed: bool,
+    counted: Counted,
+}
+
+/// What of a field is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    /// Each time that it comes.
+    Items,
+    /// The numbers in it, many of which can come as one field.
+    Numbers,
+    /// Its bytes.
+    Bytes,
 }
 
 impl ListBound {
@@ -54,7 +70,7 @@ impl ListBound {
             most,
             within: None,
             tag,
-            is_packed: false,
+            counted: Counted::Items,
         }
     }
 
@@ -66,16 +82,19 @@ impl ListBound {
     }
 
     const fn packed(self) -> Self {
-        Self {
-            is_packed: true,
-            ..self
-        }
+        let counted = Counted::Numbers;
+        Self { counted, ..self }
+    }
+
+    const fn in_bytes(self) -> Self {
+        let counted = Counted::Bytes;
+        Self { counted, ..self }
     }
 }
 
 /// The lists of a `GenerateRequest`. The token ids of a prompt are not among them: they take four times their bytes
 /// at most, and are as many as the message has room for.
-pub const OF_GENERATE_REQUEST: [ListBound; 6] = [
+pub const OF_GENERATE_REQUEST: [ListBound; 8] = [
     ListBound::of("messages", 28, "turns", MAX_MESSAGES),
     ListBound::of("stop", 10, "texts", MAX_STOPS),
     ListBound::of("stop_token_ids", 11, "tokens", MAX_STOP_TOKENS).packed(),
@@ -86,6 +105,8 @@ pub const OF_GENERATE_REQUEST: [ListBound; 6] = [
     ListBound::of("allowed_token_ids", 10, "entries", MAX_ALLOWED)
         .within(SAMPLING)
         .packed(),
+    ListBound::of("settings", SETTINGS, "bytes", MAX_SETTINGS_BYTES).in_bytes(),
+    ListBound::of("settings", 1, "entries", MAX_SETTINGS).within(SETTINGS),
 ];
 
 /// The bounds of messages of type `M`; most have none, being read by those who know their peers.
@@ -133,10 +154,10 @@ fn count(
         let here = |bound: &ListBound| bound.within == within && bound.tag == tag;
         for (bound, count) in bounds.iter().zip(&mut *counts) {
             if here(bound) {
-                *count += if bound.is_packed && is_delimited {
-                    numbers(field)
-                } else {
-                    1
+                *count += match bound.counted {
+                    Counted::Numbers if is_delimited => numbers(field),
+                    Counted::Bytes if is_delimited => field.len(),
+                    Counted::Items | Counted::Numbers | Counted::Bytes => 1,
                 };
             }
         }

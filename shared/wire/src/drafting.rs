@@ -2,7 +2,7 @@
 
 use speculation::draft_tree::{BadTree, DraftTree};
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, POLICIES, StopPolicy};
-use speculation::drafting::{AcceptanceLabel, DraftLen, Drafting, StopRule, TreeShape};
+use speculation::drafting::{AcceptanceLabel, Drafting, StopRule, TreeShape};
 use speculation::methods::names;
 use v1::draft_length::Policy;
 use v1::tree_shape::Shape;
@@ -48,30 +48,23 @@ pub fn label_to_wire(label: AcceptanceLabel) -> v1::Verification {
     }
 }
 
-/// When drafting stops, as a client says it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Length {
-    /// After this many tokens.
-    Fixed(u32),
-    /// By a policy.
-    Policy(DraftLen),
-}
-
-/// Reads when drafting stops; none if it is left open. Whether a fixed length is in range, whoever
-/// knows the range checks.
+/// Reads the stop rule of a round of at most `max_tokens` tokens, with the most tokens that come of it.
 ///
 /// # Errors
-/// Names the policy whose threshold is out of range.
-pub fn length_from_wire(wire: Option<&v1::DraftLength>) -> Result<Option<Length>, BadField> {
+/// Names the policy that is unknown, or whose threshold is out of range.
+pub fn rule_from_wire(
+    wire: Option<&v1::DraftLength>,
+    max_tokens: u32,
+) -> Result<(StopRule, u32), BadField> {
     let Some(policy) = wire.and_then(|length| length.policy.as_ref()) else {
-        return Ok(None);
+        return Ok((StopRule::NEVER, max_tokens));
     };
-    match policy {
+    let rule = match policy {
         Policy::Fixed(0) => {
             let problem = "0 is out of range, expected at least 1";
-            Err(BadField::new("draft_length.fixed", problem))
+            return Err(BadField::new("draft_length.fixed", problem));
         }
-        &Policy::Fixed(tokens) => Ok(Some(Length::Fixed(tokens))),
+        &Policy::Fixed(tokens) => return Ok((StopRule::NEVER, tokens.min(max_tokens))),
         &Policy::Confidence(least) => stop("confidence", &CONFIDENCE, least, 0),
         &Policy::Entropy(most) => stop("entropy", &ENTROPY, most, 0),
         Policy::Learned(learned) => stop(
@@ -89,12 +82,8 @@ pub fn length_from_wire(wire: Option<&v1::DraftLength>) -> Result<Option<Length>
             };
             stop("named.threshold", policy, named.threshold, named.min_tokens)
         }
-        Policy::Goodput(true) => Ok(Some(Length::Policy(DraftLen::Auto))),
-        Policy::Goodput(false) => {
-            let problem = "false, expected true; give draft_len to draft a fixed number of tokens";
-            Err(BadField::new("draft_length.goodput", problem))
-        }
-    }
+    };
+    rule.map(|rule| (rule, max_tokens))
 }
 
 /// The rule of `policy`, whose threshold stands in `field` of the message.
@@ -103,47 +92,14 @@ fn stop(
     policy: &'static StopPolicy,
     threshold: f64,
     least_tokens: u32,
-) -> Result<Option<Length>, BadField> {
+) -> Result<StopRule, BadField> {
     let (least, most) = policy.range;
     // What is no number is in no range.
     if !(least..=most).contains(&threshold) {
         let problem = format!("{threshold} is out of range, expected {least} to {most}");
         return Err(BadField::new(format!("draft_length.{field}"), problem));
     }
-    let rule = StopRule::new(policy, threshold).with_least(least_tokens);
-    Ok(Some(Length::Policy(DraftLen::Stop(rule))))
-}
-
-/// Writes when drafting stops, for a client's request.
-pub fn length_to_wire(length: Length) -> v1::DraftLength {
-    let policy = match length {
-        Length::Fixed(tokens) => Some(Policy::Fixed(tokens)),
-        Length::Policy(DraftLen::Fixed) => None,
-        Length::Policy(DraftLen::Stop(rule)) => policy_of(rule),
-        Length::Policy(DraftLen::Auto) => Some(Policy::Goodput(true)),
-    };
-    v1::DraftLength { policy }
-}
-
-/// Reads the stop rule of a round of at most `max_tokens` tokens, with the most tokens that come of it.
-///
-/// # Errors
-/// Names the threshold that is out of range; and `goodput`, which a drafter cannot carry out, since it
-/// measures nothing.
-pub fn rule_from_wire(
-    wire: Option<&v1::DraftLength>,
-    max_tokens: u32,
-) -> Result<(StopRule, u32), BadField> {
-    match length_from_wire(wire)? {
-        Some(Length::Fixed(tokens)) => Ok((StopRule::NEVER, tokens.min(max_tokens))),
-        None | Some(Length::Policy(DraftLen::Fixed)) => Ok((StopRule::NEVER, max_tokens)),
-        Some(Length::Policy(DraftLen::Stop(rule))) => Ok((rule, max_tokens)),
-        Some(Length::Policy(DraftLen::Auto)) => {
-            let problem = "goes in a GenerateRequest only: the coordinator measures, and asks for as \
-                           many tokens as it wants";
-            Err(BadField::new("draft_length.goodput", problem))
-        }
-    }
+    Ok(StopRule::new(policy, threshold).with_least(least_tokens))
 }
 
 /// Writes the stop rule of a round; none where drafting goes on to the end.

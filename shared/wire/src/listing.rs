@@ -1,7 +1,7 @@
 //! The registry of methods, as it is listed to clients.
 
 use crate::v1;
-use speculation::methods::{Axis, METHODS, Method, Setting, TargetKind, axes_listing};
+use speculation::methods::{Axis, EffectiveSetting, METHODS, Method, TargetKind, axes_listing};
 use speculation::target::{RULES, Rule};
 
 /// Every method, every deferral rule and every axis; `lossless_only` tells whether only lossless ones are served.
@@ -34,7 +34,7 @@ fn describe(method: &Method, lossless_only: bool) -> v1::MethodDescription {
     }
 }
 
-fn parameter(setting: &Setting) -> v1::ParameterDescription {
+fn parameter(setting: &EffectiveSetting) -> v1::ParameterDescription {
     v1::ParameterDescription {
         name: setting.name.to_owned(),
         r#type: setting.range.kind().to_owned(),

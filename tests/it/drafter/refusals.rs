@@ -178,8 +178,6 @@ async fn stop_rules_read_what_drafts_and_blocks_have_a_length() {
     });
     let learned = under(Drafting::Model, learned);
     cases.push(("draft_length | greedy", greedy, learned));
-    let goodput = under(Drafting::Model, Policy::Goodput(true));
-    cases.push(("draft_length.goodput", open(|_| {}), goodput));
     for tokens in [0, 65] {
         cases.push((
             "max_tokens",

@@ -3,8 +3,7 @@
 use model::source::ModelSource;
 use speculation::drafting::AcceptanceLabel;
 use wire::v1::generate_request::Prompt;
-use wire::v1::tree_shape::Shape;
-use wire::v1::{Drafting, FinishReason, GenerateRequest, SpeculationStatistics, TokenIds};
+use wire::v1::{FinishReason, GenerateRequest, SpeculationStatistics, TokenIds};
 
 use super::{Choosing, drafter, every_way, learned, max_gram_alone, plain_drafter, serving};
 use crate::client::{Answer, With, generate, request};
@@ -87,7 +86,7 @@ async fn a_least_length_ends_within_a_block() {
             requested.stop_token_ids = whole.tokens.clone();
             requested.sampling.get_or_insert_default().min_tokens = min_tokens;
             let alone = target_only(&serving.coordinator, &requested).await;
-            for shape in [Shape::Comb(8), Shape::Alternates(2)] {
+            for shape in ["comb:8", "alternates:2"] {
                 let what = format!("at least {min_tokens}, {shape:?}, {prompt:?}");
                 let tree = requested.clone().tree(shape);
                 let answer = equals(&serving.coordinator, &what, tree, &alone).await;
@@ -108,7 +107,7 @@ async fn trees_are_drafted_up_to_the_contexts_end() {
     requested.prompt = Some(Prompt::TokenIds(TokenIds { ids }));
     let alone = target_only(&serving.coordinator, &requested).await;
     assert_eq!(alone.tokens.len(), 24);
-    let comb = requested.tree(Shape::Comb(8));
+    let comb = requested.tree("comb:8");
     let answer = equals(&serving.coordinator, "a full context", comb, &alone).await;
     assert!(answer.statistics().num_draft_tokens > 0);
 }
@@ -140,7 +139,7 @@ async fn max_gram_is_not_bound_by_the_draft_models_context() {
     let serving = serving(&[&drafter]).await;
     let requested = request("one two three one two three", 60).ignoring_eos();
     let alone = target_only(&serving.coordinator, &requested).await;
-    let long = requested.clone().by(Drafting::MaxGram).draft_len(6);
+    let long = requested.clone().by("max-gram").draft_len(6);
     let answer = equals(&serving.coordinator, "max-gram", long, &alone).await;
     blocks_are_whole("max-gram", answer.statistics(), 6, 60);
     // The model itself is at its end by then.
@@ -193,7 +192,7 @@ async fn cascades_of_every_matrix_and_lenience_give_the_targets_tokens() {
             let requested = request("Once upon a time", 40).temperature(temperature);
             let alone = target_only(&serving.coordinator, &requested).await;
             let what = format!("K={k:?} lenience={lenience} T={temperature}");
-            let cascade = requested.by(Drafting::Cascade);
+            let cascade = requested.by("cascade");
             let answer = equals(&serving.coordinator, &what, cascade, &alone).await;
             let forwards = &answer.statistics().draft_forwards_by_model;
             assert_eq!(forwards.len(), 2, "{what}: {forwards:?}");
@@ -218,7 +217,7 @@ async fn a_drafter_of_max_gram_alone_serves() {
         let requested = request(prompt, 40).temperature(temperature).ignoring_eos();
         let alone = target_only(&serving.coordinator, &requested).await;
         for (draft_len, method) in [(1, ""), (8, ""), (8, "coupled")] {
-            let requested = requested.clone().by(Drafting::MaxGram).draft_len(draft_len);
+            let requested = requested.clone().by("max-gram").draft_len(draft_len);
             let what = format!("K={draft_len} T={temperature}");
             let requested = requested.method(method);
             let answer = equals(&serving.coordinator, &what, requested, &alone).await;
@@ -249,7 +248,7 @@ async fn learned_stopping_gives_the_targets_tokens() {
             let what = format!("h={threshold} T={temperature}");
             let answer = equals(&serving.coordinator, &what, requested.clone(), &alone).await;
             lengths.extend(answer.statistics().per_step_drafted.clone());
-            let tree = requested.tree(Shape::Alternates(1));
+            let tree = requested.tree("alternates:1");
             equals(&serving.coordinator, &what, tree, &alone).await;
         }
     }

@@ -1,7 +1,5 @@
 //! Verifiers that do and do not have a feature, at a time.
 
-use wire::v1::draft_length::Policy;
-
 use super::Choosing;
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{config, coordinator, pair};
@@ -16,7 +14,7 @@ async fn what_a_verifier_lacks_is_asked_of_another() {
     let drafters = [drafter.url()];
     let requested = |seed| {
         let requested = request("Once upon a time", 12).method("block-greedy");
-        requested.policy(Policy::Confidence(0.4)).seed(seed)
+        requested.policy("confidence:0.4:0").seed(seed)
     };
     let both = coordinator(config(&drafters, &[url.clone(), verifier.url()])).await;
     for seed in 0..8 {
@@ -34,7 +32,7 @@ async fn what_a_verifier_lacks_is_asked_of_another() {
     let refused = try_generate(&alone, requested(0)).await;
     let said = refused.expect_err("refused").message().to_owned();
     assert!(
-        said.contains("draft_length") && said.contains("no stop rule"),
+        said.contains("settings.draft_len") && said.contains("no stop rule"),
         "{said}"
     );
 }

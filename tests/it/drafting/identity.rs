@@ -2,7 +2,7 @@
 //! is told to be discarded.
 
 use speculation::methods::METHODS;
-use wire::v1::{Drafting, FinishReason, GenerateRequest, Origin, ProposalForm};
+use wire::v1::{FinishReason, GenerateRequest, Origin};
 
 use super::{Choosing, drafter, every_way, plain_drafter, serving};
 use crate::client::{Answer, With, generate, request};
@@ -47,25 +47,19 @@ fn holds(what: &str, answer: &Answer) {
 fn ways_of_rejection(requested: &GenerateRequest) -> Vec<(String, GenerateRequest)> {
     let mut ways = Vec::new();
     for method in ["rejection", "block"] {
-        for (who, drafting) in [
-            ("max-gram", Drafting::MaxGram),
-            ("cascade", Drafting::Cascade),
-        ] {
+        for (who, drafting) in [("max-gram", "max-gram"), ("cascade", "cascade")] {
             let requested = requested.clone().method(method).by(drafting);
             ways.push((format!("{method} {who}"), requested));
         }
         // At temperature 0 there is no distribution to cut.
         let greedy = requested.sampling.as_ref().and_then(|set| set.temperature) == Some(0.0);
         if !greedy {
-            let mut whole = requested.clone().method(method).by(Drafting::Cascade);
-            whole.proposal_form = ProposalForm::DenseF32.into();
+            let mut whole = requested.clone().method(method).by("cascade");
+            whole.set("proposal", "dense:f32");
             ways.push((format!("{method} whole cascade"), whole));
         }
     }
-    let greedy = requested
-        .clone()
-        .method("block-greedy")
-        .by(Drafting::MaxGram);
+    let greedy = requested.clone().method("block-greedy").by("max-gram");
     ways.push(("block-greedy max-gram".to_owned(), greedy));
     ways
 }

@@ -96,7 +96,7 @@ async fn each_token_has_its_own_in_every_way() {
         ] {
             let mut other = requested.clone().method(method);
             if method == "bild" {
-                other.parameters.get_or_insert_default().verify_on_finish = Some(true);
+                other.set("verify_on_finish", true);
             } else {
                 other = other.draft_len(4);
             }

@@ -1,6 +1,6 @@
 //! A drafter lost mid-stream, whoever it drafted with; and one that comes back with less.
 
-use wire::v1::{Drafting, FinishReason, Origin};
+use wire::v1::{FinishReason, Origin};
 
 use super::{Choosing, drafter, every_way, max_gram_alone, plain_drafter, serving};
 use crate::client::{With, collect, generate, request, with_fault};
@@ -45,7 +45,7 @@ async fn a_drafter_that_comes_back_without_its_cascade_is_not_asked_for_it() {
     let requested = request("Once upon a time", MAX_TOKENS).ignoring_eos();
     let whole = generate(&coordinator, requested.clone().method("target-only")).await;
     let come_back = || relay.lead_to(Some(plain.address));
-    let requested = requested.by(Drafting::Cascade);
+    let requested = requested.by("cascade");
     let answer = with_fault(&coordinator, requested, 20, come_back).await;
     assert_eq!(answer.tokens, whole.tokens);
     let fallbacks = &answer.statistics().fallbacks;
@@ -63,7 +63,7 @@ async fn what_a_restarted_drafter_can_do_is_asked_again() {
     let relay = Relay::start(plain.address).await;
     let (verifier, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
-    let requested = request("Once upon a time", 24).by(Drafting::Cascade);
+    let requested = request("Once upon a time", 24).by("cascade");
     let refused = client(&coordinator).generate(requested.clone()).await;
     let refused = refused.expect_err("no cascade").message().to_owned();
     assert!(refused.contains("holds no cascade"), "{refused}");
@@ -95,7 +95,7 @@ async fn a_drafter_that_cannot_does_not_stand_for_one_that_is_away() {
     let whole = generate(&coordinator, requested.clone().method("target-only")).await;
     for away in [false, true] {
         relay.lead_to((!away).then_some(able.address));
-        for who in [Drafting::Model, Drafting::Cascade, Drafting::MaxGram] {
+        for who in ["model", "cascade", "max-gram"] {
             for _ in 0..3 {
                 let answer = generate(&coordinator, requested.clone().by(who)).await;
                 assert_eq!(answer.tokens, whole.tokens, "{who:?}, away: {away}");
@@ -112,7 +112,7 @@ async fn a_request_goes_to_a_drafter_that_can() {
     let mut accepted = false;
     for seed in 0..8 {
         let requested = request("Once upon a time", 24).seed(seed);
-        let answer = generate(&serving.coordinator, requested.by(Drafting::Cascade)).await;
+        let answer = generate(&serving.coordinator, requested.by("cascade")).await;
         assert_eq!(answer.fallbacks(), 0, "{:?}", answer.statistics().fallbacks);
         accepted |= answer.origins.contains(&Origin::Accepted);
     }

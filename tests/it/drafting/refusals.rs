@@ -1,9 +1,7 @@
 //! What a drafter cannot do, and what does not go together, is refused by name before anything is
 //! generated.
 
-use wire::v1::draft_length::Policy;
-use wire::v1::tree_shape::Shape;
-use wire::v1::{AcceptAt, Drafting, GenerateRequest};
+use wire::v1::GenerateRequest;
 
 use super::{Choosing, drafter, learned, max_gram_alone, plain_drafter, serving};
 use crate::client::{With, generate, request};
@@ -22,32 +20,32 @@ async fn what_a_drafter_lacks_is_named_at_once() {
     let coupled = requested().policy(learned(0.7));
     let cascade = || {
         (
-            "drafting | 'draft' | no cascade",
-            requested().by(Drafting::Cascade),
+            "settings.drafting | 'draft' | no cascade",
+            requested().by("cascade"),
         )
     };
     let lacking = vec![
         (
-            "draft_length | 'draft' | label 'coupled' | outrider-bench train-head",
+            "settings.draft_len | 'draft' | label 'coupled' | outrider-bench train-head",
             coupled.clone(),
         ),
         (
-            "draft_length | label 'rejection' | outrider-bench train-head",
+            "settings.draft_len | label 'rejection' | outrider-bench train-head",
             coupled.method("rejection"),
         ),
         cascade(),
     ];
     each_refused(coordinator, lacking).await;
     // What it can do is done, before and after.
-    generate(coordinator, requested().policy(Policy::Confidence(0.4))).await;
+    generate(coordinator, requested().policy("confidence:0.4:0")).await;
     each_refused(coordinator, vec![cascade()]).await;
 
     let alone = max_gram_alone().await;
     let here = serving(&[&alone]).await;
-    generate(&here.coordinator, requested().by(Drafting::MaxGram)).await;
+    generate(&here.coordinator, requested().by("max-gram")).await;
     // Who asks for what every other drafter has is served by the target, and told why.
     for _ in 0..3 {
-        let by_model = requested().by(Drafting::Model);
+        let by_model = requested().by("model");
         let answer = generate(&here.coordinator, by_model).await;
         let reason = &answer.statistics().fallbacks[0].reason;
         assert!(reason.contains("'max-gram' has no draft model"), "{reason}");
@@ -60,13 +58,13 @@ async fn trees_that_fit_no_round_are_refused() {
     let (verifier, _) = verifier_with(target(), |config| config.max_draft_tokens = limit).await;
     let (drafter, _) = drafter_with(draft(), |_| {}).await;
     let here = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-    let comb = |siblings| requested().tree(Shape::Comb(siblings));
+    let comb = |siblings| requested().tree(format!("comb:{siblings}"));
     let too_large = vec![
         (
-            "tree | 4 levels of 4 nodes are 16 | 12",
+            "settings.tree | 4 levels of 4 nodes are 16 | 12",
             comb(4).draft_len(4),
         ),
-        ("tree | 13 nodes | 12", comb(13)),
+        ("settings.tree | 13 nodes | 12", comb(13)),
     ];
     each_refused(&here, too_large).await;
     // Where the request does not say how deep, it is as deep as fits.
@@ -81,12 +79,12 @@ async fn a_drafter_of_small_blocks_drafts_small_trees() {
     let (verifier, _) = verifier(target()).await;
     let (drafter, _) = drafter_with(draft(), |config| config.max_draft_tokens = limit).await;
     let here = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-    let answer = generate(&here, requested().tree(Shape::Comb(3)).draft_len(4)).await;
+    let answer = generate(&here, requested().tree("comb:3").draft_len(4)).await;
     assert_eq!(answer.fallbacks(), 0);
     let drafted = &answer.statistics().per_step_drafted;
     assert_eq!(drafted.iter().max(), Some(&6));
     // The drafter was heard of by now.
-    let wide = ("tree | at most 6 | 8", requested().tree(Shape::Comb(8)));
+    let wide = ("settings.tree | at most 6 | 8", requested().tree("comb:8"));
     each_refused(&here, vec![wide]).await;
 }
 
@@ -95,31 +93,31 @@ async fn a_drafter_of_small_blocks_drafts_small_trees() {
 async fn what_does_not_go_together_is_named() {
     let drafter = drafter(vec![draft()], |_| {}).await;
     let here = serving(&[&drafter]).await;
-    let comb = |siblings| requested().tree(Shape::Comb(siblings));
-    let max_gram = || requested().by(Drafting::MaxGram);
-    let at_coordinator = |requested: GenerateRequest| GenerateRequest {
-        accept_at: AcceptAt::Coordinator.into(),
-        ..requested
-    };
+    let comb = |siblings| requested().tree(format!("comb:{siblings}"));
+    let max_gram = || requested().by("max-gram");
+    let at_coordinator = |requested: GenerateRequest| requested.with("accept_at", "coordinator");
     let distributions = GenerateRequest {
         report_distributions: true,
         ..at_coordinator(max_gram().method("rejection"))
     };
-    let threshold = "draft_length.learned.threshold | 0 to 1";
+    let threshold = "settings.draft_len | 0 to 1";
     let cases = vec![
         ("report_distributions | 'max-gram'", distributions),
-        ("tree | 'coupled' or 'token'", comb(4).method("block")),
         (
-            "tree | 'cascade'",
-            comb(4).by(Drafting::Cascade).method("rejection"),
+            "settings.tree | 'coupled' or 'token'",
+            comb(4).method("block"),
         ),
-        ("tree | verifier", at_coordinator(comb(4))),
-        ("drafting | exact", max_gram().method("lossy")),
         (
-            "draft_length | model",
-            max_gram().policy(Policy::Entropy(1.0)),
+            "settings.tree | 'cascade'",
+            comb(4).by("cascade").method("rejection"),
         ),
-        ("tree.comb | 2 to 64", comb(1)),
+        ("settings.tree | verifier", at_coordinator(comb(4))),
+        ("settings.drafting | exact", max_gram().method("lossy")),
+        (
+            "settings.draft_len | model",
+            max_gram().policy("entropy:1.0:0"),
+        ),
+        ("settings.tree | 2 to 64", comb(1)),
         (threshold, requested().policy(learned(1.5))),
     ];
     each_refused(&here.coordinator, cases).await;
@@ -133,11 +131,11 @@ async fn without_drafters_only_what_a_drafter_must_do_is_refused() {
     assert_eq!(answer.finished.effective_method, "target-only");
     let special = vec![
         (
-            "drafting | needs a drafter | 'default'",
-            requested().by(Drafting::MaxGram),
+            "settings.drafting | needs a drafter | 'default'",
+            requested().by("max-gram"),
         ),
         (
-            "draft_length | needs a drafter | 'default'",
+            "settings.draft_len | needs a drafter | 'default'",
             requested().policy(learned(0.7)),
         ),
     ];

@@ -1,7 +1,6 @@
 //! Trees whose nodes are tested against the distribution they were drawn from.
 
-use wire::v1::tree_shape::Shape;
-use wire::v1::{Drafting, GenerateRequest};
+use wire::v1::GenerateRequest;
 
 use super::{Choosing, drafter, learned, plain_drafter, serving};
 use crate::client::{With, generate, request};
@@ -11,15 +10,15 @@ use crate::prompts;
 /// Every way of drafting trees that go with rejection, by name.
 fn trees(requested: &GenerateRequest) -> Vec<(&'static str, GenerateRequest)> {
     let tree = |shape| requested.clone().tree(shape).method("rejection");
-    let max_gram = |shape| tree(shape).by(Drafting::MaxGram);
+    let max_gram = |shape| tree(shape).by("max-gram");
     vec![
-        ("comb", tree(Shape::Comb(4)).draft_len(6)),
-        ("alternates", tree(Shape::Alternates(2)).draft_len(5)),
-        ("auto", tree(Shape::Comb(3))),
-        ("max-gram comb", max_gram(Shape::Comb(4)).draft_len(6)),
+        ("comb", tree("comb:4").draft_len(6)),
+        ("alternates", tree("alternates:2").draft_len(5)),
+        ("auto", tree("comb:3")),
+        ("max-gram comb", max_gram("comb:4").draft_len(6)),
         (
             "sure max-gram alternates",
-            max_gram(Shape::Alternates(2)).policy(learned(0.9)),
+            max_gram("alternates:2").policy(learned(0.9)),
         ),
     ]
 }
@@ -55,7 +54,7 @@ async fn trees_take_fewer_rounds_than_chains_and_a_seed_repeats_them() {
     for (index, prompt) in prompts::mixed(12).iter().enumerate() {
         let chain = request(prompt, 60).temperature(1.0).seed(index as u64);
         let chain = chain.method("rejection").draft_len(4);
-        let shapes = [Shape::Comb(4), Shape::Alternates(2)];
+        let shapes = ["comb:4", "alternates:2"];
         let trees = shapes.map(|shape| chain.clone().tree(shape));
         let ways = [chain].into_iter().chain(trees);
         for (sum, requested) in forwards.iter_mut().zip(ways) {

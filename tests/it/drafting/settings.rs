@@ -3,9 +3,7 @@
 use std::time::Instant;
 
 use ::coordinator::DefaultDrafting;
-use wire::v1::draft_length::Policy;
-use wire::v1::tree_shape::Shape;
-use wire::v1::{Drafting, LogitBias};
+use wire::v1::LogitBias;
 
 use super::{Choosing, drafter, max_gram_alone, serving};
 use crate::client::{With, generate, request};
@@ -18,22 +16,19 @@ async fn the_settings_tell_what_was_drafted_how() {
     let requested = request("Once upon a time", 24).ignoring_eos();
     let names = ["drafting", "draft_len", "draft_cap", "tree"];
     let requested = || requested.clone();
-    let comb = || requested().tree(Shape::Comb(8));
-    let goodput = Policy::Goodput(true);
-    let max_gram = requested().by(Drafting::MaxGram).draft_len(7);
-    let unsure = requested().policy(Policy::Confidence(0.4)).draft_len(9);
+    let comb = || requested().tree("comb:8");
+    let goodput = "auto";
+    let max_gram = requested().by("max-gram").draft_len(7);
+    let unsure = requested().policy("confidence:0.4:0").with("draft_cap", 9);
     for (requested, reported) in [
         (requested(), ["model", "4", "", "chain"]),
         (max_gram, ["max-gram", "7", "", "chain"]),
+        (requested().policy("3"), ["model", "3", "", "chain"]),
         (
-            requested().policy(Policy::Fixed(3)),
-            ["model", "3", "", "chain"],
-        ),
-        (
-            requested().policy(goodput.clone()),
+            requested().policy(goodput),
             ["model", "auto", "20", "chain"],
         ),
-        (unsure, ["model", "confidence:0.4", "9", "chain"]),
+        (unsure, ["model", "confidence:0.4:0", "9", "chain"]),
         (comb(), ["model", "4", "", "comb:8"]),
         (comb().policy(goodput), ["model", "auto", "8", "comb:8"]),
     ] {
@@ -112,7 +107,7 @@ async fn what_was_measured_is_kept_for_the_next_request() {
     let prompt = "the cat sat on the mat and ".repeat(8);
     let requested = request(&prompt, 60)
         .temperature(0.0)
-        .policy(Policy::Goodput(true))
+        .policy("auto")
         .ignoring_eos();
     let mut firsts = Vec::new();
     for _ in 0..8 {
@@ -131,8 +126,8 @@ async fn max_gram_drafts_what_repeats_if_lengths_follow_what_pays() {
     let drafter = drafter(vec![draft()], |_| {}).await;
     let serving = serving(&[&drafter]).await;
     let mut requested = request("the cat sat on the mat and ", 60)
-        .by(Drafting::MaxGram)
-        .policy(Policy::Goodput(true))
+        .by("max-gram")
+        .policy("auto")
         .ignoring_eos();
     let sampling = requested.sampling.get_or_insert_default();
     sampling.logit_bias.push(LogitBias {

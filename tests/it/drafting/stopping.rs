@@ -1,8 +1,5 @@
 //! Stop rules with a residual that lasts for as long as drafting would have gone on.
 
-use wire::v1::Drafting;
-use wire::v1::draft_length::Policy;
-
 use super::{Choosing, drafter, learned, serving};
 use crate::client::{With, generate, request};
 use crate::cluster::draft;
@@ -21,16 +18,19 @@ async fn stop_rules_go_with_greedy_block_verification() {
             let requested = requested.seed(index as u64);
             let alone = requested.clone().method("target-only");
             let alone = generate(&serving.coordinator, alone).await;
-            let max_gram = || requested.clone().by(Drafting::MaxGram);
+            let max_gram = || requested.clone().by("max-gram");
             let ways = [
-                requested.clone().policy(Policy::Confidence(0.4)),
-                requested.clone().policy(Policy::Entropy(1.5)),
-                requested.clone().policy(Policy::Entropy(2.5)).draft_len(3),
-                max_gram().policy(Policy::Confidence(0.3)),
+                requested.clone().policy("confidence:0.4:0"),
+                requested.clone().policy("entropy:1.5:0"),
+                requested
+                    .clone()
+                    .policy("entropy:2.5:0")
+                    .with("draft_cap", 3),
+                max_gram().policy("confidence:0.3:0"),
                 max_gram().policy(learned(0.8)),
             ];
             for requested in ways {
-                let what = format!("{:?} T={temperature} {prompt:?}", requested.draft_length);
+                let what = format!("{:?} T={temperature} {prompt:?}", requested.settings);
                 let requested = requested.method("block-greedy");
                 let answer = generate(&serving.coordinator, requested).await;
                 if temperature == 0.0 {

@@ -1,7 +1,7 @@
 //! What each cascade promises: against the models alone, and against each other.
 
 use speculation::target::RULES;
-use wire::v1::{GenerateRequest, Origin, ProposalForm, Verification};
+use wire::v1::{GenerateRequest, Origin};
 
 use super::Choosing;
 use crate::client::{Answer, With, generate, request};
@@ -58,7 +58,7 @@ async fn the_token_cascade_without_a_limit_equals_the_oracle_cascade() {
         for (index, prompt) in prompts::mixed(3).iter().enumerate() {
             // The same distribution on both sides: the oracle would cut it to what it sends by default.
             let requested = request(prompt, 40)
-                .proposal(ProposalForm::DenseF32)
+                .proposal("dense:f32")
                 .seed(index as u64)
                 .rule(rule)
                 .alpha(alpha);
@@ -68,7 +68,7 @@ async fn the_token_cascade_without_a_limit_equals_the_oracle_cascade() {
             );
             let oracle = oracle.await;
             let mut requested = requested.method("token-cascade");
-            requested.parameters().max_run = Some(0);
+            requested.set("max_run", 0);
             let cascade = generate(&cluster.coordinator, requested.clone()).await;
             assert_eq!(cascade.tokens, oracle.tokens, "{rule} {prompt:?}");
             let of_target = |answer: &Answer| {
@@ -80,7 +80,7 @@ async fn the_token_cascade_without_a_limit_equals_the_oracle_cascade() {
                 of_target(&cascade)
             );
             deferred += of_target(&cascade);
-            requested.parameters().max_run = Some(3);
+            requested.set("max_run", 3);
             let limited = generate(&cluster.coordinator, requested).await;
             let runs = limited.origins.split(|&origin| origin == Origin::Deferred);
             assert!(runs.into_iter().all(|run| run.len() <= 3));
@@ -168,7 +168,7 @@ async fn the_sequence_cascade_scores_an_answer_up_to_its_stop_text() {
     // What comes after the stop text does not count: the sum over all of it would be too low.
     let of_whole = |requested: GenerateRequest| {
         let mut requested = requested.method("sequence-cascade").alpha(1.0 - 1e-9);
-        requested.parameters().mean = Some(false);
+        requested.set("mean", false);
         requested
     };
     requested.stop.clear();
@@ -191,7 +191,7 @@ async fn targets_that_come_to_p_equal_the_target_alone() {
         )
         .await;
         let mut lossy = requested.clone().method("lossy").alpha(0.0);
-        lossy.verification = Verification::Coupled.into();
+        lossy.set("verification", "coupled");
         assert_eq!(
             generate(&cluster.coordinator, lossy).await.tokens,
             alone.tokens
@@ -213,7 +213,7 @@ async fn targets_that_come_to_p_equal_the_target_alone() {
 #[tokio::test]
 async fn targets_that_come_to_q_equal_the_draft_model_alone() {
     let cluster = Cluster::start(random_draft(|_| {})).await;
-    let requested = request("Once upon a time", 40).proposal(ProposalForm::DenseF32);
+    let requested = request("Once upon a time", 40).proposal("dense:f32");
     let alone = generate(&cluster.coordinator, requested.clone().method("draft-only")).await;
     for (rule, alpha) in [("token-v3", 1.0), ("diff", 1.0), ("chow", 1.0)] {
         let cascade = requested
@@ -238,8 +238,8 @@ async fn bild_lies_between_the_models() {
         .ignoring_eos();
     let strict = |fallback, rollback| {
         let mut requested = requested.clone().alpha(rollback);
-        requested.parameters().fallback = Some(fallback);
-        requested.parameters().verify_on_finish = Some(true);
+        requested.set("fallback", fallback);
+        requested.set("verify_on_finish", true);
         requested
     };
     let target = requested.clone().method("target-only");
@@ -251,8 +251,8 @@ async fn bild_lies_between_the_models() {
     assert_eq!(handing.tokens, target.tokens);
     // A drafter that is never unsure, and a target that never objects.
     let mut free = requested.clone().alpha(100.0);
-    free.parameters().fallback = Some(0.0);
-    free.parameters().window = Some(64);
+    free.set("fallback", 0.0);
+    free.set("window", 64);
     let free = generate(&cluster.coordinator, free).await;
     assert_eq!(free.tokens, draft_only.tokens);
     assert_eq!(free.statistics().target_forwards, 0);

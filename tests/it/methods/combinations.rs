@@ -3,13 +3,7 @@
 use coordinator::CoordinatorConfig;
 use speculation::methods::METHODS;
 use tonic::Code;
-use wire::v1::draft_length::Policy;
-use wire::v1::target_distribution::Kind;
-use wire::v1::tree_shape::Shape;
-use wire::v1::{
-    AcceptAt, DraftLength, Drafting, GenerateRequest, LearnedStop, Plan, ProposalForm,
-    TargetDistribution, TreeShape, Verification,
-};
+use wire::v1::GenerateRequest;
 
 use crate::client::{With, request, try_generate};
 use crate::cluster::{config, coordinator, target, verifier};
@@ -35,90 +29,41 @@ fn with_axes(number: usize) -> GenerateRequest {
     let names: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
     let mut requested = request("Question: What is 12 + 30?\nAnswer:", 6).method(picks.one(&names));
     requested = requested.temperature(picks.one(&[0.0, 1.0]));
-    requested.drafting = picks
-        .one(&[
-            Drafting::Unspecified,
-            Drafting::Model,
-            Drafting::MaxGram,
-            Drafting::Cascade,
-        ])
-        .into();
-    let learned = Policy::Learned(LearnedStop {
-        threshold: 0.5,
-        min_tokens: 1,
-    });
-    let policies = [Policy::Confidence(0.3), learned, Policy::Goodput(true)];
-    let policy = picks.one(&[0, 0, 0, 0, 1, 2, 3]);
-    requested.draft_length = policies.get(policy).map(|policy| DraftLength {
-        policy: Some(policy.clone()),
-    });
-    let tree = picks.one(&[
-        None,
-        None,
-        None,
-        None,
-        Some(Shape::Comb(2)),
-        Some(Shape::Alternates(1)),
-    ]);
-    requested.tree = tree.map(|shape| TreeShape { shape: Some(shape) });
-    let verifications =
-        [0, 0, 0, 0, 1, 2, 3, 4].map(|number| Verification::try_from(number).expect("one"));
-    requested.verification = picks.one(&verifications).into();
-    requested.proposal_form = picks
-        .one(&[
-            ProposalForm::Unspecified,
-            ProposalForm::Unspecified,
-            ProposalForm::Unspecified,
-            ProposalForm::Unspecified,
-            ProposalForm::Unspecified,
-            ProposalForm::None,
-            ProposalForm::Point,
-            ProposalForm::Sparse,
-            ProposalForm::DenseF16,
-        ])
-        .into();
-    if requested.proposal_form() == ProposalForm::Sparse {
-        requested.proposal_top = 16;
-    }
-    let at_coordinator = picks.one(&[false, true]);
-    if at_coordinator {
-        requested.accept_at = AcceptAt::Coordinator.into();
-    }
-    requested.report_distributions = at_coordinator && picks.one(&[false, true]);
-    let plans = [
-        Plan::Unspecified,
-        Plan::Unspecified,
-        Plan::Unspecified,
-        Plan::Speculative,
-        Plan::OracleCascade,
+    let mut set = |name: &str, values: &[&str]| {
+        let value = picks.one(values);
+        if !value.is_empty() {
+            requested.set(name, value);
+        }
+    };
+    set("drafting", &["", "model", "max-gram", "cascade"]);
+    let lens = ["", "", "", "confidence:0.3", "specdec++:0.5", "auto"];
+    set("draft_len", &lens);
+    set("tree", &["", "", "", "", "comb:2", "alternates:1"]);
+    let verifications = ["", "", "", "", "coupled", "token", "block", "block-greedy"];
+    set("verification", &verifications);
+    let forms = [
+        "",
+        "",
+        "",
+        "",
+        "",
+        "none",
+        "point",
+        "sparse:16",
+        "dense:f16",
     ];
-    requested.plan = picks.one(&plans).into();
-    let target = picks.one(&["", "", "", "", "", "exact", "opt", "token-v2"]);
-    requested.target = (!target.is_empty()).then(|| TargetDistribution {
-        kind: match target {
-            "exact" => Kind::Exact.into(),
-            _ => Kind::Deferral.into(),
-        },
-        rule: target.strip_prefix("exact").unwrap_or(target).to_owned(),
-        ..Default::default()
-    });
+    set("proposal", &forms);
+    set("accept_at", &["", "coordinator"]);
+    set("plan", &["", "", "", "speculative", "oracle-cascade"]);
+    set("target", &["", "", "", "", "", "exact", "opt", "token-v2"]);
+    requested.report_distributions = is_given(&requested, "accept_at") && picks.one(&[false, true]);
     requested
 }
 
-/// Whether `requested` says something of `field`.
-fn is_given(requested: &GenerateRequest, field: &str) -> bool {
-    match field {
-        "plan" => requested.plan != 0,
-        "target" | "target.rule" => requested.target.is_some(),
-        "verification" => requested.verification != 0,
-        "proposal" => requested.proposal_form != 0,
-        "accept_at" => requested.accept_at != 0,
-        "drafting" => requested.drafting != 0,
-        "draft_length" => requested.draft_length.is_some(),
-        "tree" => requested.tree.is_some(),
-        "report_distributions" => requested.report_distributions,
-        _ => false,
-    }
+/// Whether `requested` says something of the setting `name`.
+fn is_given(requested: &GenerateRequest, name: &str) -> bool {
+    let settings = requested.settings.as_ref();
+    settings.is_some_and(|given| given.fields.contains_key(name))
 }
 
 #[tokio::test]
@@ -144,7 +89,9 @@ async fn what_is_admitted_is_carried_out() {
                 refused += 1;
                 assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
                 let (field, _) = status.message().split_once(": ").expect("a field");
-                assert!(is_given(&requested, field), "{requested:?}: {status:?}");
+                let name = field.strip_prefix("settings.").unwrap_or(field);
+                let is_said = is_given(&requested, name) || requested.report_distributions;
+                assert!(is_said, "{requested:?}: {status:?}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Methods under faults: retries repeat every draw, and what is false never reaches the output.
 
-use wire::v1::{FinishReason, Origin, ProposalForm};
+use wire::v1::{FinishReason, Origin};
 
 use super::Choosing;
 use crate::client::{With, generate, request, try_generate, with_fault};
@@ -51,8 +51,8 @@ async fn a_drafter_does_not_resume_on_tokens_that_were_refused() {
         let requested = request("Once upon a time", 24).method("bild").seed(seed);
         // The drafter is never unsure, and the target refuses much.
         let mut requested = requested.alpha(2.0).ignoring_eos();
-        requested.parameters().window = Some(8);
-        requested.parameters().fallback = Some(0.0);
+        requested.set("window", 8);
+        requested.set("fallback", 0.0);
         let expected = generate(&calm, requested.clone()).await;
         let refused = expected.origins.contains(&Origin::Recovered);
         assert!(refused, "nothing was refused with seed {seed}");
@@ -122,16 +122,11 @@ async fn unscaled_distributions_that_do_not_come_are_not_replaced_by_others() {
         .temperature(0.7)
         .ignoring_eos();
     let alone = generate(&coordinator, requested.clone().method("target-only")).await;
-    for form in [
-        ProposalForm::Unspecified,
-        ProposalForm::DenseF32,
-        ProposalForm::DenseF16,
-    ] {
-        let requested = requested
-            .clone()
-            .method("spec-cascade")
-            .rule("token-v1")
-            .proposal(form);
+    for form in ["", "dense:f32", "dense:f16"] {
+        let mut requested = requested.clone().method("spec-cascade").rule("token-v1");
+        if !form.is_empty() {
+            requested.set("proposal", form);
+        }
         for requested in [requested.clone(), requested.at_coordinator()] {
             let answer = generate(&coordinator, requested).await;
             assert_eq!(answer.tokens, alone.tokens, "{form:?}");

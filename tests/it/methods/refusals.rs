@@ -2,10 +2,9 @@
 
 use coordinator::{Coordinator, CoordinatorConfig};
 use server::process::Process;
-use speculation::methods::METHODS;
+use speculation::methods::{METHODS, SettingValue};
 use tonic::Code;
-use wire::v1::target_distribution::Kind;
-use wire::v1::{GenerateRequest, ListMethodsRequest, MethodParameters, ProposalForm};
+use wire::v1::{GenerateRequest, ListMethodsRequest};
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{Cluster, client, config, coordinator, draft, pair, target, verifier};
@@ -19,38 +18,48 @@ fn base() -> GenerateRequest {
 #[tokio::test]
 async fn each_bad_choice_is_named() {
     let cluster = Cluster::start(draft()).await;
-    let with = |expected, method: &str, change: fn(&mut MethodParameters)| {
+    let with = |expected, method: &str, name: &str, value: SettingValue| {
         case(expected, |requested| {
             method.clone_into(&mut requested.method);
-            change(requested.parameters.get_or_insert_default());
-        })
-    };
-    let target = |expected, kind: i32, rule: &str| {
-        case(expected, |requested| {
-            let target = requested.target.get_or_insert_default();
-            (target.kind, target.rule) = (kind, rule.to_owned());
+            requested.set(name, value);
         })
     };
     let cases = vec![
-        with("alpha | NaN", "spec-cascade", |p| p.alpha = Some(f64::NAN)),
-        with("alpha | coupled", "coupled", |p| p.alpha = Some(0.5)),
-        with("beta | tuned", "lossy", |p| {
-            (p.beta, p.beta_tuned) = (Some(2.0), true);
-        }),
-        with("window | 0", "bild", |p| p.window = Some(0)),
-        case("verification | 77", |requested| requested.verification = 77),
-        case("proposal_top | SPARSE", |requested| {
-            "block".clone_into(&mut requested.method);
-            requested.proposal_top = 8;
-        }),
-        case("proposal | none", |requested| {
-            "block".clone_into(&mut requested.method);
-            requested.proposal_form = ProposalForm::None.into();
-        }),
-        target("target.rule | chow", 0, "chow"),
-        target("target.kind | missing", 0, ""),
-        target("target.kind | 9 is no kind", 9, ""),
-        target("target.rule | chaw", Kind::Deferral.into(), "chaw"),
+        with(
+            "settings.alpha | NaN",
+            "spec-cascade",
+            "alpha",
+            f64::NAN.into(),
+        ),
+        with("settings.alpha | coupled", "coupled", "alpha", 0.5.into()),
+        with("settings.beta | 'most'", "lossy", "beta", "most".into()),
+        with("settings.window | 0", "bild", "window", 0.into()),
+        with("settings.window | 2.5", "bild", "window", 2.5.into()),
+        with(
+            "settings.mean | 'yes'",
+            "sequence-cascade",
+            "mean",
+            "yes".into(),
+        ),
+        with(
+            "settings.verification | 'guess'",
+            "",
+            "verification",
+            "guess".into(),
+        ),
+        with(
+            "settings.proposal | none",
+            "block",
+            "proposal",
+            "none".into(),
+        ),
+        with("settings.target | 'chaw'", "", "target", "chaw".into()),
+        with(
+            "settings.alhpa | is no setting",
+            "lossy",
+            "alhpa",
+            0.5.into(),
+        ),
         case("report_distributions | accept_at", |requested| {
             requested.report_distributions = true;
         }),
@@ -80,10 +89,7 @@ async fn only_lossless_methods_are_served_where_the_operator_says_so() {
             assert!(said.starts_with("method: ") && said.contains("lossless"));
         }
     }
-    let (_, cascade) = case("lossy", |requested| {
-        let target = requested.target.get_or_insert_default();
-        (target.kind, target.rule) = (Kind::Deferral.into(), "opt".to_owned());
-    });
+    let (_, cascade) = case("lossy", |requested| requested.set("target", "opt"));
     let status = try_generate(&coordinator, cascade)
         .await
         .expect_err("lossy");

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use futures_util::future::join_all;
-use wire::v1::{AcceptAt, GenerateRequest};
+use wire::v1::GenerateRequest;
 
 use super::Scrape;
 use crate::client::{With, begin, generate, request};
@@ -143,15 +143,12 @@ async fn forwards_are_counted_whoever_decides_and_of_each_token_decoded_alone() 
     let cluster = Cluster::start(draft()).await;
     let (mut rounds, mut forwards) = (0.0, 0.0);
     for (method, accept_at) in [
-        ("rejection", AcceptAt::Verifier),
-        ("rejection", AcceptAt::Coordinator),
-        ("target-only", AcceptAt::Verifier),
+        ("rejection", "verifier"),
+        ("rejection", "coordinator"),
+        ("target-only", "verifier"),
     ] {
         let requested = request("Once upon a time", 20).method(method);
-        let requested = GenerateRequest {
-            accept_at: accept_at.into(),
-            ..requested.ignoring_eos()
-        };
+        let requested = requested.ignoring_eos().with("accept_at", accept_at);
         let answer = generate(&cluster.coordinator, requested).await;
         let forwarded = f64::from(answer.statistics().target_forwards);
         forwards += forwarded;

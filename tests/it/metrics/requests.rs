@@ -1,7 +1,6 @@
 //! The coordinator's figures, against what its answers say.
 
-use wire::v1::tree_shape::Shape;
-use wire::v1::{GenerateRequest, RequestTiming, SpeculationStatistics, TreeShape};
+use wire::v1::{RequestTiming, SpeculationStatistics};
 
 use super::{GEN_AI, Scrape};
 use crate::client::{Answer, With, generate, request};
@@ -23,7 +22,9 @@ async fn figures_of_a_coordinator_are_the_sums_of_its_answers() {
         // Whether the client wants reports makes no difference.
         requested.report_rounds = seed == 0;
         // One with blocks longer than there are positions of their own.
-        requested.draft_len = (seed == 2).then_some(24);
+        if seed == 2 {
+            requested.set("draft_len", 24);
+        }
         answers.push(generate(coordinator, requested).await);
     }
     let over = |scrape: &Scrape| scrape.value("outrider_requests_running", &[]) == 0.0;
@@ -115,20 +116,18 @@ async fn what_only_some_requests_have_is_counted_of_those() {
     assert_eq!(count("time_to_first_token"), Some(1.0));
     assert_eq!(count("time_per_output_token"), None);
     // Deferral where a rule judges.
-    let mut judged = request("Once upon a time", 40).method("spec-cascade");
-    let parameters = judged.parameters.get_or_insert_default();
-    (parameters.rule, parameters.alpha) = (Some("token-v1".to_owned()), Some(0.3));
+    let judged = request("Once upon a time", 40)
+        .method("spec-cascade")
+        .with("rule", "token-v1")
+        .with("alpha", 0.3);
     let answer = generate(&cluster.coordinator, judged.ignoring_eos()).await;
     let rate = answer.statistics().deferral_rate.expect("a rule judged");
     let before = cluster.coordinator.scrape();
     let positions = |of: &str| before.sum(&format!("outrider_{of}_positions_total"), &[]);
     assert!((positions("deferred") / positions("judged") - rate).abs() < 1e-6);
     // Positions of a tree are its levels.
-    let shape = Some(Shape::Comb(4));
-    let tree = GenerateRequest {
-        tree: Some(TreeShape { shape }),
-        ..request("Once upon a time", 40).draft_len(3).ignoring_eos()
-    };
+    let tree = request("Once upon a time", 40).draft_len(3).ignoring_eos();
+    let tree = tree.with("tree", "comb:4");
     let answer = generate(&cluster.coordinator, tree).await;
     let statistics = answer.statistics();
     let drafted = statistics.per_step_drafted.iter();

@@ -1,7 +1,7 @@
 //! What requests hold is bounded in bytes, and what needs much of it can be forbidden.
 
 use tonic::Code;
-use wire::v1::{AcceptAt, GenerateRequest};
+use wire::v1::GenerateRequest;
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{config, coordinator, pair};
@@ -11,7 +11,7 @@ fn reporting() -> GenerateRequest {
     let mut requested = request("Once upon a time", 200)
         .draft_len(32)
         .ignoring_eos();
-    requested.accept_at = AcceptAt::Coordinator.into();
+    requested.set("accept_at", "coordinator");
     requested.report_distributions = true;
     requested
 }
@@ -42,7 +42,7 @@ async fn an_operator_forbids_what_holds_much() {
     assert!(
         refused
             .message()
-            .starts_with("accept_at: COORDINATOR is not"),
+            .starts_with("settings.accept_at: coordinator is not"),
         "{refused:?}"
     );
     generate(&never, request("Once upon a time", 8)).await;

@@ -3,7 +3,7 @@
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use server::trace::names;
-use wire::v1::{AcceptAt, GenerateRequest};
+use wire::v1::GenerateRequest;
 
 use super::collector::{Seen, Spans, int};
 use super::watched::Watched;
@@ -252,7 +252,7 @@ async fn every_plan_has_its_rounds_told() {
 async fn what_the_coordinator_decides_is_seen_there() {
     let services = Watched::start(|_| {}).await;
     let mut requested = requested().method("rejection");
-    requested.accept_at = AcceptAt::Coordinator.into();
+    requested.set("accept_at", "coordinator");
     let answer = generate(&services.coordinator, requested).await;
     let spans = services.spans().await;
     check_trace(&spans);

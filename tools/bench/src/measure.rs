@@ -32,11 +32,10 @@ pub(crate) async fn measure(
     seed: u64,
 ) -> anyhow::Result<Answer> {
     let mut request = GenerateRequest {
-        draft_len: setting.draft_len,
         stop: setting.stop.clone(),
         ..outrider::measure::request(prompt, setting.max_tokens, setting.temperature, seed)
     };
-    setting.method.apply(&mut request)?;
+    setting.method.apply_with(setting.draft_len, &mut request);
     outrider::measure::measure(client, &setting.method, request).await
 }
 

@@ -9,12 +9,14 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use speculation::methods::names::DRAFT_CAP;
-use wire::v1;
+use speculation::methods::table::{CAP, DRAFT_LEN, DRAFTING, TREE};
+use speculation::methods::{Choice, MethodSpec, Setup};
+use wire::{settings, v1};
 
 use client::{Client, Policy};
 use file::File;
-use outrider::args::DraftingArgs;
 use outrider::args::ServicesArgs;
+use outrider::args::{DraftingArgs, as_flag};
 use outrider::config::Config;
 use outrider::connect;
 use outrider::global::INTERRUPTED;
@@ -22,7 +24,7 @@ use outrider::progress;
 use outrider::prompts;
 
 /// Draft tokens of a block, unless the drafting flags say otherwise.
-const DRAFT_LEN: u32 = 4;
+const BLOCK: u32 = 4;
 
 /// Arguments of `outrider-bench record`.
 ///
@@ -120,7 +122,7 @@ async fn record(
                 is_scaled: args.is_scaled(),
                 top: args.top as usize,
             };
-            let request = args.request(&prompt.text, index)?;
+            let request = args.request(&prompt.text, index);
             prompt::record(&client, request, &recorded, &mut file).await?;
             file.flush()?;
             let (done, positions) = (index + 1, file.positions());
@@ -196,15 +198,16 @@ async fn header(
 impl RecordArgs {
     /// Refuses ways of drafting that send no distributions, or whose distributions are not those of one chain.
     fn check(&self) -> anyhow::Result<()> {
-        for (flag, given, expected) in [
-            ("drafting", &self.drafting.drafting, "model"),
-            ("tree", &self.drafting.tree, "chain"),
-        ] {
-            if let Some(given) = given.as_deref().filter(|&given| given != expected) {
-                bail!("--{flag}: {given} cannot be recorded, expected {expected}");
+        let DraftingArgs(spec) = &self.drafting;
+        for (setting, expected) in [(&DRAFTING, "model"), (&TREE, "chain")] {
+            if let Some(given) = spec.text(setting).filter(|given| given != expected) {
+                bail!(
+                    "--{}: {given} cannot be recorded, expected {expected}",
+                    setting.name
+                );
             }
         }
-        Ok(())
+        spec.check().map_err(as_flag)
     }
 
     fn sampling(&self) -> v1::SamplingParams {
@@ -222,30 +225,41 @@ impl RecordArgs {
         self.temperature != 1.0 || self.top_k > 0 || self.top_p < 1.0 || self.min_p > 0.0
     }
 
+    /// What is asked for. The recording says how long blocks may be, whatever the coordinator's default is.
+    fn spec(&self) -> MethodSpec {
+        let DraftingArgs(given) = &self.drafting;
+        let mut spec = MethodSpec::new("rejection")
+            .with("proposal", "dense:f32")
+            .with("accept_at", "coordinator");
+        for (setting, value) in given.settings() {
+            spec = spec.with(setting.name, value.clone());
+        }
+        let is_policy = |text: String| text.parse::<u32>().is_err();
+        match spec.text(&DRAFT_LEN).map(is_policy) {
+            None if !spec.gives(&CAP) => spec.with(DRAFT_LEN.name, BLOCK),
+            Some(true) if !spec.gives(&CAP) => spec.with(CAP.name, DRAFT_CAP),
+            _ => spec,
+        }
+    }
+
     /// Most draft tokens of a block.
     fn most_drafts(&self) -> anyhow::Result<u32> {
-        let request = self.request("", 0)?;
-        Ok(request.draft_len.unwrap_or(DRAFT_CAP))
+        let choice = Choice::resolve(&self.spec(), Setup::at(self.temperature))?;
+        Ok(choice.draft_most.unwrap_or(DRAFT_CAP))
     }
 
     /// The request for the prompt at `index`.
-    fn request(&self, prompt: &str, index: usize) -> anyhow::Result<v1::GenerateRequest> {
+    fn request(&self, prompt: &str, index: usize) -> v1::GenerateRequest {
         let mut request = v1::GenerateRequest {
             model: self.model.clone().unwrap_or_default(),
             prompt: Some(v1::generate_request::Prompt::Text(prompt.to_owned())),
             max_tokens: Some(self.max_tokens),
             sampling: Some(self.sampling()),
             seed: Some(self.seed.wrapping_add(index as u64)),
-            method: "rejection".to_owned(),
-            draft_len: Some(DRAFT_LEN),
-            proposal_form: v1::ProposalForm::DenseF32.into(),
-            accept_at: v1::AcceptAt::Coordinator.into(),
             report_distributions: true,
             ..Default::default()
         };
-        self.drafting.apply(&mut request)?;
-        // The recording says how long blocks may be, whatever the coordinator's default is.
-        request.draft_len.get_or_insert(DRAFT_CAP);
-        Ok(request)
+        settings::to_wire(&self.spec(), &mut request);
+        request
     }
 }

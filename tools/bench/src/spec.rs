@@ -4,11 +4,9 @@
 use std::fmt;
 
 use anyhow::anyhow;
-use clap::Parser;
-use speculation::methods;
-use wire::v1;
-
-use outrider::args::MethodArgs;
+use speculation::methods::table::{CAP, DRAFT_LEN, DRAFTING};
+use speculation::methods::{self, MethodSpec as Spec};
+use wire::{settings, v1};
 
 /// Stands for every registered method with its defaults.
 pub(crate) const ALL: &str = "all";
@@ -17,7 +15,7 @@ pub(crate) const ALL: &str = "all";
 #[derive(Clone, Debug)]
 pub(crate) struct MethodSpec {
     text: String,
-    args: MethodArgs,
+    spec: Spec,
 }
 
 /// Methods that differ in the values of a parameter.
@@ -38,14 +36,6 @@ pub(crate) struct Variant {
     pub(crate) method: MethodSpec,
 }
 
-/// The flags of a method and nothing else, so that a parameter is spelt as on other commands.
-#[derive(Debug, Parser)]
-#[command(no_binary_name = true, disable_help_flag = true)]
-struct Flags {
-    #[command(flatten)]
-    args: MethodArgs,
-}
-
 impl fmt::Display for MethodSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -60,58 +50,43 @@ impl MethodSpec {
     /// together, the coordinator checks.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let bad = |problem: String| anyhow!("'{text}': {problem}");
-        let (name, settings) = split(text);
-        if name.is_empty() {
-            return Err(bad("names no method".to_owned()));
-        }
-        let method = methods::find(name).map_err(|error| bad(error.to_string()))?;
-        let mut flags = vec![format!("--method={}", method.name)];
-        for setting in settings {
-            let (key, value) = setting.split_once('=').unwrap_or((&setting, "true"));
-            if key.is_empty() {
-                return Err(bad("a colon is followed by no parameter".to_owned()));
-            }
-            let key = key.replace('_', "-");
-            flags.push(match value {
-                "true" => format!("--{key}"),
-                value => format!("--{key}={value}"),
-            });
-        }
-        let Flags { args } = Flags::try_parse_from(flags).map_err(|error| {
-            let reported = error.to_string();
-            let line = reported.lines().next().unwrap_or_default();
-            let line = line.trim_start_matches("error: ");
-            // What is a flag elsewhere is a setting here.
-            let known =
-                "`outrider methods NAME` lists those of a method, `outrider generate --help` all";
-            match line
-                .strip_prefix("unexpected argument '--")
-                .and_then(|rest| rest.split_once('\''))
-            {
-                Some((setting, _)) => bad(format!("{setting} is no setting; {known}")),
-                None => bad(line.to_owned()),
-            }
+        let mut spec = Spec::parse(text).map_err(|error| match &error.field[..] {
+            "method" => bad("names no method".to_owned()),
+            "" => bad("a colon is followed by no parameter".to_owned()),
+            name => bad(format!(
+                "{name} is no setting; `outrider methods NAME` lists those of a method, `outrider generate --help` all"
+            )),
         })?;
-        // Names of axes and rules are looked up when they are written to a request.
-        args.apply(&mut v1::GenerateRequest::default())
-            .map_err(|error| bad(error.to_string()))?;
+        let method = methods::find(&spec.method).map_err(|error| bad(error.to_string()))?;
+        method.name.clone_into(&mut spec.method);
+        spec.check().map_err(|error| bad(error.to_string()))?;
         Ok(Self {
             text: text.to_owned(),
-            args,
+            spec,
         })
     }
 
     /// The method's name.
     pub(crate) fn name(&self) -> &str {
-        &self.args.method
+        &self.spec.method
+    }
+
+    /// Writes the choice to `request`; blocks have `draft_len` tokens if the method does not say how many, nor how many at
+    /// most, and no cascade of drafters does.
+    pub(crate) fn apply_with(&self, draft_len: Option<u32>, request: &mut v1::GenerateRequest) {
+        let mut spec = self.spec.clone();
+        let is_cascade = spec.text(&DRAFTING).is_some_and(|who| who == "cascade");
+        if let Some(draft_len) = draft_len
+            && !(spec.gives(&DRAFT_LEN) || spec.gives(&CAP) || is_cascade)
+        {
+            spec = spec.with(DRAFT_LEN.name, draft_len);
+        }
+        settings::to_wire(&spec, request);
     }
 
     /// Writes the choice to `request`.
-    ///
-    /// # Errors
-    /// Never, for what [`MethodSpec::parse`] let pass.
-    pub(crate) fn apply(&self, request: &mut v1::GenerateRequest) -> anyhow::Result<()> {
-        self.args.apply(request)
+    pub(crate) fn apply(&self, request: &mut v1::GenerateRequest) {
+        settings::to_wire(&self.spec, request);
     }
 }
 
@@ -135,7 +110,7 @@ pub(crate) fn series(items: &[String]) -> anyhow::Result<Vec<Series>> {
 
 impl Series {
     fn parse(item: &str) -> anyhow::Result<Self> {
-        let (name, settings) = split(item);
+        let (name, settings) = Spec::split(item);
         let mut label = name.to_owned();
         let mut variants = vec![(String::new(), name.to_owned())];
         for setting in settings {
@@ -171,35 +146,6 @@ impl Series {
     }
 }
 
-/// The name, and the settings after it. A proposal form has a colon of its own, `sparse:8`: what
-/// has no `=` and follows a proposal belongs to it.
-fn split(text: &str) -> (&str, Vec<String>) {
-    let mut parts = text.split(':');
-    let name = parts.next().unwrap_or_default();
-    let mut settings: Vec<String> = Vec::new();
-    for part in parts {
-        match settings.last_mut() {
-            Some(last) if goes_on(last, part) => {
-                *last = format!("{last}:{part}");
-            }
-            _ => settings.push(part.to_owned()),
-        }
-    }
-    (name, settings)
-}
-
-/// Whether `part` belongs to the value of the setting before it: `sparse:8`, `dense:f16`,
-/// `specdec++:0.7`, `comb:8`. What follows such a value is another setting, whose name begins with no
-/// digit.
-fn goes_on(setting: &str, part: &str) -> bool {
-    let has_colons = ["proposal=", "draft-len=", "draft_len=", "tree="];
-    let is_setting = part.contains('=');
-    let is_number = part.starts_with(|first: char| first.is_ascii_digit() || first == '.');
-    let is_precision = setting.starts_with("proposal=") && !is_setting;
-    let takes_more = has_colons.iter().any(|name| setting.starts_with(name));
-    takes_more && (is_number && !is_setting || is_precision)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,7 +153,7 @@ mod tests {
     fn request(text: &str) -> v1::GenerateRequest {
         let mut request = v1::GenerateRequest::default();
         let spec = MethodSpec::parse(text).expect("a method");
-        spec.apply(&mut request).expect("applied");
+        spec.apply(&mut request);
         request
     }
 
@@ -216,42 +162,47 @@ mod tests {
     }
 
     #[test]
-    fn parameters_and_axes_reach_the_request() {
-        let request_of = request("spec-cascade:rule=opt:alpha=-0.5:proposal=sparse:8");
-        let parameters = request_of.parameters.expect("parameters");
-        assert_eq!(request_of.method, "spec-cascade");
-        assert_eq!(parameters.rule.as_deref(), Some("opt"));
-        assert_eq!(parameters.alpha, Some(-0.5));
-        assert_eq!(request_of.proposal_top, 8);
-        let tuned = request("lossy:beta=tuned:verification=coupled");
-        assert!(tuned.parameters.as_ref().expect("parameters").beta_tuned);
-        assert_eq!(tuned.verification(), v1::Verification::Coupled);
-        for flag in ["sequence-cascade:mean", "sequence-cascade:mean=true"] {
-            assert_eq!(request(flag).parameters.expect("set").mean, Some(true));
+    fn settings_reach_the_request() {
+        for (text, expected) in [
+            (
+                "spec-cascade:rule=opt:alpha=-0.5:proposal=sparse:8",
+                Spec::new("spec-cascade")
+                    .with("rule", "opt")
+                    .with("alpha", -0.5)
+                    .with("proposal", "sparse:8"),
+            ),
+            (
+                "bild:verify_on_finish:window=3",
+                Spec::new("bild")
+                    .with("verify_on_finish", true)
+                    .with("window", 3),
+            ),
+            // Values with colons do not swallow what follows.
+            (
+                "coupled:draft-len=confidence:0.4:draft-cap=12:tree=comb:8",
+                Spec::new("coupled")
+                    .with("draft_len", "confidence:0.4")
+                    .with("draft_cap", 12)
+                    .with("tree", "comb:8"),
+            ),
+            (
+                "block:drafting=model:draft_len=specdec++:.7:proposal=dense:f16",
+                Spec::new("block")
+                    .with("drafting", "model")
+                    .with("draft_len", "specdec++:.7")
+                    .with("proposal", "dense:f16"),
+            ),
+            (
+                "sequence-cascade:draft-len=4:mean",
+                Spec::new("sequence-cascade")
+                    .with("draft_len", 4)
+                    .with("mean", true),
+            ),
+            ("gumbel", Spec::new("coupled")),
+        ] {
+            assert_eq!(settings::from_wire(&request(text)), Ok(expected), "{text}");
         }
-        let window = request("bild:verify_on_finish:window=3").parameters;
-        assert_eq!(window.expect("parameters").window, Some(3));
-    }
-
-    #[test]
-    fn values_with_colons_do_not_swallow_what_follows() {
-        use v1::draft_length::Policy;
-        let policy_of = |request: &v1::GenerateRequest| {
-            let length = request.draft_length.clone();
-            length.and_then(|length| length.policy)
-        };
-        let drafted = request("coupled:draft-len=confidence:0.4:draft-cap=12:tree=comb:8");
-        assert_eq!(policy_of(&drafted), Some(Policy::Confidence(0.4)));
-        assert_eq!(drafted.draft_len, Some(12));
-        let shape = drafted.tree.and_then(|tree| tree.shape);
-        assert_eq!(shape, Some(v1::tree_shape::Shape::Comb(8)));
-        let learned = request("block:drafting=model:draft_len=specdec++:.7:proposal=dense:f16");
-        assert!(matches!(policy_of(&learned), Some(Policy::Learned(_))));
-        assert_eq!(learned.proposal_form(), v1::ProposalForm::DenseF16);
-        // A flag after a value with no colon of its own.
-        let flag = request("sequence-cascade:draft-len=4:mean");
-        assert_eq!(flag.parameters.expect("set").mean, Some(true));
-        let item = "coupled:draft-len=confidence:0.2/confidence:0.4/goodput".to_owned();
+        let item = "coupled:draft-len=confidence:0.2/confidence:0.4/auto".to_owned();
         let lists = series(&[item]).expect("series");
         let values: Vec<_> = (lists[0].methods.iter())
             .map(|variant| variant.values.as_str())
@@ -259,7 +210,7 @@ mod tests {
         let expected = [
             "draft-len=confidence:0.2",
             "draft-len=confidence:0.4",
-            "draft-len=goodput",
+            "draft-len=auto",
         ];
         assert_eq!(values, expected);
     }
@@ -282,7 +233,7 @@ mod tests {
             ("coupled:draft-len=confidence:much", "much"),
             ("coupled:tree=comb:1", "2 to 64"),
             ("coupled:", "no parameter"),
-            ("coupled:method=lossy", "--method"),
+            ("coupled:method=lossy", "method is no setting"),
         ] {
             let error = refused(text);
             assert!(error.contains(words) && error.contains(text), "{error}");

@@ -47,8 +47,8 @@ impl DrafterRequirements {
     /// The refusal of special requirements where there is no drafter at all, which `reason` explains.
     pub(crate) fn without_drafters(self, reason: &str) -> BadField {
         let field = match self.drafting {
-            Drafting::Model => "draft_length",
-            Drafting::MaxGram | Drafting::Cascade => "drafting",
+            Drafting::Model => "settings.draft_len",
+            Drafting::MaxGram | Drafting::Cascade => "settings.drafting",
         };
         BadField::new(field, format!("needs a drafter, {reason}"))
     }
@@ -65,7 +65,7 @@ impl DrafterRequirements {
         let wanted = drafting::to_wire(self.drafting);
         if !drafter.draftings.contains(&wanted.into()) {
             return refused(
-                "drafting",
+                "settings.drafting",
                 match self.drafting {
                     Drafting::Model => "has no draft model; ask for drafting max-gram",
                     Drafting::MaxGram => "offers no max-gram",
@@ -82,13 +82,13 @@ impl DrafterRequirements {
                 "has no acceptance head for label '{}'; train one with outrider-bench train-head",
                 label.name()
             );
-            return refused("draft_length", &problem);
+            return refused("settings.draft_len", &problem);
         }
         let is_lenient = drafter.cascade.as_ref().is_some_and(|held| held.lenient);
         if self.drafting == Drafting::Cascade && self.cuts_proposals && is_lenient {
             let problem = "holds a lenient cascade, whose draft distributions cannot be cut after tokens were \
-                           drawn; ask for DENSE_F32 (--proposal dense:f32), or for verification COUPLED";
-            return refused("proposal_form", problem);
+                           drawn; ask for proposal dense:f32, or for verification coupled";
+            return refused("settings.proposal", problem);
         }
         let limits = drafter.limits.unwrap_or_default();
         if self.width > limits.max_draft_tokens.max(1) {
@@ -96,7 +96,7 @@ impl DrafterRequirements {
                 "drafts at most {} tokens in a round, a level of the tree has {}",
                 limits.max_draft_tokens, self.width
             );
-            return refused("tree", &problem);
+            return refused("settings.tree", &problem);
         }
         Ok(())
     }
@@ -159,14 +159,22 @@ mod tests {
         says(
             MAX_GRAM,
             |_| {},
-            Some(("drafting", "'x' offers no max-gram")),
+            Some(("settings.drafting", "'x' offers no max-gram")),
         );
-        says(CASCADE, |_| {}, Some(("drafting", "'x' holds no cascade")));
+        says(
+            CASCADE,
+            |_| {},
+            Some(("settings.drafting", "'x' holds no cascade")),
+        );
         let of_max_gram = |drafter: &mut v1::PeerDescription| {
             drafter.draftings = vec![v1::Drafting::MaxGram.into()];
         };
         says(MAX_GRAM, of_max_gram, None);
-        says(MODEL, of_max_gram, Some(("drafting", "no draft model")));
+        says(
+            MODEL,
+            of_max_gram,
+            Some(("settings.drafting", "no draft model")),
+        );
         assert!(MAX_GRAM.is_special() && CASCADE.is_special() && !MODEL.is_special());
     }
 
@@ -183,7 +191,7 @@ mod tests {
             });
         };
         let lacks = (
-            "draft_length",
+            "settings.draft_len",
             "label 'coupled'; train one with outrider-bench train-head",
         );
         says(of_label(AcceptanceLabel::Rejection), holds_rejection, None);
@@ -208,7 +216,11 @@ mod tests {
             drafter.draftings = vec![v1::Drafting::Model.into(), v1::Drafting::Cascade.into()];
             drafter.cascade.get_or_insert_default().lenient = true;
         };
-        says(cut(CASCADE), lenient, Some(("proposal_form", "lenient")));
+        says(
+            cut(CASCADE),
+            lenient,
+            Some(("settings.proposal", "lenient")),
+        );
         says(CASCADE, lenient, None);
         says(cut(MODEL), lenient, None);
         says(cut(CASCADE), strict, None);
@@ -218,7 +230,7 @@ mod tests {
     fn a_level_of_a_tree_fits_into_a_block() {
         let wide = |width| DrafterRequirements { width, ..MODEL };
         says(wide(8), |_| {}, None);
-        says(wide(9), |_| {}, Some(("tree", "at most 8")));
+        says(wide(9), |_| {}, Some(("settings.tree", "at most 8")));
         assert!(wide(8).needs_asking() && !MODEL.needs_asking());
     }
 }

@@ -4,6 +4,7 @@ use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
 use speculation::sampling::SamplingParams;
 use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
+use wire::settings::FIELD;
 use wire::status::BadField;
 use wire::v1;
 use wire::whole_rows::NeedsWholeRows;
@@ -54,28 +55,32 @@ impl VerifierRequirements {
         if let Some(needs) = self.whole_rows
             && verifier.rows_are_parts
         {
-            return Err(needs.refused_by(&verifier.model));
+            let mut bad = needs.refused_by(&verifier.model);
+            if !bad.field.starts_with("sampling.") {
+                bad.field = format!("{FIELD}.{}", bad.field);
+            }
+            return Err(bad);
         }
         let has = |feature: &str| verifier.features.iter().any(|name| name == feature);
         if let Some(verification) = self.verification
             && !verifier.verifications.contains(&verification)
         {
             let problem = format!("has no verification '{}' yet; ask for another", self.name);
-            return refused("verification", &problem);
+            return refused("settings.verification", &problem);
         }
         if self.has_tree && !verifier.trees {
-            return refused("tree", "does not verify trees; ask for a chain");
+            return refused("settings.tree", "does not verify trees; ask for a chain");
         }
         if self.has_tree && self.tests_drafts && !has(TOKEN_TREES) {
-            let problem = "does not verify trees by rejection yet; ask for a chain, or for verification COUPLED";
-            return refused("tree", problem);
+            let problem = "does not verify trees by rejection yet; ask for a chain, or for verification coupled";
+            return refused("settings.tree", problem);
         }
         if self.stops_layers && !has(STOPPED_LAYERS) {
             let problem = format!(
                 "takes no stop rule with verification '{}' yet; ask for a fixed length",
                 self.name
             );
-            return refused("draft_length", &problem);
+            return refused("settings.draft_len", &problem);
         }
         Ok(())
     }
@@ -122,7 +127,7 @@ mod tests {
         says(
             other,
             &[],
-            Some(("verification", "'x' has no verification 'v' yet")),
+            Some(("settings.verification", "'x' has no verification 'v' yet")),
         );
         let tree = VerifierRequirements {
             has_tree: true,
@@ -136,7 +141,7 @@ mod tests {
         says(
             tested,
             &[STOPPED_LAYERS],
-            Some(("tree", "trees by rejection yet")),
+            Some(("settings.tree", "trees by rejection yet")),
         );
         says(tested, &[TOKEN_TREES], None);
         let stopped = VerifierRequirements {
@@ -146,7 +151,7 @@ mod tests {
         says(
             stopped,
             &[TOKEN_TREES],
-            Some(("draft_length", "no stop rule with verification 'v'")),
+            Some(("settings.draft_len", "no stop rule with verification 'v'")),
         );
         says(stopped, &[STOPPED_LAYERS], None);
         let of_parts = v1::PeerDescription {
@@ -161,13 +166,13 @@ mod tests {
         };
         assert_eq!(PLAIN.check(&of_parts), Ok(()));
         let bad = whole.check(&of_parts).expect_err("parts");
-        assert_eq!(bad.field, "accept_at");
+        assert_eq!(bad.field, "settings.accept_at");
         says(whole, &[], None);
         let of_chains = v1::PeerDescription {
             verifications: vec![1],
             ..Default::default()
         };
         let bad = tree.check(&of_chains).expect_err("of chains");
-        assert_eq!(bad.field, "tree");
+        assert_eq!(bad.field, "settings.tree");
     }
 }

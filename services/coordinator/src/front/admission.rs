@@ -222,7 +222,7 @@ impl Admission {
                 "the distributions of a round take {kib} KiB, and all that may be held is {most} KiB \
                  (coordinator.max_distribution_bytes); ask for fewer draft tokens"
             );
-            return Err(BadField::new("draft_len", problem).into());
+            return Err(BadField::new("settings.draft_len", problem).into());
         }
         let room = Arc::clone(&self.room).try_acquire_many_owned(kib as u32);
         room.map_err(|_| {

@@ -6,12 +6,13 @@ use std::time::Duration;
 use server::health::Health;
 use server::request_id::request_id;
 use speculation::drafting::Drafting;
+use speculation::methods::table::DRAFTING;
 use speculation::session::Plan;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use wire::failure::Failure;
 use wire::status::{BadField, PeerFailure, overloaded, try_again};
-use wire::v1;
+use wire::{settings, v1};
 
 use super::admission::{Admission, Place};
 use super::tokenizing::Tokenizing;
@@ -170,7 +171,7 @@ impl Shared {
         match self.config.drafting {
             DefaultDrafting::Fixed(drafting) => drafting,
             // It names another, or none that there is: nothing is to be waited for.
-            DefaultDrafting::Auto if message.drafting != 0 => Drafting::Model,
+            DefaultDrafting::Auto if settings::gives(message, &DRAFTING) => Drafting::Model,
             DefaultDrafting::Auto => model.usual_drafting().await,
         }
     }

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use server::process::Process;
+use speculation::methods::MethodSpec;
 use speculation::session::DraftStop;
 use text::ServedText;
 use tokio::sync::mpsc;
@@ -76,6 +77,15 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
     };
     let request = crate::request::check(message, prompt, &model, &target, &config, unasked);
     Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)
+}
+
+/// Sets these settings of a request's method, those that are empty apart.
+fn choosing(request: &mut v1::GenerateRequest, settings: &[(&str, &str)]) {
+    let given = settings.iter().filter(|(_, text)| !text.is_empty());
+    let spec = given.fold(MethodSpec::default(), |spec, (name, text)| {
+        spec.with(name, *text)
+    });
+    wire::settings::to_wire(&spec, request);
 }
 
 /// A session at a peer that describes itself so, and its other end.

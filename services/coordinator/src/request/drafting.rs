@@ -2,7 +2,6 @@
 
 use speculation::drafting::{DraftLen, Drafting};
 use speculation::methods::Choice;
-use wire::drafting_request::DraftingRequest;
 use wire::status::BadField;
 
 use crate::config::CoordinatorConfig;
@@ -15,7 +14,6 @@ use crate::config::CoordinatorConfig;
 /// # Errors
 /// Names the tree, its sizes and the limit.
 pub(super) fn levels(
-    drafting: &DraftingRequest,
     method: &Choice,
     most_nodes: u32,
     config: &CoordinatorConfig,
@@ -26,13 +24,13 @@ pub(super) fn levels(
     let default = fixed.unwrap_or(config.draft_cap);
     let width = method.tree.width();
     let fit = most_nodes / width;
-    let refused = |problem: String| Err(BadField::new("tree", problem));
+    let refused = |problem: String| Err(BadField::new("settings.tree", problem));
     if fit == 0 {
         return refused(format!(
             "a level has {width} nodes, the verifier takes {most_nodes} in a round"
         ));
     }
-    match drafting.most {
+    match method.draft_most {
         Some(levels) if width > 1 && levels > fit => refused(format!(
             "{levels} levels of {width} nodes are {}, the verifier takes {most_nodes} in a round; \
              ask for a draft_len of at most {fit}, or for fewer nodes a level",
@@ -44,78 +42,45 @@ pub(super) fn levels(
 
 #[cfg(test)]
 mod tests {
-    use speculation::methods::MethodRequest;
-    use v1::draft_length::Policy;
-    use v1::tree_shape::Shape;
-
-    use wire::v1;
+    use speculation::methods::{MethodSpec, Setup};
 
     use super::*;
 
-    fn request(draft_len: Option<u32>, policy: Option<Policy>) -> v1::GenerateRequest {
-        v1::GenerateRequest {
-            draft_len,
-            draft_length: policy.map(|policy| v1::DraftLength {
-                policy: Some(policy),
-            }),
-            ..Default::default()
-        }
-    }
-
-    fn levels(request: &v1::GenerateRequest, most_nodes: u32) -> Result<u32, BadField> {
-        let requested = DraftingRequest::read(request)?;
-        let method = MethodRequest {
-            drafting: requested.drafting,
-            draft_len: requested.draft_len,
-            tree: requested.tree,
-            ..Default::default()
-        };
-        let method = Choice::resolve(&method, 1.0, false).expect("a method");
-        super::levels(
-            &requested,
-            &method,
-            most_nodes,
-            &CoordinatorConfig::default(),
-        )
+    fn levels(spec: &MethodSpec, most_nodes: u32) -> Result<u32, BadField> {
+        let method = Choice::resolve(spec, Setup::at(1.0)).expect("a method");
+        super::levels(&method, most_nodes, &CoordinatorConfig::default())
     }
 
     #[test]
     fn what_is_not_named_has_a_cap() {
-        assert_eq!(levels(&request(None, None), 64), Ok(20));
-        assert_eq!(levels(&request(Some(7), None), 64), Ok(7));
-        assert_eq!(levels(&request(None, Some(Policy::Fixed(7))), 64), Ok(7));
-        assert_eq!(levels(&request(Some(7), Some(Policy::Fixed(7))), 64), Ok(7));
-        let stops = || Some(Policy::Confidence(0.4));
-        assert_eq!(levels(&request(None, stops()), 64), Ok(20));
-        assert_eq!(levels(&request(Some(9), stops()), 64), Ok(9));
-        assert_eq!(
-            levels(&request(None, Some(Policy::Goodput(true))), 64),
-            Ok(20)
-        );
-        for drafting in [v1::Drafting::Cascade, v1::Drafting::MaxGram] {
-            let mut requested = request(None, None);
-            requested.drafting = drafting.into();
-            assert_eq!(levels(&requested, 64), Ok(20));
+        let plain = MethodSpec::default;
+        assert_eq!(levels(&plain(), 64), Ok(20));
+        let fixed = plain().with("draft_len", 7);
+        assert_eq!(levels(&fixed, 64), Ok(7));
+        let stops = plain().with("draft_len", "confidence:0.4");
+        assert_eq!(levels(&stops, 64), Ok(20));
+        assert_eq!(levels(&stops.with("draft_cap", 9), 64), Ok(9));
+        assert_eq!(levels(&plain().with("draft_len", "auto"), 64), Ok(20));
+        for drafting in ["cascade", "max-gram"] {
+            assert_eq!(levels(&plain().with("drafting", drafting), 64), Ok(20));
         }
         // A chain is cut to what the verifier takes.
-        assert_eq!(levels(&request(Some(9), None), 3), Ok(3));
+        assert_eq!(levels(&plain().with("draft_len", 9), 3), Ok(3));
     }
 
     #[test]
     fn a_tree_fits_into_a_round_or_is_refused() {
-        let tree = |draft_len, siblings| v1::GenerateRequest {
-            tree: Some(v1::TreeShape {
-                shape: Some(Shape::Comb(siblings)),
-            }),
-            ..request(draft_len, None)
+        let tree = |draft_len: Option<u32>, siblings: u32| {
+            let spec = MethodSpec::default().with("tree", format!("comb:{siblings}"));
+            match draft_len {
+                Some(len) => spec.with("draft_len", len),
+                None => spec,
+            }
         };
         assert_eq!(levels(&tree(None, 8), 64), Ok(8));
         assert_eq!(levels(&tree(Some(8), 8), 64), Ok(8));
         assert_eq!(levels(&tree(None, 8), 24), Ok(3));
-        let of_cascade = |siblings| v1::GenerateRequest {
-            drafting: v1::Drafting::Cascade.into(),
-            ..tree(None, siblings)
-        };
+        let of_cascade = |siblings| tree(None, siblings).with("drafting", "cascade");
         assert_eq!(levels(&of_cascade(8), 64), Ok(8));
         assert_eq!(levels(&of_cascade(3), 64), Ok(20));
         for (draft_len, most, words) in [
@@ -124,26 +89,8 @@ mod tests {
             (None, 7, "takes 7 in a round"),
         ] {
             let bad = levels(&tree(draft_len, 8), most).expect_err("too large");
-            assert_eq!(bad.field, "tree");
+            assert_eq!(bad.field, "settings.tree");
             assert!(bad.problem.contains(words), "{bad}");
-        }
-    }
-
-    #[test]
-    fn what_contradicts_itself_or_is_out_of_range_is_named() {
-        for (bad, field) in [
-            (request(Some(0), None), "draft_len"),
-            (
-                request(Some(4), Some(Policy::Fixed(5))),
-                "draft_length.fixed",
-            ),
-            (
-                request(None, Some(Policy::Confidence(1.5))),
-                "draft_length.confidence",
-            ),
-        ] {
-            let error = DraftingRequest::read(&bad).expect_err(field);
-            assert_eq!(error.field, field);
         }
     }
 }

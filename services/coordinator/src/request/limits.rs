@@ -6,7 +6,7 @@ use speculation::methods::Choice;
 use speculation::session::Plan;
 use wire::bounds::MAX_STOPS;
 use wire::status::BadField;
-use wire::v1;
+use wire::{settings, v1};
 
 use crate::config::CoordinatorConfig;
 
@@ -131,15 +131,15 @@ pub(super) fn check_stops(stops: &[String]) -> Result<(), BadField> {
 
 /// Errors quote names, and travel in headers, which are short.
 pub(crate) fn check_names(request: &v1::GenerateRequest) -> Result<(), BadField> {
-    let of_parameters = request.parameters.as_ref();
-    let rule = of_parameters.and_then(|parameters| parameters.rule.as_deref());
-    let of_target = request.target.as_ref();
-    let target_rule = of_target.map_or("", |target| target.rule.as_str());
-    let at_most = |field, name: &str| BadField::at_most(field, name.len(), MAX_NAME_BYTES, "bytes");
+    let at_most =
+        |field: &str, name: &str| BadField::at_most(field, name.len(), MAX_NAME_BYTES, "bytes");
     at_most("model", &request.model)?;
     at_most("method", &request.method)?;
-    at_most("rule", rule.unwrap_or_default())?;
-    at_most("target.rule", target_rule)
+    for (name, text) in settings::texts(request) {
+        at_most(settings::FIELD, name)?;
+        at_most(&format!("{}.{name}", settings::FIELD), text)?;
+    }
+    Ok(())
 }
 
 pub(super) fn timeout(asked_ms: u32, config: &CoordinatorConfig) -> Result<Duration, BadField> {
@@ -165,7 +165,7 @@ pub(super) fn check_window(method: &Choice, most_drafts: u32) -> Result<(), BadF
     match method.plan {
         Plan::Bild { window, .. } if window > most_drafts => {
             let problem = format!("{window} is out of range, the verifier takes {most_drafts}");
-            Err(BadField::new("window", problem))
+            Err(BadField::new("settings.window", problem))
         }
         _ => Ok(()),
     }

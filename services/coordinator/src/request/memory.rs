@@ -51,7 +51,7 @@ pub(super) fn check_message(
     // The target model's distribution, scaled and unscaled, comes on top.
     let reported = drafted + positions * u64::from(vocab_size) * 2 * NUMBER;
     for (field, bytes, requested) in [
-        ("proposal_form", drafted, true),
+        ("settings.proposal", drafted, true),
         ("report_distributions", reported, reports),
     ] {
         if requested && bytes > MAX_MESSAGE_BYTES as u64 {
@@ -87,26 +87,20 @@ pub(crate) fn distribution_bytes(request: &AdmittedRequest) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use speculation::methods::MethodRequest;
+    use speculation::methods::{MethodSpec, Setup};
 
     use super::*;
 
     #[test]
     fn distributions_that_fit_no_message_are_refused() {
-        let method = |proposal| {
-            let requested = MethodRequest {
-                method: "rejection",
-                proposal: Some(proposal),
-                ..Default::default()
-            };
-            Choice::resolve(&requested, 1.0, false).expect("a method")
+        let method = |proposal: &str| {
+            let spec = MethodSpec::new("rejection").with("proposal", proposal);
+            Choice::resolve(&spec, Setup::at(1.0)).expect("a method")
         };
-        let dense = method(ProposalForm::Dense { half: false });
-        let half = method(ProposalForm::Dense { half: true });
-        let sparse = method(ProposalForm::Sparse { top: 32 });
+        let [dense, half, sparse] = ["dense:f32", "dense:f16", "sparse:32"].map(method);
         assert!(check_message(&dense, 64, 152_000, false).is_ok());
         let error = check_message(&dense, 64, 300_000, false).expect_err("74 MiB");
-        assert_eq!(error.field, "proposal_form");
+        assert_eq!(error.field, "settings.proposal");
         assert!(check_message(&half, 64, 300_000, false).is_ok());
         assert!(check_message(&sparse, 64, 300_000, false).is_ok());
         let error = check_message(&dense, 64, 152_000, true).expect_err("113 MiB");

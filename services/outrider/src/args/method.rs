@@ -1,157 +1,249 @@
-//! Flags that choose a method, its axes and its parameters; shared by the commands that generate.
+//! Flags that choose a method and its settings, made of the table of settings; shared by the commands that generate.
 
-use anyhow::Result;
-use clap::Args;
-use wire::named::NamedMethod;
-use wire::v1;
+use anyhow::{Error, anyhow};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use speculation::bad_value::BadValue;
+use speculation::methods::{
+    MethodSpec, OF_DRAFTING, SETTINGS, Setting, SettingValue, check_length,
+};
+use wire::{settings, v1};
 
-use super::drafting::as_flag;
-use super::{DraftingArgs, Suggested};
+use super::Suggested;
+
+/// The method where none is named.
+const DEFAULT: &str = "coupled";
+/// The settings that short help shows.
+const SHORT: [&str; 1] = ["draft_len"];
 
 /// A method, and what overrides its presets.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Method")]
-pub struct MethodArgs {
-    /// How draft tokens become output, see `outrider methods`.
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "coupled",
-        value_parser = Suggested::METHOD,
-        hide_possible_values = true
-    )]
-    pub method: String,
-    /// Trade-off between the two models: range and default depend on the rule.
-    #[arg(long, value_name = "A", hide_short_help = true)]
-    pub alpha: Option<f64>,
-    /// Deferral rule of a cascade: see `outrider methods`.
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_parser = Suggested::RULE,
-        hide_possible_values = true,
-        hide_short_help = true
-    )]
-    pub rule: Option<String>,
-    /// Residual parameter of lossy sampling, a number or `tuned`.
-    #[arg(
-        long,
-        value_name = "B",
-        allow_negative_numbers = true,
-        value_parser = Suggested::BETA,
-        hide_possible_values = true,
-        hide_short_help = true
-    )]
-    pub beta: Option<String>,
-    /// Lossy sampling: largest divergence from the target at a position, in nats, in place of alpha and beta.
-    #[arg(long, value_name = "NATS", hide_short_help = true)]
-    pub kl_budget: Option<f64>,
-    /// BiLD: the drafter hands over to the target where its confidence is below this.
-    #[arg(long, value_name = "P", hide_short_help = true)]
-    pub fallback: Option<f64>,
-    /// BiLD: most draft tokens in a row before the verifier checks them.
-    #[arg(long, value_name = "N", hide_short_help = true)]
-    pub window: Option<u32>,
-    /// BiLD: the verifier also checks the draft tokens that end the output.
-    #[arg(long, hide_short_help = true)]
-    pub verify_on_finish: bool,
-    /// BiLD: runs as its authors' code does.
-    #[arg(long, hide_short_help = true)]
-    pub code_variant: bool,
-    /// Token cascade: most draft tokens in a row before the target must add one; 0 is no limit.
-    #[arg(long, value_name = "N", hide_short_help = true)]
-    pub max_run: Option<u32>,
-    /// Sequence cascade: whether an answer's score is the mean log probability of its tokens, as it is if not
-    /// given, or their sum.
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
-    pub mean: Option<bool>,
-    /// Overrides how the models take turns.
-    #[arg(
-        long,
-        value_name = "PLAN",
-        value_parser = Suggested::PLAN,
-        hide_possible_values = true,
-        hide_short_help = true
-    )]
-    pub plan: Option<String>,
-    /// Overrides the distribution aimed at: `exact`, `lossy`, or a deferral rule.
-    #[arg(
-        long = "target-distribution",
-        alias = "target",
-        value_name = "NAME",
-        value_parser = Suggested::TARGET,
-        hide_possible_values = true,
-        hide_short_help = true
-    )]
-    pub target: Option<String>,
-    /// Overrides how draft blocks are verified.
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_parser = Suggested::VERIFICATION,
-        hide_possible_values = true,
-        hide_short_help = true
-    )]
-    pub verification: Option<String>,
-    /// Overrides what is sent of the draft distribution: `none`, `point`, `sparse:K`, `dense`, `dense:f16`.
-    #[arg(
-        long,
-        value_name = "FORM",
-        value_parser = Suggested::PROPOSAL,
-        hide_possible_values = true,
-        hide_short_help = true
-    )]
-    pub proposal: Option<String>,
-    /// Who decides acceptance: `verifier` (the default) or `coordinator`.
-    #[arg(
-        long,
-        value_name = "WHO",
-        value_parser = Suggested::ACCEPT_AT,
-        hide_possible_values = true,
-        hide_short_help = true
-    )]
-    pub accept_at: Option<String>,
-    #[command(flatten)]
-    /// Who drafts, how much and in which shape.
-    pub drafting: DraftingArgs,
-}
+#[derive(Clone, Debug)]
+pub struct MethodArgs(pub MethodSpec);
+
+/// Who drafts, how much and in which shape.
+#[derive(Clone, Debug, Default)]
+pub struct DraftingArgs(pub MethodSpec);
 
 impl MethodArgs {
     /// Writes the choice to `request`; what was not given is left to the coordinator.
     ///
     /// # Errors
     /// Names the flag whose value is unknown. Whether they go together, the coordinator checks.
-    pub fn apply(&self, request: &mut v1::GenerateRequest) -> Result<()> {
-        self.named().apply(request).map_err(as_flag)
+    pub fn apply(&self, request: &mut v1::GenerateRequest) -> anyhow::Result<()> {
+        self.0.check().map_err(as_flag)?;
+        check_length(&self.0).map_err(as_flag)?;
+        settings::to_wire(&self.0, request);
+        Ok(())
+    }
+}
+
+impl Default for MethodArgs {
+    fn default() -> Self {
+        Self(MethodSpec::new(DEFAULT))
+    }
+}
+
+/// A fault in a value, by the name of its flag.
+pub fn as_flag(BadValue { field, problem }: BadValue) -> Error {
+    let flag = match SETTINGS.iter().find(|setting| setting.name == field) {
+        Some(setting) => flag_of(setting),
+        None => field.replace('_', "-"),
+    };
+    anyhow!("--{flag}: {problem}")
+}
+
+/// Returns the long flag of `setting`. A target is a model elsewhere on the command line.
+fn flag_of(setting: &Setting) -> String {
+    match setting.name {
+        "target" => "target-distribution".to_owned(),
+        name => name.replace('_', "-"),
+    }
+}
+
+/// Returns the flag of `setting`.
+fn flag(setting: &'static Setting) -> Arg {
+    let heading = if is_of_drafting(setting) {
+        "Drafting"
+    } else {
+        "Method"
+    };
+    let arg = Arg::new(setting.name)
+        .long(flag_of(setting))
+        .value_name(setting.placeholder)
+        .help_heading(heading)
+        .help(help(setting))
+        .hide_short_help(!SHORT.contains(&setting.name))
+        .hide_possible_values(true)
+        .allow_negative_numbers(true)
+        .value_parser(Suggested::of(setting));
+    let arg = match long_help(setting) {
+        Some(long) => arg.long_help(long),
+        None => arg,
+    };
+    let arg = if setting.name == "target" {
+        arg.alias("target")
+    } else {
+        arg
+    };
+    if setting.is_flag() {
+        arg.num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+    } else {
+        arg
+    }
+}
+
+/// Returns the line of `setting` in help: for which methods it is, and what it does.
+fn help(setting: &Setting) -> String {
+    let line = match setting.of {
+        "" => setting.help.to_owned(),
+        of => format!("{of}: {}", setting.help),
+    };
+    let mut rest = line.chars();
+    let first = rest.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + rest.as_str()
+}
+
+/// Returns the same with the forms of its values, if there are any.
+fn long_help(setting: &Setting) -> Option<String> {
+    let values = setting.values();
+    let lines = values.iter().map(|value| {
+        let range = match &value.range[..] {
+            "" => String::new(),
+            range => format!(", {range}"),
+        };
+        let help = match value.help {
+            "" => String::new(),
+            // Pages of the manual know no Greek.
+            help => format!(": {}", help.replace('π', "pi")),
+        };
+        format!("\n- `{}`{range}{help}", value.form)
+    });
+    (!values.is_empty()).then(|| format!("{}\n{}", help(setting), lines.collect::<String>()))
+}
+
+fn is_of_drafting(setting: &Setting) -> bool {
+    OF_DRAFTING.iter().any(|other| other.name == setting.name)
+}
+
+/// Reads the flags of `of`.
+fn read(matches: &ArgMatches, of: &[&'static Setting], spec: &mut MethodSpec) {
+    for setting in of {
+        if let Ok(Some(text)) = matches.try_get_one::<String>(setting.name) {
+            // It is in the table.
+            let _ = spec.set(setting.name, SettingValue::read(text));
+        }
+    }
+}
+
+impl Args for MethodArgs {
+    fn augment_args(command: Command) -> Command {
+        let method = Arg::new("method")
+            .long("method")
+            .value_name("NAME")
+            .default_value(DEFAULT)
+            .value_parser(Suggested::methods())
+            .hide_possible_values(true)
+            .help_heading("Method")
+            .help("How draft tokens become output, see `outrider methods`");
+        command.arg(method).args(SETTINGS.iter().map(|it| flag(it)))
     }
 
-    /// The choice by names.
-    fn named(&self) -> NamedMethod {
-        NamedMethod {
-            method: self.method.clone(),
-            alpha: self.alpha,
-            rule: self.rule.clone(),
-            beta: self.beta.clone(),
-            kl_budget: self.kl_budget,
-            fallback: self.fallback,
-            window: self.window,
-            verify_on_finish: self.verify_on_finish.then_some(true),
-            code_variant: self.code_variant.then_some(true),
-            max_run: self.max_run,
-            mean: self.mean,
-            plan: self.plan.clone(),
-            target: self.target.clone(),
-            verification: self.verification.clone(),
-            proposal: self.proposal.clone(),
-            accept_at: self.accept_at.clone(),
-            drafting: self.drafting.named(),
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for MethodArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        if let Some(method) = matches.get_one::<String>("method") {
+            self.0.method.clone_from(method);
+        }
+        read(matches, SETTINGS, &mut self.0);
+        Ok(())
+    }
+}
+
+impl Args for DraftingArgs {
+    fn augment_args(command: Command) -> Command {
+        command.args(OF_DRAFTING.iter().map(|it| flag(it)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for DraftingArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        read(matches, &OF_DRAFTING, &mut self.0);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(flags: &[&str]) -> MethodSpec {
+        let command = MethodArgs::augment_args(Command::new("x").no_binary_name(true));
+        let matches = command.try_get_matches_from(flags).expect("flags");
+        MethodArgs::from_arg_matches(&matches).expect("flags").0
+    }
+
+    #[test]
+    fn each_setting_has_a_flag() {
+        for setting in SETTINGS {
+            let flag = format!("--{}=7", flag_of(setting));
+            let spec = parsed(&[&flag]);
+            assert_eq!(
+                spec.get(setting),
+                Some(&SettingValue::Number(7.0)),
+                "{flag}"
+            );
+        }
+        assert_eq!(parsed(&[]), MethodSpec::new("coupled"));
+        let spec = parsed(&["--method", "bild", "--verify-on-finish", "--alpha", "-0.5"]);
+        let expected = MethodSpec::new("bild")
+            .with("verify_on_finish", true)
+            .with("alpha", -0.5);
+        assert_eq!(spec, expected);
+        assert_eq!(
+            parsed(&["--target", "lossy"]),
+            parsed(&["--target-distribution=lossy"])
+        );
+    }
+
+    #[test]
+    fn what_is_unknown_is_named_by_its_flag() {
+        for (flag, words) in [
+            ("--draft-len=specdec++", "--draft-len: 'specdec++'"),
+            ("--draft-len=confidence:2", "0 to 1"),
+            ("--drafting=guess", "max-gram"),
+            ("--tree=comb:1", "2 to 64"),
+            (
+                "--target-distribution=guess",
+                "--target-distribution: 'guess'",
+            ),
+            ("--alpha=much", "--alpha: 'much'"),
+            ("--mean=perhaps", "--mean: 'perhaps'"),
+        ] {
+            let args = MethodArgs(parsed(&[flag]));
+            let error = args.apply(&mut v1::GenerateRequest::default());
+            let error = error.expect_err(flag).to_string();
+            assert!(error.contains(words), "{error}");
         }
     }
 }

@@ -4,40 +4,28 @@ use std::ffi::OsStr;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
-use speculation::methods::{axes_listing, names};
-use speculation::target::RULES;
+use speculation::methods::{Setting, names};
 
 /// Takes any text that is not empty. Shells complete the values that this program knows; a coordinator of another
 /// release may know others, so it is the coordinator that refuses what is unknown.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Suggested(fn() -> Vec<&'static str>);
+#[derive(Clone, Debug)]
+pub(crate) struct Suggested(Vec<&'static str>);
 
 impl Suggested {
-    pub(crate) const METHOD: Self = Self(names);
-    pub(crate) const RULE: Self = Self(|| RULES.iter().map(|rule| rule.name).collect());
-    pub(crate) const BETA: Self = Self(|| vec!["tuned"]);
-    pub(crate) const PLAN: Self = Self(|| of_axis("plan"));
-    pub(crate) const TARGET: Self = Self(|| of_axis("target"));
-    pub(crate) const VERIFICATION: Self = Self(|| of_axis("verification"));
-    pub(crate) const PROPOSAL: Self = Self(|| of_axis("proposal"));
-    pub(crate) const ACCEPT_AT: Self = Self(|| of_axis("accept_at"));
-    pub(crate) const DRAFTING: Self = Self(|| of_axis("drafting"));
-    pub(crate) const DRAFT_LEN: Self = Self(|| of_axis("draft_len"));
-    pub(crate) const TREE: Self = Self(|| of_axis("tree"));
-}
+    /// Suggests the names of methods.
+    pub(crate) fn methods() -> Self {
+        Self(names())
+    }
 
-/// The values of an axis: whole words, and the beginnings of those that end with a number.
-fn of_axis(name: &str) -> Vec<&'static str> {
-    let axes = axes_listing().into_iter();
-    let forms = axes
-        .filter(|axis| axis.name == name)
-        .flat_map(|axis| axis.values)
-        .map(|value| value.form);
-    let beginnings = forms.map(|form| match form.split_once(':') {
-        Some((word, number)) if is_number(number) => &form[..=word.len()],
-        _ => form,
-    });
-    beginnings.filter(|form| !is_number(form)).collect()
+    /// Suggests the values of `setting`: whole words, and the beginnings of those that end with a number.
+    pub(crate) fn of(setting: &Setting) -> Self {
+        let forms = setting.forms().into_iter();
+        let beginnings = forms.map(|form| match form.split_once(':') {
+            Some((word, number)) if is_number(number) => &form[..=word.len()],
+            _ => form,
+        });
+        Self(beginnings.filter(|form| !is_number(form)).collect())
+    }
 }
 
 /// Whether `form` stands for a number: capital letters do.
@@ -58,7 +46,7 @@ impl TypedValueParser for Suggested {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
     }
 }
 
@@ -68,21 +56,22 @@ mod tests {
 
     #[test]
     fn forms_with_a_number_are_completed_up_to_it() {
-        let values = |suggested: Suggested| (suggested.0)();
-        assert_eq!(values(Suggested::TREE), ["chain", "comb:", "alternates:"]);
-        let lengths = values(Suggested::DRAFT_LEN);
-        assert_eq!(lengths[..2], ["auto", "confidence:"]);
-        assert!(values(Suggested::PROPOSAL).contains(&"dense:f16"));
-        assert!(values(Suggested::METHOD).contains(&"coupled"));
-        for suggested in [
-            Suggested::RULE,
-            Suggested::PLAN,
-            Suggested::TARGET,
-            Suggested::VERIFICATION,
-            Suggested::ACCEPT_AT,
-            Suggested::DRAFTING,
+        let values = |name: &str| Suggested::of(Setting::find(name).expect(name)).0;
+        assert_eq!(values("tree"), ["chain", "comb:", "alternates:"]);
+        assert_eq!(values("draft_len")[..2], ["auto", "confidence:"]);
+        assert!(values("proposal").contains(&"dense:f16"));
+        assert!(Suggested::methods().0.contains(&"coupled"));
+        assert_eq!(values("beta"), ["tuned"]);
+        assert!(values("window").is_empty());
+        for name in [
+            "rule",
+            "plan",
+            "target",
+            "verification",
+            "accept_at",
+            "drafting",
         ] {
-            assert!(values(suggested).len() > 1, "{suggested:?}");
+            assert!(values(name).len() > 1, "{name}");
         }
     }
 }

@@ -88,7 +88,7 @@ impl Compared {
         };
         [
             row(BASELINE, all.baseline, |run| &run.baseline),
-            row(&args.method.method, all.method, |run| &run.method),
+            row(&args.method.0.method, all.method, |run| &run.method),
         ]
     }
 
@@ -162,7 +162,7 @@ impl Compared {
         writeln!(
             out,
             "\n{} makes {:.2} times the tokens a second of {BASELINE}, {least:.2} to {most:.2} in each run",
-            args.method.method,
+            args.method.0.method,
             self.all().speedup()
         )?;
         for line in self.load.lines(self.is_here) {

@@ -6,10 +6,9 @@ use std::fmt;
 use anyhow::{anyhow, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use speculation::methods::Choice;
-use wire::drafting_request::DraftingRequest;
+use speculation::methods::{Choice, Setting, Setup};
 use wire::status::BadField;
-use wire::{method, sampling, v1};
+use wire::{sampling, settings, v1};
 
 use crate::args::{RequestArgs, ServicesArgs};
 use crate::failure;
@@ -113,8 +112,11 @@ impl Given {
             );
         };
         let takes_value = setting.get_action().takes_values();
+        let is_flag = Setting::find(&name).is_ok_and(Setting::is_flag);
         let mut changed = self.clone();
         match value {
+            "on" if is_flag => _ = changed.0.insert(name, vec!["true".to_owned()]),
+            "off" if is_flag => _ = changed.0.insert(name, vec!["false".to_owned()]),
             NONE if name != HAS_NONE => _ = changed.0.remove(&name),
             "off" if !takes_value => _ = changed.0.remove(&name),
             "on" if !takes_value => _ = changed.0.insert(name, vec!["on".to_owned()]),
@@ -203,9 +205,12 @@ fn check(request: &v1::GenerateRequest) -> Result<(), BadField> {
         return Err(BadField::new("max_tokens", problem));
     }
     let sampling = sampling::from_wire(request.sampling.clone(), Vec::new(), u32::MAX)?;
-    let drafting = DraftingRequest::read(request)?;
-    let requested = method::from_wire(request, &drafting)?;
-    Choice::resolve(&requested, sampling.temperature, sampling.cuts())?;
+    let setup = Setup {
+        temperature: sampling.temperature,
+        cuts: sampling.cuts(),
+        draft_len: None,
+    };
+    Choice::resolve(&settings::from_wire(request)?, setup)?;
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! The registry for programs.
 
 use serde_json::{Value, json};
-use speculation::methods::{self, Axis, METHODS, Method, Range, Setting, TargetKind, axes_listing};
+use speculation::methods::{
+    self, Axis, EffectiveSetting, METHODS, Method, Range, TargetKind, axes_listing,
+};
 use speculation::target::{Beta, RULES};
 
 /// Everything there is to choose from.
@@ -55,7 +57,7 @@ pub(super) fn method(method: &Method) -> Value {
     })
 }
 
-fn parameter(setting: &Setting) -> Value {
+fn parameter(setting: &EffectiveSetting) -> Value {
     json!({
         "name": setting.name,
         "type": setting.range.kind(),

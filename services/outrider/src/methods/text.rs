@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use speculation::methods::{AxisValue, Method, Setting, TargetKind, Value, axes_listing, names};
+use speculation::methods::{
+    AxisValue, EffectiveSetting, Method, TargetKind, Value, axes_listing, names,
+};
 use speculation::target::RULES;
 
 /// Everything there is to choose from.
@@ -64,7 +66,7 @@ pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
         writeln!(out, "\nparameters")?;
     }
     for setting in &settings {
-        let Setting {
+        let EffectiveSetting {
             name,
             help,
             range,
@@ -85,7 +87,7 @@ pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
 }
 
 /// The flag that gives a parameter its default; none for those that are off.
-fn flag(setting: &Setting) -> Option<String> {
+fn flag(setting: &EffectiveSetting) -> Option<String> {
     let name = setting.name.replace('_', "-");
     match setting.default {
         Value::Flag(false) => None,
@@ -157,7 +159,7 @@ fn rules(out: &mut impl Write) -> io::Result<()> {
 
 /// One line for each meaning of a parameter, with the methods that take it.
 fn parameters(out: &mut impl Write, methods: &[Method]) -> io::Result<()> {
-    let mut lines: Vec<(Setting, Vec<&str>)> = Vec::new();
+    let mut lines: Vec<(EffectiveSetting, Vec<&str>)> = Vec::new();
     for method in methods {
         for setting in method.parameters() {
             let known = lines

@@ -80,7 +80,7 @@ fn a_negative_number_is_out_of_range_as_others_are() {
         &[],
         &[
             "generate x --max-tokens -5 | --max-tokens | -5 | expected 0 to 4294967295",
-            "generate x --draft-cap -1 | --draft-cap | -1 | expected 0 to 4294967295",
+            "generate x --draft-cap -1 | --draft-cap | -1 | expected 1 to 64",
             "generate x --seed 1.5 | --seed | whole number from -9223372036854775808",
             "generate x --top-p -0.5 | top_p | -0.5",
             "generate x --method lossy --alpha -1 | alpha | -1",

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use speculation::methods::MethodSpec;
 use speculation::philox::philox;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -67,7 +68,7 @@ fn request(client: u32, index: u32) -> (GenerateRequest, Option<u32>) {
     let [a, b, c, d] = philox([client, index, 0, 0], [19, 0]);
     let [e, f, ..] = philox([client, index, 1, 0], [19, 0]);
     let ids = (0..=a % 200).map(|at| 256 + philox([client, index, 2, at], [19, 0])[0] % 3000);
-    let requested = GenerateRequest {
+    let mut requested = GenerateRequest {
         prompt: Some(Prompt::TokenIds(TokenIds { ids: ids.collect() })),
         max_tokens: Some(1 + b % 64),
         sampling: Some(SamplingParams {
@@ -77,10 +78,11 @@ fn request(client: u32, index: u32) -> (GenerateRequest, Option<u32>) {
             ..Default::default()
         }),
         seed: Some(u64::from(a) << 32 | u64::from(b)),
-        method: METHODS[(f >> 8) as usize % METHODS.len()].to_owned(),
-        draft_len: Some(1 + c % 8),
         ..Default::default()
     };
+    let method = METHODS[(f >> 8) as usize % METHODS.len()];
+    let spec = MethodSpec::new(method).with("draft_len", 1 + c % 8);
+    wire::settings::to_wire(&spec, &mut requested);
     (requested, (f % 4 == 0).then_some(d % 6))
 }
 

@@ -1,8 +1,11 @@
 //! The axes in effect: what was asked for, else the preset, and what does not go together.
 
 use super::names::{self, PlanKind, TargetKind};
+use super::parameters;
 use super::registry::{LOSSY, METHODS, Method};
-use super::{BadValue, MethodRequest};
+use super::spec::MethodSpec;
+use super::table::{TARGET, VERIFICATION};
+use crate::bad_value::BadValue;
 use crate::target::{RULES, Rule, TargetDistribution, rules};
 use crate::verification::Verification;
 
@@ -27,14 +30,15 @@ pub(super) fn rules_of(plan: PlanKind) -> &'static [Rule] {
 
 /// The effective target distribution, its parameters as preset.
 pub(super) fn target_of(
-    requested: &MethodRequest<'_>,
+    spec: &MethodSpec,
     plan: PlanKind,
     preset: &Method,
 ) -> Result<TargetDistribution, BadValue> {
-    let Some(target) = requested.target else {
+    let Some(target) = spec.text(&TARGET) else {
         return Ok(preset.target);
     };
-    if let (TargetKind::Rule(target), Some(rule)) = (target, requested.parameters.rule)
+    let target = names::target(&target)?;
+    if let (TargetKind::Rule(target), Some(rule)) = (target, parameters::rule(spec)?)
         && target != rule
     {
         let (rule, target) = (rule.name, target.name);
@@ -83,25 +87,20 @@ pub(super) fn target_of(
 
 /// The effective verification, its parameter as preset.
 pub(super) fn verification_of(
-    requested: &MethodRequest<'_>,
+    spec: &MethodSpec,
     plan: PlanKind,
     preset: &Method,
 ) -> Result<Verification, BadValue> {
-    if let Some(part) = requested
-        .verification
-        .filter(|requested| !requested.is_choosable)
-    {
-        let expected = names::verifications().join(", ");
-        let name = part.name;
-        let problem = format!("'{name}' is a part of plan '{name}', expected one of {expected}");
-        return Err(BadValue::new("verification", problem));
-    }
+    let requested = spec.text(&VERIFICATION);
+    let requested = requested
+        .map(|name| names::verification(&name))
+        .transpose()?;
     let own = match (plan, preset.verification) {
         (PlanKind::Speculative, own) if !own.is_choosable => Verification::COUPLED,
         (PlanKind::Speculative | PlanKind::Bild, verification) => verification,
         _ => Verification::COUPLED,
     };
-    match requested.verification {
+    match requested {
         Some(verification) if plan == PlanKind::Speculative => Ok(verification),
         Some(verification) if verification != own => Err(BadValue::new(
             "verification",

@@ -2,7 +2,7 @@
 
 use super::names::{PlanKind, TargetKind, of_draft_len, of_drafting, of_proposal, of_tree};
 use super::proposals::Axes;
-use super::{METHODS, Method, Setting};
+use super::{EffectiveSetting, METHODS, Method};
 use crate::drafting::{DraftLen, Drafting, ProposalOptions, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::session::Plan;
@@ -33,12 +33,14 @@ pub struct Choice {
     pub auto: bool,
     /// The shape of blocks.
     pub tree: TreeShape,
+    /// Most tokens of a chain, or levels of a tree, in a round; none where the request does not say.
+    pub draft_most: Option<u32>,
     /// Like `target`, with the rule that acts through the plan, if one does.
     pub(super) aim: TargetKind,
     pub(super) axes: Axes,
     /// Whether the pipeline's sampling distribution is the unscaled distribution.
     pub(super) unscaled_is_sampling: bool,
-    pub(super) settings: Vec<Setting>,
+    pub(super) settings: Vec<EffectiveSetting>,
 }
 
 impl Choice {
@@ -71,7 +73,7 @@ impl Choice {
     }
 
     /// Every parameter it takes, with its value.
-    pub fn settings(&self) -> &[Setting] {
+    pub fn settings(&self) -> &[EffectiveSetting] {
         &self.settings
     }
 

@@ -7,14 +7,13 @@ use std::str::FromStr;
 use super::BadValue;
 use crate::proposal::{ProposalForm, SPARSE_MOST};
 use crate::session::Plan;
-use crate::target::{Beta, RULES, Rule, TargetDistribution};
+use crate::target::{RULES, Rule, TargetDistribution};
 use crate::verification::{VERIFICATIONS, Verification};
 
 pub use drafting::{
     ALTERNATES, COMB, DRAFT_CAP, DRAFT_MOST, draft_len, draft_lens, drafting, draftings,
     of_draft_len, of_drafting, of_tree, tree, trees,
 };
-pub(super) use drafting::{check_draft_len, check_tree};
 
 /// Which plan, its parameters apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,7 +79,7 @@ impl PlanKind {
     }
 }
 
-/// A target distribution by name; its parameters stand in [`super::Parameters`].
+/// A target distribution by name; its parameters stand beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TargetKind {
     /// The target model's distribution itself.
@@ -166,12 +165,6 @@ pub fn target(text: &str) -> Result<TargetKind, BadValue> {
     }
 }
 
-/// The deferral rule called `text`.
-pub fn rule(text: &str) -> Result<Rule, BadValue> {
-    let names: Vec<_> = RULES.iter().map(|rule| rule.name).collect();
-    Rule::find(text).ok_or_else(|| unknown("rule", text, &names))
-}
-
 /// The verification called `text`.
 pub fn verification(text: &str) -> Result<Verification, BadValue> {
     let known = Verification::find(text).filter(|found| found.is_choosable);
@@ -214,30 +207,6 @@ pub fn accepts_at_coordinator(text: &str) -> Result<bool, BadValue> {
         "verifier" => Ok(false),
         "coordinator" => Ok(true),
         _ => Err(unknown("accept_at", text, &acceptors())),
-    }
-}
-
-/// The residual parameter `text`: a number, or `tuned`.
-pub fn beta(text: &str) -> Result<Beta, BadValue> {
-    if text == "tuned" {
-        return Ok(Beta::Tuned);
-    }
-    let number = text.parse().map(Beta::Fixed);
-    number.map_err(|_| BadValue::new("beta", format!("'{text}' is no number, nor 'tuned'")))
-}
-
-/// The residual parameter where its two forms stand apart, as on the wire.
-///
-/// # Errors
-/// If both are given.
-pub fn beta_of(number: Option<f64>, tuned: bool) -> Result<Option<Beta>, BadValue> {
-    match (number, tuned) {
-        (Some(number), true) => Err(BadValue::new(
-            "beta",
-            format!("{number} is given and 'tuned' too, choose one"),
-        )),
-        (Some(number), false) => Ok(Some(Beta::Fixed(number))),
-        (None, tuned) => Ok(tuned.then_some(Beta::Tuned)),
     }
 }
 

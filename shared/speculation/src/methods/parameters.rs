@@ -1,250 +1,207 @@
-//! Parameters: their ranges, defaults and meanings.
-//!
-//! Which of them a request takes follows from its plan and target distribution. Reading them is
-//! what makes the list: [`Reader::take`] checks a value and notes that it is taken, so that a
-//! method's parameters as listed are those that are read.
+//! Reading parameters: which of them a request takes follows from its plan and target distribution, and reading them is
+//! what makes the list. [`Reader::take`] checks a value and notes that it is taken, so that a method's parameters as
+//! listed are those that are read.
 
-use super::BadValue;
-use super::values::{Range, Setting, Value};
+use super::setting::{Kind, Setting};
+use super::spec::MethodSpec;
+use super::table::{ALPHA, BETA, CAP, KL_BUDGET, RULE};
+use super::values::{EffectiveSetting, Range, Value};
+use crate::bad_value::BadValue;
 use crate::target::{Beta, Rule, TargetDistribution};
 
-/// The parameters a request gives; none of them where the default will do.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parameters {
-    /// The deferral rule.
-    pub rule: Option<Rule>,
-    /// Trade-off parameter of the rule, of lossy sampling, or the rollback threshold of BiLD.
-    pub alpha: Option<f64>,
-    /// Residual parameter of lossy sampling.
-    pub beta: Option<Beta>,
-    /// Budget of divergence of lossy sampling, in place of `alpha` and `beta`.
-    pub kl_budget: Option<f64>,
-    /// Confidence below which the drafter of BiLD hands over.
-    pub fallback: Option<f64>,
-    /// Most draft tokens of BiLD before the target looks.
-    pub window: Option<u32>,
-    /// Whether the target of BiLD looks at the last tokens too.
-    pub verify_on_finish: Option<bool>,
-    /// Whether BiLD runs as its authors' code does.
-    pub code_variant: Option<bool>,
-    /// Most draft tokens of the token cascade in a row; 0 is no limit.
-    pub max_run: Option<u32>,
-    /// Whether the sequence cascade scores by the mean log probability of an answer's tokens, rather than by
-    /// their sum.
-    pub mean: Option<bool>,
+/// Returns the setting of a rule among `rules`.
+pub(super) fn rule_among(rules: &'static [Rule], default: Rule) -> Setting {
+    RULE.taken_as(RULE.help, Range::Rule(rules), default.into())
 }
 
-impl Parameters {
-    /// The names of those given.
-    fn given(&self) -> impl Iterator<Item = &'static str> {
-        let given = [
-            (RULE, self.rule.is_some()),
-            (ALPHA, self.alpha.is_some()),
-            (BETA, self.beta.is_some()),
-            (KL_BUDGET.name, self.kl_budget.is_some()),
-            (FALLBACK.name, self.fallback.is_some()),
-            (WINDOW.name, self.window.is_some()),
-            (VERIFY_ON_FINISH.name, self.verify_on_finish.is_some()),
-            (CODE_VARIANT.name, self.code_variant.is_some()),
-            (MAX_RUN.name, self.max_run.is_some()),
-            (MEAN.name, self.mean.is_some()),
-        ];
-        given
-            .into_iter()
-            .filter_map(|(name, is_given)| is_given.then_some(name))
-    }
-}
-
-/// A parameter to be read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Parameter<T> {
-    name: &'static str,
-    help: &'static str,
-    range: Range,
-    default: T,
-}
-
-const RULE: &str = "rule";
-const ALPHA: &str = "alpha";
-const BETA: &str = "beta";
-
-/// Lossy sampling: the budget of divergence.
-pub(super) const KL_BUDGET: Parameter<Option<f64>> = Parameter {
-    name: "kl_budget",
-    help: "in place of alpha and beta: accepts as many draft tokens as it can while the divergence of what comes \
-           out, KL(p || out), is at most this at each position, in nats; 0 is exact",
-    range: Range::NumberOrNone(0.0, TargetDistribution::MAX_KL_BUDGET),
-    default: None,
-};
-
-/// BiLD: when the drafter hands over.
-pub(super) const FALLBACK: Parameter<f64> = Parameter {
-    name: "fallback",
-    help: "the drafter hands over to the target where its confidence is below this",
-    range: Range::Number(0.0, 1.0),
-    default: 0.6,
-};
-
-/// BiLD: most draft tokens before the target looks.
-pub(super) const WINDOW: Parameter<u32> = Parameter {
-    name: "window",
-    help: "most draft tokens in a row before the target checks them",
-    range: Range::Count(1, 64),
-    default: 10,
-};
-
-/// BiLD: whether the target looks at the last tokens too.
-pub(super) const VERIFY_ON_FINISH: Parameter<bool> = Parameter {
-    name: "verify_on_finish",
-    help: "whether the target also checks the draft tokens that end the output",
-    range: Range::Flag,
-    default: false,
-};
-
-/// BiLD: whether it runs as its authors' code does.
-pub(super) const CODE_VARIANT: Parameter<bool> = Parameter {
-    name: "code_variant",
-    help: "whether it runs as the authors' code does: the target begins, adds a second token after each one that it \
-           replaced, and keeps the whole block where it would choose the refused token itself",
-    range: Range::Flag,
-    default: false,
-};
-
-/// Token cascade: most draft tokens in a row.
-pub(super) const MAX_RUN: Parameter<u32> = Parameter {
-    name: "max_run",
-    help: "most draft tokens in a row before the target must add one; 0 is no limit",
-    range: Range::Count(0, 1000),
-    default: 10,
-};
-
-/// Sequence cascade: how an answer is scored.
-pub(super) const MEAN: Parameter<bool> = Parameter {
-    name: "mean",
-    help: "whether an answer's score is the mean log probability of its tokens, rather than their sum, which \
-           falls with every token",
-    range: Range::Flag,
-    default: true,
-};
-
-/// Sequence cascade: below which score an answer is discarded. With the mean, one is kept that the draft model
-/// finds no more perplexing than a choice among `1 / (1 - alpha)` tokens: 20 by default.
-pub(super) const SEQUENCE_ALPHA: Parameter<f64> = Parameter {
-    name: ALPHA,
-    help: "an answer is kept if its score is at least ln(1 - alpha), by default a perplexity of at most 20: \
-           larger defers less, 1 never",
-    range: Range::Number(0.0, 1.0),
-    default: 0.95,
-};
-
-/// A rule among `rules`.
-pub(super) fn rule(rules: &'static [Rule], default: Rule) -> Parameter<Rule> {
-    Parameter {
-        name: RULE,
-        help: "deferral rule: where the target decides instead of the draft model",
-        range: Range::Rule(rules),
-        default,
-    }
-}
-
-/// The trade-off parameter of `rule`.
-pub(super) fn rule_alpha(rule: Rule) -> Parameter<f64> {
+/// Returns the trade-off parameter of `rule`.
+pub(super) fn rule_alpha(rule: Rule) -> Setting {
     let (least, most) = rule.alpha.range;
-    Parameter {
-        name: ALPHA,
-        help: "trade-off parameter of the rule, which sets its range and default: larger defers less",
-        range: Range::Number(least, most),
-        default: rule.alpha.default,
+    ALPHA.taken_as(
+        "trade-off parameter of the rule, which sets its range and default: larger defers less",
+        Range::Number(least, most),
+        rule.alpha.default.into(),
+    )
+}
+
+/// Returns the parameter of the sequence cascade below which score an answer is discarded. With the mean, one is kept
+/// that the draft model finds no more perplexing than a choice among `1 / (1 - alpha)` tokens: 20 by default.
+pub(super) fn sequence_alpha() -> Setting {
+    ALPHA.taken_as(
+        "an answer is kept if its score is at least ln(1 - alpha), by default a perplexity of at most 20: \
+         larger defers less, 1 never",
+        Range::Number(0.0, 1.0),
+        0.95.into(),
+    )
+}
+
+/// Returns the leniency of lossy sampling.
+pub(super) fn lossy_alpha(default: f64) -> Setting {
+    ALPHA.taken_as(
+        "leniency: a draft token is accepted with probability min(1, p/((1 - alpha) q)); 0 is exact",
+        Range::NumberBelow(0.0, 1.0),
+        default.into(),
+    )
+}
+
+/// Returns the residual parameter of lossy sampling, beside `alpha`.
+pub(super) fn lossy_beta(alpha: f64, default: Beta) -> Setting {
+    let least = TargetDistribution::least_beta(alpha);
+    let range = Range::Beta(least, TargetDistribution::MAX_BETA);
+    BETA.taken_as(BETA.help, range, default.into())
+}
+
+/// Returns the rollback threshold of BiLD.
+pub(super) fn rollback(default: f64) -> Setting {
+    ALPHA.taken_as(
+        "rollback threshold in nats: a draft token x is kept while -ln p(x) is at most this",
+        Range::Number(0.0, 100.0),
+        default.into(),
+    )
+}
+
+/// Returns the budget of divergence that `spec` gives, unchecked.
+pub(super) fn kl_budget(spec: &MethodSpec) -> Result<Option<f64>, BadValue> {
+    match given(spec, &KL_BUDGET)? {
+        Some(Value::Number(budget)) => Ok(Some(budget)),
+        _ => Ok(None),
     }
 }
 
-/// The leniency of lossy sampling.
-pub(super) fn lossy_alpha(default: f64) -> Parameter<f64> {
-    Parameter {
-        name: ALPHA,
-        help: "leniency: a draft token is accepted with probability min(1, p/((1 - alpha) q)); 0 is exact",
-        range: Range::NumberBelow(0.0, 1.0),
-        default,
+/// Returns the rule that `spec` gives.
+pub(super) fn rule(spec: &MethodSpec) -> Result<Option<Rule>, BadValue> {
+    match given(spec, &RULE)? {
+        Some(Value::Rule(rule)) => Ok(Some(rule)),
+        _ => Ok(None),
     }
 }
 
-/// The residual parameter of lossy sampling, beside `alpha`.
-pub(super) fn lossy_beta(alpha: f64, default: Beta) -> Parameter<Beta> {
-    Parameter {
-        name: BETA,
-        help: "divides p in the residual (p/beta - q)+; at least 1 - alpha, or tuned at each position",
-        range: Range::Beta(
-            TargetDistribution::least_beta(alpha),
-            TargetDistribution::MAX_BETA,
-        ),
-        default,
+/// Returns the most draft tokens that `spec` allows where their number follows from something else.
+///
+/// # Errors
+/// If it is out of range.
+pub(super) fn cap(spec: &MethodSpec) -> Result<Option<u32>, BadValue> {
+    if !spec.gives(&CAP) {
+        return Ok(None);
     }
+    Reader::new(spec).count(&CAP).map(Some)
 }
 
-/// The rollback threshold of BiLD.
-pub(super) fn rollback(default: f64) -> Parameter<f64> {
-    Parameter {
-        name: ALPHA,
-        help: "rollback threshold in nats: a draft token x is kept while -ln p(x) is at most this",
-        range: Range::Number(0.0, 100.0),
-        default,
-    }
+/// Returns the value of `setting`, whatever its range.
+fn given(spec: &MethodSpec, setting: &Setting) -> Result<Option<Value>, BadValue> {
+    let Kind::Parameter { range, .. } = setting.kind else {
+        return Ok(None);
+    };
+    let given = spec.get(setting);
+    given
+        .map(|given| range.read(setting.name, given))
+        .transpose()
 }
 
 /// Reads the parameters of a request, and notes which.
-#[derive(Debug, Default)]
-pub(super) struct Reader {
-    settings: Vec<Setting>,
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    spec: &'a MethodSpec,
+    settings: Vec<EffectiveSetting>,
 }
 
-impl Reader {
-    /// The value of `parameter`: what was asked for, else its default.
-    pub(super) fn take<T: Copy + Into<Value>>(
-        &mut self,
-        parameter: Parameter<T>,
-        requested: Option<T>,
-    ) -> Result<T, BadValue> {
-        let Parameter {
-            name,
-            help,
-            range,
-            default,
-        } = parameter;
-        let taken = requested.unwrap_or(default);
-        let value = taken.into();
+impl<'a> Reader<'a> {
+    pub(super) fn new(spec: &'a MethodSpec) -> Self {
+        let settings = Vec::new();
+        Self { spec, settings }
+    }
+
+    /// Returns the value of `setting`: what is given, else its default.
+    ///
+    /// # Errors
+    /// If it is of another kind, or out of range.
+    pub(super) fn take(&mut self, setting: &Setting) -> Result<Value, BadValue> {
+        let Kind::Parameter { range, default } = setting.kind else {
+            return Ok(Value::None);
+        };
+        let name = setting.name;
+        let value = match self.spec.get(setting) {
+            Some(given) => range.read(name, given)?,
+            None => default,
+        };
         if !range.contains(value) {
-            let problem = match range {
-                Range::Rule(_) => format!("'{value}' does not fit, expected one of {range}"),
-                Range::Number(..)
-                | Range::NumberBelow(..)
-                | Range::NumberOrNone(..)
-                | Range::Count(..)
-                | Range::Flag
-                | Range::Beta(..) => format!("{value} is out of range, expected {range}"),
+            let problem = if matches!(range, Range::Rule(_)) {
+                format!("'{value}' does not fit, expected one of {range}")
+            } else {
+                format!("{value} is out of range, expected {range}")
             };
             return Err(BadValue::new(name, problem));
         }
-        self.settings.push(Setting {
+        self.settings.push(EffectiveSetting {
             name,
-            help,
+            help: setting.help,
             range,
-            default: default.into(),
+            default,
             value,
         });
-        Ok(taken)
+        Ok(value)
     }
 
-    /// What was taken.
+    /// Returns a number.
     ///
     /// # Errors
-    /// If something was asked for that was not; `who` takes it not.
-    pub(super) fn finish(
-        self,
-        requested: &Parameters,
-        who: &str,
-    ) -> Result<Vec<Setting>, BadValue> {
+    /// As [`Self::take`]. So for the functions that follow.
+    pub(super) fn number(&mut self, setting: &Setting) -> Result<f64, BadValue> {
+        let value = self.take(setting)?;
+        if let Value::Number(number) = value {
+            return Ok(number);
+        }
+        Err(value.misplaced(setting.name))
+    }
+
+    /// Returns a whole number.
+    pub(super) fn count(&mut self, setting: &Setting) -> Result<u32, BadValue> {
+        let value = self.take(setting)?;
+        if let Value::Count(count) = value {
+            return Ok(count);
+        }
+        Err(value.misplaced(setting.name))
+    }
+
+    /// Returns yes or no.
+    pub(super) fn flag(&mut self, setting: &Setting) -> Result<bool, BadValue> {
+        let value = self.take(setting)?;
+        if let Value::Flag(flag) = value {
+            return Ok(flag);
+        }
+        Err(value.misplaced(setting.name))
+    }
+
+    /// Returns a deferral rule.
+    pub(super) fn rule(&mut self, setting: &Setting) -> Result<Rule, BadValue> {
+        let value = self.take(setting)?;
+        if let Value::Rule(rule) = value {
+            return Ok(rule);
+        }
+        Err(value.misplaced(setting.name))
+    }
+
+    /// Returns a residual parameter.
+    pub(super) fn beta(&mut self, setting: &Setting) -> Result<Beta, BadValue> {
+        let value = self.take(setting)?;
+        if let Value::Beta(beta) = value {
+            return Ok(beta);
+        }
+        Err(value.misplaced(setting.name))
+    }
+
+    /// Returns what was taken.
+    ///
+    /// # Errors
+    /// If a parameter is given that was not; `who` takes it not.
+    pub(super) fn finish(self, who: &str) -> Result<Vec<EffectiveSetting>, BadValue> {
         let is_taken = |name: &str| self.settings.iter().any(|setting| setting.name == name);
-        let Some(name) = requested.given().find(|name| !is_taken(name)) else {
+        let mut given = self.spec.settings().map(|(setting, _)| setting);
+        let untaken = given.find(|setting| {
+            let is_parameter = matches!(setting.kind, Kind::Parameter { .. });
+            is_parameter && setting.name != CAP.name && !is_taken(setting.name)
+        });
+        let Some(setting) = untaken else {
             return Ok(self.settings);
         };
         let taken: Vec<_> = self.settings.iter().map(|setting| setting.name).collect();
@@ -253,6 +210,6 @@ impl Reader {
             names => names.join(", "),
         };
         let problem = format!("{who} does not take it, it takes {taken}");
-        Err(BadValue::new(name, problem))
+        Err(BadValue::new(setting.name, problem))
     }
 }

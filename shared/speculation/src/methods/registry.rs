@@ -1,6 +1,6 @@
 //! The methods.
 
-use super::{BadValue, Choice, MethodRequest, PlanKind, Setting};
+use super::{BadValue, Choice, EffectiveSetting, MethodSpec, PlanKind, Setup};
 use crate::target::{Beta, TargetDistribution, rules};
 use crate::verification::Verification;
 
@@ -205,15 +205,12 @@ impl Method {
     /// # Panics
     /// Never: every preset of [`METHODS`] fits together, at every temperature.
     pub fn preset(&self, temperature: f32) -> Choice {
-        let requested = MethodRequest {
-            method: self.name,
-            ..MethodRequest::default()
-        };
-        Choice::resolve(&requested, temperature, false).expect("presets fit together")
+        let preset = MethodSpec::new(self.name);
+        Choice::resolve(&preset, Setup::at(temperature)).expect("presets fit together")
     }
 
     /// The parameters it takes, at their defaults.
-    pub fn parameters(&self) -> Vec<Setting> {
+    pub fn parameters(&self) -> Vec<EffectiveSetting> {
         self.preset(1.0).settings().to_vec()
     }
 

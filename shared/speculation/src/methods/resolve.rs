@@ -4,42 +4,42 @@ use super::axes::{method_of, rules_of, target_of, verification_of};
 use super::compatibility::Options;
 use super::drafting::drafting_of;
 use super::names::{PlanKind, TargetKind};
-use super::parameters::{
-    self, CODE_VARIANT, FALLBACK, KL_BUDGET, MAX_RUN, MEAN, Parameters, Reader, SEQUENCE_ALPHA,
+use super::parameters::{self, Reader};
+use super::registry::{Method, find};
+use super::spec::MethodSpec;
+use super::table::{
+    ACCEPT_AT, CODE_VARIANT, FALLBACK, KL_BUDGET, MAX_RUN, MEAN, PLAN, PROPOSAL, TARGET,
     VERIFY_ON_FINISH, WINDOW,
 };
-use super::registry::{Method, find};
-use super::{BadValue, Choice};
+use super::{Choice, names};
+use crate::bad_value::BadValue;
 use crate::drafting::policies::CONFIDENCE;
-use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
-use crate::proposal::ProposalForm;
+use crate::drafting::{DraftLen, StopRule};
 use crate::session::Plan;
 use crate::target::TargetDistribution;
 use crate::verification::Verification;
 
-/// What a request asked for. The default asks for the default method.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MethodRequest<'a> {
-    /// Name or alias of the method; empty is the default one.
-    pub method: &'a str,
-    /// The plan, if not the method's.
-    pub plan: Option<PlanKind>,
-    /// The target distribution, if not the method's.
-    pub target: Option<TargetKind>,
-    /// The verification, if not the method's.
-    pub verification: Option<Verification>,
-    /// The form in which the draft distribution is sent to the verifier, if not the least that it needs.
-    pub proposal: Option<ProposalForm>,
-    /// Whether the coordinator decides acceptance, rather than the verifier.
-    pub accept_at_coordinator: bool,
-    /// Who proposes, if not the draft model.
-    pub drafting: Option<Drafting>,
-    /// When drafting stops; none stands for `auto` under plan speculative, and for a fixed length elsewhere.
+/// What the choice depends on beside the method.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// 0 or above.
+    pub temperature: f32,
+    /// Whether top-k, top-p or min-p cut the sampling distributions.
+    pub cuts: bool,
+    /// When drafting stops where the request does not say; none stands for `auto` under plan speculative, and for a
+    /// fixed length elsewhere.
     pub draft_len: Option<DraftLen>,
-    /// The shape of blocks, if not a chain.
-    pub tree: Option<TreeShape>,
-    /// Parameters.
-    pub parameters: Parameters,
+}
+
+impl Setup {
+    /// Returns a setup in which nothing is cut.
+    pub const fn at(temperature: f32) -> Self {
+        Self {
+            temperature,
+            cuts: false,
+            draft_len: None,
+        }
+    }
 }
 
 /// What the parameters of a plan and its target distribution come to.
@@ -54,60 +54,53 @@ struct Carried {
 }
 
 impl Choice {
-    /// What `requested` comes to at `temperature`, 0 or above. `cuts` tells whether top-k, top-p or min-p
-    /// cut the sampling distributions.
+    /// Returns what `spec` comes to.
     ///
     /// # Errors
-    /// Names the field that is unknown, out of range, not taken, or does not go with another.
-    pub fn resolve(
-        requested: &MethodRequest<'_>,
-        temperature: f32,
-        cuts: bool,
-    ) -> Result<Self, BadValue> {
-        let method = find(requested.method)?;
-        let plan = requested.plan.unwrap_or(method.plan);
+    /// Names the setting that is unknown, out of range, not taken, or does not go with another.
+    pub fn resolve(spec: &MethodSpec, setup: Setup) -> Result<Self, BadValue> {
+        let method = find(&spec.method)?;
+        let plan = spec.text(&PLAN).map(|name| names::plan(&name));
+        let plan = plan.transpose()?.unwrap_or(method.plan);
         // A plan that does not leave the other axes open brings the presets of its own method.
         let preset = if plan == method.plan || plan.takes_any_target() {
             method
         } else {
             method_of(plan)
         };
-        let target = target_of(requested, plan, preset)?;
-        let verification = verification_of(requested, plan, preset)?;
-        let mut reader = Reader::default();
-        let carried = carried(
-            plan,
-            target,
-            verification,
-            &requested.parameters,
-            &mut reader,
-        )?;
-        let settings = reader.finish(&requested.parameters, &described(requested, method))?;
-        let drafting = drafting_of(requested, plan)?;
+        let target = target_of(spec, plan, preset)?;
+        let verification = verification_of(spec, plan, preset)?;
+        let mut reader = Reader::new(spec);
+        let carried = carried(plan, target, verification, spec, &mut reader)?;
+        let settings = reader.finish(&described(spec, method)?)?;
+        let drafting = drafting_of(spec, plan, setup.draft_len)?;
+        let form = spec.text(&PROPOSAL).map(|name| names::proposal(&name));
+        let form = form.transpose()?;
+        let acceptor = spec.text(&ACCEPT_AT);
+        let acceptor = acceptor.map(|name| names::accepts_at_coordinator(&name));
+        let accept_at_coordinator = acceptor.transpose()?.unwrap_or_default();
         let options = Options {
             target: carried.target,
             verification: carried.verification,
             drafting: drafting.drafting,
             draft_len: drafting.len,
             tree: drafting.tree,
-            accept_at_coordinator: requested.accept_at_coordinator,
-            greedy: temperature == 0.0,
-            proposal: requested.proposal,
+            accept_at_coordinator,
+            greedy: setup.temperature == 0.0,
+            proposal: form,
             ..Options::default()
         };
         options.check()?;
         let axes = options.axes();
-        requested
-            .proposal
-            .map_or(Ok(()), |form| axes.check_choice(form))?;
-        let proposal = requested.proposal.unwrap_or_else(|| axes.default_form());
+        form.map_or(Ok(()), |form| axes.check_choice(form))?;
+        let proposal = form.unwrap_or_else(|| axes.default_form());
         Ok(Self {
             method,
             plan: carried.plan,
             target: carried.target,
             verification: carried.verification,
             proposal,
-            accept_at_coordinator: requested.accept_at_coordinator,
+            accept_at_coordinator,
             stop_rule: match drafting.len {
                 DraftLen::Stop(rule) => rule,
                 DraftLen::Fixed | DraftLen::Auto => carried.stop_rule,
@@ -115,9 +108,10 @@ impl Choice {
             drafting: drafting.drafting,
             auto: drafting.len == DraftLen::Auto,
             tree: drafting.tree,
+            draft_most: drafting.most,
             aim: TargetKind::of(carried.aim),
             axes,
-            unscaled_is_sampling: temperature == 1.0 && !cuts,
+            unscaled_is_sampling: setup.temperature == 1.0 && !setup.cuts,
             settings,
         })
     }
@@ -128,16 +122,16 @@ fn carried(
     plan: PlanKind,
     target: TargetDistribution,
     verification: Verification,
-    requested: &Parameters,
-    reader: &mut Reader,
+    spec: &MethodSpec,
+    reader: &mut Reader<'_>,
 ) -> Result<Carried, BadValue> {
-    let target = match (target, requested.kl_budget) {
+    let target = match (target, parameters::kl_budget(spec)?) {
         (TargetDistribution::Lossy { .. }, Some(kl_budget)) => {
             TargetDistribution::LossyWithin { kl_budget }
         }
         _ => target,
     };
-    let target = parameters_of_target(plan, target, requested, reader)?;
+    let target = parameters_of_target(plan, target, reader)?;
     let mut carried = Carried {
         plan: Plan::Speculative,
         aim: target,
@@ -156,7 +150,7 @@ fn carried(
             {
                 carried.stop_rule = stop_rule(alpha);
             }
-            let max_run = match reader.take(MAX_RUN, requested.max_run)? {
+            let max_run = match reader.count(&MAX_RUN)? {
                 0 => u32::MAX,
                 max_run => max_run,
             };
@@ -171,19 +165,18 @@ fn carried(
             };
             carried.plan = Plan::SequenceCascade {
                 threshold: libm::log(1.0 - alpha),
-                mean: reader.take(MEAN, requested.mean)?,
+                mean: reader.flag(&MEAN)?,
             };
         }
         PlanKind::Bild => {
             let rollback = parameters::rollback(verification.rollback());
-            let rollback = reader.take(rollback, requested.alpha)?;
-            carried.stop_rule =
-                StopRule::new(&CONFIDENCE, reader.take(FALLBACK, requested.fallback)?);
+            let rollback = reader.number(&rollback)?;
+            carried.stop_rule = StopRule::new(&CONFIDENCE, reader.number(&FALLBACK)?);
             carried.verification = Verification::bild(rollback);
             carried.plan = Plan::Bild {
-                window: reader.take(WINDOW, requested.window)?,
-                verify_on_finish: reader.take(VERIFY_ON_FINISH, requested.verify_on_finish)?,
-                code_variant: reader.take(CODE_VARIANT, requested.code_variant)?,
+                window: reader.count(&WINDOW)?,
+                verify_on_finish: reader.flag(&VERIFY_ON_FINISH)?,
+                code_variant: reader.flag(&CODE_VARIANT)?,
             };
             if let Plan::Bild {
                 code_variant: true, ..
@@ -203,51 +196,44 @@ fn carried(
 fn parameters_of_target(
     plan: PlanKind,
     target: TargetDistribution,
-    requested: &Parameters,
-    reader: &mut Reader,
+    reader: &mut Reader<'_>,
 ) -> Result<TargetDistribution, BadValue> {
     Ok(match target {
         TargetDistribution::Exact => target,
-        TargetDistribution::LossyWithin { kl_budget } => {
-            reader.take(KL_BUDGET, Some(Some(kl_budget)))?;
+        TargetDistribution::LossyWithin { .. } => {
+            reader.take(&KL_BUDGET)?;
             target
         }
         TargetDistribution::Lossy { alpha, beta } => {
-            let alpha = reader.take(parameters::lossy_alpha(alpha), requested.alpha)?;
-            let beta = reader.take(parameters::lossy_beta(alpha, beta), requested.beta)?;
-            reader.take(KL_BUDGET, None)?;
+            let alpha = reader.number(&parameters::lossy_alpha(alpha))?;
+            let beta = reader.beta(&parameters::lossy_beta(alpha, beta))?;
+            reader.take(&KL_BUDGET)?;
             TargetDistribution::Lossy { alpha, beta }
         }
         TargetDistribution::Deferral { rule, .. } => {
-            let rule = reader.take(parameters::rule(rules_of(plan), rule), requested.rule)?;
+            let rule = reader.rule(&parameters::rule_among(rules_of(plan), rule))?;
             let alpha = if plan == PlanKind::SequenceCascade {
-                SEQUENCE_ALPHA
+                parameters::sequence_alpha()
             } else {
                 parameters::rule_alpha(rule)
             };
-            let alpha = reader.take(alpha, requested.alpha)?;
+            let alpha = reader.number(&alpha)?;
             TargetDistribution::Deferral { rule, alpha }
         }
     })
 }
 
-/// The method and the axes asked for beside it, in words.
-fn described(requested: &MethodRequest<'_>, method: &Method) -> String {
-    let plan = requested
-        .plan
-        .map(|plan| format!(" with plan '{}'", plan.name()));
-    let target = requested
-        .target
-        .map(|target| format!(" with target '{}'", target.name()));
-    let budget = requested.parameters.kl_budget.filter(|_| {
-        let target = requested.target.unwrap_or(TargetKind::of(method.target));
-        target == TargetKind::Lossy
+/// Returns the method and the axes that are given beside it, in words.
+fn described(spec: &MethodSpec, method: &Method) -> Result<String, BadValue> {
+    let given = [&PLAN, &TARGET].map(|axis| match spec.text(axis) {
+        Some(value) => format!(" with {} '{value}'", axis.name),
+        None => String::new(),
     });
-    format!(
-        "method '{}'{}{}{}",
-        method.name,
-        plan.unwrap_or_default(),
-        target.unwrap_or_default(),
-        budget.map_or("", |_| " with kl_budget")
-    )
+    let mut words = format!("method '{}'{}", method.name, given.concat());
+    let target = spec.text(&TARGET).map(|name| names::target(&name));
+    let target = target.transpose()?.unwrap_or(TargetKind::of(method.target));
+    if target == TargetKind::Lossy && parameters::kl_budget(spec)?.is_some() {
+        words += " with kl_budget";
+    }
+    Ok(words)
 }

@@ -2,7 +2,73 @@
 
 use std::fmt;
 
+use crate::bad_value::BadValue;
 use crate::target::{Beta, Rule};
+
+/// The value of a setting as a request gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SettingValue {
+    /// A number; whole numbers too.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A name, or what stands for a number or a flag.
+    Text(String),
+}
+
+impl SettingValue {
+    /// Reads a value as it is written.
+    pub fn read(text: &str) -> Self {
+        match text {
+            "true" => Self::Flag(true),
+            "false" => Self::Flag(false),
+            text => match text.parse::<f64>() {
+                Ok(number) if number.is_finite() => Self::Number(number),
+                _ => Self::Text(text.to_owned()),
+            },
+        }
+    }
+}
+
+impl fmt::Display for SettingValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<f64> for SettingValue {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u32> for SettingValue {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<bool> for SettingValue {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl From<&str> for SettingValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for SettingValue {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
 
 /// A parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,6 +85,16 @@ pub enum Value {
     Rule(Rule),
     /// The residual parameter of lossy sampling.
     Beta(Beta),
+}
+
+impl Value {
+    /// A value where the table has another kind.
+    pub(super) fn misplaced(self, name: &str) -> BadValue {
+        BadValue::new(
+            name,
+            format!("'{self}' stands in the table for a value of another kind"),
+        )
+    }
 }
 
 impl fmt::Display for Value {
@@ -102,6 +178,52 @@ impl Range {
         }
     }
 
+    /// Returns the value that is given for the setting `name`, in range or not. Whole numbers may be written as any others
+    /// are.
+    ///
+    /// # Errors
+    /// If it is of another kind.
+    pub(super) fn read(&self, name: &str, given: &SettingValue) -> Result<Value, BadValue> {
+        self.of_kind(given).ok_or_else(|| {
+            let problem = match (self, given) {
+                (Self::Rule(_), _) => format!("'{given}' is unknown, expected one of {self}"),
+                (Self::Count(..), SettingValue::Number(number)) if number.fract() == 0.0 => {
+                    format!("{given} is out of range, expected {self}")
+                }
+                _ => format!("'{given}' will not do, expected: {}", self.kind()),
+            };
+            BadValue::new(name, problem)
+        })
+    }
+
+    fn of_kind(&self, given: &SettingValue) -> Option<Value> {
+        match (self, given) {
+            (Self::Number(..) | Self::NumberBelow(..) | Self::NumberOrNone(..), given) => {
+                match given {
+                    SettingValue::Number(number) => Some(Value::Number(*number)),
+                    SettingValue::Text(text) if text == "none" => {
+                        matches!(self, Self::NumberOrNone(..)).then_some(Value::None)
+                    }
+                    SettingValue::Text(_) | SettingValue::Flag(_) => None,
+                }
+            }
+            (Self::Count(..), SettingValue::Number(number)) => {
+                let is_whole =
+                    number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number);
+                is_whole.then_some(Value::Count(*number as u32))
+            }
+            (Self::Flag, SettingValue::Flag(flag)) => Some(Value::Flag(*flag)),
+            (Self::Rule(_), SettingValue::Text(name)) => Rule::find(name).map(Value::Rule),
+            (Self::Beta(..), SettingValue::Number(number)) => {
+                Some(Value::Beta(Beta::Fixed(*number)))
+            }
+            (Self::Beta(..), SettingValue::Text(text)) => {
+                (text == "tuned").then_some(Value::Beta(Beta::Tuned))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether `value` is in it. NaN is in none.
     pub fn contains(&self, value: Value) -> bool {
         match (*self, value) {
@@ -146,9 +268,9 @@ impl fmt::Display for Range {
     }
 }
 
-/// A parameter of a request, with its value.
+/// A parameter that a request takes, with its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setting {
+pub struct EffectiveSetting {
     /// Name, as given in requests.
     pub name: &'static str,
     /// One line.

@@ -10,61 +10,60 @@ mod presets;
 mod proposals;
 
 use speculation::bad_value::BadValue;
-use speculation::methods::{Choice, MethodRequest, Parameters, PlanKind, TargetKind};
+use speculation::methods::{
+    Choice, MethodSpec, PlanKind, SettingValue, Setup, TargetKind, Value, names,
+};
 use speculation::proposal::ProposalForm;
-use speculation::verification::Verification;
+use speculation::target::Beta;
 
-/// `requested` at temperature 1, nothing cut.
-fn resolve(requested: &MethodRequest<'_>) -> Result<Choice, BadValue> {
-    Choice::resolve(requested, 1.0, false)
+/// `spec` at temperature 1, nothing cut.
+fn resolve(spec: &MethodSpec) -> Result<Choice, BadValue> {
+    at(spec, 1.0)
 }
 
-fn of(method: &str) -> MethodRequest<'_> {
-    MethodRequest {
-        method,
-        ..MethodRequest::default()
+/// `spec` at this temperature, nothing cut.
+fn at(spec: &MethodSpec, temperature: f32) -> Result<Choice, BadValue> {
+    Choice::resolve(spec, Setup::at(temperature))
+}
+
+fn of(method: &str) -> MethodSpec {
+    MethodSpec::new(method)
+}
+
+fn planned(plan: PlanKind, method: &str) -> MethodSpec {
+    of(method).with("plan", plan.name())
+}
+
+fn aimed(target: TargetKind, method: &str) -> MethodSpec {
+    of(method).with("target", target.name())
+}
+
+fn proposed(proposal: ProposalForm, method: &str) -> MethodSpec {
+    of(method).with("proposal", names::of_proposal(proposal))
+}
+
+/// The same with these settings, those that are empty apart.
+fn with_all(mut spec: MethodSpec, settings: &[(&str, &str)]) -> MethodSpec {
+    for (name, text) in settings.iter().filter(|(_, text)| !text.is_empty()) {
+        spec = spec.with(name, *text);
+    }
+    spec
+}
+
+/// `value` as a request gives it.
+fn given(value: Value) -> SettingValue {
+    match value {
+        Value::Number(number) | Value::Beta(Beta::Fixed(number)) => number.into(),
+        Value::Count(count) => count.into(),
+        Value::Flag(flag) => flag.into(),
+        Value::None | Value::Rule(_) | Value::Beta(Beta::Tuned) => value.to_string().into(),
     }
 }
 
-fn planned(plan: PlanKind, method: &str) -> MethodRequest<'_> {
-    MethodRequest {
-        plan: Some(plan),
-        ..of(method)
-    }
-}
-
-fn aimed(target: TargetKind, method: &str) -> MethodRequest<'_> {
-    MethodRequest {
-        target: Some(target),
-        ..of(method)
-    }
-}
-
-fn verified(verification: Verification, method: &str) -> MethodRequest<'_> {
-    MethodRequest {
-        verification: Some(verification),
-        ..of(method)
-    }
-}
-
-fn proposed(proposal: ProposalForm, method: &str) -> MethodRequest<'_> {
-    MethodRequest {
-        proposal: Some(proposal),
-        ..of(method)
-    }
-}
-
-fn set(parameters: Parameters, method: &str) -> MethodRequest<'_> {
-    MethodRequest {
-        parameters,
-        ..of(method)
-    }
-}
-
-/// The field and the problem that `requested` is refused for.
-fn refused(requested: &MethodRequest<'_>, temperature: f32) -> (String, String) {
-    match Choice::resolve(requested, temperature, false) {
-        Ok(choice) => panic!("{requested:?} came to {choice:?}"),
+/// The setting and the problem that `spec` is refused for.
+fn refused(spec: &MethodSpec, temperature: f32) -> (String, String) {
+    match at(spec, temperature) {
+        Ok(choice) => panic!("{spec:?} came to {choice:?}"),
         Err(BadValue { field, problem }) => (field, problem),
     }
 }

@@ -29,7 +29,8 @@ fn checked(message: &[u8]) -> Result<(), Status> {
 
 #[test]
 fn a_list_may_be_as_long_as_its_limit_and_no_longer() {
-    for bound in OF_GENERATE_REQUEST {
+    let lists = OF_GENERATE_REQUEST.iter();
+    for bound in lists.filter(|bound| bound.field != "settings") {
         let (field, most, items) = (bound.field, bound.most, bound.items);
         checked(&with(field, most).encode_to_vec()).expect(field);
         let refused = checked(&with(field, most + 1).encode_to_vec()).expect_err(field);
@@ -38,6 +39,31 @@ fn a_list_may_be_as_long_as_its_limit_and_no_longer() {
         let found = most + 1;
         let said = format!("{field}: {found} {items}, expected at most {most}");
         assert_eq!(refused.message(), said);
+    }
+}
+
+#[test]
+fn settings_are_counted_and_weighed() {
+    let of = |count: usize, text: usize| {
+        let value = prost_types::Value {
+            kind: Some(prost_types::value::Kind::StringValue("x".repeat(text))),
+        };
+        let fields = (0..count).map(|at| (at.to_string(), value.clone()));
+        let settings = Some(prost_types::Struct {
+            fields: fields.collect(),
+        });
+        let request = GenerateRequest {
+            settings,
+            ..Default::default()
+        };
+        checked(&request.encode_to_vec())
+    };
+    of(64, 1).expect("as many as there may be");
+    for (refused, said) in [
+        (of(65, 1), "settings: 65 entries, expected at most 64"),
+        (of(1, 4_096), "settings: 4108 bytes, expected at most 4096"),
+    ] {
+        assert_eq!(refused.expect_err(said).message(), said);
     }
 }
 

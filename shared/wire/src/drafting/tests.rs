@@ -11,23 +11,8 @@ fn ways_of_drafting_survive_the_wire() {
 }
 
 #[test]
-fn lengths_survive_the_wire() {
+fn stop_rules_survive_the_wire() {
     let learned = StopRule::new(&LEARNED, 0.7).with_least(3);
-    for length in [
-        Length::Fixed(7),
-        Length::Policy(DraftLen::Auto),
-        Length::Policy(DraftLen::Stop(StopRule::new(&CONFIDENCE, 0.25))),
-        Length::Policy(DraftLen::Stop(StopRule::new(&ENTROPY, 2.5))),
-        Length::Policy(DraftLen::Stop(learned)),
-    ] {
-        let wire = length_to_wire(length);
-        assert_eq!(length_from_wire(Some(&wire)), Ok(Some(length)));
-    }
-    assert_eq!(length_from_wire(None), Ok(None));
-    assert_eq!(
-        length_from_wire(Some(&v1::DraftLength::default())),
-        Ok(None)
-    );
     let flat = StopRule::new(&ENTROPY, 0.0);
     for rule in [StopRule::new(&CONFIDENCE, 1.0), flat, learned] {
         assert_eq!(
@@ -37,6 +22,8 @@ fn lengths_survive_the_wire() {
     }
     assert_eq!(rule_to_wire(StopRule::NEVER), None);
     assert_eq!(rule_from_wire(None, 9), Ok((StopRule::NEVER, 9)));
+    let empty = v1::DraftLength::default();
+    assert_eq!(rule_from_wire(Some(&empty), 9), Ok((StopRule::NEVER, 9)));
 }
 
 /// Every policy has its name, also those that have fields of their own.
@@ -57,7 +44,10 @@ fn a_policy_is_read_by_its_name() {
 
 #[test]
 fn a_fixed_length_never_lengthens_a_round() {
-    let fixed = |tokens| Some(length_to_wire(Length::Fixed(tokens)));
+    let fixed = |tokens| {
+        let policy = Some(Policy::Fixed(tokens));
+        Some(v1::DraftLength { policy })
+    };
     assert_eq!(
         rule_from_wire(fixed(4).as_ref(), 9),
         Ok((StopRule::NEVER, 4))
@@ -91,7 +81,6 @@ fn thresholds_out_of_range_are_named() {
         ("draft_length.entropy", Policy::Entropy(f64::INFINITY)),
         ("draft_length.learned.threshold", learned(-0.1)),
         ("draft_length.learned.threshold", learned(f64::NAN)),
-        ("draft_length.goodput", Policy::Goodput(false)),
         ("draft_length.named.name", named("fixed", 1.0)),
         ("draft_length.named.threshold", named("confidence", 1.01)),
         ("draft_length.named.threshold", named("specdec++", f64::NAN)),
@@ -100,22 +89,10 @@ fn thresholds_out_of_range_are_named() {
             policy: Some(policy),
         });
         assert_eq!(
-            length_from_wire(wire.as_ref()).expect_err(field).field,
-            field
-        );
-        assert_eq!(
             rule_from_wire(wire.as_ref(), 4).expect_err(field).field,
             field
         );
     }
-}
-
-#[test]
-fn a_drafter_is_never_asked_to_measure() {
-    let goodput = length_to_wire(Length::Policy(DraftLen::Auto));
-    let error = rule_from_wire(Some(&goodput), 4).expect_err("refused");
-    assert_eq!(error.field, "draft_length.goodput");
-    assert!(error.problem.contains("GenerateRequest"), "{error}");
 }
 
 #[test]

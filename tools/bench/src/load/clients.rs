@@ -187,7 +187,7 @@ impl Traffic {
     async fn ask(&self, index: usize, received: &mut Received) -> anyhow::Result<()> {
         let prompt = &self.prompts[index % self.prompts.len()];
         let mut request = request(prompt, self.max_tokens, self.temperature, index as u64);
-        self.method.apply(&mut request)?;
+        self.method.apply(&mut request);
         request.report_rounds = self.reports;
         let failed = |error| anyhow!("{}: {error}", self.method);
         let mut generation = self.client.generate(request).await.map_err(failed)?;

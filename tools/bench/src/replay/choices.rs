@@ -3,9 +3,9 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use speculation::methods::names;
-use speculation::methods::{Choice, MethodRequest, Parameters, Value};
+use speculation::methods::{Choice, MethodSpec, SettingValue, Setup, Value};
 use speculation::session::Plan;
-use speculation::target::{Rule, TargetDistribution, rules};
+use speculation::target::{TargetDistribution, rules};
 use speculation::verification::Verification;
 use wire::v1;
 
@@ -107,10 +107,9 @@ impl ChoiceArgs {
             ([], _) => vec![None],
             (given, _) => given.iter().map(|name| Some(name.as_str())).collect(),
         };
-        let rules = or_preset(self.rule.iter().map(|name| names::rule(name)))?;
-        let alphas = or_preset::<_, anyhow::Error>(self.alpha.iter().map(|&alpha| Ok(alpha)))?;
-        let budgets = self.kl_budget.iter().map(|&budget| Ok(budget));
-        let budgets = or_preset::<_, anyhow::Error>(budgets)?;
+        let rules = or_preset(self.rule.iter().map(String::as_str));
+        let alphas = or_preset(self.alpha.iter().copied());
+        let budgets = or_preset(self.kl_budget.iter().copied());
         let trade_offs: Vec<_> = alphas
             .iter()
             .flat_map(|&alpha| budgets.iter().map(move |&budget| (alpha, budget)))
@@ -137,26 +136,29 @@ impl ChoiceArgs {
     fn row(
         &self,
         axes: &Axes<'_>,
-        rule: Option<Rule>,
+        rule: Option<&str>,
         (alpha, kl_budget): (Option<f64>, Option<f64>),
         sampling: &v1::SamplingParams,
     ) -> Result<Row> {
-        let requested = MethodRequest {
-            method: axes.method,
-            plan: self.plan.as_deref().map(names::plan).transpose()?,
-            target: axes.target.map(names::target).transpose()?,
-            verification: axes.verification.map(names::verification).transpose()?,
-            parameters: Parameters {
-                rule,
-                alpha,
-                beta: self.beta.as_deref().map(names::beta).transpose()?,
-                kl_budget,
-                ..Default::default()
-            },
-            ..Default::default()
-        };
+        let number = |number: Option<f64>| number.map(SettingValue::Number);
+        let text = |text: Option<&str>| text.map(SettingValue::from);
+        let mut spec = MethodSpec::new(axes.method);
+        for (name, value) in [
+            ("plan", text(self.plan.as_deref())),
+            ("target", text(axes.target)),
+            ("verification", text(axes.verification)),
+            ("rule", text(rule)),
+            ("alpha", number(alpha)),
+            ("beta", self.beta.as_deref().map(SettingValue::read)),
+            ("kl_budget", number(kl_budget)),
+        ] {
+            if let Some(value) = value {
+                spec.set(name, value)?;
+            }
+        }
         // Whether the distributions were cut is of no matter: nothing is sent.
-        let choice = Choice::resolve(&requested, sampling.temperature.unwrap_or(1.0), false)?;
+        let setup = Setup::at(sampling.temperature.unwrap_or(1.0));
+        let choice = Choice::resolve(&spec, setup)?;
         Row::of(&choice, axes.method.is_empty())
     }
 }
@@ -169,11 +171,9 @@ struct Axes<'a> {
 }
 
 /// The values given, or one that leaves the preset.
-fn or_preset<T, E>(given: impl Iterator<Item = Result<T, E>>) -> Result<Vec<Option<T>>, E> {
-    let given: Vec<Option<T>> = given
-        .map(|value| value.map(Some))
-        .collect::<Result<_, _>>()?;
-    Ok(if given.is_empty() { vec![None] } else { given })
+fn or_preset<T>(given: impl Iterator<Item = T>) -> Vec<Option<T>> {
+    let given: Vec<Option<T>> = given.map(Some).collect();
+    if given.is_empty() { vec![None] } else { given }
 }
 
 impl Row {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
 use speculation::drafting::{draw, propose};
-use speculation::methods::{Choice, MethodRequest, Parameters, TargetKind};
+use speculation::methods::{Choice, MethodSpec, Setup, TargetKind, names};
 use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Want;
 use speculation::proposal::{BadProposal, Proposal, ProposalForm};
@@ -88,18 +88,17 @@ impl Case {
         for (target, beta) in targets {
             for verification in choosable() {
                 for form in FORMS {
-                    let requested = MethodRequest {
-                        target: Some(target),
-                        verification: Some(verification),
-                        proposal: Some(form),
-                        parameters: Parameters {
-                            beta,
-                            ..Default::default()
-                        },
-                        ..Default::default()
+                    let spec = MethodSpec::default()
+                        .with("target", target.name())
+                        .with("verification", verification.name)
+                        .with("proposal", names::of_proposal(form));
+                    let spec = match beta {
+                        Some(Beta::Tuned) => spec.with("beta", "tuned"),
+                        Some(Beta::Fixed(beta)) => spec.with("beta", beta),
+                        None => spec,
                     };
                     // What does not go together is not there to be measured.
-                    if let Ok(choice) = Choice::resolve(&requested, 1.0, false) {
+                    if let Ok(choice) = Choice::resolve(&spec, Setup::at(1.0)) {
                         let target = match beta {
                             Some(Beta::Tuned) => "lossy, tuned".to_owned(),
                             Some(Beta::Fixed(beta)) => format!("lossy, beta {beta}"),

@@ -19,7 +19,8 @@ pub(super) struct ApiError {
     names: Names,
 }
 
-/// Pairs of a field's name over gRPC and its name in a request over HTTP; fields with one name are left out.
+/// Pairs of a field's name over gRPC and its name in a request over HTTP; fields with one name are left out. Names that
+/// end with a dot stand for all that begin so.
 pub(super) type Names = &'static [(&'static str, &'static str)];
 
 /// Longest message of an error, and longest name of a field in it, in bytes.
@@ -74,8 +75,15 @@ impl ApiError {
             return self.beyond_context(field, &message);
         }
         let renamed = field.as_deref().and_then(|field| {
-            let (_, name) = self.names.iter().find(|(grpc, _)| *grpc == field)?;
-            Some(((*name).to_owned(), message.replacen(field, name, 1)))
+            let name = self
+                .names
+                .iter()
+                .find_map(|(grpc, http)| match grpc.strip_suffix('.') {
+                    Some(_) => Some(format!("{http}{}", field.strip_prefix(grpc)?)),
+                    None => (*grpc == field).then(|| (*http).to_owned()),
+                })?;
+            let message = message.replacen(field, &name, 1);
+            Some((name, message))
         });
         match renamed {
             Some((name, message)) => (Some(name), message),

@@ -152,20 +152,6 @@ impl<'a> Fields<'a> {
         read.map_err(|error| self.error(name, problem(&error)))
     }
 
-    /// Returns whether the field `name` holds a number that is written in a few bytes.
-    pub(super) fn holds_number(&self, name: &str) -> bool {
-        let is_number = |value: &str| value.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-        let field = self.left.iter().find(|(field, _)| field == name);
-        field.is_some_and(|(_, value)| is_number(value.get()) && value.get().len() <= MAX_QUOTED)
-    }
-
-    /// Takes the field `name` if it holds a number, as it is written.
-    pub(super) fn take_number(&mut self, name: &'static str) -> Option<&'a str> {
-        self.holds_number(name)
-            .then(|| self.take_raw(name))?
-            .map(RawValue::get)
-    }
-
     /// Whether the field `name` is there, and not null; whatever it holds.
     pub(super) fn has(&mut self, name: &'static str) -> bool {
         self.take_raw(name).is_some()

@@ -2,35 +2,13 @@
 
 use super::error::Names;
 
-/// The table of one form of requests: the pairs that all forms share (the tenant, and the fields of `speculation`), and
-/// the form's own.
+/// Names that all forms of requests share. Settings of a method, `settings.*` over gRPC, stand in `speculation`.
 macro_rules! names {
     ($($grpc:literal => $http:literal),* $(,)?) => {
         &[
             ("tenant", "user"),
             ("method", "speculation.method"),
-            ("rule", "speculation.rule"),
-            ("target.rule", "speculation.rule"),
-            ("alpha", "speculation.alpha"),
-            ("beta", "speculation.beta"),
-            ("kl_budget", "speculation.kl_budget"),
-            ("fallback", "speculation.fallback"),
-            ("window", "speculation.window"),
-            ("verify_on_finish", "speculation.verify_on_finish"),
-            ("code_variant", "speculation.code_variant"),
-            ("max_run", "speculation.max_run"),
-            ("mean", "speculation.mean"),
-            ("plan", "speculation.plan"),
-            ("target", "speculation.target"),
-            ("verification", "speculation.verification"),
-            ("proposal_form", "speculation.proposal"),
-            ("proposal_top", "speculation.proposal"),
-            ("accept_at", "speculation.accept_at"),
-            ("drafting", "speculation.drafting"),
-            ("draft_len", "speculation.draft_len"),
-            ("draft_length", "speculation.draft_len"),
-            ("draft_cap", "speculation.draft_cap"),
-            ("tree", "speculation.tree"),
+            ("settings.", "speculation."),
             $(($grpc, $http)),*
         ]
     };

@@ -1,31 +1,66 @@
 //! `/openapi.json`: what the routes take and give, for tools that read such a description.
 //!
 //! The description is a file, `openapi.json`: requests are read field by field, so there are no types to derive it from.
+//! The settings of `speculation` come from their table.
 //! A test here compares the fields of its requests with those that are read; `tests/clients` compares its answers, by
 //! schemathesis, with those that are served.
 
+use std::sync::LazyLock;
+
+use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use serde_json::{Value, json};
+use speculation::methods::{Kind, Range, SETTINGS, Setting};
 
-const DESCRIPTION: &str = include_str!("openapi.json");
+const FILE: &str = include_str!("openapi.json");
 
-/// The description.
+/// The whole description.
+static DESCRIPTION: LazyLock<Bytes> = LazyLock::new(|| {
+    let mut description: Value = serde_json::from_str(FILE).unwrap_or_default();
+    let properties = &mut description["components"]["schemas"]["Speculation"]["properties"];
+    for setting in SETTINGS {
+        properties[setting.name] = schema(setting);
+    }
+    description.to_string().into()
+});
+
+/// Returns the description.
 pub(super) async fn describe() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/json")], DESCRIPTION)
+    ([(CONTENT_TYPE, "application/json")], DESCRIPTION.clone())
+}
+
+/// Returns the schema of the values of `setting`.
+fn schema(setting: &Setting) -> Value {
+    let types: &[&str] = match setting.kind {
+        Kind::Axis { .. } if setting.forms().contains(&"K") => &["integer", "string"],
+        Kind::Axis { .. } => &["string"],
+        Kind::Parameter { range, .. } => match range {
+            Range::Number(..) | Range::NumberBelow(..) | Range::NumberOrNone(..) => &["number"],
+            Range::Count(..) => &["integer"],
+            Range::Flag => &["boolean"],
+            Range::Rule(_) => &["string"],
+            Range::Beta(..) => &["number", "string"],
+        },
+    };
+    let or_null: Vec<_> = types.iter().chain(&["null"]).collect();
+    let mut schema = json!({ "type": or_null, "description": setting.help });
+    if types.contains(&"string") {
+        schema["maxLength"] = json!(256);
+    }
+    schema
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde_json::{Value, json};
-
-    use super::DESCRIPTION;
+    use super::*;
     use crate::front::http::fields::taken::taken;
     use crate::front::http::{chat, completions, responses};
 
     fn description() -> Value {
-        serde_json::from_str(DESCRIPTION).expect("JSON")
+        serde_json::from_slice(&DESCRIPTION).expect("JSON")
     }
 
     /// The names of the properties of a schema, those of closed objects within it after a dot.
@@ -96,7 +131,7 @@ mod tests {
     fn references_lead_somewhere_and_the_version_is_the_programs() {
         let all = description();
         assert_eq!(all["info"]["version"], env!("CARGO_PKG_VERSION"));
-        for part in DESCRIPTION.split("\"$ref\": \"#").skip(1) {
+        for part in FILE.split("\"$ref\": \"#").skip(1) {
             let pointer = part.split('"').next().expect("a pointer");
             assert!(all.pointer(pointer).is_some(), "{pointer}");
         }

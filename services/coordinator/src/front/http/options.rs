@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use serde_json::value::RawValue;
+use speculation::methods::{MethodSpec, SETTINGS, SettingValue};
 use wire::bounds::MAX_STOPS;
-use wire::named::{NamedDrafting, NamedMethod};
 use wire::sampling::MAX_LOGIT_BIAS;
 use wire::status::BadField;
-use wire::v1;
+use wire::{settings, v1};
 
-use super::fields::{Fields, Pairs, Real, Seed, TextOr, problem, quoted};
+use super::fields::{Fields, Pairs, Readable, Real, Seed, TextOr, problem, quoted};
 use super::hints;
 
 /// Most outputs of one request, those of all its prompts together.
@@ -182,65 +182,43 @@ fn delivery(fields: &mut Fields<'_>) -> Result<Delivery, BadField> {
     Ok(delivery)
 }
 
-/// Reads a text, or a number as it is written.
-fn written(fields: &mut Fields<'_>, name: &'static str) -> Result<Option<String>, BadField> {
-    match fields.take_number(name) {
-        Some(number) => Ok(Some(number.to_owned())),
-        None => fields.take(name),
-    }
-}
-
-/// Reads a text, or a whole number.
-fn whole_or_text(fields: &mut Fields<'_>, name: &'static str) -> Result<Option<String>, BadField> {
-    if fields.holds_number(name) {
-        let number: Option<u32> = fields.take(name)?;
-        return Ok(number.map(|number| number.to_string()));
-    }
-    fields.take(name)
-}
-
-/// Reads the object `speculation`: a method, its axes and parameters, under the names of the command line.
+/// Reads the object `speculation`: a method and its settings, of any name in the table of settings.
 fn speculation(fields: &mut Fields<'_>, request: &mut v1::GenerateRequest) -> Result<(), BadField> {
     let Some(mut given) = fields.take_object("speculation")? else {
         return Ok(());
     };
     let enabled = given.take::<bool>("enabled")?.unwrap_or(true);
     let method: Option<String> = given.take("method")?;
-    let named = NamedMethod {
-        method: match method {
-            None if !enabled => "target-only".to_owned(),
-            method => method.unwrap_or_default(),
-        },
-        alpha: given.take("alpha")?,
-        rule: given.take("rule")?,
-        beta: written(&mut given, "beta")?,
-        kl_budget: given.take("kl_budget")?,
-        fallback: given.take("fallback")?,
-        window: given.take("window")?,
-        verify_on_finish: given.take("verify_on_finish")?,
-        code_variant: given.take("code_variant")?,
-        max_run: given.take("max_run")?,
-        mean: given.take("mean")?,
-        plan: given.take("plan")?,
-        target: given.take("target")?,
-        verification: given.take("verification")?,
-        proposal: given.take("proposal")?,
-        accept_at: given.take("accept_at")?,
-        drafting: NamedDrafting {
-            drafting: given.take("drafting")?,
-            draft_len: whole_or_text(&mut given, "draft_len")?,
-            draft_cap: given.take("draft_cap")?,
-            tree: given.take("tree")?,
-        },
-    };
+    let method = method.or_else(|| (!enabled).then(|| "target-only".to_owned()));
+    let mut spec = MethodSpec::new(&method.unwrap_or_default());
+    for setting in SETTINGS {
+        if let Some(Plain(value)) = given.take(setting.name)? {
+            let set = setting.check(&value);
+            let set = set.and_then(|()| spec.set(setting.name, value));
+            set.map_err(|bad| BadField::new(format!("speculation.{}", bad.field), bad.problem))?;
+        }
+    }
     given.finish()?;
-    if !enabled && named.method != "target-only" {
+    if !enabled && spec.method != "target-only" {
         let problem = "false, and a method is named that drafts; leave out one of them";
         return Err(BadField::new("speculation.enabled", problem));
     }
-    named
-        .apply(request)
-        .map_err(|bad| BadField::new(format!("speculation.{}", bad.field), bad.problem))
+    settings::to_wire(&spec, request);
+    Ok(())
+}
+
+/// A number, a flag or a text.
+struct Plain(SettingValue);
+
+impl<'a> Readable<'a> for Plain {
+    fn of_json(json: &'a str) -> Result<Self, serde_json::Error> {
+        let value = match json.as_bytes().first() {
+            Some(b'"') => serde_json::from_str(json).map(SettingValue::Text),
+            Some(b't' | b'f') => serde_json::from_str(json).map(SettingValue::Flag),
+            _ => f64::of_json(json).map(SettingValue::Number),
+        };
+        value.map(Self)
+    }
 }
 
 #[cfg(test)]

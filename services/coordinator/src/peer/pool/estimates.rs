@@ -61,17 +61,19 @@ impl Estimates {
 #[cfg(test)]
 mod tests {
     use speculation::goodput::Round;
-    use speculation::methods::{MethodRequest, Parameters};
+    use speculation::methods::{MethodSpec, Setup, names};
 
     use super::*;
 
     fn kind(drafting: Drafting, tree: TreeShape, temperature: f32) -> EstimateKind {
-        let requested = MethodRequest {
-            drafting: Some(drafting),
-            tree: Some(tree),
-            ..Default::default()
-        };
-        let method = Choice::resolve(&requested, temperature, false).expect("a method");
+        let spec = MethodSpec::default()
+            .with("drafting", names::of_drafting(drafting))
+            .with("tree", names::of_tree(tree));
+        of(&spec, temperature)
+    }
+
+    fn of(spec: &MethodSpec, temperature: f32) -> EstimateKind {
+        let method = Choice::resolve(spec, Setup::at(temperature)).expect("a method");
         EstimateKind::of(&method, temperature)
     }
 
@@ -131,29 +133,12 @@ mod tests {
             assert_eq!(known(&estimates, other), fresh, "{other:?}");
         }
         // Verified alike, and accepted differently.
-        let lossy = |alpha| {
-            let requested = MethodRequest {
-                method: "lossy",
-                parameters: Parameters {
-                    alpha: Some(alpha),
-                    ..Default::default()
-                },
-                ..Default::default()
-            };
-            EstimateKind::of(
-                &Choice::resolve(&requested, 1.0, false).expect("a method"),
-                1.0,
-            )
-        };
+        let lossy = |alpha: f64| of(&MethodSpec::new("lossy").with("alpha", alpha), 1.0);
         assert_eq!(lossy(0.5), lossy(0.5));
         assert_ne!(lossy(0.5), lossy(0.25));
-        let rejection = MethodRequest {
-            method: "rejection",
-            ..Default::default()
-        };
-        let rejection = Choice::resolve(&rejection, 1.0, false).expect("a method");
+        let rejection = of(&MethodSpec::new("rejection"), 1.0);
         assert_eq!(lossy(0.5).verification, rejection.verification);
-        assert_ne!(lossy(0.5), EstimateKind::of(&rejection, 1.0));
+        assert_ne!(lossy(0.5), rejection);
         assert_ne!(chain(0.0), chain(0.01));
         // The next request of the kind goes on from there.
         assert!(request(&estimates, chain(1.0), 1) > of_five);

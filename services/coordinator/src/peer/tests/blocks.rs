@@ -56,7 +56,7 @@ async fn the_horizon_outlives_a_block_that_an_end_token_cut() {
 #[tokio::test]
 async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
     let mut peers = peers(|message| {
-        message.accept_at = v1::AcceptAt::Coordinator.into();
+        choosing(message, &[("accept_at", "coordinator")]);
     });
     let proposals = proposals_of_a_cut_block(&mut peers).await;
     let (mut verifier, _wire) = session(&peers, description(100, 8)).await;
@@ -88,7 +88,7 @@ async fn slices_that_go_on_beyond_the_block_are_no_answer() {
         })),
     };
     let mut peers = peers(|message| {
-        message.accept_at = v1::AcceptAt::Coordinator.into();
+        choosing(message, &[("accept_at", "coordinator")]);
     });
     let (session, mut wire) = session(&peers, description(100, 8)).await;
     peers.verifier = session;

@@ -150,13 +150,12 @@ async fn max_gram_proposes_only_what_is_worth_its_cost() {
         ..description(100, 8)
     };
     for (len, worth, expected) in [
-        (None, Some(0.25), Some(0.75)),
-        (None, None, Some(0.6)),
-        (Some(4), Some(0.25), None),
+        ("", Some(0.25), Some(0.75)),
+        ("", None, Some(0.6)),
+        ("4", Some(0.25), None),
     ] {
         let asked = |request: &mut v1::GenerateRequest| {
-            request.draft_len = len;
-            request.drafting = v1::Drafting::MaxGram.into();
+            choosing(request, &[("drafting", "max-gram"), ("draft_len", len)]);
         };
         let learned = learned_stop(asked, sure.clone(), worth).await;
         assert_eq!(learned, expected.map(|threshold| (threshold, 0)));
@@ -176,13 +175,14 @@ async fn a_drafter_with_a_head_stops_where_a_token_is_not_worth_its_cost() {
     };
     let coupled = head(v1::Verification::Coupled);
     for (drafter, len, worth, expected) in [
-        (coupled.clone(), None, Some(0.25), Some(0.75)),
-        (coupled.clone(), None, None, None),
-        (coupled, Some(4), Some(0.25), None),
-        (head(v1::Verification::Token), None, Some(0.25), None),
-        (description(100, 8), None, Some(0.25), None),
+        (coupled.clone(), "", Some(0.25), Some(0.75)),
+        (coupled.clone(), "", None, None),
+        (coupled, "4", Some(0.25), None),
+        (head(v1::Verification::Token), "", Some(0.25), None),
+        (description(100, 8), "", Some(0.25), None),
     ] {
-        let learned = learned_stop(|request| request.draft_len = len, drafter, worth).await;
+        let asked = |request: &mut v1::GenerateRequest| choosing(request, &[("draft_len", len)]);
+        let learned = learned_stop(asked, drafter, worth).await;
         assert_eq!(learned, expected.map(|threshold| (threshold, 1)));
     }
 }

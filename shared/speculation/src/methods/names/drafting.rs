@@ -16,6 +16,9 @@ pub const COMB: (u32, u32) = (2, 64);
 /// Fewest and most alternates of a node.
 pub const ALTERNATES: (u32, u32) = (1, 16);
 
+/// Fewest draft tokens of a block that a policy ends, where it does not say.
+const LEAST: u32 = 1;
+
 const DRAFTINGS: [(&str, Drafting); 3] = [
     ("model", Drafting::Model),
     ("max-gram", Drafting::MaxGram),
@@ -63,8 +66,9 @@ pub fn of_drafting(drafting: Drafting) -> &'static str {
     known.map_or("model", |&(name, _)| name)
 }
 
-/// The draft length `text`: a number of tokens, which comes with it, `fixed` for the number given
-/// elsewhere, `auto` (or its old name, `goodput`), `confidence:0.4`, `entropy:2` or `specdec++:0.7`.
+/// The draft length `text`: a number of tokens, which comes with it, `fixed` for the number given elsewhere, `auto`,
+/// `confidence:0.4`, `entropy:2` or `specdec++:0.7`. A second number says how many tokens are drafted at least, if not
+/// one: `specdec++:0.7:0`.
 ///
 /// # Errors
 /// If it is none of them, or its number is out of range.
@@ -72,7 +76,7 @@ pub fn draft_len(text: &str) -> Result<(DraftLen, Option<u32>), BadValue> {
     let bad = || unknown("draft_len", text, &draft_lens());
     match text.split_once(':') {
         None if text == "fixed" => Ok((DraftLen::Fixed, None)),
-        None if ["auto", "goodput"].contains(&text) => Ok((DraftLen::Auto, None)),
+        None if text == "auto" => Ok((DraftLen::Auto, None)),
         None => {
             // A number that is too large for a u32 is out of range, too.
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -89,8 +93,12 @@ pub fn draft_len(text: &str) -> Result<(DraftLen, Option<u32>), BadValue> {
         }
         Some((name, threshold)) => {
             let policy = StopPolicy::find(name).ok_or_else(bad)?;
+            let (threshold, least) = match threshold.split_once(':') {
+                Some((threshold, least)) => (threshold, least.parse().map_err(|_| bad())?),
+                None => (threshold, LEAST),
+            };
             let threshold = threshold.parse().map_err(|_| bad())?;
-            let len = DraftLen::Stop(StopRule::new(policy, threshold).with_least(1));
+            let len = DraftLen::Stop(StopRule::new(policy, threshold).with_least(least));
             check_draft_len(len)?;
             Ok((len, None))
         }
@@ -102,7 +110,10 @@ pub fn of_draft_len(len: DraftLen) -> String {
     match len {
         DraftLen::Fixed => "fixed".to_owned(),
         DraftLen::Stop(rule) => match rule.policy() {
-            Some((policy, threshold)) => format!("{}:{threshold}", policy.name),
+            Some((policy, threshold)) if rule.least() == LEAST => {
+                format!("{}:{threshold}", policy.name)
+            }
+            Some((policy, threshold)) => format!("{}:{threshold}:{}", policy.name, rule.least()),
             None => "fixed".to_owned(),
         },
         DraftLen::Auto => "auto".to_owned(),
@@ -136,7 +147,7 @@ pub fn of_tree(shape: TreeShape) -> String {
 }
 
 /// Whether the numbers of `len` lie in their ranges. NaN lies in none.
-pub(in super::super) fn check_draft_len(len: DraftLen) -> Result<(), BadValue> {
+fn check_draft_len(len: DraftLen) -> Result<(), BadValue> {
     let DraftLen::Stop(rule) = len else {
         return Ok(());
     };
@@ -160,7 +171,7 @@ pub(in super::super) fn check_draft_len(len: DraftLen) -> Result<(), BadValue> {
 }
 
 /// Whether the number of `shape` lies in its range.
-pub(in super::super) fn check_tree(shape: TreeShape) -> Result<(), BadValue> {
+fn check_tree(shape: TreeShape) -> Result<(), BadValue> {
     let (number, (least, most)) = match shape {
         TreeShape::Chain => return Ok(()),
         TreeShape::Comb(siblings) => (siblings, COMB),

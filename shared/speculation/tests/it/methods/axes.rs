@@ -2,12 +2,12 @@
 
 use speculation::drafting::StopRule;
 use speculation::drafting::policies::CONFIDENCE;
-use speculation::methods::{METHODS, MethodRequest, Parameters, PlanKind, TargetKind, names};
+use speculation::methods::{METHODS, PlanKind, TargetKind, names};
 use speculation::session::Plan;
-use speculation::target::{Beta, RULES, TargetDistribution, rules};
+use speculation::target::{Beta, RULES, TargetDistribution};
 use speculation::verification::Verification;
 
-use super::{aimed, of, planned, refused, resolve, set, verified};
+use super::{aimed, of, planned, refused, resolve};
 
 const ONE_TARGET: [&str; 5] = [
     "token-cascade",
@@ -52,7 +52,7 @@ fn a_verification_given_replaces_the_methods() {
         ("block-greedy", Verification::BLOCK_GREEDY),
     ] {
         for method in ["coupled", "lossy", "spec-cascade"] {
-            let requested = verified(names::verification(name).expect(name), method);
+            let requested = of(method).with("verification", name);
             let choice = resolve(&requested).expect(method);
             assert_eq!(choice.verification, verification);
             assert_eq!(
@@ -123,7 +123,7 @@ fn plans_made_for_one_target_refuse_others() {
 fn plans_without_a_block_to_verify_refuse_a_verification() {
     for method in ONE_TARGET.into_iter().chain(["oracle-cascade"]) {
         for name in names::verifications() {
-            let requested = verified(names::verification(name).expect(name), method);
+            let requested = of(method).with("verification", name);
             if name == "coupled" && method != "bild" {
                 resolve(&requested).expect(method);
             } else {
@@ -134,23 +134,16 @@ fn plans_without_a_block_to_verify_refuse_a_verification() {
         }
     }
     for method in ["coupled", "bild"] {
-        let requested = verified(Verification::bild(5.0), method);
+        let requested = of(method).with("verification", "bild");
         assert_eq!(refused(&requested, 1.0).0, "verification");
     }
 }
 
 #[test]
 fn a_rule_that_contradicts_the_target_is_refused() {
-    let requested = |rule| MethodRequest {
-        target: Some(TargetKind::Rule(rules::OPT)),
-        parameters: Parameters {
-            rule: Some(rule),
-            ..Parameters::default()
-        },
-        ..of("spec-cascade")
-    };
-    assert_eq!(refused(&requested(rules::CHOW), 1.0).0, "rule");
-    resolve(&requested(rules::OPT)).expect("they agree");
+    let requested = |rule: &str| of("spec-cascade").with("target", "opt").with("rule", rule);
+    assert_eq!(refused(&requested("chow"), 1.0).0, "rule");
+    resolve(&requested("opt")).expect("they agree");
 }
 
 #[test]
@@ -162,12 +155,12 @@ fn only_a_lossy_target_that_loses_nothing_is_lossless() {
         (0.1, Beta::Fixed(1.0), false),
         (0.1, Beta::Tuned, false),
     ] {
-        let parameters = Parameters {
-            alpha: Some(alpha),
-            beta: Some(beta),
-            ..Parameters::default()
+        let spec = of("lossy").with("alpha", alpha);
+        let spec = match beta {
+            Beta::Fixed(beta) => spec.with("beta", beta),
+            Beta::Tuned => spec.with("beta", "tuned"),
         };
-        let choice = resolve(&set(parameters, "lossy")).expect("fits");
+        let choice = resolve(&spec).expect("fits");
         assert_eq!(choice.is_lossless(), lossless, "{alpha} {beta:?}");
         assert_eq!(choice.depends_on_draft(), !lossless, "{alpha} {beta:?}");
     }
@@ -175,11 +168,8 @@ fn only_a_lossy_target_that_loses_nothing_is_lossless() {
 
 #[test]
 fn acceptance_is_decided_where_asked() {
-    for at_coordinator in [false, true] {
-        let requested = MethodRequest {
-            accept_at_coordinator: at_coordinator,
-            ..of("block")
-        };
+    for (who, at_coordinator) in [("verifier", false), ("coordinator", true)] {
+        let requested = of("block").with("accept_at", who);
         let choice = resolve(&requested).expect("fits");
         assert_eq!(choice.accept_at_coordinator, at_coordinator);
         let [.., (_, reported), _, _, _] = choice.effective_axes();
@@ -199,13 +189,12 @@ fn names_and_values_of_the_axes_belong_together() {
         let verification = names::verification(name).expect(name);
         assert_eq!(verification.name, name);
     }
-    assert_eq!(names::rule("opt-log"), Ok(rules::OPT_LOG));
     for (field, error) in [
         ("plan", names::plan("x").err()),
         ("target", names::target("x").err()),
         ("verification", names::verification("bild").err()),
         ("proposal", names::proposal("x").err()),
-        ("rule", names::rule("exact").err()),
+        ("rule", of("").with("rule", "exact").check().err()),
         ("accept_at", names::accepts_at_coordinator("x").err()),
     ] {
         let error = error.expect(field);

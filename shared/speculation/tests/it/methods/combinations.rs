@@ -1,48 +1,39 @@
 //! Every combination of the axes, with every method.
 
 use speculation::bad_value::BadValue;
-use speculation::drafting::Drafting;
-use speculation::methods::{Choice, METHODS, MethodRequest, Options, PlanKind, names};
+use speculation::methods::{Choice, METHODS, MethodSpec, Options, PlanKind, Setting, names};
 use speculation::proposal::ProposalForm;
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 
-use super::drafting::{LENS, TREES, with};
-use super::of;
+use super::drafting::{LENS, TREES};
+use super::{at, of, with_all};
 
-/// Nothing, or one of `values`.
-fn optional<T>(values: impl IntoIterator<Item = T>) -> Vec<Option<T>> {
-    std::iter::once(None)
-        .chain(values.into_iter().map(Some))
-        .collect()
+/// `values`, and none.
+fn optional(values: &[&'static str]) -> Vec<&'static str> {
+    [&[""], values].concat()
 }
 
 #[test]
 fn whatever_is_accepted_fits_together() {
-    let targets = optional(
-        names::targets()
-            .into_iter()
-            .map(|name| names::target(name).expect(name)),
-    );
-    let verifications = ["coupled", "token", "block", "block-greedy"].map(names::verification);
-    let verifications = optional(verifications.map(|found| found.expect("a name")));
-    let proposals = ["none", "point", "sparse:32", "dense:f32", "dense:f16"].map(names::proposal);
-    let proposals = optional(proposals.map(|found| found.expect("a name")));
+    let targets = optional(&names::targets());
+    let verifications = optional(&["coupled", "token", "block", "block-greedy"]);
+    let proposals = optional(&["none", "point", "sparse:32", "dense:f32", "dense:f16"]);
     let (mut accepted, mut refused) = (0, 0);
     for method in METHODS {
-        for plan in optional(PlanKind::ALL) {
+        for plan in optional(&names::plans()) {
             for &target in &targets {
                 for &verification in &verifications {
                     for &proposal in &proposals {
                         for temperature in [0.0, 1.0] {
-                            let requested = MethodRequest {
-                                plan,
-                                target,
-                                verification,
-                                proposal,
-                                ..of(method.name)
-                            };
-                            match Choice::resolve(&requested, temperature, false) {
+                            let settings = [
+                                ("plan", plan),
+                                ("target", target),
+                                ("verification", verification),
+                                ("proposal", proposal),
+                            ];
+                            let requested = with_all(of(method.name), &settings);
+                            match at(&requested, temperature) {
                                 Ok(choice) => {
                                     accepted += 1;
                                     fits_together(&requested, &choice, temperature);
@@ -61,9 +52,11 @@ fn whatever_is_accepted_fits_together() {
     assert!(accepted > 10_000 && refused > 10_000);
 }
 
-fn fits_together(requested: &MethodRequest<'_>, choice: &Choice, temperature: f32) {
+fn fits_together(requested: &MethodSpec, choice: &Choice, temperature: f32) {
     let kind = PlanKind::of(choice.plan);
-    assert_eq!(kind, requested.plan.unwrap_or(choice.method.plan));
+    let text = |name: &str| requested.text(Setting::find(name).expect(name));
+    let plan = text("plan").map(|name| names::plan(&name).expect("a plan"));
+    assert_eq!(kind, plan.unwrap_or(choice.method.plan));
     let is_bild = choice.verification.is_bild();
     assert_eq!(is_bild, kind == PlanKind::Bild, "{requested:?}");
     let compares_distributions = !is_bild && choice.verification != Verification::COUPLED;
@@ -89,10 +82,8 @@ fn fits_together(requested: &MethodRequest<'_>, choice: &Choice, temperature: f3
     assert!(!point || temperature == 0.0, "{requested:?}");
     let dense = matches!(choice.proposal, ProposalForm::Dense { .. });
     assert!(dense || !needs.dense, "{requested:?}");
-    assert_eq!(
-        choice.proposal,
-        requested.proposal.unwrap_or(choice.proposal)
-    );
+    let form = text("proposal").map(|name| names::proposal(&name).expect("a form"));
+    assert_eq!(choice.proposal, form.unwrap_or(choice.proposal));
     // What draws from the target model alone is lossless, and nothing else.
     let from_target = !matches!(
         kind,
@@ -111,14 +102,11 @@ fn fits_together(requested: &MethodRequest<'_>, choice: &Choice, temperature: f3
 /// what is sent.
 #[test]
 fn whatever_is_accepted_is_accepted_by_peers() {
-    let targets =
-        optional(["exact", "lossy", "opt", "bild"].map(|name| names::target(name).expect(name)));
-    let verifications = ["coupled", "token", "block", "block-greedy"].map(names::verification);
-    let verifications = optional(verifications.map(|found| found.expect("a name")));
-    let proposals = ["none", "point", "sparse:32", "dense:f32"].map(names::proposal);
-    let proposals = optional(proposals.map(|found| found.expect("a name")));
+    let targets = optional(&["exact", "lossy", "opt", "bild"]);
+    let verifications = optional(&["coupled", "token", "block", "block-greedy"]);
+    let proposals = optional(&["none", "point", "sparse:32", "dense:f32"]);
     let (mut accepted, mut refused) = (0, 0);
-    let draftings = [Drafting::Model, Drafting::MaxGram, Drafting::Cascade];
+    let draftings = names::draftings();
     for_each(
         (METHODS, &draftings, &LENS, &TREES),
         |method, drafting, len, tree| {
@@ -127,17 +115,20 @@ fn whatever_is_accepted_is_accepted_by_peers() {
                     &targets,
                     &verifications,
                     &proposals,
-                    &[(false, 0.0), (false, 1.0), (true, 1.0)],
+                    &[("", 0.0), ("", 1.0), ("coordinator", 1.0)],
                 ),
-                |&target, &verification, &proposal, &(accept_at_coordinator, temperature)| {
-                    let requested = MethodRequest {
-                        target,
-                        verification,
-                        proposal,
-                        accept_at_coordinator,
-                        ..with(method.name, *drafting, *len, *tree)
-                    };
-                    match Choice::resolve(&requested, temperature, false) {
+                |&target, &verification, &proposal, &(accept_at, temperature)| {
+                    let settings = [
+                        ("target", target),
+                        ("verification", verification),
+                        ("proposal", proposal),
+                        ("accept_at", accept_at),
+                        ("drafting", *drafting),
+                        ("draft_len", &names::of_draft_len(*len)),
+                        ("tree", &names::of_tree(*tree)),
+                    ];
+                    let requested = with_all(of(method.name), &settings);
+                    match at(&requested, temperature) {
                         Ok(choice) => {
                             accepted += 1;
                             goes_together_at_peers(&choice, &requested, temperature);
@@ -166,7 +157,7 @@ fn for_each<A, B, C, D>(
     }
 }
 
-fn goes_together_at_peers(choice: &Choice, requested: &MethodRequest<'_>, temperature: f32) {
+fn goes_together_at_peers(choice: &Choice, requested: &MethodSpec, temperature: f32) {
     let proposal = choice.proposal_options();
     let at_peers = Options {
         target: choice.target,
@@ -183,12 +174,7 @@ fn goes_together_at_peers(choice: &Choice, requested: &MethodRequest<'_>, temper
     assert_eq!(at_peers.check(), Ok(()), "{requested:?}");
 }
 
-fn is_about_what_was_asked(requested: &MethodRequest<'_>, error: &BadValue) {
-    let given = match error.field.as_str() {
-        "target" => requested.target.is_some(),
-        "verification" => requested.verification.is_some(),
-        "proposal" => requested.proposal.is_some(),
-        _ => false,
-    };
-    assert!(given, "{requested:?}: {error}");
+fn is_about_what_was_asked(requested: &MethodSpec, error: &BadValue) {
+    let named = Setting::find(&error.field).expect("a setting");
+    assert!(requested.gives(named), "{requested:?}: {error}");
 }

@@ -3,12 +3,12 @@
 use speculation::drafting::Drafting::{self, Cascade, MaxGram, Model};
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, Reads};
 use speculation::drafting::{DraftLen, StopRule, TreeShape};
-use speculation::methods::{Choice, METHODS, Method, MethodRequest, PlanKind, names};
+use speculation::methods::{METHODS, Method, MethodSpec, PlanKind, names};
 use speculation::proposal::ProposalForm::{self, Dense, Point, Sparse};
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 
-use super::{of, refused, resolve};
+use super::{at, of, refused, resolve};
 
 const DRAFTINGS: [Drafting; 3] = [Model, MaxGram, Cascade];
 pub(super) const LENS: [DraftLen; 5] = [
@@ -29,22 +29,15 @@ const WHOLE: ProposalForm = Dense { half: false };
 const SPARSE: ProposalForm = Sparse { top: 32 };
 const NONE: ProposalForm = ProposalForm::None;
 
-pub(super) fn with(
-    method: &str,
-    drafting: Drafting,
-    len: DraftLen,
-    tree: TreeShape,
-) -> MethodRequest<'_> {
-    MethodRequest {
-        drafting: Some(drafting),
-        draft_len: Some(len),
-        tree: Some(tree),
-        ..of(method)
-    }
+pub(super) fn with(method: &str, drafting: Drafting, len: DraftLen, tree: TreeShape) -> MethodSpec {
+    of(method)
+        .with("drafting", names::of_drafting(drafting))
+        .with("draft_len", names::of_draft_len(len))
+        .with("tree", names::of_tree(tree))
 }
 
 /// A chain of a fixed length.
-fn drafted(method: &str, drafting: Drafting) -> MethodRequest<'_> {
+fn drafted(method: &str, drafting: Drafting) -> MethodSpec {
     with(method, drafting, DraftLen::Fixed, CHAIN)
 }
 
@@ -84,10 +77,13 @@ fn what_does_not_go_together_is_refused_by_the_name_of_what_was_asked() {
             for len in LENS {
                 for tree in TREES {
                     for accept_at_coordinator in [false, true] {
-                        let requested = MethodRequest {
-                            accept_at_coordinator,
-                            ..with(method.name, drafting, len, tree)
+                        let who = if accept_at_coordinator {
+                            "coordinator"
+                        } else {
+                            "verifier"
                         };
+                        let requested = with(method.name, drafting, len, tree);
+                        let requested = requested.with("accept_at", who);
                         if fit(method, drafting, len, tree, accept_at_coordinator) {
                             let choice = resolve(&requested)
                                 .unwrap_or_else(|error| panic!("{requested:?}: {error}"));
@@ -162,7 +158,7 @@ fn what_is_drafted_without_a_model_is_told_as_a_point() {
         for draws in [false, true] {
             let choice = |drafting| {
                 let temperature = if draws { 1.0 } else { 0.0 };
-                Choice::resolve(&drafted(method, drafting), temperature, false).expect("fits")
+                at(&drafted(method, drafting), temperature).expect("fits")
             };
             let max_gram = choice(MaxGram);
             assert_eq!(max_gram.proposal, point);
@@ -207,12 +203,10 @@ fn a_proposal_that_the_drafts_do_not_have_is_refused_and_another_taken() {
         ("rejection", Model, COMB, SPARSE, 1.0, TAKEN),
         ("rejection", MaxGram, COMB, Point, 1.0, TAKEN),
     ] {
-        let requested = MethodRequest {
-            proposal: Some(proposal),
-            ..with(method, drafting, DraftLen::Fixed, tree)
-        };
+        let requested = with(method, drafting, DraftLen::Fixed, tree);
+        let requested = requested.with("proposal", names::of_proposal(proposal));
         if expected == TAKEN {
-            let choice = Choice::resolve(&requested, temperature, false);
+            let choice = at(&requested, temperature);
             assert_eq!(choice.expect("fits").proposal, proposal);
             continue;
         }

@@ -65,8 +65,10 @@ fn names_and_values_of_drafting_belong_together() {
     for len in LENS {
         assert_eq!(names::draft_len(&names::of_draft_len(len)), Ok((len, None)));
     }
-    // Its old name.
-    assert_eq!(names::draft_len("goodput"), Ok((DraftLen::Auto, None)));
+    // With another number of tokens at least.
+    let eager = StopRule::new(&LEARNED, 0.7);
+    let eager = (DraftLen::Stop(eager), None);
+    assert_eq!(names::draft_len("specdec++:0.7:0"), Ok(eager));
     for len in [1, 4, 64] {
         let found = names::draft_len(&len.to_string());
         assert_eq!(found, Ok((DraftLen::Fixed, Some(len))));
@@ -86,7 +88,7 @@ fn names_and_values_of_drafting_belong_together() {
         }
     };
     // The first of them is empty.
-    let unknown = " x four -1 +4 4.0 confidence confidence: confidence:x goodput:3 entropy:x";
+    let unknown = " x four -1 +4 4.0 confidence confidence: confidence:x auto:3 entropy:x";
     refused(
         "draft_len",
         unknown,

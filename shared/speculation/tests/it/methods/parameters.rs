@@ -2,12 +2,12 @@
 
 use speculation::drafting::StopRule;
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY};
-use speculation::methods::{METHODS, MethodRequest, Parameters, Range, TargetKind, Value, names};
+use speculation::methods::{METHODS, MethodSpec, Range, Value};
 use speculation::session::Plan;
 use speculation::target::{Beta, RULES, TargetDistribution, rules};
 use speculation::verification::Verification;
 
-use super::{of, refused, resolve, set};
+use super::{given, of, refused, resolve};
 
 const NAMES: [&str; 10] = [
     "rule",
@@ -21,26 +21,6 @@ const NAMES: [&str; 10] = [
     "max_run",
     "mean",
 ];
-
-/// The parameter called `name` with this value, and no other.
-fn with(name: &str, value: Value) -> Parameters {
-    let mut parameters = Parameters::default();
-    match (name, value) {
-        ("rule", Value::Rule(rule)) => parameters.rule = Some(rule),
-        ("alpha", Value::Number(number)) => parameters.alpha = Some(number),
-        ("beta", Value::Beta(beta)) => parameters.beta = Some(beta),
-        ("kl_budget", Value::Number(number)) => parameters.kl_budget = Some(number),
-        ("kl_budget", Value::None) => parameters.kl_budget = None,
-        ("fallback", Value::Number(number)) => parameters.fallback = Some(number),
-        ("window", Value::Count(count)) => parameters.window = Some(count),
-        ("verify_on_finish", Value::Flag(flag)) => parameters.verify_on_finish = Some(flag),
-        ("code_variant", Value::Flag(flag)) => parameters.code_variant = Some(flag),
-        ("max_run", Value::Count(count)) => parameters.max_run = Some(count),
-        ("mean", Value::Flag(flag)) => parameters.mean = Some(flag),
-        _ => panic!("{name} is never {value:?}"),
-    }
-    parameters
-}
 
 /// Values at the bounds of `range`, and beyond.
 fn bounds(range: Range) -> (Vec<Value>, Vec<Value>) {
@@ -134,7 +114,7 @@ fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
             if taken.contains(&parameter) {
                 continue;
             }
-            let requested = set(with(parameter, default_of(parameter)), name);
+            let requested = of(name).with(parameter, given(default_of(parameter)));
             let (field, problem) = refused(&requested, 1.0);
             assert_eq!(field, parameter);
             assert!(problem.contains(name), "{problem}");
@@ -150,7 +130,7 @@ fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
 fn every_parameter_is_held_to_its_range() {
     for method in METHODS {
         for setting in method.parameters() {
-            let requested = |value| set(with(setting.name, value), method.name);
+            let requested = |value| of(method.name).with(setting.name, given(value));
             assert!(setting.range.contains(setting.default));
             let (within, beyond) = bounds(setting.range);
             for value in within {
@@ -174,27 +154,21 @@ fn every_parameter_is_held_to_its_range() {
 fn alpha_has_the_range_and_default_of_its_rule() {
     for method in ["spec-cascade", "oracle-cascade"] {
         for rule in RULES.iter().copied() {
-            let with_alpha = |alpha| MethodRequest {
-                parameters: Parameters {
-                    rule: Some(rule),
-                    alpha,
-                    ..Parameters::default()
-                },
-                ..of(method)
-            };
+            let open = of(method).with("rule", rule.name);
+            let with_alpha = |alpha: f64| open.clone().with("alpha", alpha);
             let (least, most) = rule.alpha.range;
             let target = |alpha| TargetDistribution::Deferral { rule, alpha };
             for alpha in [least, most] {
-                let choice = resolve(&with_alpha(Some(alpha))).expect("in range");
+                let choice = resolve(&with_alpha(alpha)).expect("in range");
                 assert_eq!(choice.target, target(alpha));
                 choice.target.validate().expect("the target agrees");
             }
             for alpha in [least - 1e-9, most + 1e-9, f64::NAN] {
-                assert_eq!(refused(&with_alpha(Some(alpha)), 1.0).0, "alpha");
+                assert_eq!(refused(&with_alpha(alpha), 1.0).0, "alpha");
                 let bad = target(alpha).validate().expect_err("the target agrees");
                 assert_eq!(bad.field, "alpha");
             }
-            let choice = resolve(&with_alpha(None)).expect("a default");
+            let choice = resolve(&open).expect("a default");
             assert_eq!(choice.target, target(rule.alpha.default), "{method}");
         }
     }
@@ -202,25 +176,14 @@ fn alpha_has_the_range_and_default_of_its_rule() {
 
 #[test]
 fn parameters_follow_the_axes_and_not_the_methods_name() {
-    let requested = MethodRequest {
-        target: Some(TargetKind::Lossy),
-        parameters: Parameters {
-            alpha: Some(0.5),
-            beta: Some(Beta::Tuned),
-            ..Parameters::default()
-        },
-        ..of("coupled")
-    };
+    let requested = MethodSpec::parse("coupled:target=lossy:alpha=0.5:beta=tuned");
+    let requested = requested.expect("settings");
     let lossy = TargetDistribution::Lossy {
         alpha: 0.5,
         beta: Beta::Tuned,
     };
     assert_eq!(resolve(&requested).expect("taken").target, lossy);
-    let requested = MethodRequest {
-        target: Some(TargetKind::Exact),
-        parameters: with("alpha", Value::Number(0.1)),
-        ..of("lossy")
-    };
+    let requested = of("lossy").with("target", "exact").with("alpha", 0.1);
     let (field, problem) = refused(&requested, 1.0);
     assert_eq!(field, "alpha");
     assert!(
@@ -231,80 +194,47 @@ fn parameters_follow_the_axes_and_not_the_methods_name() {
 
 #[test]
 fn beta_is_at_least_what_alpha_leaves() {
-    let requested = |alpha, beta| MethodRequest {
-        parameters: Parameters {
-            alpha: Some(alpha),
-            beta: Some(Beta::Fixed(beta)),
-            ..Parameters::default()
-        },
-        ..of("lossy")
-    };
+    let requested = |alpha: f64, beta: f64| of("lossy").with("alpha", alpha).with("beta", beta);
     resolve(&requested(0.25, 0.75)).expect("the least");
     assert_eq!(refused(&requested(0.25, 0.749), 1.0).0, "beta");
     assert_eq!(refused(&requested(0.0, 0.75), 1.0).0, "beta");
-    assert_eq!(names::beta("tuned"), Ok(Beta::Tuned));
-    assert_eq!(names::beta("1.5"), Ok(Beta::Fixed(1.5)));
-    assert_eq!(names::beta("x").expect_err("no number").field, "beta");
-    assert_eq!(names::beta_of(None, false), Ok(None));
-    assert_eq!(names::beta_of(None, true), Ok(Some(Beta::Tuned)));
-    assert_eq!(names::beta_of(Some(2.0), false), Ok(Some(Beta::Fixed(2.0))));
-    assert_eq!(
-        names::beta_of(Some(2.0), true).expect_err("both").field,
-        "beta"
-    );
+    let wrong = of("lossy").with("beta", "x");
+    assert_eq!(refused(&wrong, 1.0).0, "beta");
 }
 
 #[test]
 fn a_budget_of_divergence_stands_in_place_of_alpha_and_beta() {
-    let within = Parameters {
-        kl_budget: Some(0.1),
-        ..Parameters::default()
-    };
-    let choice = resolve(&set(within.clone(), "lossy")).expect("taken");
+    let within = of("lossy").with("kl_budget", 0.1);
+    let choice = resolve(&within).expect("taken");
     let target = TargetDistribution::LossyWithin { kl_budget: 0.1 };
     assert_eq!((choice.target, choice.effective_name()), (target, "lossy"));
     assert!(!choice.is_lossless());
     let parameters: Vec<_> = choice.effective_parameters().collect();
     assert_eq!(parameters, [("kl_budget", "0.1".to_owned())]);
     for (field, both) in [
-        (
-            "alpha",
-            Parameters {
-                alpha: Some(0.2),
-                ..within.clone()
-            },
-        ),
-        (
-            "beta",
-            Parameters {
-                beta: Some(Beta::Tuned),
-                ..within.clone()
-            },
-        ),
+        ("alpha", within.clone().with("alpha", 0.2)),
+        ("beta", within.clone().with("beta", "tuned")),
     ] {
-        let (found, problem) = refused(&set(both, "lossy"), 1.0);
+        let (found, problem) = refused(&both, 1.0);
         assert_eq!(found, field);
         assert!(problem.contains("with kl_budget"), "{problem}");
     }
-    let none = Parameters {
-        kl_budget: Some(0.0),
-        ..within
-    };
-    assert!(resolve(&set(none, "lossy")).expect("taken").is_lossless());
+    let none = within.with("kl_budget", 0.0);
+    assert!(resolve(&none).expect("taken").is_lossless());
 }
 
 #[test]
 fn cascades_hand_over_where_their_rule_says() {
-    let choice = |method, parameters| resolve(&set(parameters, method)).expect(method);
-    let with_alpha = |alpha| with("alpha", Value::Number(alpha));
-    let stop = |parameters| choice("token-cascade", parameters).stop_rule;
-    assert_eq!(stop(with_alpha(0.25)), StopRule::new(&CONFIDENCE, 0.75));
-    let log = Parameters {
-        rule: Some(rules::CHOW_LOG),
-        ..with_alpha(0.25)
-    };
+    let choice = |spec: MethodSpec| resolve(&spec).expect("fits");
+    let token_cascade = of("token-cascade").with("alpha", 0.25);
+    let stop = |spec| choice(spec).stop_rule;
+    assert_eq!(
+        stop(token_cascade.clone()),
+        StopRule::new(&CONFIDENCE, 0.75)
+    );
+    let log = token_cascade.with("rule", "chow-log");
     assert_eq!(stop(log), StopRule::new(&ENTROPY, 0.25));
-    let endless = choice("token-cascade", with("max_run", Value::Count(0)));
+    let endless = choice(of("token-cascade").with("max_run", 0));
     assert_eq!(endless.plan, Plan::TokenCascade { max_run: u32::MAX });
     assert!(
         endless
@@ -313,7 +243,7 @@ fn cascades_hand_over_where_their_rule_says() {
     );
     for (alpha, least) in [(0.0, 0.0), (0.25, 0.75_f64.ln()), (1.0, f64::NEG_INFINITY)] {
         let Plan::SequenceCascade { threshold, mean } =
-            choice("sequence-cascade", with_alpha(alpha)).plan
+            choice(of("sequence-cascade").with("alpha", alpha)).plan
         else {
             panic!("another plan");
         };
@@ -324,15 +254,8 @@ fn cascades_hand_over_where_their_rule_says() {
         // A sum would fall with every token, and hardly any answer be kept.
         assert!(mean);
     }
-    let bild = choice(
-        "bild",
-        Parameters {
-            fallback: Some(0.25),
-            window: Some(3),
-            verify_on_finish: Some(true),
-            ..with_alpha(2.5)
-        },
-    );
+    let bild = MethodSpec::parse("bild:fallback=0.25:window=3:verify_on_finish:alpha=2.5");
+    let bild = choice(bild.expect("settings"));
     assert_eq!(bild.verification, Verification::bild(2.5));
     assert_eq!(bild.stop_rule, StopRule::new(&CONFIDENCE, 0.25));
     assert_eq!(
@@ -343,7 +266,7 @@ fn cascades_hand_over_where_their_rule_says() {
             code_variant: false
         }
     );
-    let code = choice("bild", with("code_variant", Value::Flag(true)));
+    let code = choice(of("bild").with("code_variant", true));
     assert_eq!(code.verification, Verification::bild_code(5.0));
     let runs_code = |plan| matches!(plan, Plan::Bild { code_variant, .. } if code_variant);
     assert!(runs_code(code.plan) && code.effective_name() == "bild");

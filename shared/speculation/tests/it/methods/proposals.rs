@@ -1,11 +1,11 @@
 //! How the draft distribution is sent to the verifier.
 
 use speculation::drafting::ProposalOptions;
-use speculation::methods::{Choice, METHODS, MethodRequest, SPARSE_TOP, TargetKind, names};
+use speculation::methods::{Choice, METHODS, MethodSpec, SPARSE_TOP, Setup, TargetKind, names};
 use speculation::proposal::{ProposalForm, SPARSE_MOST};
 use speculation::target::{RULES, Rule, TargetDistribution, rules};
 
-use super::{aimed, of, proposed, refused};
+use super::{aimed, at, of, proposed, refused};
 
 const REJECTION: [&str; 3] = ["rejection", "block", "block-greedy"];
 const SPARSE: ProposalForm = ProposalForm::Sparse { top: SPARSE_TOP };
@@ -13,14 +13,12 @@ const ONE: ProposalForm = ProposalForm::Sparse { top: 1 };
 const WHOLE: ProposalForm = ProposalForm::Dense { half: false };
 const HALF: ProposalForm = ProposalForm::Dense { half: true };
 
-fn rule(rule: Rule, method: &str) -> MethodRequest<'_> {
+fn rule(rule: Rule, method: &str) -> MethodSpec {
     aimed(TargetKind::Rule(rule), method)
 }
 
-fn form(requested: &MethodRequest<'_>, temperature: f32) -> ProposalForm {
-    Choice::resolve(requested, temperature, false)
-        .expect("fits")
-        .proposal
+fn form(requested: &MethodSpec, temperature: f32) -> ProposalForm {
+    at(requested, temperature).expect("fits").proposal
 }
 
 #[test]
@@ -81,10 +79,7 @@ fn a_distribution_that_is_needed_cannot_be_left_out() {
 #[test]
 fn a_part_of_the_distribution_will_not_do_for_a_rule_that_averages_over_it() {
     for method in ["coupled", "block", "spec-cascade", "oracle-cascade"] {
-        let requested = |proposal| MethodRequest {
-            proposal: Some(proposal),
-            ..rule(rules::BILD, method)
-        };
+        let requested = |form| rule(rules::BILD, method).with("proposal", names::of_proposal(form));
         let (field, problem) = refused(&requested(SPARSE), 1.0);
         assert_eq!(field, "proposal");
         assert!(problem.contains("dense"), "{problem}");
@@ -126,13 +121,16 @@ fn a_sparse_distribution_has_between_one_and_the_most_tokens() {
 #[test]
 fn what_a_rule_judges_by_is_told_beside_the_distribution() {
     let reported = |rule_: Rule, proposal, temperature, cuts| {
-        let requested = MethodRequest {
-            proposal,
-            ..rule(rule_, "coupled")
+        let mut requested = rule(rule_, "coupled");
+        if let Some(form) = proposal {
+            requested = requested.with("proposal", names::of_proposal(form));
+        }
+        let setup = Setup {
+            cuts,
+            ..Setup::at(temperature)
         };
-        Choice::resolve(&requested, temperature, cuts)
-            .expect("fits")
-            .proposal_options()
+        let choice = Choice::resolve(&requested, setup);
+        choice.expect("fits").proposal_options()
     };
     for rule in RULES.iter().copied() {
         for temperature in [0.0, 0.5, 1.0] {

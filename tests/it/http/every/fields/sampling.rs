@@ -5,6 +5,7 @@ use wire::v1::{LogitBias, SamplingParams};
 
 use super::super::told::Told;
 use super::{Field, field};
+use crate::client::With;
 use crate::cluster::target;
 
 fn sampling(json: Value, set: impl Fn(&mut SamplingParams) + 'static) -> Field {
@@ -119,7 +120,7 @@ pub(super) fn together(base: &Told) -> Field {
             });
             (request.seed, request.ignore_eos) = (Some(11), true);
             request.stop_token_ids = vec![stop];
-            request.draft_len = Some(5);
+            request.set("draft_len", 5);
         },
     )
 }

@@ -24,10 +24,11 @@ fn fields_come_to_what_a_grpc_client_would_send() {
         (Some(7), Some(u64::MAX))
     );
     assert_eq!(request.stop, ["x"]);
-    assert_eq!(
-        (&request.method[..], request.draft_len),
-        ("spec-cascade", Some(4))
-    );
+    let expected = MethodSpec::new("spec-cascade")
+        .with("rule", "token-v3")
+        .with("alpha", 0.3)
+        .with("draft_len", 4);
+    assert_eq!(settings::from_wire(&request), Ok(expected));
     let sampling = request.sampling.expect("sampling");
     assert_eq!((sampling.temperature, sampling.top_k), (Some(0.5), 0));
     let bias = v1::LogitBias {
@@ -158,12 +159,11 @@ fn whole_numbers_may_be_written_as_floats_everywhere() {
         "top_k": 40.0, "min_tokens": 1.0, "stop_token_ids": [7.0], "speculation": { "draft_len": 4.0 },
     }))
     .expect("in order");
-    let sampling = request.sampling.expect("sampling");
+    let sampling = request.sampling.as_ref().expect("sampling");
     assert_eq!((sampling.top_k, sampling.min_tokens), (40, 1));
-    assert_eq!(
-        (&request.stop_token_ids[..], request.draft_len),
-        (&[7][..], Some(4))
-    );
+    assert_eq!(request.stop_token_ids, [7]);
+    let expected = MethodSpec::default().with("draft_len", 4);
+    assert_eq!(settings::from_wire(&request), Ok(expected));
     let capped = json!({ "speculation": { "draft_len": "auto", "draft_cap": 9.0 } });
     assert!(read_json(&capped).is_ok());
     let half = read_json(&json!({ "speculation": { "draft_len": 4.5 } })).expect_err("a half");

@@ -1,0 +1,125 @@
+//! One setting of a method: its name, what it may be, and what is said of it.
+
+use super::values::{Range, SettingValue, Value};
+use crate::bad_value::BadValue;
+
+/// A setting of a method.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Name, in requests and reports.
+    pub name: &'static str,
+    /// The methods that take it, in a word; empty if all may.
+    pub of: &'static str,
+    /// One line.
+    pub help: &'static str,
+    /// What stands for its value in help.
+    pub placeholder: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+}
+
+/// What a setting may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// An axis: one of some forms. A setting of drafting says who drafts, how much, or in which shape.
+    Axis {
+        /// The value where a request does not say, in words.
+        default: fn() -> String,
+        /// The forms of its values.
+        values: fn() -> Vec<AxisValue>,
+        /// Checks that a text is one of them.
+        check: fn(&str) -> Result<(), BadValue>,
+    },
+    /// A parameter of some methods, which may narrow range and default.
+    Parameter {
+        /// The values it may have.
+        range: Range,
+        /// The value where none is given.
+        default: Value,
+    },
+}
+
+/// An axis of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Field of a request, and its name in reports.
+    pub name: &'static str,
+    /// One line.
+    pub help: &'static str,
+    /// What holds where a request does not say.
+    pub default: String,
+    /// Its values, the default first where one of them is.
+    pub values: Vec<AxisValue>,
+}
+
+/// A value of an axis, or a form of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AxisValue {
+    /// As it is written; capital letters after a colon stand for a number.
+    pub form: &'static str,
+    /// The range of its number; empty where it has none.
+    pub range: String,
+    /// One line.
+    pub help: &'static str,
+}
+
+/// Names are unique.
+impl PartialEq for Setting {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Setting {
+    /// Returns whether its values are true and false.
+    pub fn is_flag(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Parameter {
+                range: Range::Flag,
+                ..
+            }
+        )
+    }
+
+    /// Returns the forms of its values, if it is an axis.
+    pub fn values(&self) -> Vec<AxisValue> {
+        match self.kind {
+            Kind::Axis { values, .. } => values(),
+            Kind::Parameter { .. } => Vec::new(),
+        }
+    }
+
+    /// Checks that `value` can be one of this setting, whatever stands beside it.
+    ///
+    /// # Errors
+    /// If it is unknown, or of another kind.
+    pub fn check(&self, value: &SettingValue) -> Result<(), BadValue> {
+        match self.kind {
+            Kind::Axis { check, .. } => check(&value.to_string()),
+            Kind::Parameter { range, .. } => range.read(self.name, value).map(drop),
+        }
+    }
+
+    /// Returns the forms of its values that are words; capital letters in them stand for a number.
+    pub fn forms(&self) -> Vec<&'static str> {
+        match self.kind {
+            Kind::Axis { .. } => self.values().into_iter().map(|value| value.form).collect(),
+            Kind::Parameter {
+                range: Range::Rule(rules),
+                ..
+            } => rules.iter().map(|rule| rule.name).collect(),
+            Kind::Parameter {
+                range: Range::Beta(..),
+                ..
+            } => vec!["tuned"],
+            Kind::Parameter { .. } => Vec::new(),
+        }
+    }
+
+    /// The same with another help line, range and default: what one method takes it for.
+    pub(super) fn taken_as(self, help: &'static str, range: Range, default: Value) -> Self {
+        let kind = Kind::Parameter { range, default };
+        Self { help, kind, ..self }
+    }
+}

@@ -1,0 +1,275 @@
+//! The one table of settings. A setting is added by an entry here, and by the code where it acts.
+//!
+//! Flags, JSON fields, gRPC, `outrider methods`, completion and the description of the HTTP API are made of it.
+
+use super::forms;
+use super::names::{self, DRAFT_CAP, DRAFT_MOST};
+use super::setting::{Axis, AxisValue, Kind, Setting};
+use super::values::{Range, Value};
+use crate::bad_value::BadValue;
+use crate::target::{RULES, TargetDistribution, rules};
+
+/// Defines each setting, and the table of all.
+macro_rules! settings {
+    ($($id:ident = $setting:expr;)*) => {
+        $(
+            #[doc = concat!("See its `help`: ", stringify!($id), ".")]
+            pub static $id: Setting = $setting;
+        )*
+
+        /// Every setting.
+        pub static SETTINGS: &[&Setting] = &[$(&$id),*];
+    };
+}
+
+const fn number(least: f64, most: f64, default: f64) -> Kind {
+    Kind::Parameter {
+        range: Range::Number(least, most),
+        default: Value::Number(default),
+    }
+}
+
+const fn count(least: u32, most: u32, default: u32) -> Kind {
+    Kind::Parameter {
+        range: Range::Count(least, most),
+        default: Value::Count(default),
+    }
+}
+
+const fn flag(default: bool) -> Kind {
+    Kind::Parameter {
+        range: Range::Flag,
+        default: Value::Flag(default),
+    }
+}
+
+const fn axis(
+    default: fn() -> String,
+    values: fn() -> Vec<AxisValue>,
+    check: fn(&str) -> Result<(), BadValue>,
+) -> Kind {
+    Kind::Axis {
+        default,
+        values,
+        check,
+    }
+}
+
+settings! {
+    PLAN = Setting {
+        name: "plan",
+        of: "",
+        placeholder: "PLAN",
+        help: "which model does what, in which order",
+        kind: axis(
+            forms::of_method,
+            forms::plans,
+            |text| names::plan(text).map(drop),
+        ),
+    };
+    DRAFTING = Setting {
+        name: "drafting",
+        of: "",
+        placeholder: "WHO",
+        help: "who proposes draft tokens",
+        kind: axis(
+            forms::model,
+            forms::draftings,
+            |text| names::drafting(text).map(drop),
+        ),
+    };
+    DRAFT_LEN = Setting {
+        name: "draft_len",
+        of: "",
+        placeholder: "K|POLICY",
+        help: "draft tokens a round; the draft cap bounds all but a number",
+        kind: axis(
+            forms::auto,
+            forms::draft_lens,
+            |text| names::draft_len(text).map(drop),
+        ),
+    };
+    CAP = Setting {
+        name: "draft_cap",
+        of: "",
+        placeholder: "N",
+        help: "most draft tokens a round where a policy or a cascade decides",
+        kind: count(1, DRAFT_MOST, DRAFT_CAP),
+    };
+    TREE = Setting {
+        name: "tree",
+        of: "",
+        placeholder: "SHAPE",
+        help: "the shape of a draft block; trees go with coupled verification of the exact target",
+        kind: axis(
+            forms::chain,
+            forms::trees,
+            |text| names::tree(text).map(drop),
+        ),
+    };
+    TARGET = Setting {
+        name: "target",
+        of: "",
+        placeholder: "NAME",
+        help: "the distribution that the output is drawn from",
+        kind: axis(
+            forms::of_method,
+            forms::targets,
+            |text| names::target(text).map(drop),
+        ),
+    };
+    VERIFICATION = Setting {
+        name: "verification",
+        of: "",
+        placeholder: "NAME",
+        help: "how draft tokens are accepted",
+        kind: axis(
+            forms::of_method,
+            forms::verifications,
+            |text| names::verification(text).map(drop),
+        ),
+    };
+    PROPOSAL = Setting {
+        name: "proposal",
+        of: "",
+        placeholder: "FORM",
+        help: "how much of the draft distribution is sent to the verifier",
+        kind: axis(
+            forms::needed,
+            forms::proposals,
+            |text| names::proposal(text).map(drop),
+        ),
+    };
+    ACCEPT_AT = Setting {
+        name: "accept_at",
+        of: "",
+        placeholder: "WHO",
+        help: "who decides which draft tokens are accepted",
+        kind: axis(
+            forms::verifier,
+            forms::acceptors,
+            |text| names::accepts_at_coordinator(text).map(drop),
+        ),
+    };
+    RULE = Setting {
+        name: "rule",
+        of: "cascades",
+        placeholder: "NAME",
+        help: "deferral rule: where the target decides instead of the draft model",
+        kind: Kind::Parameter {
+            range: Range::Rule(RULES),
+            default: Value::Rule(rules::CHOW),
+        },
+    };
+    ALPHA = Setting {
+        name: "alpha",
+        of: "cascades, lossy sampling, BiLD",
+        placeholder: "A",
+        help: "trade-off between the two models: range and default depend on method and rule",
+        kind: Kind::Parameter {
+            range: Range::Number(f64::NEG_INFINITY, f64::INFINITY),
+            default: Value::None,
+        },
+    };
+    BETA = Setting {
+        name: "beta",
+        of: "lossy sampling",
+        placeholder: "B",
+        help: "divides p in the residual (p/beta - q)+; at least 1 - alpha, or tuned at each position",
+        kind: Kind::Parameter {
+            range: Range::Beta(0.0, TargetDistribution::MAX_BETA),
+            default: Value::None,
+        },
+    };
+    KL_BUDGET = Setting {
+        name: "kl_budget",
+        of: "lossy sampling",
+        placeholder: "NATS",
+        help: "in place of alpha and beta: accepts as many draft tokens as it can while the divergence of what \
+               comes out, KL(p || out), is at most this at each position, in nats; 0 is exact",
+        kind: Kind::Parameter {
+            range: Range::NumberOrNone(0.0, TargetDistribution::MAX_KL_BUDGET),
+            default: Value::None,
+        },
+    };
+    FALLBACK = Setting {
+        name: "fallback",
+        of: "BiLD",
+        placeholder: "P",
+        help: "the drafter hands over to the target where its confidence is below this",
+        kind: number(0.0, 1.0, 0.6),
+    };
+    WINDOW = Setting {
+        name: "window",
+        of: "BiLD",
+        placeholder: "N",
+        help: "most draft tokens in a row before the target checks them",
+        kind: count(1, 64, 10),
+    };
+    VERIFY_ON_FINISH = Setting {
+        name: "verify_on_finish",
+        of: "BiLD",
+        placeholder: "BOOL",
+        help: "whether the target also checks the draft tokens that end the output",
+        kind: flag(false),
+    };
+    CODE_VARIANT = Setting {
+        name: "code_variant",
+        of: "BiLD",
+        placeholder: "BOOL",
+        help: "whether it runs as the authors' code does: the target begins, adds a second token after each one \
+               that it replaced, and keeps the whole block where it would choose the refused token itself",
+        kind: flag(false),
+    };
+    MAX_RUN = Setting {
+        name: "max_run",
+        of: "token cascade",
+        placeholder: "N",
+        help: "most draft tokens in a row before the target must add one; 0 is no limit",
+        kind: count(0, 1000, 10),
+    };
+    MEAN = Setting {
+        name: "mean",
+        of: "sequence cascade",
+        placeholder: "BOOL",
+        help: "whether an answer's score is the mean log probability of its tokens, rather than their sum, \
+               which falls with every token",
+        kind: flag(true),
+    };
+}
+
+/// The settings of drafting: who drafts, how much and in which shape.
+pub static OF_DRAFTING: [&Setting; 4] = [&DRAFTING, &DRAFT_LEN, &CAP, &TREE];
+
+impl Setting {
+    /// Finds the setting called `name`, which may be written with hyphens.
+    ///
+    /// # Errors
+    /// If there is none; the message lists them all.
+    pub fn find(name: &str) -> Result<&'static Self, BadValue> {
+        let name = name.replace('-', "_");
+        let found = SETTINGS.iter().find(|setting| setting.name == name);
+        found.copied().ok_or_else(|| {
+            let known: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
+            let problem = format!("is no setting, expected one of {}", known.join(", "));
+            BadValue::new(name, problem)
+        })
+    }
+}
+
+/// Returns every axis of a request with its values. What a target or a plan of this name is stands with the methods and
+/// rules; whether two axes go together is said when they are asked for.
+pub fn axes_listing() -> Vec<Axis> {
+    let axes = SETTINGS.iter().filter_map(|setting| match setting.kind {
+        Kind::Axis {
+            default, values, ..
+        } => Some(Axis {
+            name: setting.name,
+            help: setting.help,
+            default: default(),
+            values: values(),
+        }),
+        Kind::Parameter { .. } => None,
+    });
+    axes.collect()
+}

@@ -1,0 +1,128 @@
+//! What a request chooses: a method and settings by name.
+
+use std::collections::BTreeMap;
+
+use prost_types::value::Kind;
+use prost_types::{Struct, Value};
+use speculation::bad_value::BadValue;
+use speculation::methods::{MethodSpec, Setting, SettingValue};
+
+use crate::status::BadField;
+use crate::v1;
+
+/// The field of a request that holds the settings.
+pub const FIELD: &str = "settings";
+
+/// Reads method and settings of `request`. Null says nothing.
+///
+/// # Errors
+/// Names the setting that is none, or whose value is neither a number, a flag nor a text.
+pub fn from_wire(request: &v1::GenerateRequest) -> Result<MethodSpec, BadField> {
+    let mut spec = MethodSpec::new(&request.method);
+    let given = request.settings.iter().flat_map(|given| &given.fields);
+    for (name, value) in given {
+        let bad = |problem: &str| Err(named(BadValue::new(name, problem)));
+        let value = match &value.kind {
+            Some(Kind::NumberValue(number)) if number.is_finite() => SettingValue::Number(*number),
+            Some(Kind::NumberValue(number)) => {
+                return bad(&format!("{number} is no number that can be used"));
+            }
+            Some(Kind::BoolValue(flag)) => SettingValue::Flag(*flag),
+            Some(Kind::StringValue(text)) => SettingValue::Text(text.clone()),
+            None | Some(Kind::NullValue(_)) => continue,
+            Some(Kind::StructValue(_) | Kind::ListValue(_)) => {
+                return bad("expected a number, true, false or a text");
+            }
+        };
+        spec.set(name, value).map_err(named)?;
+    }
+    Ok(spec)
+}
+
+/// Returns whether `request` gives `setting`.
+pub fn gives(request: &v1::GenerateRequest, setting: &Setting) -> bool {
+    let given = request.settings.as_ref();
+    given.is_some_and(|given| given.fields.contains_key(setting.name))
+}
+
+/// Returns the names of the settings that `request` gives, each with its text, which is empty if it is none.
+pub fn texts(request: &v1::GenerateRequest) -> impl Iterator<Item = (&str, &str)> {
+    let given = request.settings.iter().flat_map(|given| &given.fields);
+    given.map(|(name, value)| match &value.kind {
+        Some(Kind::StringValue(text)) => (name.as_str(), text.as_str()),
+        _ => (name.as_str(), ""),
+    })
+}
+
+/// Writes method and settings to `request`.
+pub fn to_wire(spec: &MethodSpec, request: &mut v1::GenerateRequest) {
+    request.method.clone_from(&spec.method);
+    let fields: BTreeMap<_, _> = spec
+        .settings()
+        .map(|(setting, value)| (setting.name.to_owned(), value_to_wire(value)))
+        .collect();
+    request.settings = (!fields.is_empty()).then_some(Struct { fields });
+}
+
+fn value_to_wire(value: &SettingValue) -> Value {
+    let kind = match value {
+        SettingValue::Number(number) => Kind::NumberValue(*number),
+        SettingValue::Flag(flag) => Kind::BoolValue(*flag),
+        SettingValue::Text(text) => Kind::StringValue(text.clone()),
+    };
+    Value { kind: Some(kind) }
+}
+
+/// A fault in a setting, by the name that it has in a request.
+pub fn named(bad: BadValue) -> BadField {
+    match &bad.field[..] {
+        "method" => BadField::new("method", bad.problem),
+        name => BadField::new(format!("{FIELD}.{name}"), bad.problem),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(name: &str, kind: Kind) -> v1::GenerateRequest {
+        let value = Value { kind: Some(kind) };
+        v1::GenerateRequest {
+            settings: Some(Struct {
+                fields: BTreeMap::from([(name.to_owned(), value)]),
+            }),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let spec = MethodSpec::new("spec-cascade")
+            .with("rule", "opt")
+            .with("alpha", 0.3)
+            .with("draft_len", 4.0)
+            .with("verify_on_finish", false);
+        let mut request = v1::GenerateRequest::default();
+        to_wire(&spec, &mut request);
+        assert_eq!(from_wire(&request), Ok(spec));
+        to_wire(&MethodSpec::default(), &mut request);
+        assert_eq!(request, v1::GenerateRequest::default());
+    }
+
+    #[test]
+    fn what_is_no_setting_or_no_value_is_named() {
+        let list = prost_types::ListValue::default();
+        for (name, kind) in [
+            ("alhpa", Kind::NumberValue(0.3)),
+            ("alpha", Kind::NumberValue(f64::NAN)),
+            ("alpha", Kind::NumberValue(f64::INFINITY)),
+            ("rule", Kind::ListValue(list)),
+            ("rule", Kind::StructValue(Struct::default())),
+        ] {
+            let bad = from_wire(&given(name, kind)).expect_err(name);
+            assert_eq!(bad.field, format!("settings.{name}"));
+        }
+        let nothing = given("alpha", Kind::NullValue(0));
+        assert_eq!(from_wire(&nothing), Ok(MethodSpec::default()));
+    }
+}
