@@ -119,7 +119,11 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
         inputs.target.is_exact() || after_block && !inputs.target.mixes_bonus(inputs.verification)
     }
 
-    /// Returns what was told of the draft model at `offset`.
+    /// Returns the proposal at `offset`: the draft distribution as the drafter sent it. After the last draft token it is
+    /// the one for the bonus position.
+    ///
+    /// # Errors
+    /// If the drafter sent none there.
     fn proposal(&self, offset: usize) -> Result<&'a Proposal, BadProposal> {
         if offset == self.inputs.drafts.len() {
             self.inputs.bonus.ok_or(BadProposal::MissingBonus)

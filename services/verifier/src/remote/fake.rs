@@ -1,4 +1,4 @@
-//! An engine in memory: each row says which tokens stand before it, and each request is kept.
+//! A scoring engine in memory, for tests: its rows depend on all tokens before them, and it records each request.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};

@@ -13,7 +13,7 @@ use crate::target::{RULES, TargetDistribution, rules};
 macro_rules! settings {
     ($($id:ident = $setting:expr;)*) => {
         $(
-            #[doc = concat!("See its `help`: ", stringify!($id), ".")]
+            #[doc = concat!("The setting `", stringify!($id), "`; its field `help` says what it does.")]
             pub static $id: Setting = $setting;
         )*
 
