@@ -24,7 +24,6 @@ pub mod proposal;
 pub mod report;
 pub mod round;
 pub mod sampling;
-pub mod size;
 pub mod slice;
 pub mod status;
 pub mod target;
