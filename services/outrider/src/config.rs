@@ -1,19 +1,17 @@
 //! The whole configuration: one section a service.
 
-mod schema;
-
 use coordinator::CoordinatorConfig;
 use drafter::DrafterConfig;
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use server::admin::AdminConfig;
 use server::auth::AuthConfig;
 use server::listen::OptionalListen;
 use server::telemetry::{LogConfig, LogFormat, TelemetryConfig};
 use server::tls::TlsConfig;
 use verifier::VerifierConfig;
-
-pub(crate) use schema::schema;
 
 /// The configuration of `outrider`; each command uses the sections it needs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -91,6 +89,46 @@ impl Config {
         self.auth = AuthConfig::default();
         self
     }
+}
+
+/// The JSON schema (draft 7) of a configuration file: every key with its type and range, those of an earlier release too.
+/// What goes together and what does not, and files, it does not know; `outrider config check` does.
+pub(crate) fn schema() -> Value {
+    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+    let schema = settings.into_generator().into_root_schema_for::<Config>();
+    let mut schema = schema.to_value();
+    as_layer(&mut schema);
+    for (before, now) in renamed() {
+        let mut moved = schema.pointer(&pointer(&now)).cloned().unwrap_or_default();
+        moved["deprecated"] = json!(true);
+        moved["description"] = json!(format!("The name of {now} in an earlier release."));
+        if let Some((section, key)) = before.rsplit_once('.')
+            && let Some(section) = schema.pointer_mut(&pointer(section))
+        {
+            section["properties"][key] = moved;
+        }
+    }
+    schema
+}
+
+/// Where the schema of the setting `key`, `section.key`, stands in that of all.
+fn pointer(key: &str) -> String {
+    let names = key.split('.').map(|name| format!("/properties/{name}"));
+    names.collect()
+}
+
+/// What a file leaves out of a section is that of the layers beneath it: nothing is required, and a section has no
+/// default but those of its keys.
+fn as_layer(section: &mut Value) {
+    let Some(fields) = section.as_object_mut() else {
+        return;
+    };
+    let Some(Value::Object(keys)) = fields.get_mut("properties") else {
+        return;
+    };
+    keys.values_mut().for_each(as_layer);
+    fields.remove("required");
+    fields.remove("default");
 }
 
 #[cfg(test)]
