@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use model::head::{AcceptanceHead, HeadInfo, HeadWeights, Scratch};
 use speculation::chance::RoundChance;
 use speculation::drafting::policies::LEARNED;
-use speculation::drafting::{AcceptanceLabel, StopRule, Stopping};
+use speculation::drafting::{StopRule, Stopping};
 use speculation::noise::InnerCall;
 use speculation::ports::LanguageModel;
 use speculation::proposal::ProposalForm;
-use speculation::verification::Verification;
+use speculation::verification::{AcceptanceLabel, Verification};
 use wire::v1::{Drafting, Open, SamplingParams, StopCause};
 
 use super::reference::Reference;
