@@ -2,15 +2,15 @@
 
 use std::{ops::ControlFlow, path::Path};
 
-use model::gguf::{self, FileFormat};
+use model::gguf_writer::{self, FileFormat};
 
 use super::{Checkpoint, MODELS, WeightFormat, folder, fresh, golden};
 
 fn write(checkpoint: &Checkpoint, format: FileFormat, path: &Path) {
     let mut file = std::fs::File::create(path).unwrap();
-    let mut unstopped = |_: gguf::WriteProgress<'_>| ControlFlow::Continue(());
-    gguf::write(checkpoint, "golden", format, &mut file, &mut unstopped).unwrap();
-    gguf::verify(checkpoint, path).unwrap();
+    let mut unstopped = |_: gguf_writer::WriteProgress<'_>| ControlFlow::Continue(());
+    gguf_writer::write(checkpoint, "golden", format, &mut file, &mut unstopped).unwrap();
+    gguf_writer::verify(checkpoint, path).unwrap();
 }
 
 #[test]

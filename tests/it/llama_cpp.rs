@@ -5,7 +5,7 @@ pub(crate) mod gguf;
 pub(crate) mod suites;
 
 use candle_core::quantized::gguf_file::Value;
-use model::gguf::FileFormat;
+use model::gguf_writer::FileFormat;
 use model::source::{EngineKind, ModelSource};
 use model::{Checkpoint, ModelConfig, embedded};
 use speculation::drafting::TreeShape;

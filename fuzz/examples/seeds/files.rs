@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use model::gguf::{self, FileFormat};
+use model::gguf_writer::{self, FileFormat};
 use outrider_fuzz::models::{VOCAB_SIZE, checkpoint};
 use wire::v1::*;
 
@@ -13,8 +13,8 @@ pub fn write_all() {
     let checkpoint = checkpoint(1);
     for format in [FileFormat::F32, FileFormat::Q8_0] {
         let mut bytes = Vec::new();
-        let unstopped = &mut |_: gguf::WriteProgress<'_>| ControlFlow::Continue(());
-        gguf::write(&checkpoint, "tiny", format, &mut bytes, unstopped).expect("a file");
+        let unstopped = &mut |_: gguf_writer::WriteProgress<'_>| ControlFlow::Continue(());
+        gguf_writer::write(&checkpoint, "tiny", format, &mut bytes, unstopped).expect("a file");
         write_bytes("gguf", format.name(), &bytes);
     }
     let header = RecordingHeader {

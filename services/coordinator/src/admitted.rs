@@ -1,24 +1,23 @@
 //! A request that was checked: plain data, which travels down through driver and peers.
 
 mod drafter_requirements;
-mod opening;
 mod session;
 mod verifier_requirements;
 
 use std::time::Duration;
 
 use speculation::TokenId;
-use speculation::drafting::{AcceptanceLabel, Drafting};
+use speculation::drafting::Drafting;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
+use speculation::verification::AcceptanceLabel;
 use wire::draft_block::ProposalBounds;
 use wire::open::ProposalFields;
 use wire::v1;
 
 pub(crate) use drafter_requirements::{DrafterRequirements, has_head};
-pub(crate) use opening::open;
-pub(crate) use session::session_config;
+pub(crate) use session::{open, session_config};
 pub(crate) use verifier_requirements::VerifierRequirements;
 
 /// A request in range.

@@ -1,7 +1,6 @@
 //! What clients call: requests in, answers out. Nothing else knows a transport.
 
 mod admission;
-mod ending;
 mod generation;
 mod grpc;
 pub(crate) mod http;

@@ -5,7 +5,6 @@ mod metrics;
 mod round;
 mod spans;
 mod step;
-mod text;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -23,10 +23,10 @@ use wire::failure::Failure;
 use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
+use crate::block::{Drafted, Drawn, Ending};
 use crate::draft_params::DraftParams;
 use crate::grams;
 use crate::proposers::{DraftSession, Proposers};
-use crate::report::{Drafted, Drawn, Ending};
 
 /// Drafts a block; how far it is goes to `progress`.
 ///

@@ -10,8 +10,7 @@ use peer::Bounds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::config::Switch;
-use server::lifecycle::ServerConfig;
-use server::listen::Listen;
+use server::listen::{Listen, ServerConfig};
 
 pub(crate) use check::wrong;
 

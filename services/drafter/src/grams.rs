@@ -6,9 +6,9 @@ use speculation::max_gram::{Bigram, MaxGram, Sure};
 use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
 use wire::v1::StopCause;
 
+use crate::block::{Drafted, Drawn, Ending};
 use crate::draft_params::DraftParams;
 use crate::proposers::DraftSession;
-use crate::report::{Drafted, Drawn, Ending};
 
 /// Tokens indexed before other work on this thread has its turn: about a millisecond's worth.
 const PIECE: usize = 4_096;

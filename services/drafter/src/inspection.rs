@@ -6,8 +6,8 @@ use wire::drafting;
 use wire::v1::PeerDescription;
 
 use crate::config::{DrafterConfig, wrong};
-use crate::describe::of_max_gram;
-use crate::vocabulary::Vocabulary;
+use crate::fits::Vocabulary;
+use crate::service::of_max_gram;
 use crate::{fits, tables};
 use speculation::drafting::Drafting;
 

@@ -13,19 +13,16 @@
 mod block;
 mod cascade;
 mod config;
-mod describe;
 mod draft_params;
 mod fits;
 mod grams;
 mod inspection;
 mod loaded;
 mod proposers;
-mod report;
 mod service;
 mod stream;
 mod tables;
 mod task;
-mod vocabulary;
 
 pub use config::{CascadeSection, DrafterConfig};
 pub use inspection::{Inspection, inspect};

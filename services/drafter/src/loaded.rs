@@ -14,7 +14,7 @@ use speculation::drafting::Drafting;
 use wire::v1::PeerDescription;
 
 use crate::config::{DrafterConfig, wrong};
-use crate::vocabulary::Vocabulary;
+use crate::fits::Vocabulary;
 use crate::{fits, tables};
 
 /// Everyone who can propose, not yet running.

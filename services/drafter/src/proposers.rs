@@ -8,8 +8,9 @@ use model::head::AcceptanceHead;
 use model::source::ServedModel;
 use peer::{Peer, Session};
 use speculation::cascade::CascadeConfig;
-use speculation::drafting::{AcceptanceLabel, Drafting};
+use speculation::drafting::Drafting;
 use speculation::max_gram::Bigram;
+use speculation::verification::AcceptanceLabel;
 
 use crate::loaded::Loaded;
 

@@ -21,11 +21,10 @@ use wire::failure::Failure;
 use wire::v1::drafter_server::DrafterServer;
 use wire::{round, v1};
 
-use crate::block::Draft;
+use crate::block::{Draft, Drafted};
 use crate::config::ROLE;
 use crate::draft_params::DraftParams;
 use crate::proposers::{DraftSession, Drafter, Proposers};
-use crate::report::Drafted;
 use crate::service::Service;
 use crate::task::DraftTask;
 use crate::{cascade, grams};

@@ -8,7 +8,7 @@ use peer::PeerError;
 use server::config::Switch;
 
 use crate::config::{AUTOMATIC, DrafterConfig, NO_TABLE, wrong};
-use crate::vocabulary::Vocabulary;
+use crate::fits::Vocabulary;
 
 /// A bigram table in a model's folder.
 const BESIDE_MODEL: &str = "bigram.safetensors";

@@ -18,9 +18,9 @@ use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
+use crate::block::{Drafted, Drawn, Ending};
 use crate::draft_params::DraftParams;
 use crate::proposers::DraftSession;
-use crate::report::{Drafted, Drawn, Ending};
 
 /// Drafts one block.
 pub(crate) struct DraftTask {

@@ -4,7 +4,6 @@ mod answering;
 mod commands;
 mod conversation;
 mod editor;
-mod history;
 mod pipe;
 mod settings;
 mod terminal;

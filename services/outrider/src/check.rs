@@ -1,23 +1,25 @@
 //! What is wrong with a configuration: all that `outrider serve` refuses, found without loading a model or opening a
 //! port. `serve` looks for it first, by the same functions; what the models' files hold, it finds when it loads them.
 
-mod models;
 mod ports;
-mod problem;
-mod role;
 
+use std::error::Error;
+use std::fmt;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use server::causes::in_one_line;
 use server::channel::Trust;
 use server::config::Loaded;
 use server::telemetry;
+use wire::describe::check_pair;
 
 use crate::config::Config;
+use crate::draft::leave_out_misfit;
 use crate::global::is_default;
 use crate::process;
 
-pub(crate) use models::OF_ONE_FAMILY;
 pub(crate) use ports::of_services as listens;
-pub(crate) use problem::{Problem, Refused};
-pub(crate) use role::Role;
 
 /// A configuration to be checked for a role.
 pub(crate) struct Check<'a> {
@@ -44,7 +46,7 @@ impl<'a> Check<'a> {
     pub(crate) fn all(&self) -> Vec<Problem> {
         let mut problems = self.settings();
         if self.with_files {
-            problems.extend(models::problems(self.config, self.role));
+            problems.extend(of_models(self.config, self.role));
         }
         each_once(problems)
     }
@@ -151,4 +153,121 @@ fn trust(config: &Config) -> Trust {
         is_believing: !config.tls.ca_file.as_os_str().is_empty(),
         hides_token: shows_token && !config.insecure,
     }
+}
+
+/// Something because of which a configuration is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Problem {
+    /// The setting, `section.key`; empty where the configuration cannot be read.
+    pub(crate) key: String,
+    /// One line: the setting, what it says, and what to do.
+    pub(crate) problem: String,
+}
+
+impl Problem {
+    pub(crate) fn new(key: impl Into<String>, error: &(dyn Error + 'static)) -> Self {
+        Self {
+            key: key.into(),
+            problem: in_one_line(error),
+        }
+    }
+}
+
+/// A configuration that is refused, in one line.
+#[derive(Debug)]
+pub(crate) struct Refused(Vec<Problem>);
+
+impl Refused {
+    /// # Errors
+    /// If there are any problems.
+    pub(crate) fn if_any(problems: Vec<Problem>) -> Result<(), Self> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Self(problems))
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problems: Vec<_> = self.0.iter().map(|it| it.problem.as_str()).collect();
+        f.write_str(&problems.join("; besides: "))
+    }
+}
+
+impl Error for Refused {}
+
+/// The services of a process, as `outrider serve` is told them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// All three in one process.
+    #[default]
+    All,
+    /// The coordinator alone.
+    Coordinator,
+    /// A drafter alone.
+    Drafter,
+    /// A verifier alone.
+    Verifier,
+}
+
+impl Role {
+    /// Returns its name on the command line and in traces.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Coordinator => "coordinator",
+            Self::Drafter => "drafter",
+            Self::Verifier => "verifier",
+        }
+    }
+
+    pub(crate) fn has_coordinator(self) -> bool {
+        matches!(self, Self::All | Self::Coordinator)
+    }
+
+    pub(crate) fn has_drafter(self) -> bool {
+        matches!(self, Self::All | Self::Drafter)
+    }
+
+    pub(crate) fn has_verifier(self) -> bool {
+        matches!(self, Self::All | Self::Verifier)
+    }
+}
+
+/// What to do about a pair that does not fit.
+pub(crate) const OF_ONE_FAMILY: &str = "name one of the target's family, with the same tokenizer.json, or none: without --draft-model (drafter.model.path), \
+     or with none in its place, drafts are copied from the text";
+
+/// Returns what is wrong with the files of `role`'s models, and in one process whether they fit each other.
+fn of_models(config: &Config, role: Role) -> Vec<Problem> {
+    let mut config = config.clone();
+    if role == Role::All {
+        leave_out_misfit(&mut config);
+    }
+    let (mut draft, mut target) = (None, None);
+    let mut problems = Vec::new();
+    if role.has_verifier() {
+        match verifier::inspect(&config.verifier) {
+            Ok(found) => target = found.map(|model| verifier::outline(&model)),
+            Err(error) => problems.push(Problem::new(error.key(), &error)),
+        }
+    }
+    if role.has_drafter() {
+        let found = drafter::inspect(&config.drafter, target.as_ref());
+        let wrong = found.problems.iter();
+        problems.extend(wrong.map(|error| Problem::new(error.key(), error)));
+        draft = found.description;
+    }
+    if let (Some(draft), Some(target)) = (draft, target)
+        && let Err(mismatch) = check_pair(&draft, &target)
+    {
+        problems.push(Problem {
+            key: "drafter.model".to_owned(),
+            problem: format!(
+                "drafter.model: the draft model does not fit the target model: {mismatch}; {OF_ONE_FAMILY}"
+            ),
+        });
+    }
+    problems
 }

@@ -1,8 +1,5 @@
 //! `outrider config`.
 
-mod check;
-mod print;
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,9 +7,11 @@ use std::process::ExitCode;
 use anstream::stdout;
 use clap::{Args, Subcommand};
 use serde_json::json;
+use server::config::Loaded;
 
-use crate::check::{Problem, Role};
-use crate::config::schema;
+use crate::check::{Check, Problem, Refused, Role};
+use crate::config::{Config, schema};
+use crate::failure;
 use crate::global::Global;
 
 /// Arguments of `outrider config`.
@@ -76,11 +75,11 @@ struct Scope {
 pub(crate) fn run(args: &ConfigArgs, global: &Global) -> anyhow::Result<ExitCode> {
     match &args.action {
         Action::Check { scope, json } => {
-            check::run(&global.of_file(scope.file.as_deref())?, scope, *json)
+            check(&global.of_file(scope.file.as_deref())?, scope, *json)
         }
         Action::Print { scope, json } => {
             let loaded = global.of_file(scope.file.as_deref())?.load(json!({}))?;
-            print::run(&loaded, scope, *json)
+            print_checked(&loaded, scope, *json)
         }
         Action::Schema => {
             writeln!(stdout(), "{}", serde_json::to_string_pretty(&schema())?)?;
@@ -94,4 +93,79 @@ fn tell(problems: &[Problem]) {
     for Problem { problem, .. } in problems {
         anstream::eprintln!("error: {problem}");
     }
+}
+
+/// Says what is wrong with the configuration, if anything is.
+fn check(global: &Global, scope: &Scope, as_json: bool) -> anyhow::Result<ExitCode> {
+    let (loaded, unread) = global.survey(json!({}));
+    let unread = unread.iter();
+    let mut problems: Vec<_> = unread
+        .map(|error| Problem::new(error.key(), error))
+        .collect();
+    if let Some(loaded) = &loaded {
+        problems.extend(Check::of(loaded, scope.role, !scope.without_files).all());
+    }
+    tell(&problems);
+    let is_good = problems.is_empty();
+    let mut out = stdout().lock();
+    if as_json {
+        writeln!(out, "{}", json!({ "ok": is_good, "problems": problems }))?;
+    } else if is_good {
+        let given = loaded.as_ref().map_or(0, number_given);
+        let plural = if given == 1 { "" } else { "s" };
+        writeln!(
+            out,
+            "the configuration is good: {given} setting{plural} given"
+        )?;
+    }
+    Ok(ExitCode::from(u8::from(!is_good)))
+}
+
+/// How many settings are not the defaults.
+fn number_given(loaded: &Loaded<Config>) -> usize {
+    let settings = loaded.provenance().iter();
+    settings
+        .filter(|setting| setting.source != "default")
+        .count()
+}
+
+/// Prints the configuration, and says if it would be refused.
+fn print_checked(
+    loaded: &Loaded<Config>,
+    scope: &Scope,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    print(loaded, as_json)?;
+    let problems = Check::of(loaded, scope.role, !scope.without_files).all();
+    tell(&problems);
+    match Refused::if_any(problems) {
+        Ok(()) => return Ok(ExitCode::SUCCESS),
+        Err(refused) if as_json => {
+            writeln!(stdout(), "{}", failure::object(&refused.to_string()))?;
+        }
+        Err(_) => {}
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn print(loaded: &Loaded<Config>, as_json: bool) -> anyhow::Result<()> {
+    let mut out = stdout().lock();
+    let settings = loaded.provenance();
+    if as_json {
+        writeln!(out, "{}", serde_json::to_string_pretty(settings)?)?;
+        return Ok(());
+    }
+    let width = settings
+        .iter()
+        .map(|setting| setting.key.len())
+        .max()
+        .unwrap_or(0);
+    for setting in settings {
+        writeln!(
+            out,
+            "{:width$} = {}  # {}",
+            setting.key, setting.value, setting.source
+        )?;
+    }
+    Ok(())
 }

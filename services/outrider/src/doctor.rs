@@ -12,7 +12,6 @@ mod memory;
 mod peers;
 mod ports;
 mod report;
-mod requested;
 mod text;
 
 use std::process::ExitCode;
@@ -28,9 +27,9 @@ use crate::check::{Check, Problem, Role};
 use crate::config::Config;
 use crate::global::{Global, is_default};
 use crate::process;
+use files::Requested;
 use peers::Skews;
 use report::{Findings, Report};
-use requested::Requested;
 
 /// Arguments of `outrider doctor`.
 #[derive(Debug, Args)]

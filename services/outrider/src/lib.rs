@@ -23,7 +23,6 @@ mod health;
 mod interrupt;
 mod man;
 pub mod measure;
-mod memory;
 mod methods;
 mod models;
 pub mod panics;

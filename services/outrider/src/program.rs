@@ -4,8 +4,9 @@ use std::any::TypeId;
 use std::process::ExitCode;
 
 use clap::{Command, Parser};
+use libmimalloc_sys::{mi_option_set, mi_option_t};
 
-use crate::{failure, memory, wrong_value};
+use crate::{failure, wrong_value};
 
 /// Reads the command line, on which a negative number is a value: that it is out of range is said as of other values.
 fn parse<C: Parser>() -> Result<C, clap::Error> {
@@ -39,7 +40,7 @@ fn with_negative_numbers(command: Command) -> Command {
 pub async fn run<C: Parser>(
     carry_out: impl AsyncFnOnce(C) -> anyhow::Result<ExitCode>,
 ) -> ExitCode {
-    memory::keep_pages();
+    keep_pages();
     let as_json = failure::wants_json(std::env::args_os());
     let cli = parse();
     let cli = cli.unwrap_or_else(|error| failure::refuse(&wrong_value::in_words(error), as_json));
@@ -51,5 +52,35 @@ pub async fn run<C: Parser>(
             failure::report(&error, as_json);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// `mi_option_purge_delay` of mimalloc.h, which the bindings leave out: after how many milliseconds
+/// freed pages go back to the system; -1 is never.
+const PURGE_DELAY: mi_option_t = 15;
+
+/// Keeps freed pages instead of returning them to the system. A forward frees and takes the same
+/// buffers over and over; giving pages back in between makes each of them fault in again.
+pub(crate) fn keep_pages() {
+    // SAFETY: sets one option of the allocator; callable at any time, from any thread.
+    unsafe { mi_option_set(PURGE_DELAY, -1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use libmimalloc_sys::mi_option_get;
+
+    use super::*;
+
+    /// mimalloc's default delay is 10 ms (1 s in its third version), and no other option has
+    /// either default: the number still names the option it is meant to name.
+    #[test]
+    fn the_option_is_the_purge_delay() {
+        // SAFETY: reads one option of the allocator.
+        let before = unsafe { mi_option_get(PURGE_DELAY) };
+        assert!(before == 10 || before == 1_000, "{before}");
+        keep_pages();
+        // SAFETY: as above.
+        assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, -1);
     }
 }

@@ -1,24 +1,24 @@
 //! `outrider quantize`: a model as a GGUF file.
 
 mod destination;
-mod report;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use model::gguf::{self, FileFormat, GgufWriteError, Written};
+use model::gguf_writer::{self, FileFormat, GgufWriteError, WriteProgress, Written};
+use model::progress::{Observer, Progress, Work};
 use model::source::ModelSource;
 
 use crate::interrupt;
 use crate::progress::Bars;
 use destination::Destination;
-use report::Report;
 
 /// Arguments of `outrider quantize`.
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
     let observer = bars.observer();
     let checkpoint = source.open_observed(&observer).context("SRC")?;
     let mut report = Report::new(&args.destination, observer);
-    let mut progress = |at: gguf::WriteProgress<'_>| {
+    let mut progress = |at: gguf_writer::WriteProgress<'_>| {
         report.show(at);
         if stopped.load(Ordering::Relaxed) {
             ControlFlow::Break(())
@@ -83,7 +83,7 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
             ControlFlow::Continue(())
         }
     };
-    let written = gguf::write(
+    let written = gguf_writer::write(
         &checkpoint,
         &source.served_name(),
         args.to,
@@ -92,7 +92,7 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
     );
     bars.end();
     let written = written.map_err(|error| destination.explain(error))?;
-    gguf::verify(&checkpoint, destination.path())?;
+    gguf_writer::verify(&checkpoint, destination.path())?;
     destination.keep().context("DST")?;
     // The file is in its place: who cannot be told of it is no failure of the command's work, but told so.
     writeln!(anstream::stdout(), "{}", summary(args, &written))
@@ -117,4 +117,68 @@ fn summary(args: &QuantizeArgs, written: &Written) -> String {
         ),
     };
     format!("{path}: {tensors} tensors, {megabytes:.1} MB in {format}{others}")
+}
+
+/// Between lines where there is no terminal: a log must not fill with them.
+const BETWEEN_LINES: Duration = Duration::from_secs(5);
+
+/// Tells how far it is.
+struct Report {
+    file: String,
+    bar: Option<Arc<dyn Observer>>,
+    last: Option<Instant>,
+}
+
+impl Report {
+    /// Of the file at `place`, whose bar `observer` has.
+    fn new(place: &Path, observer: Arc<dyn Observer>) -> Self {
+        let name = place.file_name().unwrap_or_default();
+        Self {
+            file: name.to_string_lossy().into_owned(),
+            bar: std::io::stderr().is_terminal().then_some(observer),
+            last: None,
+        }
+    }
+
+    /// Shows where writing is. That nobody can be told is no reason to stop.
+    fn show(&mut self, at: WriteProgress<'_>) {
+        if let Some(bar) = &self.bar {
+            bar.progress(Progress {
+                work: Work::Writing,
+                name: &self.file,
+                done_bytes: at.done_bytes,
+                total_bytes: at.total_bytes,
+            });
+            return;
+        }
+        let due = self.last.is_none_or(|last| last.elapsed() >= BETWEEN_LINES);
+        if due {
+            self.last = Some(Instant::now());
+            anstream::eprintln!("{}", line(at));
+        }
+    }
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+fn line(at: WriteProgress<'_>) -> String {
+    let (done, total) = (megabytes(at.done_bytes), megabytes(at.total_bytes));
+    format!("{done:.1} of {total:.1} MB, {}", at.tensor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_bytes_and_the_tensor() {
+        let at = WriteProgress {
+            tensor: "output.weight",
+            done_bytes: 1_500_000,
+            total_bytes: 3_000_000,
+        };
+        assert_eq!(line(at), "1.5 of 3.0 MB, output.weight");
+    }
 }

@@ -1,24 +1,22 @@
 //! `outrider score`: how likely a model finds a text, position by position.
 
 mod input;
-mod json;
 mod scoring;
-mod table;
 
 use std::io::{BufWriter, Write, stdout};
 
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 use model::source::{ModelSource, SourceError};
+use model::tokenizer::Tokenizer;
 use model::{Checkpoint, computation};
 use speculation::TokenId;
 use speculation::ports::LanguageModel;
 
+use crate::failure::{self, AlreadyReported, one_line};
 use crate::progress::Bars;
 use input::Input;
-use json::Json;
-use scoring::{Position, Summary};
-use table::Table;
+use scoring::{Likely, Position, Summary};
 
 /// Arguments of `outrider score`.
 #[derive(Debug, Args)]
@@ -126,4 +124,132 @@ fn report<'a>(
     let has_tokenizer = checkpoint.tokenizer_json().is_some();
     let tokenizer = has_tokenizer.then(|| checkpoint.tokenizer()).transpose()?;
     Ok(Box::new(Table { out, tokenizer }))
+}
+
+/// Writes `{positions: [...], perplexity}`.
+struct Json<'a, W> {
+    out: &'a mut W,
+    /// Whether the object was begun.
+    is_begun: bool,
+}
+
+impl<W: Write> Report for Json<'_, W> {
+    fn position(&mut self, _: usize, position: &Position) -> anyhow::Result<()> {
+        let is_begun = std::mem::replace(&mut self.is_begun, true);
+        let before = if is_begun { "," } else { "{\"positions\":[" };
+        self.out.write_all(before.as_bytes())?;
+        Ok(serde_json::to_writer(&mut *self.out, position)?)
+    }
+
+    fn end(&mut self, summary: Summary) -> anyhow::Result<()> {
+        let perplexity = serde_json::to_string(&summary.perplexity())?;
+        Ok(writeln!(self.out, "],\"perplexity\":{perplexity}}}")?)
+    }
+
+    fn fail(&mut self, error: anyhow::Error) -> anyhow::Error {
+        if !self.is_begun {
+            return error;
+        }
+        // The object that was begun tells it, without its opening brace.
+        let rest = &failure::object(&one_line(&error))[1..];
+        match writeln!(self.out, "],{rest}") {
+            Ok(()) => AlreadyReported(error).into(),
+            Err(_) => error,
+        }
+    }
+}
+
+/// Writes lines, with the tokens' text where there is a tokenizer.
+struct Table<'a, W> {
+    out: &'a mut W,
+    tokenizer: Option<Tokenizer>,
+}
+
+impl<W: Write> Table<'_, W> {
+    /// A token as it is written, in quotes; its id where that is all there is.
+    fn text(&self, id: TokenId) -> String {
+        let Some(tokenizer) = &self.tokenizer else {
+            return id.to_string();
+        };
+        // Special tokens, and ids beyond the tokenizer's, have no text.
+        match tokenizer.decode(&[id], false) {
+            Ok(text) if !text.is_empty() => format!("{text:?}"),
+            _ => format!("<{id}>"),
+        }
+    }
+
+    fn likely(&self, likely: &Likely) -> String {
+        format!("{} {:.2}", self.text(likely.token_id), likely.logprob)
+    }
+}
+
+impl<W: Write> Report for Table<'_, W> {
+    fn position(&mut self, at: usize, position: &Position) -> anyhow::Result<()> {
+        if at == 0 {
+            writeln!(
+                self.out,
+                "position      id  {:<16}  logprob  most likely next, ln of the probability",
+                "token"
+            )?;
+        }
+        let logprob = match position.logprob {
+            Some(logprob) => format!("{logprob:.3}"),
+            None => "-".to_owned(),
+        };
+        let next: Vec<_> = position.top.iter().map(|top| self.likely(top)).collect();
+        let line = format!(
+            "{:>8} {:>7}  {:<16} {logprob:>8}  {}",
+            at,
+            position.token_id,
+            self.text(position.token_id),
+            next.join("  ")
+        );
+        Ok(writeln!(self.out, "{}", line.trim_end())?)
+    }
+
+    fn end(&mut self, summary: Summary) -> anyhow::Result<()> {
+        let Some(perplexity) = summary.perplexity() else {
+            return Ok(writeln!(
+                self.out,
+                "no perplexity: one token has none before it"
+            )?);
+        };
+        Ok(writeln!(
+            self.out,
+            "perplexity {perplexity:.4} over {} tokens, {:.4} nats a token",
+            summary.tokens,
+            -summary.logprob / summary.tokens as f64
+        )?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn an_object_that_was_begun_ends_with_the_error() {
+        let mut out = Vec::new();
+        let mut json = Json {
+            out: &mut out,
+            is_begun: false,
+        };
+        let untouched = json.fail(anyhow::anyhow!("at once"));
+        assert!(!untouched.is::<AlreadyReported>());
+        let position = Position {
+            token_id: 7,
+            logprob: None,
+            top: Vec::new(),
+        };
+        json.position(0, &position).expect("written");
+        assert!(
+            json.fail(anyhow::anyhow!("too late"))
+                .is::<AlreadyReported>()
+        );
+        let reported: Value = serde_json::from_slice(&out).expect("one object");
+        assert_eq!(reported["positions"][0]["token_id"], 7);
+        assert_eq!(reported["error"]["message"], "too late");
+    }
 }

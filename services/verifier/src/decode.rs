@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
-use peer::{Cost, CountedHistory, Granted, RoundError};
+use peer::{Cost, CountedHistory, Granted, Role, RoundError, Session};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::coupled::choice;
@@ -14,7 +14,6 @@ use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 
 use crate::logprobs;
-use crate::target::VerifySession;
 
 /// What a task reports while it decodes.
 pub(crate) type Report = Result<DecodedToken, RoundError>;
@@ -49,7 +48,7 @@ impl DecodeTask {
     /// A task that decodes at most `max_tokens` tokens after the session's output and `decoded`, as far as it is
     /// granted, with the channel on which it reports them; the channel closes at the end.
     pub(crate) fn new(
-        session: &VerifySession,
+        session: &Session<impl Role>,
         decoded: &[TokenId],
         max_tokens: u32,
         granted: Granted,

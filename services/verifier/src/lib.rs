@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! coordinator ──Verify stream──▶ stream.rs ──task──▶ engine thread (model::engine)
-//!             ◀──Verdict, Slice, Decoded──          ◀──  scoring.rs (verify.rs, tree.rs, score.rs), decode.rs
+//!             ◀──Verdict, Slice, Decoded──          ◀──  scoring.rs (verify.rs, tree.rs, logprobs.rs), decode.rs
 //! ```
 //!
 //! Where an engine elsewhere computes the target model, `remote.rs` takes the place of the engine thread.
@@ -14,21 +14,18 @@
 
 mod config;
 mod decode;
+mod load;
 mod logprobs;
-mod prompt;
 mod remote;
-mod rows;
-mod score;
 mod scoring;
 mod service;
 mod stream;
-mod target;
 mod tree;
 mod verify;
 
-pub use config::VerifierConfig;
+pub use config::{RemoteConfig, VerifierConfig};
 pub use engines::Kind as EngineKind;
+pub use load::{Loaded, inspect, load, outline, run, start};
 pub use peer::PeerError;
-pub use remote::{RemoteConfig, RemoteModel, ask_engine};
-pub use service::{Loaded, inspect, load, outline, run, start};
-pub use target::{Target, Verifier};
+pub use remote::{RemoteModel, ask_engine};
+pub use service::{Target, Verifier};

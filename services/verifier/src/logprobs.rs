@@ -1,4 +1,4 @@
-//! Log probabilities of the tokens that a block emits.
+//! Log probabilities of the tokens that a block emits, and of the prompt's.
 
 use peer::RoundError;
 use speculation::logprobs::{LogitsRow, TokenLogprobs};
@@ -55,4 +55,29 @@ pub(crate) fn of(
     // Bans may have hidden a row without any support of its own.
     let row = LogitsRow::of(logits).ok_or(DistributionError::NoSupport)?;
     Ok(row.logprobs(token, top as usize, order))
+}
+
+/// Computes the log probabilities of prompt tokens from position `first` on; each comes from the row of the token before
+/// it.
+pub(crate) struct OfPrompt {
+    pub(crate) first: usize,
+}
+
+impl Judge for OfPrompt {
+    type Verdict = Vec<TokenLogprobs>;
+
+    fn judge(
+        &mut self,
+        block: &mut Block,
+        (rows, row_len): (&mut [f32], usize),
+    ) -> Result<Vec<TokenLogprobs>, RoundError> {
+        let vocab_size = block.spec.vocab_size as usize;
+        let top = block.spec.logprobs.unwrap_or(0);
+        let mut order = Vec::new();
+        let tokens = block.spec.lead()[self.first..].iter();
+        let scored = rows.chunks_exact(row_len).zip(tokens);
+        let scored =
+            scored.map(|(logits, &token)| of(&logits[..vocab_size], token, top, &mut order));
+        Ok(scored.collect::<Result<_, _>>()?)
+    }
 }

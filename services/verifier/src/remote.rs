@@ -12,26 +12,21 @@
 //! seen before (`seen`), and `standing` holds what is known.
 
 mod admission;
-mod config;
 mod decide;
 mod decode;
 #[cfg(test)]
 mod fake;
-mod fault;
 mod load;
-mod prompt;
 mod queue;
 mod seen;
 mod settle;
 mod standing;
 mod watch;
 
-pub use config::RemoteConfig;
-pub(crate) use decide::decide;
+pub(crate) use decide::{decide, score_prompt};
 pub(crate) use decode::decode;
+pub(crate) use load::load;
 pub use load::{RemoteModel, ask_engine};
-pub(crate) use load::{load, start};
-pub(crate) use prompt::score_prompt;
 
 use std::sync::Arc;
 
@@ -39,6 +34,9 @@ use engines::Caps;
 use queue::Queue;
 use seen::SeenRow;
 use standing::Standing;
+
+/// Its section in that of the verifier.
+const SECTION: &str = "remote";
 
 /// An engine elsewhere, and what waits for it.
 pub(crate) struct Remote {

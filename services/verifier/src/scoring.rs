@@ -6,14 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
-use peer::{Cost, CountedHistory, RoundError};
+use peer::{Cost, CountedHistory, Role, RoundError, Session};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::history::History;
 use tokio::sync::oneshot;
 use wire::open::SessionSpec;
-
-use crate::target::VerifySession;
 
 /// What is made of the rows of a block.
 pub(crate) trait Judge: Send + 'static {
@@ -61,7 +59,7 @@ impl Block {
 /// Scores `drafts` on top of the session's output; what `judge` makes of them, and what it cost. How far it is
 /// goes to `progress`.
 pub(crate) async fn score<J: Judge>(
-    session: &VerifySession,
+    session: &Session<impl Role>,
     drafts: &[TokenId],
     judge: J,
     progress: Reporter,
@@ -80,7 +78,7 @@ pub(crate) async fn score<J: Judge>(
 /// Scores the tokens `range` of the prompt, before any output. Returns what `judge` computes from the rows of these
 /// tokens, and the cost.
 pub(crate) async fn score_prompt<J: Judge>(
-    session: &VerifySession,
+    session: &Session<impl Role>,
     range: Range<usize>,
     judge: J,
     progress: Reporter,
@@ -96,7 +94,7 @@ pub(crate) async fn score_prompt<J: Judge>(
 }
 
 async fn run<J: Judge>(
-    session: &VerifySession,
+    session: &Session<impl Role>,
     block: Block,
     judge: J,
     progress: Reporter,

@@ -20,8 +20,7 @@ use wire::v1::verifier_server::VerifierServer;
 
 use crate::config::ROLE;
 use crate::remote::RemoteMemory;
-use crate::service::Service;
-use crate::target::{Target, Verifier, VerifySession};
+use crate::service::{Service, Target, Verifier, VerifySession};
 
 /// What is asked of a round.
 pub enum Round {

@@ -40,19 +40,15 @@ mod answer;
 mod calls;
 mod client;
 mod error;
-mod event;
-mod generation;
 mod given;
 mod loss;
 mod policy;
 mod reading;
 
-pub use answer::Answer;
+pub use answer::{Answer, Event};
 pub use calls::Waiting;
-pub use client::Client;
+pub use client::{Client, Generation};
 pub use error::Error;
-pub use event::Event;
-pub use generation::Generation;
 pub use given::OtherTokens;
 pub use policy::Policy;
 /// The messages of the protocol.

@@ -9,9 +9,9 @@ use wire::v1;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_response::Part;
 
+use crate::answer::Event;
 use crate::calls::Calls;
 use crate::error::Error;
-use crate::event::Event;
 use crate::given::Given;
 use crate::loss::{as_unavailable, is_lost, is_starting_up, retry_after};
 use crate::policy::Patience;

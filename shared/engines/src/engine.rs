@@ -1,12 +1,13 @@
-//! What an engine over HTTP can do, and how it is asked.
+//! What an engine over HTTP can do, how it is asked, and what it says of itself.
 
+use std::fmt;
 use std::time::Instant;
 
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
 use crate::error::EngineError;
-use crate::identity::Identity;
+use crate::http::Call;
 use crate::request::Scoring;
 
 /// Which tokens' log probabilities can be asked for, beside the most likely ones.
@@ -78,4 +79,97 @@ pub trait ScoringEngine: Send + Sync {
     /// # Errors
     /// If it does not before `deadline`.
     fn is_well(&self, deadline: Instant) -> Result<(), EngineError>;
+}
+
+/// An engine that was asked what it is.
+pub struct Engine {
+    /// What scores.
+    pub scoring: Box<dyn ScoringEngine>,
+    /// What it says of itself.
+    pub identity: Identity,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Engine")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Most bytes of what an engine says of itself: SGLang tells all its settings.
+const LONGEST: u64 = 4 << 20;
+
+/// What an engine says of itself. If it changes, another engine answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Name and version.
+    pub version: String,
+    /// What it calls the model.
+    pub model: String,
+    /// What its numbers depend on beside version and number format, as far as it says.
+    pub fingerprint: String,
+    /// Format of its numbers; empty where it does not say.
+    pub dtype: String,
+    /// Longest sequence that it scores, draft tokens included.
+    pub longest: usize,
+}
+
+impl Identity {
+    /// Describes the differences from `before`; the text is empty if there are none.
+    pub fn differences(&self, before: &Self) -> String {
+        let longest = [self, before].map(|identity| identity.longest.to_string());
+        let [now, then] = &longest;
+        let parts = [
+            ("model", &self.model, &before.model),
+            ("version", &self.version, &before.version),
+            (
+                "weights and formats",
+                &self.fingerprint,
+                &before.fingerprint,
+            ),
+            ("number format", &self.dtype, &before.dtype),
+            ("longest sequence", now, then),
+        ];
+        let parts = parts.iter().filter(|(_, now, then)| now != then);
+        let parts = parts.map(|(what, now, then)| format!("{what} '{now}', before '{then}'"));
+        parts.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Asks an engine what it is at `path`.
+pub(crate) fn call(path: &'static str, deadline: Instant) -> Call {
+    Call {
+        path,
+        longest: LONGEST,
+        deadline,
+        not_offered: &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_named_and_nothing_else() {
+        let before = Identity {
+            version: "sglang 0.5.23".to_owned(),
+            model: "A".to_owned(),
+            fingerprint: "/models/A".to_owned(),
+            dtype: "bfloat16".to_owned(),
+            longest: 505,
+        };
+        assert_eq!(before.differences(&before), "");
+        let now = Identity {
+            model: "B".to_owned(),
+            longest: 4_000,
+            ..before.clone()
+        };
+        assert_eq!(
+            now.differences(&before),
+            "model 'B', before 'A'; longest sequence '4000', before '505'"
+        );
+    }
 }

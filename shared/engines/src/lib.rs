@@ -19,23 +19,20 @@
 //! entries too many or too few, out of order or out of range, is an error and never a row. Neither tokens nor bodies
 //! are in errors, so that no prompt gets into a log.
 
-mod back_off;
 mod checks;
 pub mod engine;
 pub mod error;
 pub mod http;
-pub mod identity;
 pub mod probe;
 pub mod request;
 pub mod settings;
 pub mod sglang;
 pub mod vllm;
 
-pub use engine::{Caps, Ids, ScoringEngine};
+pub use engine::{Caps, Engine, Identity, Ids, ScoringEngine};
 pub use error::EngineError;
 pub use http::Connection;
-pub use identity::Identity;
-pub use probe::{Engine, Kind};
+pub use probe::Kind;
 pub use request::{Scoring, Sequence};
 pub use settings::ConnectionSettings;
 pub use sglang::Sglang;

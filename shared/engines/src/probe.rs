@@ -1,15 +1,13 @@
 //! What an engine is and can do, found out before it is used.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::ScoringEngine;
+use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::http::{Call, Connection};
-use crate::identity::Identity;
+use crate::http::Connection;
 use crate::{sglang, vllm};
 
 /// A kind of engine.
@@ -22,26 +20,6 @@ pub enum Kind {
     /// vLLM, by `/inference/v1/generate` with its V2 model runner, else by `/v1/completions`, which is slow.
     Vllm,
 }
-
-/// An engine that was asked what it is.
-pub struct Engine {
-    /// What scores.
-    pub scoring: Box<dyn ScoringEngine>,
-    /// What it says of itself.
-    pub identity: Identity,
-}
-
-impl fmt::Debug for Engine {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Engine")
-            .field("identity", &self.identity)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Most bytes of what an engine says of itself: SGLang tells all its settings.
-const LONGEST: u64 = 4 << 20;
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -58,15 +36,5 @@ impl Kind {
             Self::Sglang => sglang::said::probe(connection, row_len, deadline),
             Self::Vllm => vllm::said::probe(connection, row_len, deadline),
         }
-    }
-}
-
-/// Asks an engine what it is at `path`.
-pub(crate) fn call(path: &'static str, deadline: Instant) -> Call {
-    Call {
-        path,
-        longest: LONGEST,
-        deadline,
-        not_offered: &[],
     }
 }

@@ -16,17 +16,17 @@
 mod answer;
 mod body;
 pub(crate) mod said;
-mod text;
 
 use std::time::Instant;
 
+use body::{GREEDY, SamplingParams};
+use serde::{Deserialize, Serialize};
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
-use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
+use crate::engine::{Caps, Identity, Ids, ScoringEngine, ServedModel};
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
-use crate::identity::Identity;
 use crate::request::Scoring;
 
 const ROUTE: &str = "/generate";
@@ -97,7 +97,7 @@ impl ScoringEngine for Sglang {
     }
 
     fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError> {
-        text::tokens_of(&self.connection, text, deadline)
+        tokens_of(&self.connection, text, deadline)
     }
 
     fn identity(&self, deadline: Instant) -> Result<Identity, EngineError> {
@@ -112,4 +112,48 @@ impl ScoringEngine for Sglang {
             not_offered: &[],
         })
     }
+}
+
+/// More bytes than an answer takes for a byte of text.
+const BYTES: u64 = 256;
+
+#[derive(Debug, Serialize)]
+struct Request<'a> {
+    text: &'a str,
+    sampling_params: SamplingParams,
+    return_logprob: bool,
+    logprob_start_len: usize,
+}
+
+#[derive(Debug, Deserialize)]
+struct Answer {
+    meta_info: Meta,
+}
+
+#[derive(Debug, Deserialize)]
+struct Meta {
+    /// Log probability, token and nothing, of each token of the text.
+    input_token_logprobs: Vec<(Option<f64>, TokenId, Option<String>)>,
+}
+
+fn tokens_of(
+    connection: &Connection,
+    text: &str,
+    deadline: Instant,
+) -> Result<Vec<TokenId>, EngineError> {
+    let request = Request {
+        text,
+        sampling_params: GREEDY,
+        return_logprob: true,
+        logprob_start_len: 0,
+    };
+    let call = Call {
+        path: ROUTE,
+        longest: SEQUENCE_BYTES + text.len() as u64 * BYTES,
+        deadline,
+        not_offered: &[],
+    };
+    let answer: Answer = connection.post(call, &request)?;
+    let read = answer.meta_info.input_token_logprobs.into_iter();
+    Ok(read.map(|(_, token, _)| token).collect())
 }

@@ -34,7 +34,6 @@ macro_rules! unrolled {
     };
 }
 
-mod item;
 mod kernel;
 mod lanes;
 mod mixing;
@@ -46,12 +45,12 @@ use std::sync::{Mutex, PoisonError};
 use speculation::ports::{KvCache, Segment};
 use speculation::tree_paths::TreePaths;
 
-use self::item::Item;
 use self::kernel::{Part, PartScratch};
 use crate::{
     cache::{LayerCache, SequenceCache},
     cpu::{Cpu, SharedSlice},
 };
+use spans::Item;
 
 /// Multiply-adds of attention below which a batch stays on the calling thread: some 2 µs, for keys and values
 /// of a decoding step come from the outermost cache, as fast as a core can read it.

@@ -4,17 +4,17 @@
 //! window can give back those that have left it. Growing takes pages and never moves what is held. A
 //! clone of a cache shares its pages until one of the two writes.
 
-mod format;
-mod heads;
 mod held;
 mod layer;
 mod page;
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use speculation::ports::{KvCache, KvMemory};
+use thiserror::Error;
 
-pub use self::format::{KvFormat, UnknownKvFormat};
 use self::layer::UNCOMMITTED;
 pub(crate) use self::{
     held::KvNumber,
@@ -22,6 +22,7 @@ pub(crate) use self::{
     page::{LANES, PAGE, PagePool},
 };
 use crate::free_memory;
+use crate::linear::WeightFormat;
 
 /// How much of the machine's free memory is for keys and values of one service: two fifths, so that two services on
 /// one machine leave a fifth to forwards and other programs.
@@ -167,6 +168,66 @@ impl KvCache for SequenceCache {
         (!shared.is_empty()).then_some(shared)
     }
 }
+
+/// How keys and values are held on a CPU. What is computed with them is f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KvFormat {
+    /// Half precision, 11 bits: half the memory, and half of what the attention of a long sequence reads.
+    /// Numbers from 65,520 on become NaN, so that what is computed with them is not taken for a result.
+    F16,
+    /// Single precision.
+    F32,
+}
+
+impl KvFormat {
+    /// All formats.
+    pub const ALL: [Self; 2] = [Self::F16, Self::F32];
+
+    /// The smallest format that adds next to nothing to what `weights` lose: beside quantised ones
+    /// activations have 8 bits.
+    pub fn beside(weights: WeightFormat) -> Self {
+        match weights {
+            WeightFormat::F32 => Self::F32,
+            WeightFormat::Q8_0 | WeightFormat::Q4_K => Self::F16,
+        }
+    }
+
+    /// Size of a number in bytes.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::F16 => 2,
+            Self::F32 => 4,
+        }
+    }
+
+    /// The name in configuration and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::F32 => "f32",
+        }
+    }
+}
+
+impl fmt::Display for KvFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for KvFormat {
+    type Err = UnknownKvFormat;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|format| format.name() == name);
+        found.ok_or_else(|| UnknownKvFormat(name.to_owned()))
+    }
+}
+
+/// No format of keys and values has that name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no format {0:?} of keys and values: auto, f16 and f32 are known")]
+pub struct UnknownKvFormat(pub String);
 
 #[cfg(test)]
 mod tests;

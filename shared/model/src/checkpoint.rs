@@ -3,8 +3,6 @@
 mod fingerprint;
 mod headers;
 mod matrices;
-mod random;
-mod shapes;
 mod special_tokens;
 mod synthetic;
 mod text_files;
@@ -26,33 +24,28 @@ use thiserror::Error;
 use tokenizers::Tokenizer;
 
 pub(crate) use self::matrices::Matrices;
-#[cfg(test)]
-pub(crate) use self::random::weights as random_weights;
 pub use self::special_tokens::SpecialTokens;
 use self::text_files::chat_template;
 pub(crate) use self::text_files::{TextFiles, optional};
+#[cfg(test)]
+pub(crate) use synthetic::weights as random_weights;
 
 #[cfg(not(feature = "device"))]
 use crate::computation::PlaceError;
+use crate::computation::{Computation, NumberFormat};
+use crate::config::{ConfigError, ModelConfig};
+use crate::decoder::Decoder;
+use crate::decoder::tensors::{Part, TensorNames, row_ranges};
 #[cfg(feature = "device")]
 use crate::device::{DeviceError, DeviceModel};
-use crate::{
-    computation::{Computation, NumberFormat},
-    config::{ConfigError, ModelConfig},
-    decoder::{
-        Decoder,
-        fused::row_ranges,
-        tensors::{Part, TensorNames},
-    },
-    gguf::{self, GgufError},
-    linear::WeightFormat,
-    load_progress::LoadProgress,
-    progress::Observer,
-    runtime::Model,
-    t5::T5,
-    tokenizer::{self, TokenizerError},
-    weights::{Weights, WeightsError},
-};
+use crate::gguf::{self, GgufError};
+use crate::linear::WeightFormat;
+use crate::load_progress::LoadProgress;
+use crate::progress::Observer;
+use crate::runtime::Model;
+use crate::t5::T5;
+use crate::tokenizer::{self, TokenizerError};
+use crate::weights::{Weights, WeightsError};
 
 /// A model as it is stored: config, weights, and what text needs.
 pub struct Checkpoint {
@@ -222,7 +215,7 @@ impl Checkpoint {
         seed: u64,
         scale: impl Fn(&str) -> f32,
     ) -> Result<Self, CheckpointError> {
-        let weights = Weights::from_bytes(random::weights(&config, seed, scale)?)?;
+        let weights = Weights::from_bytes(synthetic::weights(&config, seed, scale)?)?;
         Ok(Self::of(config, weights))
     }
 

@@ -7,17 +7,14 @@
 //! the others, and at as many forwards as cores every one of them runs alone on its own thread.
 
 mod pool;
-mod shared_slice;
 
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use speculation::simd::Level;
 
 use self::pool::Pool;
-pub(crate) use self::{
-    pool::{Running, first_part},
-    shared_slice::SharedSlice,
-};
+pub(crate) use self::pool::{Running, first_part};
 
 /// The pool of this process.
 static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
@@ -88,5 +85,43 @@ impl Threads {
     /// With what `work` panicked with, once no thread works on it any more.
     pub(crate) fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
         self.pool.each(self.limit, parts, &work);
+    }
+}
+
+/// A buffer whose parts go to different threads. Copies are of the same buffer.
+pub(crate) struct SharedSlice<'a, T> {
+    start: *mut T,
+    len: usize,
+    borrowed: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: who calls `range` from several threads promises ranges that do not overlap.
+unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
+
+impl<T> Clone for SharedSlice<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for SharedSlice<'_, T> {}
+
+impl<'a, T> SharedSlice<'a, T> {
+    pub(crate) fn new(buffer: &'a mut [T]) -> Self {
+        Self {
+            start: buffer.as_mut_ptr(),
+            len: buffer.len(),
+            borrowed: PhantomData,
+        }
+    }
+
+    /// The `count` elements from `first` on.
+    ///
+    /// # Safety
+    /// Nobody else holds any of them.
+    pub(crate) unsafe fn range(self, first: usize, count: usize) -> &'a mut [T] {
+        assert!(first <= self.len && count <= self.len - first);
+        // SAFETY: within the buffer, and the caller's alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(first), count) }
     }
 }

@@ -1,7 +1,6 @@
 //! Decoder-only models: layers of grouped-query attention with rotary positions, and gated feed-forward
 //! networks, each behind a root mean square norm. Families differ by what [`ModelConfig`] says.
 
-pub(crate) mod fused;
 mod heads;
 mod layer;
 mod loading;

@@ -14,25 +14,19 @@ mod cache;
 mod layer;
 mod linear;
 mod memory;
-mod rotation;
 mod rows;
-mod self_check;
 
 use candle_core::{DType, Device, Result, Tensor};
 use speculation::ports::{Caps, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 use thiserror::Error;
 
+use self::attention::{AttentionPlan, MAX_SCORES, Room, Selection};
+use self::backend::first_line;
 pub use self::cache::DeviceCache;
-pub use self::self_check::{Outcome, self_check};
-use self::{
-    attention::{AttentionPlan, MAX_SCORES, Room, Selection},
-    backend::first_line,
-    layer::{Layer, Pass},
-    linear::{Linear, Loader, Norm},
-    memory::CacheMemory,
-    rotation::Rotation,
-    rows::BatchRows,
-};
+use self::layer::{Layer, Pass};
+use self::linear::{Linear, Loader, Norm};
+use self::memory::CacheMemory;
+use self::rows::BatchRows;
 use crate::{
     computation::{NumberFormat, Place, PlaceError},
     config::{ModelConfig, RopeConfig},
@@ -40,6 +34,7 @@ use crate::{
     rope::Rotary,
     weights::{Weights, WeightsError},
 };
+use layer::Rotation;
 
 /// How much of the device's free memory is for keys and values: three quarters. The rest is for what forwards
 /// take, and for a cache that grows, of which there are two for a moment.

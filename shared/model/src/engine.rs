@@ -24,23 +24,21 @@ mod handle;
 mod pace;
 mod prefixes;
 mod running;
-mod slot;
 mod slots;
 mod task;
 mod worker;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{num::NonZeroUsize, sync::mpsc, thread::JoinHandle, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
+pub use self::handle::{EngineHandle, Gauges, MemoryGauges, Rejected, Totals};
+pub use self::task::{EngineError, Progress, SlotId, StepRows, StepTiming, Task};
 use self::{budget::Budget, handle::Shared, worker::Worker};
-pub use self::{
-    handle::{EngineHandle, Gauges, MemoryGauges, Rejected, Totals},
-    slot::Slot,
-    task::{EngineError, Progress, SlotId, StepRows, StepTiming, Task},
-};
 
 /// Bounds of an engine, as a section of a service's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -209,6 +207,47 @@ fn warm_up<M: LanguageModel>(model: &mut M) -> Result<(), M::Error> {
     model.forward(&mut segment, &mut Rows::default())?;
     cache.truncate(0);
     Ok(())
+}
+
+/// Numbers slots; unique in the process, so that no two engines' slots are ever confused.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A slot of its own in an engine. Dropping it frees its keys and values.
+#[derive(Debug)]
+pub struct Slot {
+    engine: EngineHandle,
+    id: SlotId,
+    tenant: Option<Arc<str>>,
+}
+
+impl EngineHandle {
+    /// A slot that no one else uses, of `tenant`. It takes memory from its first task on. Where
+    /// [`EngineConfig::prefix_sharing`](EngineConfig::prefix_sharing) allows it, its sequence may
+    /// begin with the memory of earlier ones of the same tenant; where that is empty it never does.
+    pub fn new_slot_of(&self, tenant: &str) -> Slot {
+        Slot {
+            engine: self.clone(),
+            id: SlotId(NEXT.fetch_add(1, Ordering::Relaxed)),
+            tenant: (!tenant.is_empty()).then(|| tenant.into()),
+        }
+    }
+}
+
+impl Slot {
+    /// Queues `task` on this slot's sequence.
+    ///
+    /// # Errors
+    /// [`Rejected`], at once: this never blocks.
+    pub fn try_submit(&self, task: impl Task) -> Result<(), Rejected> {
+        let tenant = self.tenant.clone();
+        self.engine.submit(self.id, tenant, Box::new(task))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.engine.free(self.id);
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! P(accept) = softmax(z)\[1\] = sigmoid(z1 - z0). The input is the last hidden state after the final
 //! norm, at the draft token's own position. It is learnt in the laboratory, by `outrider-bench train-head`.
 
-mod error;
 mod file;
 mod inference;
 #[cfg(test)]
@@ -15,11 +14,12 @@ mod reference;
 mod tests;
 
 use crate::cpu::Cpu;
-use speculation::drafting::AcceptanceLabel;
+use speculation::verification::AcceptanceLabel;
+use thiserror::Error;
 
 use crate::linear::{Linear, WeightFormat};
+use crate::weights::WeightsError;
 
-pub use self::error::HeadError;
 pub(crate) use self::file::{files_in, one_for_each_label};
 pub use self::inference::Scratch;
 
@@ -188,4 +188,60 @@ impl AcceptanceHead {
         }
         Ok(())
     }
+}
+
+/// Why a head cannot be opened, or does not fit.
+#[derive(Debug, Error)]
+pub enum HeadError {
+    /// The file cannot be read or written.
+    #[error("{file} cannot be {action}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What was tried: read or written.
+        action: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not a safetensors file, or one without a head's metadata.
+    #[error("{file} is not an acceptance head: {reason}")]
+    Malformed {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A field of the metadata has a value that cannot be.
+    #[error("{file}: {field} is {found}, expected {expected}")]
+    Field {
+        /// The file.
+        file: String,
+        /// The field.
+        field: &'static str,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: String,
+    },
+    /// A tensor is missing, or has another shape than the metadata implies.
+    #[error("{file}: {source}")]
+    Tensor {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        source: WeightsError,
+    },
+    /// Trained on the hidden states of other weights.
+    #[error(
+        "{file}: draft_fingerprint is {found}, expected {expected}: the head was trained for another draft model; \
+         train one with outrider-bench train-head"
+    )]
+    OtherDraft {
+        /// The file.
+        file: String,
+        /// The head's draft model.
+        found: String,
+        /// The one served.
+        expected: String,
+    },
 }

@@ -23,7 +23,7 @@ use hf_hub::{Repo, RepoType};
 use ureq::http::StatusCode;
 
 use crate::progress::{Lines, Observer, Progress, Work};
-use crate::source::reference::{HubReference, check_path};
+use crate::reference::{HubReference, check_path};
 use cache::CachedRepo;
 use http::{Ask, Http, redirect, text};
 use integrity::is_sha1;

@@ -20,12 +20,15 @@ mod cpu;
 pub mod decoder;
 #[cfg(feature = "device")]
 pub mod device;
+#[cfg(feature = "device")]
+pub mod device_check;
 pub mod embedded;
 mod ends;
 pub mod engine;
 mod forward_error;
 pub mod free_memory;
 pub mod gguf;
+pub mod gguf_writer;
 pub mod head;
 #[cfg(feature = "hub")]
 pub mod hub;
@@ -39,6 +42,7 @@ mod mlp;
 mod norm;
 pub mod progress;
 mod python_json;
+mod reference;
 mod rope;
 mod runtime;
 mod sequence;

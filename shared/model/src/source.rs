@@ -6,15 +6,14 @@ mod inspected;
 #[cfg(feature = "llama-cpp")]
 mod llama_cpp;
 mod located;
-pub(crate) mod reference;
 mod rounding;
 mod served;
 mod text;
 mod threads;
 
+pub use crate::reference::{BadReference, HubReference, ModelReference};
 pub use error::SourceError;
 pub use inspected::{Inspected, InspectedText, Outline};
-pub use reference::{BadReference, HubReference, ModelReference};
 pub use served::{Numerics, ServedModel, serve};
 pub use text::ModelText;
 pub use threads::share_threads;

@@ -1,10 +1,10 @@
 //! What is told of a model that is served.
 
+use std::fs;
+
 use model::source::{Outline, ServedModel};
 use speculation::ports::LanguageModel;
-use wire::v1;
-
-use crate::processors;
+use wire::{digest, v1};
 
 /// Returns what a peer will say of a model before its weights are loaded: enough to see whether two models fit.
 pub fn outline(outline: &Outline) -> v1::PeerDescription {
@@ -35,10 +35,53 @@ pub fn describe<M: LanguageModel>(served: &ServedModel<M>) -> v1::PeerDescriptio
         eos_token_ids: served.eos_token_ids.clone(),
         rows_vary: !served.model.caps().bit_invariant,
         processors: if served.is_on_processors {
-            processors::name()
+            processors()
         } else {
             Vec::new()
         },
         ..self::outline(&served.outline())
+    }
+}
+
+/// Returns the name of the processors that this process may use on this machine. Processes with the same name take
+/// time from one another. Empty where the system does not report them.
+///
+/// On a large machine, two processes that may use all processors get the same name although each may need only a few.
+fn processors() -> Vec<u8> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    let status = fs::read_to_string("/proc/self/status");
+    match (boot, status) {
+        (Ok(boot), Ok(status)) => name_of(&boot, &status),
+        _ => Vec::new(),
+    }
+}
+
+fn name_of(boot: &str, status: &str) -> Vec<u8> {
+    let mut lines = status.lines();
+    let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let Some(allowed) = allowed.map(str::trim).filter(|allowed| !allowed.is_empty()) else {
+        return Vec::new();
+    };
+    // The name is a digest, so that it does not reveal the boot id of the machine.
+    digest::short(format!("{} {allowed}", boot.trim()).as_bytes())
+        .to_le_bytes()
+        .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_share_processors_on_one_machine_alone() {
+        let status = |list: &str| {
+            format!("Name:\tx\nCpus_allowed:\t3\nCpus_allowed_list:\t{list}\nMems:\t1\n")
+        };
+        let name = |boot: &str, list: &str| name_of(boot, &status(list));
+        assert_eq!(name("a\n", "0-1"), name("a", "0-1"));
+        assert_eq!(name("a", "0-1").len(), 8);
+        assert_ne!(name("a", "0"), name("a", "1"));
+        assert_ne!(name("a", "0-1"), name("b", "0-1"));
+        assert!(name_of("a", "Name:\tx\n").is_empty());
     }
 }

@@ -7,8 +7,8 @@ use model::engine::{EngineHandle, Gauges, MemoryGauges, Totals};
 use server::lease::SessionCounts;
 use server::metrics::names;
 
-use crate::bounds::Bounds;
 use crate::role::{Peer, Role};
+use crate::service::Bounds;
 
 impl<R: Role> Peer<R> {
     /// Sessions with an open stream, and sessions waiting for their next one.

@@ -1,27 +1,31 @@
-//! A drafter or a verifier: what each does in its own way, and what both hold.
+//! A drafter or a verifier: what each does in its own way, what both hold, and where their replies go.
 
-use std::sync::Arc;
+use std::mem;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use model::engine::{EngineHandle, Rejected, Slot, Task};
 use server::health::Health;
 use server::lease::Leases;
-use server::lifecycle::ServerConfig;
+use server::listen::ServerConfig;
 use server::metrics::PeerMetrics;
 use server::process::Process;
 use server::replies::Replies as Answers;
 use server::trace::Traces;
 use speculation::TokenId;
 use speculation::committed::Committed;
+use speculation::history::History;
 use speculation::proposal::BadProposal;
+use tokio::sync::mpsc;
 use tonic::Status;
 use tonic::service::Routes;
+use wire::failure::Failure;
 use wire::open::SessionSpec;
 use wire::round::RoundKey;
 use wire::{status, v1};
 
-use crate::counted::{CountedHistory, HistoryHome};
 use crate::granted::Granted;
-use crate::replies::Replies;
 
 /// What a drafter or a verifier does in its own way, and what it needs for that.
 pub trait Role: Sized + Send + Sync + 'static {
@@ -176,5 +180,86 @@ impl<R: Role> Session<R> {
     pub fn submit(&self, task: impl Task) -> Result<(), Rejected> {
         let slot = self.slots.first().ok_or(Rejected::Stopped)?;
         slot.try_submit(task)
+    }
+}
+
+/// Replies buffered for one slow client before its stream is no longer read.
+pub const REPLY_BUFFER: usize = 16;
+
+/// How long a round waits for a client that is there and does not read, with the buffer full. No client
+/// of ours does that: it reads until it gives the stream up.
+pub const READ_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Where a stream's replies go.
+#[derive(Debug)]
+pub struct Replies<R>(pub(crate) mpsc::Sender<Result<R, Status>>);
+
+impl<R> Replies<R> {
+    /// Sends a reply; waits for a while if the client does not read.
+    ///
+    /// # Errors
+    /// If the client is gone, or reads nothing for a minute.
+    pub async fn send(&self, reply: R) -> Result<(), Status> {
+        match tokio::time::timeout(READ_TIMEOUT, self.0.send(Ok(reply))).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Failure::Cancelled.status("the client is gone")),
+            Err(_) => Err(Failure::Late.status("the client read none of its replies for a minute")),
+        }
+    }
+
+    /// Sends a reply that may be lost: it is dropped if the client does not read, or is gone.
+    pub fn offer(&self, reply: R) {
+        let _dropped = self.0.try_send(Ok(reply));
+    }
+}
+
+/// Where a session's history is between rounds; none while a task has it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HistoryHome(Arc<Mutex<Option<History>>>);
+
+/// The history of a session, lent to the task of a round, after whose end it is at home again.
+#[derive(Debug)]
+pub struct CountedHistory {
+    history: History,
+    home: HistoryHome,
+}
+
+impl HistoryHome {
+    /// The history of a session of `spec` after `output`. It is counted anew if a task of an earlier round, which
+    /// was given up, still has it.
+    pub(crate) fn lend(&self, spec: &SessionSpec, output: &[TokenId]) -> CountedHistory {
+        let history = self.lock().take();
+        let mut history =
+            history.unwrap_or_else(|| History::new(&spec.sampling, &spec.prompt, &[]));
+        history.follow(output);
+        CountedHistory {
+            history,
+            home: self.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<History>> {
+        // It is put there whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Deref for CountedHistory {
+    type Target = History;
+
+    fn deref(&self) -> &History {
+        &self.history
+    }
+}
+
+impl DerefMut for CountedHistory {
+    fn deref_mut(&mut self) -> &mut History {
+        &mut self.history
+    }
+}
+
+impl Drop for CountedHistory {
+    fn drop(&mut self) {
+        *self.home.lock() = Some(mem::take(&mut self.history));
     }
 }

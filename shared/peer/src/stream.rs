@@ -1,7 +1,5 @@
 //! The life of a session's stream: open, rounds, and what becomes of the session at its end.
 
-mod inbox;
-
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,11 +17,10 @@ use wire::open::{self, SessionSpec};
 use wire::status::{BadField, overloaded};
 use wire::v1;
 
-use crate::counted::HistoryHome;
-use crate::granted::{Granted, grants};
-use crate::replies::{READ_TIMEOUT, REPLY_BUFFER, Replies};
-use crate::role::{Peer, Role, Said, Session, StreamRequest};
-use inbox::Inbox;
+use crate::granted::{Granted, Granting, grants};
+use crate::role::{
+    HistoryHome, Peer, READ_TIMEOUT, REPLY_BUFFER, Replies, Role, Said, Session, StreamRequest,
+};
 
 /// How long a stream may take to say which session it is.
 pub const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -233,6 +230,46 @@ async fn arrival<R: Role>(
 
 fn superseded() -> Status {
     Failure::Superseded.status("a newer stream took the session")
+}
+
+/// A message; none if it is of a later version.
+type Message<R> = Option<StreamRequest<<R as Role>::Round>>;
+
+/// The messages of a stream.
+struct Inbox<'a, R: Role> {
+    requests: &'a mut Streaming<R::Request>,
+    /// The first message after the current round's grants. Nothing is read beyond it.
+    next: Option<Result<Option<Message<R>>, Status>>,
+}
+
+impl<'a, R: Role> Inbox<'a, R> {
+    fn new(requests: &'a mut Streaming<R::Request>) -> Self {
+        let next = None;
+        Self { requests, next }
+    }
+
+    /// Returns the next message; none at the end of the stream.
+    ///
+    /// # Errors
+    /// If the connection broke.
+    async fn message(&mut self) -> Result<Option<Message<R>>, Status> {
+        match self.next.take() {
+            Some(next) => next,
+            None => Ok(self.requests.message().await?.map(R::read)),
+        }
+    }
+
+    /// Forwards grants to the current round for as long as it is polled. It is cancel safe.
+    async fn pass_grants(&mut self, granting: &Granting) -> Infallible {
+        while self.next.is_none() {
+            let message = self.requests.message().await;
+            match message.map(|message| message.map(R::read)) {
+                Ok(Some(Some(StreamRequest::Grant(until)))) => granting.extend(until),
+                other => self.next = Some(other),
+            }
+        }
+        std::future::pending().await
+    }
 }
 
 #[cfg(test)]

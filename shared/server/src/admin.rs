@@ -5,7 +5,6 @@
 //! is ever shown; on loopback, pages of browsers are refused. The port opens before any model is loaded and closes after the last service has drained, so
 //! what happens in between can be watched.
 
-mod accept;
 mod ask;
 mod connections;
 mod http;

@@ -8,8 +8,6 @@ mod file;
 mod guard;
 mod guesses;
 mod layer;
-mod limits;
-mod shown;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,12 +19,12 @@ use serde::{Deserialize, Serialize};
 use crate::reload::{FileError, Reloading, Reloads};
 use file::TokenFile;
 pub use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
-pub use guard::{Client, Guard, Refusal};
+pub use guard::{Client, Guard, Rates, Refusal};
 use guesses::Guesses;
 pub use guesses::{MAX_PAUSE, MAX_PUT_OFF};
 pub(crate) use layer::GuardLayer;
-pub use limits::Rates;
-pub use shown::Shown;
+use tonic::service::Interceptor;
+use tonic::{Request, Status};
 
 /// Where tokens are, as a section of a process's configuration.
 ///
@@ -185,6 +183,22 @@ fn unusable(setting: &'static str, file: &Path) -> Option<FileError> {
         return None;
     }
     TokenFile::read(setting, file).err()
+}
+
+/// The header a token comes in.
+const HEADER: &str = "authorization";
+
+/// Adds the process's token, as it is now, to what is sent.
+#[derive(Clone, Debug, Default)]
+pub struct Shown(Option<Tokens>);
+
+impl Interceptor for Shown {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(header) = self.0.as_ref().and_then(|tokens| tokens.get().header()) {
+            request.metadata_mut().insert(HEADER, header);
+        }
+        Ok(request)
+    }
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ mod error;
 mod layer;
 mod provenance;
 mod switch;
-mod words;
 
 use std::ffi::OsString;
 use std::path::Path;
 
+use figment::error::{Error, Kind, OneOf};
 use figment::value::Value;
 use figment::{Figment, Profile, Provider};
 use serde::Serialize;
@@ -147,7 +147,7 @@ impl Layers {
         let figment = (self.given.iter()).fold(Figment::from(&self.defaults), Figment::merge);
         let value = figment
             .extract()
-            .map_err(|error| words::named::<T>(&figment, error))?;
+            .map_err(|error| named::<T>(&figment, error))?;
         let mut profiles = figment.data()?;
         let merged = profiles.remove(&Profile::Default).unwrap_or_default();
         Ok(Loaded {
@@ -161,6 +161,30 @@ impl Layers {
         let forgotten = self.given.iter_mut().map(|layer| layer.forget(path));
         forgotten.fold(false, |any, forgotten| any | forgotten)
     }
+}
+
+/// No setting takes it.
+const NO_WORD: &str = "?";
+
+/// Returns `error` with the words that its setting takes. serde names them where another word stands there, and not
+/// where a number or a table does, so that the configuration is read again with a word in its place.
+fn named<T: DeserializeOwned>(figment: &Figment, mut error: Error) -> Error {
+    let Kind::InvalidType(found, expected) = &error.kind else {
+        return error;
+    };
+    if !expected.starts_with("enum") {
+        return error;
+    }
+    let again = figment.clone().merge((error.path.join("."), NO_WORD));
+    let Err(again) = again.extract::<T>() else {
+        return error;
+    };
+    if let Kind::UnknownVariant(_, words) = again.kind
+        && again.path == error.path
+    {
+        error.kind = Kind::InvalidValue(found.clone(), OneOf(words).to_string());
+    }
+    error
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! Deadlines that say what was late.
+//! Deadlines: what was late, and the one that a request's headers set.
 
 use std::time::Duration;
+
+use tonic::metadata::MetadataMap;
 
 /// Something did not end in its time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +31,26 @@ pub async fn within<T>(
         })
 }
 
+/// Reads the `grpc-timeout` header: up to eight digits and a unit. tonic bounds only the response's
+/// headers by it, never a stream.
+pub fn from_metadata(metadata: &MetadataMap) -> Option<Duration> {
+    let header = metadata.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = header.split_at_checked(header.len().checked_sub(1)?)?;
+    if digits.len() > 8 {
+        return None;
+    }
+    let value: u64 = digits.parse().ok()?;
+    match unit {
+        "H" => Some(Duration::from_secs(value * 3_600)),
+        "M" => Some(Duration::from_secs(value * 60)),
+        "S" => Some(Duration::from_secs(value)),
+        "m" => Some(Duration::from_millis(value)),
+        "u" => Some(Duration::from_micros(value)),
+        "n" => Some(Duration::from_nanos(value)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +66,24 @@ mod tests {
             "the verdict did not end within 500 ms"
         );
         assert_eq!(within(limit, "the verdict", async { 7 }).await, Ok(7));
+    }
+
+    #[test]
+    fn units_follow_the_grpc_specification() {
+        let read = |header: &'static str| {
+            let mut metadata = MetadataMap::new();
+            metadata.insert("grpc-timeout", header.parse().expect("ASCII"));
+            from_metadata(&metadata)
+        };
+        assert_eq!(read("2H"), Some(Duration::from_secs(7_200)));
+        assert_eq!(read("3M"), Some(Duration::from_secs(180)));
+        assert_eq!(read("5S"), Some(Duration::from_secs(5)));
+        assert_eq!(read("250m"), Some(Duration::from_millis(250)));
+        assert_eq!(read("250u"), Some(Duration::from_micros(250)));
+        assert_eq!(read("99999999n"), Some(Duration::from_nanos(99_999_999)));
+        for malformed in ["", "5", "S", "5X", "123456789S", "-1S"] {
+            assert_eq!(read(malformed), None, "{malformed:?}");
+        }
+        assert_eq!(from_metadata(&MetadataMap::new()), None);
     }
 }

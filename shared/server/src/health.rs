@@ -1,18 +1,14 @@
 //! Readiness: loading, serving, draining.
 
 pub(crate) mod grpc;
-pub(crate) mod services;
-pub(crate) mod warnings;
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
 use crate::metrics::names;
-use crate::process::Process;
+use crate::process::{Condition, Process, Services};
 use grpc::HealthOf;
-pub use services::{Condition, Services};
-pub use warnings::Warnings;
 
 /// The state of a service as `grpc.health.v1` reports it on the service's own port, for the service named and
 /// for the empty name. What its process reports of all services in it, [`Services`] holds.

@@ -4,12 +4,15 @@
 //! bytes, and in what of their requests is held. Beyond that, each must send the headers of its requests in time, those
 //! of the first one sooner, and take its answers. What an answer holds is bounded by whoever writes it.
 
-mod answer;
-
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -22,13 +25,12 @@ use tower::{ServiceExt, service_fn};
 
 use crate::health::Health;
 use crate::incoming::{Incoming, OPENING_TIMEOUT, Opened, Protocol};
-use crate::lifecycle::ServerConfig;
+use crate::listen::ServerConfig;
 use crate::log_throttle::LogThrottle;
-use crate::places::Activity;
+use crate::places::{Activity, Working};
 use crate::receiving::Gate;
 use crate::tls::Tls;
 use crate::transport::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
-use answer::Answer;
 
 /// Longest time between asking a connection to close and cutting it.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -228,6 +230,43 @@ async fn abandoned(activity: &Activity, idle_timeout: Duration) {
             },
             None => sleep(idle_timeout).await,
         }
+    }
+}
+
+/// A body on its way to a client.
+struct Answer {
+    body: Body,
+    working: Working,
+}
+
+impl Answer {
+    /// Wraps `body`; the request of `working` ends when it is dropped.
+    fn new(body: Body, mut working: Working) -> Self {
+        working.awaits(false);
+        Self { body, working }
+    }
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        // hyper polls for the next frame once the client has read enough of those before it.
+        self.working.awaits(polled.is_pending());
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

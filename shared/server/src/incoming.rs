@@ -20,7 +20,7 @@ use tokio::time::{Instant, Sleep};
 use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 
-use crate::lifecycle::config::ServerConfig;
+use crate::listen::ServerConfig;
 use crate::log_throttle::LogThrottle;
 use crate::places::Places;
 use crate::receiving::Gate;

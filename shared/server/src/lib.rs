@@ -14,7 +14,6 @@ pub mod config;
 mod connector;
 pub mod deadline;
 mod grpc_only;
-pub mod grpc_timeout;
 pub mod health;
 pub mod http;
 mod incoming;

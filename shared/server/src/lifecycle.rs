@@ -1,7 +1,5 @@
 //! Serving gRPC from a bound listener until told to stop, then draining within a grace.
 
-pub(crate) mod config;
-
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
@@ -17,14 +15,13 @@ use crate::auth::GuardLayer;
 use crate::grpc_only;
 use crate::health::Health;
 use crate::incoming::{Incoming, Protocol};
+use crate::listen::ServerConfig;
 use crate::process::Process;
 use crate::receiving::{Described, Gate};
 use crate::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
     STREAM_WINDOW_BYTES,
 };
-
-pub use config::ServerConfig;
 
 /// How often a service's own health is looked at.
 const HEARTBEAT: Duration = Duration::from_millis(500);

@@ -5,11 +5,8 @@
 //! queues) is not counted at all: sources registered with [`Metrics::sample`] say it at every scrape.
 
 mod definition;
-mod histogram;
 pub mod names;
-mod peer;
 mod plain;
-mod process;
 mod registered;
 mod samples;
 mod vllm;
@@ -17,15 +14,17 @@ mod vllm;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::{Duration, SystemTime};
 
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
+use tonic::{Code, Status};
 
 pub use definition::{Kind, Metric};
-pub use histogram::Histogram;
-pub use peer::PeerMetrics;
 pub use samples::Samples;
 
+use definition::Labels;
 use registered::Registered;
 
 /// A figure that only grows, by amounts that need not be whole.
@@ -109,6 +108,84 @@ impl Metrics {
         let mut text = String::new();
         text::encode(&mut text, &self.0.registry)?;
         Ok(text)
+    }
+}
+
+/// A histogram. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Histogram(HistogramWithExemplars<Labels>);
+
+impl Histogram {
+    /// Adds an observation.
+    pub fn observe(&self, value: f64) {
+        self.observe_traced(value, None);
+    }
+
+    /// Adds a duration, in seconds.
+    pub fn observe_duration(&self, value: Duration) {
+        self.observe(value.as_secs_f64());
+    }
+
+    /// Adds an observation of a request; its bucket remembers the latest that is traced.
+    pub fn observe_traced(&self, value: f64, trace_id: Option<&str>) {
+        let exemplar = trace_id.map(|id| vec![("trace_id", id.to_owned())]);
+        let now = exemplar.is_some().then(SystemTime::now);
+        self.0.observe(value, exemplar, now);
+    }
+}
+
+/// How rounds end.
+const OUTCOMES: [&str; 5] = ["answered", "overloaded", "late", "refused", "failed"];
+
+/// What a drafter or verifier counts. Made once a service, so that counting takes no lookup.
+#[derive(Clone, Debug)]
+pub struct PeerMetrics {
+    queue: Histogram,
+    forward: Histogram,
+    batch: Histogram,
+    /// Rounds, in the order of [`OUTCOMES`].
+    rounds: [Counter; OUTCOMES.len()],
+}
+
+impl PeerMetrics {
+    /// The figures of the service in this `role`: `drafter` or `verifier`.
+    pub fn new(metrics: &Metrics, role: &'static str) -> Self {
+        Self {
+            queue: metrics.histogram(&names::QUEUE_DURATION, &[role]),
+            forward: metrics.histogram(&names::FORWARD_DURATION, &[role]),
+            batch: metrics.histogram(&names::ENGINE_BATCH, &[role]),
+            rounds: OUTCOMES.map(|outcome| metrics.counter(&names::PEER_ROUNDS, &[role, outcome])),
+        }
+    }
+
+    /// A task of the engine gave what was asked of it: it waited for `queue`, its forwards took `forward`, and
+    /// there were `sequences` in the largest.
+    pub fn computed(&self, queue: Duration, forward: Duration, sequences: usize) {
+        self.queue.observe_duration(queue);
+        self.forwarded(forward, sequences);
+    }
+
+    /// The same of a task's later steps, which wait for nothing.
+    pub fn forwarded(&self, forward: Duration, sequences: usize) {
+        self.forward.observe_duration(forward);
+        self.batch.observe(sequences as f64);
+    }
+
+    /// A round ended.
+    pub fn round(&self, answered: &Result<(), Status>) {
+        let outcome = match answered.as_ref().map_err(Status::code) {
+            Ok(()) => 0,
+            Err(Code::ResourceExhausted) => 1,
+            Err(Code::DeadlineExceeded) => 2,
+            Err(
+                Code::InvalidArgument
+                | Code::OutOfRange
+                | Code::FailedPrecondition
+                | Code::Unimplemented,
+            ) => 3,
+            Err(_) => 4,
+        };
+        self.rounds[outcome].inc();
     }
 }
 

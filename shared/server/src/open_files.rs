@@ -7,7 +7,7 @@
 use std::num::NonZeroUsize;
 
 use crate::admin::MAX_CONNECTIONS;
-use crate::lifecycle::ServerConfig;
+use crate::listen::ServerConfig;
 
 /// Files that a process opens itself: models while they load, certificates, tokens, listeners, and connections that are
 /// about to be refused.

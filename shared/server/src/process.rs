@@ -1,8 +1,11 @@
-//! What a process gives each service in it.
+//! What a process gives each service in it: who it is, how its services are, what may be wrong with it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
 
 use crate::auth::Auth;
-use crate::health::services::Services;
-use crate::health::warnings::Warnings;
 use crate::metrics::Metrics;
 use crate::reload::Reloads;
 use crate::tls::Tls;
@@ -26,4 +29,166 @@ pub struct Process {
     pub warnings: Warnings,
     /// What can be read again while it runs.
     pub reloads: Reloads,
+}
+
+/// Tells what is wrong at the moment, if anything is.
+type Warning = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// Those who may have something to say. Clones share them.
+#[derive(Clone, Default)]
+pub struct Warnings(Arc<Mutex<Vec<Warning>>>);
+
+impl Warnings {
+    /// Has `warning` asked whenever readiness is.
+    pub fn add(&self, warning: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        self.lock().push(Box::new(warning));
+    }
+
+    /// Returns what is wrong at the moment.
+    pub fn all(&self) -> Vec<String> {
+        self.lock().iter().filter_map(|warning| warning()).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Warning>> {
+        // A list is in order whoever panicked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Warnings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all()).finish()
+    }
+}
+
+/// The condition of a service. It only moves on, from starting to dead, except that a ready service may wait again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Condition {
+    /// It loads its model, or warms up.
+    Starting,
+    /// It is a coordinator that no verifier answers, or a verifier whose engine elsewhere does not.
+    Waiting,
+    /// It takes requests.
+    Ready,
+    /// It finishes what it has and takes nothing new.
+    Draining,
+    /// It can do no more work.
+    Dead,
+}
+
+impl Condition {
+    /// As the admin port says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Waiting => "waiting for a verifier or its engine",
+            Self::Ready => "ready",
+            Self::Draining => "draining",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// The services of a process by their names, in the order in which they were made. Clones share the list.
+#[derive(Clone, Debug, Default)]
+pub struct Services(watch::Sender<Vec<(&'static str, Condition)>>);
+
+impl Services {
+    /// A service that starts; where it stands in the list.
+    pub(crate) fn add(&self, name: &'static str) -> usize {
+        let mut index = 0;
+        self.0.send_modify(|services| {
+            index = services.len();
+            services.push((name, Condition::Starting));
+        });
+        index
+    }
+
+    /// The service at `index` goes on to `condition`, if it is not beyond that.
+    pub(crate) fn go_on(&self, index: usize, condition: Condition) {
+        self.0.send_if_modified(|services| {
+            let (_, now) = &mut services[index];
+            let goes_on = *now < condition;
+            *now = condition.max(*now);
+            goes_on
+        });
+    }
+
+    /// Has the service at `index` wait, if it is ready.
+    pub(crate) fn wait(&self, index: usize) {
+        self.0.send_if_modified(|services| {
+            let (_, now) = &mut services[index];
+            let was_ready = *now == Condition::Ready;
+            if was_ready {
+                *now = Condition::Waiting;
+            }
+            was_ready
+        });
+    }
+
+    /// Tells of every change.
+    pub(crate) fn watch(&self) -> watch::Receiver<Vec<(&'static str, Condition)>> {
+        self.0.subscribe()
+    }
+
+    /// The services that were made so far, and how each is.
+    pub fn conditions(&self) -> Vec<(&'static str, Condition)> {
+        self.0.borrow().clone()
+    }
+
+    /// Whether there is a service and all of them are ready.
+    pub fn are_ready(&self) -> bool {
+        are_ready(&self.0.borrow())
+    }
+
+    /// Whether none of them is dead.
+    pub fn are_alive(&self) -> bool {
+        let services = self.0.borrow();
+        services
+            .iter()
+            .all(|(_, condition)| *condition != Condition::Dead)
+    }
+}
+
+/// Whether there is a service among these, and all of them are ready.
+pub(crate) fn are_ready(services: &[(&'static str, Condition)]) -> bool {
+    let is_ready = |(_, condition): &(_, Condition)| *condition == Condition::Ready;
+    !services.is_empty() && services.iter().all(is_ready)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_ready_when_all_its_services_are() {
+        let services = Services::default();
+        assert!(
+            services.are_alive() && !services.are_ready(),
+            "nothing is there yet"
+        );
+        let (one, other) = (services.add("one"), services.add("other"));
+        services.go_on(one, Condition::Ready);
+        assert!(!services.are_ready());
+        services.go_on(other, Condition::Ready);
+        assert!(services.are_ready());
+        services.wait(other);
+        assert!(!services.are_ready() && services.are_alive());
+        services.go_on(other, Condition::Ready);
+        assert!(services.are_ready());
+        services.go_on(other, Condition::Draining);
+        services.wait(other);
+        assert!(!services.are_ready() && services.are_alive());
+        services.go_on(other, Condition::Dead);
+        assert!(!services.are_alive());
+        for earlier in [Condition::Ready, Condition::Draining] {
+            services.go_on(other, earlier);
+        }
+        let conditions = services.conditions();
+        assert_eq!(
+            conditions,
+            [("one", Condition::Ready), ("other", Condition::Dead)],
+            "nothing leads back"
+        );
+    }
 }

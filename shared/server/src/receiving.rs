@@ -7,9 +7,7 @@
 //! request ends. gRPC calls that take a stream of messages are their service's own to bound.
 
 mod budget;
-mod held;
 mod message;
-mod refused;
 mod whole;
 
 use std::error::Error;
@@ -24,14 +22,12 @@ use tonic::service::Routes;
 use tonic::transport::server::TcpConnectInfo;
 use tower::util::MapRequestLayer;
 
-use crate::lifecycle::config::ServerConfig;
+use crate::listen::ServerConfig;
 use crate::places::Activity;
 pub(crate) use budget::Budget;
-pub use budget::SMALL_REQUEST_BYTES;
-use budget::Share;
-use held::Held;
+use budget::{Held, Share};
+pub use budget::{RETRY_AFTER, Refused, SMALL_REQUEST_BYTES};
 use message::MessageBody;
-pub use refused::{RETRY_AFTER, Refused};
 use whole::WholeBody;
 pub use whole::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS};
 

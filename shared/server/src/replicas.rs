@@ -2,7 +2,6 @@
 //! goes to.
 
 mod breaker;
-mod budget;
 mod endpoint;
 mod health;
 

@@ -1,7 +1,6 @@
 //! Logs, one line an event, on stderr (stdout belongs to what the product prints); and what of logs and
 //! traces goes to a collector.
 
-mod connection;
 mod export;
 mod filter;
 mod levels;
@@ -120,7 +119,7 @@ pub fn check(config: &TelemetryConfig, with_files: bool) -> Vec<TelemetryError> 
     let sent = |signal| {
         let destination = settings::destination(config, signal, &variable)?;
         if let Some(destination) = destination.filter(|_| with_files) {
-            connection::connector(&destination, b"h2")?;
+            export::connector(&destination, b"h2")?;
         }
         Ok(())
     };

@@ -5,7 +5,6 @@
 //! which it believes others. Files are [read again](TlsConfig::reload_seconds) when they change; open
 //! connections go on with what they began with.
 
-mod error;
 mod explain;
 mod facts;
 mod material;
@@ -20,13 +19,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-pub use error::TlsError;
 pub(crate) use explain::{Side, explain, is_hung_up, is_tls_spoken};
 pub use facts::{CertificateFacts, certificates};
 pub(crate) use material::roots_of;
 
 use crate::metrics::{Metrics, names};
-use crate::reload::{Reloading, Reloads};
+use crate::reload::{FileError, Reloading, Reloads};
 use material::Material;
 
 /// Whether a service speaks TLS to those who connect to it.
@@ -170,5 +168,37 @@ impl Tls {
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+/// Why the section `tls` of a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file is needed that is not named.
+    #[error("tls.{setting} is not set, and {why}")]
+    Missing {
+        /// The key in section `tls`.
+        setting: &'static str,
+        /// What needs it.
+        why: &'static str,
+    },
+
+    /// A file cannot be read, or does not hold what it should, or belongs to another.
+    #[error(transparent)]
+    File(#[from] FileError),
+
+    /// TLS refuses the certificates for another reason.
+    #[error("tls: the certificates cannot be used: {0}")]
+    Unusable(#[from] rustls::Error),
+}
+
+impl TlsError {
+    /// The setting at fault, `tls.key`; the section where no single one is.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Missing { setting, .. } => format!("tls.{setting}"),
+            Self::File(file) => file.setting().to_owned(),
+            Self::Unusable(_) => "tls".to_owned(),
+        }
     }
 }

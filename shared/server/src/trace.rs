@@ -6,28 +6,27 @@
 //!
 //! OpenTelemetry stands behind these types and nowhere else.
 
-mod clock;
-mod context;
 pub mod names;
-mod share;
 mod span;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use opentelemetry::context::FutureExt;
+use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
 use opentelemetry::{Array, Context, InstrumentationScope, StringValue, Value};
+use opentelemetry_http::HeaderExtractor;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use tonic::metadata::MetadataMap;
 use tracing::Instrument;
 
-use clock::Clock;
+use span::Clock;
 
-pub use context::TraceContext;
 pub use opentelemetry::KeyValue as Attribute;
 pub use opentelemetry::trace::SpanKind as Kind;
-pub use share::Share;
 pub use span::Span;
 
 /// Which rounds of a traced request have spans, and whether its text may be seen.
@@ -80,7 +79,7 @@ impl Traces {
     /// A request that came in just now. Its parent is the span that `metadata` names, if it names one
     /// (W3C `traceparent`); baggage is ignored. Nothing if it is not sampled.
     pub fn request(&self, name: &'static str, metadata: &MetadataMap) -> Span {
-        self.server(name, Instant::now(), || Some(context::of_client(metadata)))
+        self.server(name, Instant::now(), || Some(of_client(metadata)))
     }
 
     /// Returns the span of what a coordinator asked, which came at `began`, and `context` with it; an empty one if
@@ -138,6 +137,118 @@ pub async fn within<T>(context: Option<TraceContext>, future: impl Future<Output
     let lines = tracing::error_span!("trace", trace_id, span_id);
     let attached = future.with_context(context.to_parent());
     attached.instrument(lines).await
+}
+
+/// Where a peer's time went. The parts are taken to have followed one another, as far as they are not zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Waiting for the engine.
+    pub queue: Duration,
+    /// In forwards.
+    pub forward: Duration,
+    /// Deciding.
+    pub accept: Duration,
+    /// Sequences in the largest forward.
+    pub batch: u32,
+    /// Tokens of the session that were forwarded.
+    pub forwarded_tokens: u32,
+    /// Whether the forwards also brought the session up to date.
+    pub prefills: bool,
+}
+
+impl Span {
+    /// Adds spans of the parts of `share`, which began at `began`, within this one. `measured_by` tells where
+    /// the figures come from, if not from here.
+    pub fn add_share(&mut self, share: &Share, began: Instant, measured_by: Option<&'static str>) {
+        if !self.is_recorded() {
+            return;
+        }
+        let forward = if share.prefills {
+            names::PREFILL
+        } else {
+            names::FORWARD
+        };
+        let parts = [
+            (names::QUEUE, share.queue),
+            (forward, share.forward),
+            (names::ACCEPT, share.accept),
+        ];
+        let mut from = began;
+        for (name, took) in parts.into_iter().filter(|(_, took)| !took.is_zero()) {
+            let mut part = self.child_at(name, Kind::Internal, from);
+            if name == forward {
+                part.set(names::BATCH, i64::from(share.batch));
+                part.set(names::FORWARDED_TOKENS, i64::from(share.forwarded_tokens));
+            }
+            if let Some(measured_by) = measured_by {
+                part.set(names::MEASURED_BY, measured_by);
+            }
+            from += took;
+            part.end_at(from);
+        }
+        self.set(names::BATCH, i64::from(share.batch));
+    }
+}
+
+/// A span as a round's header names it: 16 bytes of a trace id, 8 of a span id, and one of flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    trace_id: TraceId,
+    span_id: SpanId,
+    flags: TraceFlags,
+}
+
+impl TraceContext {
+    fn of(span: &SpanContext) -> Self {
+        Self {
+            trace_id: span.trace_id(),
+            span_id: span.span_id(),
+            flags: span.trace_flags(),
+        }
+    }
+
+    /// Reads a round's header; none if it holds no context, or what cannot be one.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (trace_id, rest) = bytes.split_first_chunk()?;
+        let (span_id, rest) = rest.split_first_chunk()?;
+        let &[flags] = rest else {
+            return None;
+        };
+        let context = Self {
+            trace_id: TraceId::from_bytes(*trace_id),
+            span_id: SpanId::from_bytes(*span_id),
+            flags: TraceFlags::new(flags) & TraceFlags::SAMPLED,
+        };
+        context.span().is_valid().then_some(context)
+    }
+
+    /// Writes a round's header.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let (trace_id, span_id) = (self.trace_id.to_bytes(), self.span_id.to_bytes());
+        [&trace_id[..], &span_id, &[self.flags.to_u8()]].concat()
+    }
+
+    /// The trace, in hexadecimal.
+    pub fn trace_id(self) -> String {
+        self.trace_id.to_string()
+    }
+
+    /// The parent of what is started in it.
+    fn to_parent(self) -> Context {
+        Context::new().with_remote_span_context(self.span())
+    }
+
+    fn span(self) -> SpanContext {
+        let is_remote = true;
+        let state = TraceState::NONE;
+        SpanContext::new(self.trace_id, self.span_id, self.flags, is_remote, state)
+    }
+}
+
+/// The span that a client's metadata names; an empty context if it names none.
+fn of_client(metadata: &MetadataMap) -> Context {
+    let headers = HeaderExtractor(metadata.as_ref());
+    TraceContextPropagator::new().extract_with_context(&Context::new(), &headers)
 }
 
 #[cfg(test)]

@@ -71,7 +71,6 @@ pub mod refusal;
 pub mod rejection;
 
 mod adjusted;
-mod interval;
 mod support;
 
 pub use asking::Asking;

@@ -1,17 +1,60 @@
 //! How draft tokens are made: one token of a distribution, when to stop, the shape of a block, and what a request
 //! may choose of them.
 
-mod axes;
-mod drawn;
-mod label;
 pub mod policies;
 mod proposing;
 mod stop;
 mod tree;
 
-pub use axes::{DraftLen, Drafting, TreeShape};
-pub use drawn::{drawn_siblings, draws_siblings};
-pub use label::{AcceptanceLabel, UnknownLabel};
-pub use proposing::{DraftToken, ProposalOptions, draw, propose};
+pub use proposing::{DraftToken, ProposalOptions, draw, drawn_siblings, draws_siblings, propose};
 pub use stop::{StopRule, Stopping};
 pub use tree::{Growth, siblings};
+
+/// Who proposes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Drafting {
+    /// The draft model.
+    #[default]
+    Model,
+    /// Max-Gram: the tokens after the longest earlier match of the context's suffix, then bigrams.
+    MaxGram,
+    /// A cascade of draft models, Max-Gram last.
+    Cascade,
+}
+
+/// How many tokens are drafted in a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum DraftLen {
+    /// As many as the request's limit says.
+    #[default]
+    Fixed,
+    /// Until the stop rule says stop.
+    Stop(StopRule),
+    /// As many as pay, by measured acceptance, times and load; none where drafting does not pay.
+    Auto,
+}
+
+/// The shape of a draft block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TreeShape {
+    /// One token after the other.
+    #[default]
+    Chain,
+    /// One lead path; each of its nodes is one of this many siblings, the others the most likely ones
+    /// (Cascade Speculative Drafting). At least 2.
+    Comb(u32),
+    /// A chain with this many alternatives to each of its nodes, ranked as the shared noise ranks them.
+    /// At least 1.
+    Alternates(u32),
+}
+
+impl TreeShape {
+    /// Nodes at each depth.
+    pub fn width(self) -> u32 {
+        match self {
+            Self::Chain => 1,
+            Self::Comb(siblings) => siblings,
+            Self::Alternates(alternates) => 1 + alternates,
+        }
+    }
+}

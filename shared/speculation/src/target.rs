@@ -19,7 +19,7 @@ use crate::bad_value::BadValue;
 use crate::confidence::Confidence;
 use crate::real::Real;
 use crate::verification::Verification;
-use rules::{Judge, position, token};
+use rules::{Judge, position, token_rules};
 
 /// What a request aims at.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -131,7 +131,7 @@ impl TargetDistribution {
             }
             Self::Deferral { rule, alpha } => match rule.judge {
                 Judge::Tokens { judged, bound } => {
-                    Some(token::apply(judged, bound, alpha, draft, &mut target))
+                    Some(token_rules::apply(judged, bound, alpha, draft, &mut target))
                 }
                 Judge::Position(judge) => {
                     if position::defers(judge, alpha, draft, &target, greedy) {

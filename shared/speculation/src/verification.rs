@@ -17,6 +17,7 @@ pub mod block;
 pub mod block_greedy;
 pub mod coupled;
 pub mod expected;
+mod label;
 pub mod layers;
 mod procedure;
 pub mod residual;
@@ -25,6 +26,7 @@ pub mod token;
 pub mod tree;
 pub mod tree_rejection;
 
+pub use self::label::{AcceptanceLabel, UnknownLabel};
 pub use self::procedure::Precision;
 use self::procedure::{Kept, Randomness};
 pub use self::table::{Draws, VERIFICATIONS, Verification, VerificationSpec};

@@ -1,9 +1,8 @@
 //! Tokens turned into text as they come, whole characters only.
 
-mod characters;
+use std::str;
 
 use crate::vocabulary::{TokenPiece, Vocabulary};
-use characters::Characters;
 
 /// Most pieces looked at beside the next. One with text is enough; what is more has none.
 const MAX_CONTEXT: usize = 8;
@@ -93,6 +92,46 @@ fn beyond<'a>(text: &'a str, given: &str) -> &'a str {
     let same = pairs.take_while(|(new, old)| new == old);
     let len = same.map(|(c, _)| c.len_utf8()).sum::<usize>();
     &text[len..]
+}
+
+/// Puts UTF-8 characters together.
+#[derive(Clone, Debug, Default)]
+struct Characters {
+    /// The beginning of a character, at most three bytes.
+    open: Vec<u8>,
+}
+
+impl Characters {
+    /// The characters that `bytes` complete. What can never become a character, however it went on, is U+FFFD, one
+    /// for each longest beginning of a character, as [`String::from_utf8_lossy`] has it.
+    fn push(&mut self, bytes: &[u8]) -> String {
+        self.open.extend_from_slice(bytes);
+        let mut text = String::new();
+        let mut rest = self.open.as_slice();
+        while let Err(error) = str::from_utf8(rest) {
+            let (valid, invalid) = rest.split_at(error.valid_up_to());
+            text.push_str(str::from_utf8(valid).unwrap_or_default());
+            rest = invalid;
+            let Some(len) = error.error_len() else {
+                self.open = rest.to_vec();
+                return text;
+            };
+            text.push(char::REPLACEMENT_CHARACTER);
+            rest = &rest[len..];
+        }
+        text.push_str(str::from_utf8(rest).unwrap_or_default());
+        self.open.clear();
+        text
+    }
+
+    /// Returns what stands for a character that is not completed; empty if there is none.
+    fn finish(&mut self) -> &'static str {
+        if self.open.is_empty() {
+            return "";
+        }
+        self.open.clear();
+        "\u{FFFD}"
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use speculation::draft_tree::{BadTree, DraftTree};
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, POLICIES, StopPolicy};
-use speculation::drafting::{AcceptanceLabel, Drafting, StopRule, TreeShape};
+use speculation::drafting::{Drafting, StopRule, TreeShape};
 use speculation::methods::names;
+use speculation::verification::AcceptanceLabel;
 use v1::draft_length::Policy;
 use v1::tree_shape::Shape;
 

@@ -22,7 +22,6 @@ pub mod report;
 pub mod round;
 pub mod sampling;
 pub mod settings;
-pub mod size;
 pub mod slice;
 pub mod status;
 pub mod target;

@@ -1,13 +1,13 @@
 //! The messages of the streams to drafters and to verifiers, as far as they are alike: what whoever asks either
-//! needs to know of them.
+//! needs to know of them, and how many bytes a message takes.
 
 use std::fmt::Debug;
 
+use prost::Message;
 use speculation::session::Peer;
 use v1::{draft_reply, draft_request, verify_reply, verify_request};
 
 use crate::digest::digest;
-use crate::size::Encoded;
 use crate::v1;
 
 /// The messages of one kind of stream.
@@ -157,5 +157,17 @@ impl From<verify_request::Request> for v1::VerifyRequest {
     fn from(request: verify_request::Request) -> Self {
         let request = Some(request);
         Self { request }
+    }
+}
+
+/// A message of the protocol.
+pub trait Encoded {
+    /// Bytes it takes on the wire, without gRPC's frame of five bytes and without compression.
+    fn encoded_bytes(&self) -> u64;
+}
+
+impl<M: Message> Encoded for M {
+    fn encoded_bytes(&self) -> u64 {
+        self.encoded_len() as u64
     }
 }

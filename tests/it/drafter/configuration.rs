@@ -6,8 +6,8 @@ use model::head::AcceptanceHead;
 use model::source::{ModelSource, ServedModel, serve};
 use model::{Checkpoint, Model, ModelConfig, WeightFormat, embedded};
 use server::config::Switch;
-use speculation::drafting::AcceptanceLabel;
 use speculation::max_gram::Bigram;
+use speculation::verification::AcceptanceLabel;
 
 use super::learned::{head, saved};
 use super::{draft_with_heads, smaller};

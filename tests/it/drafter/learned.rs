@@ -7,11 +7,11 @@ use model::head::{AcceptanceHead, HeadInfo, HeadWeights, Scratch};
 use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
 use speculation::drafting::policies::LEARNED;
-use speculation::drafting::{AcceptanceLabel, ProposalOptions, StopRule, Stopping, draw, propose};
+use speculation::drafting::{ProposalOptions, StopRule, Stopping, draw, propose};
 use speculation::noise::InnerCall;
 use speculation::ports::LanguageModel;
 use speculation::proposal::ProposalForm;
-use speculation::verification::Verification;
+use speculation::verification::{AcceptanceLabel, Verification};
 use wire::v1::{Drafting, Open, SamplingParams, StopCause};
 
 use super::reference::Reference;

@@ -1,7 +1,7 @@
 //! Whoever drafts, however much and in whichever shape: the tokens are the target's own.
 
 use model::source::ModelSource;
-use speculation::drafting::AcceptanceLabel;
+use speculation::verification::AcceptanceLabel;
 use wire::v1::generate_request::Prompt;
 use wire::v1::{FinishReason, GenerateRequest, SpeculationStatistics, TokenIds};
 

@@ -1,7 +1,7 @@
 //! Families that our own runtime lacks, with weights that mean nothing.
 
 use candle_core::quantized::gguf_file::Value;
-use model::gguf::FileFormat;
+use model::gguf_writer::FileFormat;
 use model::source::EngineKind;
 
 use super::WAYS;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use candle_core::quantized::gguf_file::{self, Content, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
-use model::gguf::{self, FileFormat, WriteProgress};
+use model::gguf_writer::{self, FileFormat, WriteProgress};
 use model::source::{EngineKind, ModelSource, ServedModel};
 use model::{Checkpoint, Model, embedded};
 use tempfile::TempDir;
@@ -30,7 +30,7 @@ impl Gguf {
         let path = folder.path().join("model.gguf");
         let mut file = File::create(&path).expect("a file");
         let go_on = &mut |_: WriteProgress<'_>| ControlFlow::Continue(());
-        gguf::write(checkpoint, "model", format, &mut file, go_on).expect("written");
+        gguf_writer::write(checkpoint, "model", format, &mut file, go_on).expect("written");
         Self { folder, path }
     }
 

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::engine::EngineConfig;
-use model::gguf::FileFormat;
+use model::gguf_writer::FileFormat;
 use model::source::ServedModel;
 use model::{Model, tokenizer};
 use speculation::noise::Noise;

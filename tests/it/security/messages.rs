@@ -16,7 +16,7 @@ const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 /// A prompt that makes a request of `bytes` bytes in all.
 fn padded(bytes: usize) -> wire::v1::GenerateRequest {
-    use wire::size::Encoded;
+    use wire::messages::Encoded;
     let overhead = request(&"x".repeat(bytes), 8).encoded_bytes() as usize - bytes;
     let requested = request(&"x".repeat(bytes - overhead), 8);
     assert_eq!(requested.encoded_bytes() as usize, bytes);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use model::gguf::{self, FileFormat};
+use model::gguf_writer::{self, FileFormat};
 use model::kernels::Threads;
 use model::{Checkpoint, WeightFormat};
 
@@ -136,8 +136,8 @@ fn written_gguf(args: &DecodeArgs) -> anyhow::Result<Option<tempfile::NamedTempF
     let (name, checkpoint) = args.models.open(Which::Embedded)?;
     let mut file = tempfile::Builder::new().suffix(".gguf").tempfile()?;
     let format = FileFormat::Q8_0;
-    let mut go_on = |_: gguf::WriteProgress<'_>| ControlFlow::Continue(());
-    gguf::write(&checkpoint, &name, format, &mut file, &mut go_on)?;
+    let mut go_on = |_: gguf_writer::WriteProgress<'_>| ControlFlow::Continue(());
+    gguf_writer::write(&checkpoint, &name, format, &mut file, &mut go_on)?;
     file.flush()?;
     Ok(Some(file))
 }
@@ -164,7 +164,7 @@ fn measure(
     }
     let times = in_turn(args.repeats, &cases, |case| match (*case, &mut other) {
         (Case::Forward(positions), _) => subject.forwards(positions, count),
-        (Case::Products, _) => Ok(subject.products(&mut products, count)),
+        (Case::Products, _) => subject.products(&mut products, count),
         (Case::Read, _) => Ok(subject::passes(&probe, count)),
         (Case::LlamaCpp(positions), Some(other)) => {
             // Whatever threads of ours still spin for work go to sleep meanwhile.

@@ -75,7 +75,7 @@ pub(super) fn run(args: &DeviceArgs, report: &mut Report) -> anyhow::Result<()> 
     ])?;
     report.title(format!("What {} computes", args.device));
     progress::show("comparing operations with the CPU's")?;
-    let outcomes = model::device::self_check(args.device).map_err(anyhow::Error::msg)?;
+    let outcomes = model::device_check::self_check(args.device).map_err(anyhow::Error::msg)?;
     let mut wrong: Vec<String> = Vec::new();
     for outcome in outcomes {
         let is_near = outcome.is_near();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use clap::Args;
 use llama_cpp::{Bare, KvType, Settings};
-use model::gguf::{self, FileFormat, WriteProgress};
+use model::gguf_writer::{self, FileFormat, WriteProgress};
 use model::llama_cpp::LlamaCache;
 use model::{LlamaModel, embedded};
 use outrider::progress;
@@ -156,7 +156,7 @@ fn embedded_target() -> anyhow::Result<tempfile::NamedTempFile> {
     let checkpoint = embedded::model("target")?;
     let mut file = tempfile::Builder::new().suffix(".gguf").tempfile()?;
     let mut go_on = |_: WriteProgress<'_>| ControlFlow::Continue(());
-    gguf::write(
+    gguf_writer::write(
         &checkpoint,
         "target",
         FileFormat::Q8_0,

@@ -1,8 +1,9 @@
 //! What a drafter must be able to do for a request.
 
-use speculation::drafting::{AcceptanceLabel, Drafting};
+use speculation::drafting::Drafting;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
+use speculation::verification::AcceptanceLabel;
 use wire::status::BadField;
 use wire::{drafting, v1};
 

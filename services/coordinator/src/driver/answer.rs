@@ -10,7 +10,7 @@ use tokio_stream::Stream;
 use tonic::Status;
 use v1::generate_response::Part;
 use wire::failure::Failure;
-use wire::size::Encoded;
+use wire::messages::Encoded;
 use wire::v1;
 
 /// Parts of an answer buffered for a slow client before its request is held up.

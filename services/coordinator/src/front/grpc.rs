@@ -1,21 +1,25 @@
 //! The gRPC front.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_util::Stream;
 use futures_util::future::join_all;
 use server::auth::Client;
-use server::grpc_timeout;
+use server::deadline;
 use speculation::session::Peer;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
-use wire::listing;
 use wire::status::overloaded;
-use wire::v1::{self, coordinator_server};
+use wire::v1::generate_response::Part;
+use wire::v1::{self, GenerateResponse, coordinator_server};
+use wire::{listing, report};
 
-use super::ending::CallStream;
 use super::generation::Arrival;
 use super::prepare::Shared;
+use crate::driver::AnswerStream;
 use crate::peer::pool::{ServedModel, Wanted, described};
 
 /// Most lists of models made at a time: each asks peers.
@@ -54,7 +58,7 @@ impl coordinator_server::Coordinator for Service {
         let arrival = Arrival {
             metadata: &metadata,
             client: extensions.get::<Client>(),
-            deadline: grpc_timeout::from_metadata(&metadata),
+            deadline: deadline::from_metadata(&metadata),
             kept_per_token: 0,
         };
         let generated = self
@@ -72,7 +76,7 @@ impl coordinator_server::Coordinator for Service {
     ) -> Result<Response<v1::ListModelsResponse>, Status> {
         let refused = |_| overloaded("too many lists of models at once", LISTING_RETRY_AFTER);
         let _permit = self.listings.try_acquire().map_err(refused)?;
-        let deadline = grpc_timeout::from_metadata(request.metadata());
+        let deadline = deadline::from_metadata(request.metadata());
         let patience = deadline.map_or(LISTING_TIMEOUT, |it| it.min(LISTING_TIMEOUT));
         let models = self.shared.models.iter();
         let models = join_all(models.map(|model| list(model, patience))).await;
@@ -113,4 +117,38 @@ async fn describe(model: &ServedModel, kind: Peer) -> Option<v1::PeerDescription
     let endpoint = model.pick(&wanted).await.ok()?;
     let description = described(&endpoint, kind, &target.description).await.ok()?;
     Some((*description).clone())
+}
+
+/// An answer whose call ends as the answer does, so that gateways, interceptors and meters that read nothing but
+/// statuses count a failure as one.
+pub(crate) struct CallStream {
+    parts: AnswerStream,
+    failure: Option<Status>,
+}
+
+impl CallStream {
+    pub(super) fn new(parts: AnswerStream) -> Self {
+        Self {
+            parts,
+            failure: None,
+        }
+    }
+}
+
+impl Stream for CallStream {
+    type Item = Result<GenerateResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(failure) = self.failure.take() {
+            return Poll::Ready(Some(Err(failure)));
+        }
+        let next = ready!(Pin::new(&mut self.parts).poll_next(cx));
+        if let Some(Ok(GenerateResponse {
+            part: Some(Part::Finished(finished)),
+        })) = &next
+        {
+            self.failure = report::failure(finished);
+        }
+        Poll::Ready(next)
+    }
 }

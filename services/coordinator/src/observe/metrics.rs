@@ -3,7 +3,6 @@
 mod model;
 mod output;
 mod request;
-mod tenant;
 
 use server::metrics::{Metrics, names};
 use tonic::Code;

@@ -6,24 +6,25 @@ mod decide;
 mod decode;
 mod draft;
 mod exchange;
-mod logprobs;
 mod score;
 mod verify;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use speculation::draft_tree::DraftTree;
 use speculation::session::{Input, Peer};
 use speculation::verification::layers::Horizon;
-use wire::v1;
+use wire::status::BadField;
+use wire::{logprobs, v1};
 
 use super::error::PeerError;
+use crate::admitted::AdmittedRequest;
 
 pub use credit::PARTS_AHEAD;
 pub(super) use decide::{WireBlock, decide};
 pub(super) use decode::PendingDecode;
 pub(super) use draft::{PendingDraft, bonus};
-pub(crate) use logprobs::OutputLogprobs;
 pub(super) use score::PendingScore;
 pub(super) use verify::{PendingVerify, report};
 
@@ -100,5 +101,64 @@ impl RoundProposals {
         let requested = self.requested.unwrap_or(wanted.len);
         let len = wanted.len.min(requested.max(drafts.len() as u32));
         Horizon { len, ..wanted }
+    }
+}
+
+/// Log probabilities of consecutive tokens.
+#[derive(Debug, Default)]
+pub(crate) struct OutputLogprobs {
+    /// Number of tokens before them.
+    from: usize,
+    of_tokens: Vec<v1::TokenLogprobs>,
+}
+
+impl OutputLogprobs {
+    /// Reads the log probabilities that a verifier sent for `tokens` tokens, which follow `from` others.
+    ///
+    /// # Errors
+    /// If there is not what `request` wants of each of them.
+    fn read(
+        of_tokens: Vec<v1::TokenLogprobs>,
+        from: usize,
+        tokens: usize,
+        request: &AdmittedRequest,
+    ) -> Result<Self, BadField> {
+        logprobs::check(&of_tokens, request.logprobs, tokens, request.vocab_size)?;
+        Ok(Self { from, of_tokens })
+    }
+
+    /// Takes those of the tokens `range`; none if it does not hold them all.
+    pub(crate) fn take(&mut self, range: Range<usize>) -> Vec<v1::TokenLogprobs> {
+        let Self { from, of_tokens } = std::mem::take(self);
+        let last = (range.end.checked_sub(from)).filter(|&last| last <= of_tokens.len());
+        let (Some(first), Some(last)) = (range.start.checked_sub(from), last) else {
+            return Vec::new();
+        };
+        let held = of_tokens.into_iter().take(last).skip(first);
+        held.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_token_gets_its_own() {
+        let at = |logprob| v1::TokenLogprobs {
+            logprob,
+            ..Default::default()
+        };
+        let held = || OutputLogprobs {
+            from: 5,
+            of_tokens: [-1.0, -2.0, -3.0].map(at).into(),
+        };
+        assert_eq!(held().take(5..8), [-1.0, -2.0, -3.0].map(at));
+        assert_eq!(held().take(5..7), [-1.0, -2.0].map(at));
+        assert_eq!(held().take(6..7), [at(-2.0)]);
+        for other in [4..6, 7..9, 5..9, 0..1] {
+            assert_eq!(held().take(other), []);
+        }
+        assert_eq!(OutputLogprobs::default().take(3..4), []);
     }
 }

@@ -16,8 +16,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 use wire::failure::Failure;
-use wire::messages::Incoming;
-use wire::size::Encoded;
+use wire::messages::{Encoded, Incoming};
 use wire::status::{PeerFailure, classify, describe};
 use wire::v1;
 

@@ -1,13 +1,15 @@
 //! The line that is being typed.
 
+use std::fs::DirBuilder;
 use std::io;
+use std::path::{Path, PathBuf};
 
 use rustyline::completion::Completer;
 use rustyline::config::{Behavior, Config};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
-use rustyline::history::FileHistory;
+use rustyline::history::{FileHistory, History};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
     Cmd, ConditionalEventHandler, Event, EventContext, EventHandler, Helper, KeyEvent, Movement,
@@ -15,7 +17,6 @@ use rustyline::{
 };
 
 use super::commands;
-use super::history::HistoryFile;
 
 const PROMPT: &str = "> ";
 /// Lines of earlier conversations that are kept.
@@ -107,4 +108,50 @@ impl ConditionalEventHandler for ClearsLine {
         let is_empty = context.line().is_empty();
         (!is_empty).then_some(Cmd::Kill(Movement::WholeBuffer))
     }
+}
+
+/// Where lines are kept; nowhere, once that has failed.
+#[derive(Debug)]
+pub(super) struct HistoryFile(Option<PathBuf>);
+
+impl HistoryFile {
+    /// Reads what is there into `history`.
+    pub(super) fn open(history: &mut FileHistory) -> Self {
+        let folder = dirs::state_dir().or_else(dirs::data_local_dir);
+        let mut file = Self(folder.map(|folder| folder.join("outrider").join("chat_history")));
+        file.attempt("read", |path| match history.load(path) {
+            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            loaded => loaded,
+        });
+        file
+    }
+
+    /// Adds the lines that are new in `history`.
+    pub(super) fn add(&mut self, history: &mut FileHistory) {
+        self.attempt("written", |path| {
+            if let Some(folder) = path.parent() {
+                make(folder)?;
+            }
+            history.append(path)
+        });
+    }
+
+    /// Uses the file; warns where that fails, and leaves it alone from then on.
+    fn attempt(&mut self, what: &str, work: impl FnOnce(&Path) -> rustyline::Result<()>) {
+        let Some(path) = &self.0 else { return };
+        if let Err(error) = work(path) {
+            let path = path.display();
+            anstream::eprintln!("lines typed are not kept: {path} cannot be {what}: {error}");
+            self.0 = None;
+        }
+    }
+}
+
+/// Makes a folder that others cannot look into.
+fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }

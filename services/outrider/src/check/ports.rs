@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 
 use server::listen::Listen;
 
-use super::problem::Problem;
-use super::role::Role;
+use super::{Problem, Role};
 use crate::config::Config;
 
 /// Where the services of `role` listen, each with its setting.

@@ -23,7 +23,7 @@ pub(super) fn findings(requested: Option<Place>) -> Findings {
 #[cfg(feature = "cuda")]
 fn compare(findings: &mut Findings, place: Place) {
     let remedy = "see what nvidia-smi lists and docs/gpu.md; until then use device cpu";
-    let outcomes = match model::device::self_check(place) {
+    let outcomes = match model::device_check::self_check(place) {
         Ok(outcomes) => outcomes,
         Err(error) => return findings.error(error, remedy),
     };

@@ -5,14 +5,15 @@ use std::path::Path;
 use model::source::{EngineKind, Inspected, ModelSource};
 use model::{Computation, CpuFormat, WeightFormat};
 use server::causes::in_one_line;
+use server::config::Loaded;
 use wire::describe::check_pair;
 use wire::v1::PeerDescription;
 
 use super::report::Findings;
-use super::requested::Requested;
 use crate::check::{OF_ONE_FAMILY, Role};
 use crate::config::Config;
 use crate::draft::leave_out_misfit;
+use crate::global::is_default;
 
 /// The models of a process that are here and can be read.
 #[derive(Default)]
@@ -181,4 +182,29 @@ pub(super) fn pair(models: &Models) -> Findings {
         Err(mismatch) => findings.error(mismatch.to_string(), OF_ONE_FAMILY),
     }
     findings
+}
+
+/// The models that somebody asked about. Those built in are none of them where other models are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Requested {
+    pub(super) target: bool,
+    pub(super) draft: bool,
+}
+
+impl Requested {
+    /// Returns the models that a process of `role` has by choice, or by default where it is not told of any others;
+    /// `names_coordinator` says whether the report is about a coordinator that is named.
+    pub(super) fn of(loaded: &Loaded<Config>, role: Role, names_coordinator: bool) -> Self {
+        let (verifier, drafter) = (&loaded.value.verifier, &loaded.value.drafter);
+        let is_target_chosen =
+            !is_default(loaded, "verifier.model.path") || !verifier.remote.url.is_empty();
+        let is_draft_chosen =
+            !is_default(loaded, "drafter.model.path") || !drafter.cascade.models.is_empty();
+        let is_elsewhere = names_coordinator || !is_default(loaded, "coordinator.models");
+        let by_default = role != Role::All || !is_elsewhere;
+        Self {
+            target: is_target_chosen || by_default,
+            draft: is_draft_chosen || (by_default && !(role == Role::All && is_target_chosen)),
+        }
+    }
 }

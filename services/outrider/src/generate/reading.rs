@@ -7,7 +7,7 @@ use client::{Answer, Client, Error, Event, Generation};
 use coordinator::limits::MAX_REQUEST_BYTES;
 use server::channel::speaks_http;
 use tonic::Code;
-use wire::size::Encoded;
+use wire::messages::Encoded;
 use wire::status::describe;
 use wire::v1;
 

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use model::gguf::GgufWriteError;
+use model::gguf_writer::GgufWriteError;
 use tempfile::{NamedTempFile, TempPath};
 
 /// Large enough that writing is not by small pieces, small enough for every machine.

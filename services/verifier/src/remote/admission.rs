@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use peer::{Role, Session};
 use tonic::Status;
 use wire::failure::Failure;
 use wire::open::{EVERYONE, SessionSpec};
 use wire::{digest, v1};
 
-use super::Remote;
-use crate::target::VerifySession;
+use super::{Remote, RemoteMemory};
 
 impl Remote {
     /// Returns the engine's numerics as they are now.
@@ -20,7 +20,11 @@ impl Remote {
     ///
     /// # Errors
     /// If the engine's numerics have changed since the coordinator asked for them.
-    pub(crate) fn opened(&self, session: &mut VerifySession, numerics: &str) -> Result<(), Status> {
+    pub(crate) fn opened(
+        &self,
+        session: &mut Session<impl Role<Memory = RemoteMemory>>,
+        numerics: &str,
+    ) -> Result<(), Status> {
         let memory = &mut session.memory;
         let generation = self.standing.opened(numerics)?;
         if memory.generation.replace(generation) != Some(generation) {
@@ -36,7 +40,11 @@ impl Remote {
     /// # Errors
     /// If another engine has replaced the one that the session began with, or if the session has a tenant and the engine's
     /// prefix cache does not separate tenants.
-    pub(crate) fn admit(&self, session: &VerifySession, has_output: bool) -> Result<(), Status> {
+    pub(crate) fn admit(
+        &self,
+        session: &Session<impl Role<Memory = RemoteMemory>>,
+        has_output: bool,
+    ) -> Result<(), Status> {
         let spec = &session.spec;
         let is_named = !["", EVERYONE].contains(&spec.tenant.as_str());
         if !self.caps.parts_tenants && !self.shares_tenants && is_named {

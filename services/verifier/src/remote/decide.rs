@@ -1,10 +1,11 @@
-//! A block of draft tokens over an engine elsewhere.
+//! A block of draft tokens, and the prompt's log probabilities, over an engine elsewhere.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engines::Ids;
-use peer::{Cost, RoundError};
+use peer::{Cost, Role, RoundError, Session};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::chain::Test;
@@ -12,11 +13,12 @@ use speculation::certificate::{Asking, Chain};
 use speculation::logprobs::TokenLogprobs;
 use speculation::proposal::{Proposal, ProposalProbs};
 use speculation::verification::{Verdict, Verification};
+use wire::failure::Failure;
 use wire::open::SessionSpec;
 
-use super::Remote;
+use super::queue::Wanted;
 use super::settle::{Open, rules};
-use crate::target::VerifySession;
+use super::{Remote, RemoteMemory};
 use crate::verify::VerifyInput;
 
 /// Draft distributions with more tokens are not asked for token by token.
@@ -26,7 +28,7 @@ const MOST_DRAFTED: usize = 1_024;
 /// request.
 pub(crate) async fn decide(
     remote: &Remote,
-    session: &mut VerifySession,
+    session: &mut Session<impl Role<Memory = RemoteMemory>>,
     input: VerifyInput,
     progress: Reporter,
     limit: Duration,
@@ -97,4 +99,40 @@ fn descending(drafted: &[(TokenId, f64)]) -> Vec<f64> {
     let mut probs: Vec<f64> = drafted.iter().map(|&(_, prob)| prob).collect();
     probs.sort_unstable_by(|a, b| b.total_cmp(a));
     probs
+}
+
+/// The log probabilities of the prompt tokens after each of those in `range`. `limit` bounds the request.
+pub(crate) async fn score_prompt(
+    remote: &Remote,
+    session: &Session<impl Role<Memory = RemoteMemory>>,
+    range: Range<usize>,
+    limit: Duration,
+) -> Result<(Vec<TokenLogprobs>, Cost), RoundError> {
+    let (lead, vocab_size) = (session.spec.lead(), session.spec.vocab_size as usize);
+    let scored = &lead[range.start + 1..=range.end];
+    let wanted = session.spec.logprobs.unwrap_or(0) as usize;
+    let can_ask = remote.caps.ids != Ids::None;
+    let of_row = |&token: &TokenId| if can_ask { vec![token] } else { Vec::new() };
+    let request = Wanted {
+        tokens: lead[..range.end].to_vec(),
+        committed: range.start + 1,
+        top: if can_ask {
+            wanted.max(1)
+        } else {
+            remote.row_len
+        },
+        asked: scored.iter().map(of_row).collect(),
+        salt: Arc::clone(&session.memory.salt),
+        deadline: Instant::now() + limit,
+    };
+    let (rows, step) = remote.queue.ask(request).await?;
+    let rows = rows.into_iter().map(|row| row.within(vocab_size));
+    let told = rows.zip(scored).map(|(row, &token)| {
+        if row.contains(token) {
+            return Ok(row.logprobs(token, wanted));
+        }
+        let why = "the engine left out a token of the prompt";
+        Err(RoundError::Other(Failure::Unavailable.status(why)))
+    });
+    Ok((told.collect::<Result<_, _>>()?, Cost::of(step)))
 }

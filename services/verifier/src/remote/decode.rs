@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use peer::{CountedHistory, Granted, RoundError};
+use peer::{CountedHistory, Granted, Role, RoundError, Session};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::Chain;
@@ -11,11 +11,10 @@ use speculation::certificate::chain::Test;
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 
-use super::Remote;
 use super::seen::SeenRow;
 use super::settle::{Open, rules};
+use super::{Remote, RemoteMemory};
 use crate::decode::{DecodedToken, Report};
-use crate::target::VerifySession;
 
 /// Decodes at most `max_tokens` tokens after the session's output and `decoded`, as far as it is granted, as
 /// [`DecodeTask`](crate::decode::DecodeTask) does; the channel closes at the end. `limit` bounds each request.
@@ -24,7 +23,7 @@ use crate::target::VerifySession;
 /// If the engine does not read what stands before them.
 pub(crate) async fn decode(
     remote: &Arc<Remote>,
-    session: &mut VerifySession,
+    session: &mut Session<impl Role<Memory = RemoteMemory>>,
     decoded: &[TokenId],
     max_tokens: u32,
     granted: Granted,

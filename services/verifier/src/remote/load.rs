@@ -1,24 +1,20 @@
-//! From settings to a verifier over an engine elsewhere.
+//! From settings to an engine elsewhere that serves the target model.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engines::{Engine, EngineError, Identity, Ids, ScoringEngine};
-use model::source::ModelText;
-use peer::{Peer, PeerError};
-use server::process::Process;
+use model::source::{InspectedText, ModelText};
+use peer::PeerError;
 use speculation::verification::Verification;
 use wire::{digest, v1};
 
 use super::queue::Queue;
 use super::standing::Standing;
-use super::watch::{First, watch};
-use super::{Remote, RemoteConfig};
-use crate::config::{ROLE, VerifierConfig};
-use crate::target::{Target, Verifier};
+use super::watch::{First, Watch};
+use super::{Remote, SECTION};
+use crate::config::{ROLE, RemoteConfig, VerifierConfig};
 
-/// Section of the configuration.
-const SECTION: &str = "remote";
 /// Between two tries to reach the engine, and between two lines that say that it is waited for.
 const RETRY: Duration = Duration::from_secs(1);
 const TELL: Duration = Duration::from_secs(15);
@@ -160,60 +156,60 @@ pub fn ask_engine(config: &VerifierConfig) -> Result<String, PeerError> {
     ))
 }
 
-/// Starts the threads that ask the engine.
-///
-/// # Errors
-/// If there are none.
-pub(crate) fn start(
-    model: RemoteModel,
-    config: &VerifierConfig,
-    process: Process,
-) -> Result<Arc<Verifier>, PeerError> {
-    let bounds = config.bounds();
-    let description = describe(&model, config);
-    let RemoteModel {
-        engine,
-        text,
-        load_time,
-    } = model;
-    let scoring: Arc<dyn ScoringEngine> = Arc::from(engine.scoring);
-    let again = config.clone();
-    let probe = Box::new(move || ask_engine(&again).err().map(|error| error.to_string()));
-    let first = First::of(engine.identity, &*scoring, probe).map_err(at_fault)?;
-    let numerics = description.numerics.clone().unwrap_or_default();
-    let standing = Arc::new(Standing::new(numerics));
-    let caps = scoring.caps();
-    let batch = config.engine.max_batch.get().min(caps.max_sequences);
-    let (most, threads) = (config.engine.max_queue.get(), config.remote.requests.get());
-    let no_thread = |error| PeerError::setting(ROLE, SECTION, error);
-    let queue = Queue::new(&scoring, most, threads, batch).map_err(no_thread)?;
-    let target = Target {
-        tokenizer_json: text.text.tokenizer_json,
-        chat_template: text.text.chat_template.unwrap_or_default(),
-        special_tokens: text.text.special_tokens,
-        remote: Some(Arc::new(Remote {
-            queue,
+/// An engine elsewhere that rounds may ask.
+pub(crate) struct Started {
+    pub(crate) remote: Arc<Remote>,
+    /// How texts and chats become the model's tokens.
+    pub(crate) text: InspectedText,
+    /// What a verifier over it says of itself.
+    pub(crate) description: v1::PeerDescription,
+    /// What it took to be loaded.
+    pub(crate) load_time: Duration,
+    /// To be begun once there is a verifier.
+    pub(crate) watch: Watch,
+}
+
+impl RemoteModel {
+    /// Starts the threads that ask the engine.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub(crate) fn start(self, config: &VerifierConfig) -> Result<Started, PeerError> {
+        let description = describe(&self, config);
+        let Self {
+            engine,
+            text,
+            load_time,
+        } = self;
+        let scoring: Arc<dyn ScoringEngine> = Arc::from(engine.scoring);
+        let again = config.clone();
+        let probe = Box::new(move || ask_engine(&again).err().map(|error| error.to_string()));
+        let first = First::of(engine.identity, &*scoring, probe).map_err(at_fault)?;
+        let numerics = description.numerics.clone().unwrap_or_default();
+        let standing = Arc::new(Standing::new(numerics));
+        let caps = scoring.caps();
+        let batch = config.engine.max_batch.get().min(caps.max_sequences);
+        let (most, threads) = (config.engine.max_queue.get(), config.remote.requests.get());
+        let queue = Queue::new(&scoring, most, threads, batch);
+        let remote = Remote {
+            queue: queue.map_err(|error| PeerError::setting(ROLE, SECTION, error))?,
             caps,
             row_len: text.row_len,
             standing: Arc::clone(&standing),
             shares_tenants: config.remote.share_tenants,
-        })),
-    };
-    let description = v1::PeerDescription {
-        text_fingerprint: target.text_fingerprint(),
-        ..description
-    };
-    let load_times = vec![(description.model.clone(), load_time)];
-    let verifier = Peer::new(
-        target,
-        Vec::new(),
-        description,
-        load_times,
-        &bounds,
-        process,
-    );
-    watch(&verifier, scoring, first, standing).map_err(no_thread)?;
-    Ok(verifier)
+        };
+        Ok(Started {
+            remote: Arc::new(remote),
+            text: text.text,
+            description,
+            load_time,
+            watch: Watch {
+                engine: scoring,
+                first,
+                standing,
+            },
+        })
+    }
 }
 
 /// Returns the description of a verifier whose rows come in parts.

@@ -10,9 +10,8 @@ use peer::RoundError;
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
 use tokio::sync::oneshot;
+use wire::failure::Failure;
 use wire::status::overloaded;
-
-use super::fault;
 
 /// How long a coordinator should wait where too much waits here.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -179,10 +178,18 @@ fn answer(engine: &dyn ScoringEngine, jobs: Vec<Job>) {
         }
         Err(error) => {
             for job in jobs {
-                job.answer(Err(fault::of_engine(&error)));
+                job.answer(Err(failure(&error)));
             }
         }
     }
+}
+
+/// Returns what a round is told of an engine that gave no rows: another verifier may do better.
+fn failure(error: &EngineError) -> RoundError {
+    if let EngineError::Late(allowed) = error {
+        return RoundError::Late(*allowed);
+    }
+    RoundError::Other(Failure::Unavailable.status(error.to_string()))
 }
 
 /// Whether it is said of the engine, whatever it was asked.

@@ -8,13 +8,14 @@ use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::chain::{Rules, Test};
-use speculation::certificate::{Asking, Chain, Decided, PartialRow};
+use speculation::certificate::{Asking, Chain, Decided, PartialRow, Refusal};
+use speculation::pipeline::DistributionError;
 use wire::failure::Failure;
 use wire::open::SessionSpec;
 
 use super::queue::Wanted;
 use super::seen::SeenRow;
-use super::{Remote, RemoteMemory, fault, standing};
+use super::{Remote, RemoteMemory, standing};
 
 /// Tokens that an engine reads in one request, at most: a longer sequence is read part by part, so that the round tells
 /// how far it is.
@@ -194,7 +195,7 @@ impl Open {
         let vocab_size = self.vocab_size;
         let rows: Vec<PartialRow> = rows.into_iter().map(|row| row.within(vocab_size)).collect();
         let decided = self.chain.decide(&rows, &mut self.history);
-        let decided = decided.map_err(fault::of_refusal)?;
+        let decided = decided.map_err(refused)?;
         Ok(decided.map(|decided| {
             let before = (self.committed + decided.verdict.emitted.len()).checked_sub(1);
             let at = before.and_then(|before| Some((before, before.checked_sub(from)?)));
@@ -210,6 +211,22 @@ async fn in_background<T: Send + 'static>(
 ) -> Result<T, RoundError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|_| RoundError::Dropped)
+}
+
+/// Returns what a round is told that parts of rows cannot decide.
+fn refused(refusal: Refusal) -> RoundError {
+    match refusal {
+        Refusal::NoSupport => DistributionError::NoSupport.into(),
+        // The engine left out what it was asked for.
+        Refusal::NotKnown(_) => {
+            let why = "the engine left out a token that it was asked for";
+            RoundError::Other(Failure::Unavailable.status(why))
+        }
+        // Such sessions are not opened.
+        Refusal::RepetitionPenalty | Refusal::Verification(_) | Refusal::TargetDistribution => {
+            RoundError::Other(Failure::NotOffered.status(refusal.to_string()))
+        }
+    }
 }
 
 #[cfg(test)]

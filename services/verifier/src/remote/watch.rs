@@ -4,11 +4,13 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use engines::{EngineError, Identity, Scoring, ScoringEngine, Sequence};
+use peer::{Peer, PeerError, Role};
 use speculation::TokenId;
 
+use super::SECTION;
 use super::seen::SeenRow;
 use super::standing::{Replaced, Standing};
-use crate::target::Verifier;
+use crate::config::ROLE;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(2);
@@ -85,57 +87,62 @@ fn known_row(engine: &dyn ScoringEngine, patience: Duration) -> Result<SeenRow, 
     Ok(SeenRow::of(KNOWN.len(), row))
 }
 
-/// Looks at the engine for as long as the verifier lives.
-///
-/// # Errors
-/// If there is no thread for it.
-pub(super) fn watch(
-    verifier: &Arc<Verifier>,
-    engine: Arc<dyn ScoringEngine>,
-    first: First,
-    standing: Arc<Standing>,
-) -> std::io::Result<()> {
-    let verifier = Arc::downgrade(verifier);
-    let thread = std::thread::Builder::new().name("target-remote-watch".to_owned());
-    thread
-        .spawn(move || look(&verifier, &*engine, &first, &standing))
-        .map(drop)
+/// An engine that is to be looked at.
+pub(crate) struct Watch {
+    pub(super) engine: Arc<dyn ScoringEngine>,
+    pub(super) first: First,
+    pub(super) standing: Arc<Standing>,
 }
 
-fn look(verifier: &Weak<Verifier>, engine: &dyn ScoringEngine, first: &First, standing: &Standing) {
-    let mut was_ready = true;
-    loop {
-        standing.wait(EVERY);
-        let well = engine.is_well(Instant::now() + PATIENCE);
-        let found = well.and_then(|()| first.replaced(engine));
-        let Some(verifier) = verifier.upgrade() else {
-            return;
-        };
-        let problem = match found {
-            Ok(replaced) => {
-                let problem = replaced.as_ref().map(ToString::to_string);
-                if standing.found(replaced)
-                    && let Some(problem) = &problem
-                {
-                    tracing::error!("not ready: {problem}");
+impl Watch {
+    /// Looks at the engine for as long as the verifier lives.
+    ///
+    /// # Errors
+    /// If there is no thread for it.
+    pub(crate) fn begin<R: Role>(self, verifier: &Arc<Peer<R>>) -> Result<(), PeerError> {
+        let verifier = Arc::downgrade(verifier);
+        let thread = std::thread::Builder::new().name("target-remote-watch".to_owned());
+        let begun = thread.spawn(move || self.look(&verifier));
+        begun.map_err(|error| PeerError::setting(ROLE, SECTION, error))?;
+        Ok(())
+    }
+
+    fn look<R: Role>(&self, verifier: &Weak<Peer<R>>) {
+        let (engine, standing) = (&*self.engine, &*self.standing);
+        let mut was_ready = true;
+        loop {
+            standing.wait(EVERY);
+            let well = engine.is_well(Instant::now() + PATIENCE);
+            let found = well.and_then(|()| self.first.replaced(engine));
+            let Some(verifier) = verifier.upgrade() else {
+                return;
+            };
+            let problem = match found {
+                Ok(replaced) => {
+                    let problem = replaced.as_ref().map(ToString::to_string);
+                    if standing.found(replaced)
+                        && let Some(problem) = &problem
+                    {
+                        tracing::error!("not ready: {problem}");
+                    }
+                    problem
                 }
-                problem
-            }
-            Err(error) => {
-                if was_ready {
-                    tracing::warn!("not ready until the engine is: {error}");
+                Err(error) => {
+                    if was_ready {
+                        tracing::warn!("not ready until the engine is: {error}");
+                    }
+                    Some(error.to_string())
                 }
-                Some(error.to_string())
+            };
+            match (was_ready, problem.is_none()) {
+                (false, true) => {
+                    tracing::info!("the engine is back");
+                    verifier.ready();
+                }
+                (true, false) => verifier.wait(),
+                _ => {}
             }
-        };
-        match (was_ready, problem.is_none()) {
-            (false, true) => {
-                tracing::info!("the engine is back");
-                verifier.ready();
-            }
-            (true, false) => verifier.wait(),
-            _ => {}
+            was_ready = problem.is_none();
         }
-        was_ready = problem.is_none();
     }
 }

@@ -15,11 +15,10 @@ use wire::{drafting, logprobs, proposal, round, v1, verdict};
 use super::{check_room, reply};
 use crate::logprobs::WithLogprobs;
 use crate::remote;
-use crate::score::Wanted;
 use crate::scoring::score;
-use crate::target::{Target, Verifier, VerifySession};
+use crate::service::{Target, Verifier, VerifySession};
 use crate::tree::{self, Tree};
-use crate::verify::VerifyInput;
+use crate::verify::{VerifyInput, Wanted};
 
 /// A block that is to be scored, and what is to come of it.
 struct Block {

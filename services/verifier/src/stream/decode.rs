@@ -15,7 +15,7 @@ use wire::{logprobs, round, v1};
 use super::{check_room, reply};
 use crate::decode::{DecodeTask, DecodedToken};
 use crate::remote;
-use crate::target::{Target, Verifier, VerifySession};
+use crate::service::{Target, Verifier, VerifySession};
 
 /// Decodes alone, as far as it is granted, and streams the tokens as they come.
 pub(super) async fn decode(

@@ -11,10 +11,10 @@ use wire::status::BadField;
 use wire::{logprobs, round, v1};
 
 use super::reply;
-use crate::prompt::OfPrompt;
+use crate::logprobs::OfPrompt;
 use crate::remote;
 use crate::scoring::score_prompt;
-use crate::target::{Target, Verifier, VerifySession};
+use crate::service::{Target, Verifier, VerifySession};
 
 /// Most rows of a forward: no more than a block of drafts may have, so that other sessions wait no longer for it.
 const PART: usize = 64;

@@ -5,11 +5,9 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::{ROUTE, Sglang};
-use crate::engine::ServedModel;
+use crate::engine::{self, Engine, Identity, ServedModel};
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
-use crate::identity::Identity;
-use crate::probe::{self, Engine};
 use crate::sglang::body::{GREEDY, SamplingParams};
 
 /// A token that no vocabulary has. The refusal tells how many there are.
@@ -72,7 +70,7 @@ pub(crate) fn probe(
     };
     let call = Call {
         path: ROUTE,
-        ..probe::call("", deadline)
+        ..engine::call("", deadline)
     };
     let words = connection.refused(call, &refused)?;
     let found = length_in(&words).ok_or(EngineError::Answer(
@@ -111,7 +109,7 @@ pub(super) fn identity(
     connection: &Connection,
     deadline: Instant,
 ) -> Result<Identity, EngineError> {
-    let info: ServerInfo = connection.get(probe::call("/server_info", deadline))?;
+    let info: ServerInfo = connection.get(engine::call("/server_info", deadline))?;
     let parts = [
         &info.weight_version,
         &info.quantization,

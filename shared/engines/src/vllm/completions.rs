@@ -9,10 +9,9 @@ use speculation::certificate::PartialRow;
 use super::prompt_logprobs::{self, PromptLogprobs};
 use super::{said, score_each};
 use crate::checks::{self, Place};
-use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
+use crate::engine::{Caps, Identity, Ids, ScoringEngine, ServedModel};
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
-use crate::identity::Identity;
 use crate::request::{Scoring, Sequence};
 
 const ROUTE: &str = "/v1/completions";

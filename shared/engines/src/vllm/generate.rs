@@ -7,14 +7,12 @@ use speculation::TokenId;
 use speculation::certificate::PartialRow;
 use speculation::logprobs::Likely;
 
-use super::npy;
 use super::prompt_logprobs::{self, PromptLogprobs, Said};
-use super::{said, score_each};
+use super::{npy, said, score_each};
 use crate::checks::{self, Place};
-use crate::engine::{Caps, Ids, ScoringEngine, ServedModel};
+use crate::engine::{Caps, Identity, Ids, ScoringEngine, ServedModel};
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
-use crate::identity::Identity;
 use crate::request::{Scoring, Sequence};
 
 const ROUTE: &str = "/inference/v1/generate";

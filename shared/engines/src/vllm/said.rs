@@ -6,11 +6,9 @@ use serde::{Deserialize, Serialize};
 use speculation::TokenId;
 
 use super::{Vllm, VllmCompletions};
-use crate::engine::{ScoringEngine, ServedModel};
+use crate::engine::{self, Engine, Identity, ScoringEngine, ServedModel};
 use crate::error::EngineError;
 use crate::http::{Call, Connection};
-use crate::identity::Identity;
-use crate::probe::{self, Engine};
 use crate::request::{Scoring, Sequence};
 
 /// Tokens that a request needs room for after its sequence: the one that is appended, and the one that is generated.
@@ -81,8 +79,8 @@ pub(super) fn identity(
     connection: &Connection,
     deadline: Instant,
 ) -> Result<Identity, EngineError> {
-    let said: Version = connection.get(probe::call("/version", deadline))?;
-    let models: Models = connection.get(probe::call("/v1/models", deadline))?;
+    let said: Version = connection.get(engine::call("/version", deadline))?;
+    let models: Models = connection.get(engine::call("/v1/models", deadline))?;
     // The first is the model itself, those after it are adapters.
     let card = models.data.into_iter().next();
     let card = card.ok_or(EngineError::Answer("names no model"))?;
@@ -125,7 +123,7 @@ pub(super) fn tokens_of(
         model,
         prompt: text,
     };
-    let answer: Tokens = connection.post(probe::call("/tokenize", deadline), &text)?;
+    let answer: Tokens = connection.post(engine::call("/tokenize", deadline), &text)?;
     Ok(answer.tokens)
 }
 

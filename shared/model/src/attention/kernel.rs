@@ -5,16 +5,13 @@ use std::{marker::PhantomData, ops::Range};
 use half::f16;
 use speculation::simd::Level;
 
+use super::Attention;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::x86;
-use super::{
-    Attention,
-    item::Item,
-    lanes::{Lanes, Loaded},
-    mixing::{add_scaled, mix},
-    scores::{add_bias, products, scale, softmax},
-    spans::{Span, shared_slots, trunk_slots},
-};
+use super::lanes::{Lanes, Loaded};
+use super::mixing::{add_scaled, mix};
+use super::scores::{add_bias, products, scale, softmax};
+use super::spans::{Item, Span, shared_slots, trunk_slots};
 use crate::cache::{KvFormat, LANES, LayerCache, PAGE};
 
 /// Buffers of one thread.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Checkpoint, shapes::shapes};
+use super::Checkpoint;
+use super::matrices::shapes;
 use crate::{
     computation::Computation, decoder::tensors::TensorNames, linear::WeightFormat,
     weights::WeightsError,

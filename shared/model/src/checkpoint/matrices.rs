@@ -1,7 +1,10 @@
-//! In which formats the matrices of a model are computed: where rows are no whole blocks of the format that is
-//! asked for, in another one.
+//! The shapes of a checkpoint's tensors, and the formats that the matrices of a model are computed in: where rows are no
+//! whole blocks of the format that is asked for, another one.
 
-use super::{Checkpoint, shapes::shapes};
+use super::Checkpoint;
+use crate::config::ModelConfig;
+use crate::config::architecture::t5;
+use crate::decoder::tensors::Part;
 use crate::{decoder::tensors::TensorNames, linear::WeightFormat};
 
 /// The matrices of a model in a format.
@@ -33,4 +36,29 @@ impl Checkpoint {
                 .collect(),
         }
     }
+}
+
+/// Names and shapes of all tensors, a decoder-only model's under `names`.
+pub(super) fn shapes(config: &ModelConfig, names: TensorNames) -> Vec<(String, Vec<usize>)> {
+    if config.encoder.is_some() {
+        return t5::shapes(config);
+    }
+    let (vocab, hidden) = (config.vocab_size, config.hidden_size);
+    let mut shapes = vec![
+        (names.embedding(), vec![vocab, hidden]),
+        (names.norm(), vec![hidden]),
+    ];
+    if !config.tie_word_embeddings {
+        shapes.push((names.head(), vec![vocab, hidden]));
+    }
+    for layer in 0..config.layers {
+        for part in Part::of(config) {
+            let shape = part.shape(config);
+            if part.has_bias(config) {
+                shapes.push((names.bias(config, layer, part), vec![shape[0]]));
+            }
+            shapes.push((names.weight(config, layer, part), shape));
+        }
+    }
+    shapes
 }

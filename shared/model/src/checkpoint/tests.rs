@@ -19,7 +19,7 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) {
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "config.json", CONFIG.as_bytes());
-    let weights = random::weights(&config(), 1, |_| 1.0).unwrap();
+    let weights = random_weights(&config(), 1, |_| 1.0).unwrap();
     write(folder.path(), "model.safetensors", &weights);
     for (name, text) in files {
         write(folder.path(), name, text.as_bytes());
@@ -33,7 +33,7 @@ fn a_folder_and_its_files_in_memory_are_the_same_model() {
     let opened = Checkpoint::open(folder.path()).unwrap();
     let in_memory = Checkpoint::from_bytes(CheckpointFiles {
         config: CONFIG.as_bytes().into(),
-        weights: random::weights(&config(), 1, |_| 1.0).unwrap().into(),
+        weights: random_weights(&config(), 1, |_| 1.0).unwrap().into(),
         tokenizer: None,
         tokenizer_config: None,
     })
@@ -142,7 +142,7 @@ fn the_embedded_target_translates() {
 fn with_tensor(name: &str) -> Vec<u8> {
     use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
-    let bytes = random::weights(&config(), 1, |_| 1.0).unwrap();
+    let bytes = random_weights(&config(), 1, |_| 1.0).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     let mut tensors = tensors.tensors();
     let data: Vec<u8> = 1_f32.to_le_bytes().repeat(32);
@@ -184,7 +184,7 @@ fn what_would_make_a_layer_another_is_refused_by_its_name() {
 #[test]
 fn biases_may_be_before_attention_alone() {
     let config = CONFIG.replace('{', r#"{"attention_bias": true, "#);
-    let all = random::weights(
+    let all = random_weights(
         &ModelConfig::from_json(config.as_bytes()).unwrap(),
         1,
         |_| 1.0,

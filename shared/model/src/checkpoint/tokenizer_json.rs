@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use speculation::TokenId;
 
 use super::special_tokens::SpecialTokens;
-use crate::python_json;
-use crate::tokenizer::processor::{self, Special};
+use crate::tokenizer::Special;
+use crate::{python_json, tokenizer};
 
 /// What a `tokenizer_config.json` says of the tokens around each text.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -98,7 +98,7 @@ fn processor_of(parts: &Parts, around: Around, named: &SpecialTokens) -> Option<
     };
     let bos = token(around.add_bos_token, &named.bos)?;
     let eos = token(around.add_eos_token, &named.eos)?;
-    let around = processor::around(bos.as_ref(), eos.as_ref());
+    let around = tokenizer::around(bos.as_ref(), eos.as_ref());
     serde_json::value::to_raw_value(&around).ok()
 }
 

@@ -1,11 +1,10 @@
 //! Tensors of a checkpoint that no part of the model reads: without them it may be another model than was trained.
 
-use super::{CheckpointError, shapes::shapes};
-use crate::{
-    config::ModelConfig,
-    decoder::{fused::row_ranges, tensors::TensorNames},
-    weights::Weights,
-};
+use super::CheckpointError;
+use super::matrices::shapes;
+use crate::config::ModelConfig;
+use crate::decoder::tensors::{TensorNames, row_ranges};
+use crate::weights::Weights;
 
 /// Most names in a message.
 const MOST_NAMED: usize = 4;

@@ -1,10 +1,7 @@
 //! The matrix products of a forward by themselves, to measure what else a forward does.
 
 use super::Decoder;
-use crate::{
-    linear::{Linear, LinearScratch},
-    runtime::Model,
-};
+use crate::linear::{Linear, LinearScratch};
 
 /// Inputs and results of the products of one forward, of no meaning.
 #[derive(Clone, Debug)]
@@ -16,28 +13,21 @@ pub struct Products {
 }
 
 impl Products {
-    /// Room for the products of a forward of `model` that scores `rows` positions; none for a model that is
-    /// no decoder on CPUs.
-    pub fn new(model: &Model, rows: usize) -> Option<Self> {
-        let Model::Decoder(model) = model else {
-            return None;
-        };
+    /// Room for the products of a forward of `model` that scores `rows` positions.
+    pub fn new(model: &Decoder, rows: usize) -> Self {
         let most = |of: fn(&Linear) -> usize| model.matrices().map(of).max().unwrap_or_default();
         let (inputs, outputs) = (most(Linear::inputs), most(Linear::outputs));
-        Some(Self {
+        Self {
             rows,
             x: (0..rows * inputs).map(|i| (i % 13) as f32 - 6.25).collect(),
             y: vec![0.0; rows * outputs],
             scratch: LinearScratch::default(),
-        })
+        }
     }
 
     /// Computes every product of such a forward, in its order, as the forward does: the quantisation of
     /// its inputs and the work of several threads included. `model` is the one this was made for.
-    pub fn run(&mut self, model: &Model) {
-        let Model::Decoder(model) = model else {
-            return;
-        };
+    pub fn run(&mut self, model: &Decoder) {
         // As a forward does.
         let _running = model.cpu.threads.open();
         let mut matrices = model.matrices().peekable();

@@ -7,12 +7,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{
-    array::{self, Array},
-    error::GgufError,
-    ggml_type,
-    value::{Metadata, Value},
-};
+use super::array::{self, Array};
+use super::error::GgufError;
+use super::value::{Metadata, Value};
+use crate::weights::ggml_type;
 use crate::{
     mistaken,
     weights::file::{TensorFile, TensorInfo, mapped},

@@ -1,10 +1,8 @@
 //! What tensors are called in a GGUF file, and how they are laid out there.
 
-use crate::{
-    config::ModelConfig,
-    decoder::tensors::{Part, TensorNames},
-    weights::layout::{Layout, NamedTensor},
-};
+use crate::config::ModelConfig;
+use crate::decoder::tensors::{Part, TensorNames};
+use crate::weights::{Layout, NamedTensor};
 
 /// Every tensor that a decoder-only model of `config` has, under the `names` of its checkpoint.
 pub(crate) fn tensors(config: &ModelConfig, names: TensorNames) -> Vec<NamedTensor> {

@@ -5,12 +5,11 @@ use std::io::Write;
 use candle_core::quantized::GgmlDType;
 use tempfile::NamedTempFile;
 
-use super::{
-    container::Container,
-    error::GgufError,
-    value::{Metadata, Value},
-    write::header::{self, Field, Fields},
-};
+use super::container::Container;
+use super::error::GgufError;
+use super::value::{Metadata, Value};
+use crate::gguf_writer::header;
+use crate::gguf_writer::header::{Field, Fields};
 
 /// A tensor: name, shape, format and contents.
 pub(crate) type Tensor<'a> = (&'a str, &'a [usize], GgmlDType, Vec<u8>);

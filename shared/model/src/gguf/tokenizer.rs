@@ -5,15 +5,12 @@
 
 #[cfg(feature = "llama-cpp")]
 pub(crate) mod pieces;
-pub(super) mod sentencepiece;
+pub(crate) mod sentencepiece;
 
 use serde_json::{Map, Value as Json, json};
 
 use super::{error::GgufError, pre_tokenizer::PreTokenizer, value::Metadata};
-use crate::tokenizer::{
-    self,
-    processor::{self, Special},
-};
+use crate::tokenizer::{self, Special};
 
 /// Kinds of tokens in the metadata.
 pub(crate) mod kind {
@@ -206,7 +203,7 @@ fn begin_and_end(metadata: &Metadata, add_bos: bool) -> Result<Json, GgufError> 
     };
     let bos = add("bos", add_bos)?.then(|| token("bos")).transpose()?;
     let eos = add("eos", false)?.then(|| token("eos")).transpose()?;
-    Ok(processor::around(bos.as_ref(), eos.as_ref()))
+    Ok(tokenizer::around(bos.as_ref(), eos.as_ref()))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Heads against their definition, and what is refused.
 
 use serde_json::Value;
-use speculation::drafting::AcceptanceLabel;
 use speculation::philox::philox;
 use speculation::simd::Level;
+use speculation::verification::AcceptanceLabel;
 
 use super::reference::Reference;
 use super::*;
@@ -257,9 +257,10 @@ fn another_draft_model_is_refused() {
 fn folder_of_gguf() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let draft = crate::embedded::draft().expect("embedded");
-    let (out, format) = (&mut Vec::new(), crate::gguf::FileFormat::Q8_0);
-    let unstopped = &mut |_: crate::gguf::WriteProgress<'_>| std::ops::ControlFlow::Continue(());
-    crate::gguf::write(&draft, "draft", format, out, unstopped).expect("written");
+    let (out, format) = (&mut Vec::new(), crate::gguf_writer::FileFormat::Q8_0);
+    let unstopped =
+        &mut |_: crate::gguf_writer::WriteProgress<'_>| std::ops::ControlFlow::Continue(());
+    crate::gguf_writer::write(&draft, "draft", format, out, unstopped).expect("written");
     std::fs::write(folder.path().join("draft.gguf"), out).expect("written");
     (folder, draft.fingerprint())
 }

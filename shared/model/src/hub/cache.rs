@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 
 use hf_hub::{Cache, CacheRepo, Repo, RepoType};
 
-use super::contents;
-use super::integrity;
-use super::{HubError, Snapshot, SnapshotFile};
-use crate::source::reference::{HubReference, has_ending};
+use super::{HubError, Snapshot, SnapshotFile, contents, integrity};
+use crate::reference::{HubReference, has_ending};
 
 /// A model in the cache, at one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::HubError;
-use crate::source::reference::{check_path, has_ending};
+use crate::reference::{check_path, has_ending};
 use crate::weights::shards::named_in;
 pub(super) use crate::weights::shards::{INDEX, SINGLE};
 

@@ -10,7 +10,7 @@ use crate::{
     checkpoint::Checkpoint,
     config::{Activation, Architecture, ModelConfig, RopeConfig},
     embedded,
-    gguf::{self, FileFormat},
+    gguf_writer::{self, FileFormat},
     rope::RopeScaling,
     tests::{TREE, extend, forward, fresh, holds, path, text},
 };
@@ -28,8 +28,8 @@ fn written(checkpoint: &Checkpoint, format: FileFormat) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("model.gguf");
     let mut file = File::create(&path).unwrap();
-    let go_on = &mut |_: gguf::WriteProgress<'_>| ControlFlow::Continue(());
-    gguf::write(checkpoint, "test", format, &mut file, go_on).unwrap();
+    let go_on = &mut |_: gguf_writer::WriteProgress<'_>| ControlFlow::Continue(());
+    gguf_writer::write(checkpoint, "test", format, &mut file, go_on).unwrap();
     (folder, path)
 }
 

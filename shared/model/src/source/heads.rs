@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use speculation::drafting::AcceptanceLabel;
 use speculation::ports::LanguageModel;
+use speculation::verification::AcceptanceLabel;
 
 use super::ServedModel;
 use crate::head::{self, AcceptanceHead, HeadError};

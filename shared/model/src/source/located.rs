@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::SourceError;
-use super::reference::has_ending;
+use crate::reference::has_ending;
 use crate::weights::shards::{INDEX, SINGLE};
 
 /// Where a model is on this machine.

@@ -8,8 +8,8 @@ use std::{
 use safetensors::SafeTensorError;
 use thiserror::Error;
 
+use super::ggml_type;
 use super::shards::{INDEX, SINGLE};
-use crate::gguf::ggml_type;
 
 /// Why weights cannot be read.
 #[derive(Debug, Error)]

@@ -2,11 +2,8 @@
 
 use candle_core::quantized::GgmlDType;
 
-use super::{Weights, WeightsError, layout::Layout, stored};
-use crate::{
-    gguf::encode,
-    linear::{GgmlFormat, Linear, Order, WeightFormat},
-};
+use super::{Layout, Weights, WeightsError, encode, stored};
+use crate::linear::{GgmlFormat, Linear, Order, WeightFormat};
 
 impl Weights {
     /// Formats of all matrices in the files, but of those that are not read.

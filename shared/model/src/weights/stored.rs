@@ -8,11 +8,8 @@ use candle_core::{
 };
 use half::{f16, slice::HalfFloatSliceExt};
 
-use super::{
-    file::TensorInfo,
-    layout::{Layout, rotary_source},
-};
-use crate::gguf::ggml_type;
+use super::file::TensorInfo;
+use super::{Layout, ggml_type, rotary_source};
 
 /// A tensor's bytes where they lie, and what they mean.
 pub(super) struct StoredTensor<'a> {

@@ -11,7 +11,7 @@ use tonic::codec::{DecodeBuf, Decoder};
 use super::*;
 use server::health::Health;
 use server::lease::Leases;
-use server::lifecycle::ServerConfig;
+use server::listen::ServerConfig;
 use server::metrics::PeerMetrics;
 use server::process::Process;
 use speculation::proposal::BadProposal;

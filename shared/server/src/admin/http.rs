@@ -12,11 +12,10 @@ use axum::routing::get;
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
-use super::accept;
-use crate::health::Services;
 use crate::health::grpc::HealthOf;
 use crate::loopback::{Refusal, Trusted};
-use crate::process::Process;
+use crate::metrics::TextFormat;
+use crate::process::{Process, Services};
 use crate::reflection::{self, ReflectionError};
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
@@ -83,7 +82,7 @@ async fn local_only(State(trusted): State<Arc<Trusted>>, request: Request, next:
 }
 
 fn exposition(State(process): State<Process>, headers: &HeaderMap, vllm_metrics: bool) -> Response {
-    let format = accept::format(headers);
+    let format = format(headers);
     let metrics = &process.metrics;
     let text = if vllm_metrics {
         metrics.encode_with_aliases()
@@ -150,4 +149,68 @@ fn verdict(holds: bool, what: &str, services: &Services) -> Response {
         (false, described) => format!("not {what}: {}\n", described.join(", ")),
     };
     (status, [(header::CONTENT_TYPE, PLAIN_TEXT), NOT_KEPT], line).into_response()
+}
+
+/// The format that the header `Accept` asks for: OpenMetrics if it is named there and nothing is preferred to it, else
+/// Prometheus' own.
+pub(super) fn format(headers: &HeaderMap) -> TextFormat {
+    let accepted = headers.get_all(header::ACCEPT).iter();
+    let accepted: Vec<(String, f64)> = accepted
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(weighted)
+        .collect();
+    let weight = |types: [&str; 2]| {
+        let weights = accepted
+            .iter()
+            .filter(|(name, _)| types.contains(&name.as_str()));
+        weights.fold(0.0, |most: f64, &(_, weight)| most.max(weight))
+    };
+    let open = weight(["application/openmetrics-text", "application/*"]);
+    // Whoever reads OpenMetrics says so, and whoever takes anything may know the older format alone.
+    if open > 0.0 && open >= weight(["text/plain", "text/*"]) {
+        TextFormat::OpenMetrics
+    } else {
+        TextFormat::Prometheus
+    }
+}
+
+/// A type of an `Accept`, in lower case, and its weight.
+fn weighted(part: &str) -> (String, f64) {
+    let mut pieces = part.split(';').map(str::trim);
+    let name = pieces.next().unwrap_or_default().to_ascii_lowercase();
+    let weight = pieces.find_map(|piece| piece.strip_prefix("q=")?.parse().ok());
+    (name, weight.unwrap_or(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_the_one_that_is_liked_most() {
+        use TextFormat::{OpenMetrics, Prometheus};
+        for (accept, expected) in [
+            ("", Prometheus),
+            ("*/*", Prometheus),
+            ("text/html, */*;q=0.8", Prometheus),
+            ("application/openmetrics-text", OpenMetrics),
+            ("text/plain", Prometheus),
+            ("Text/Plain; version=0.0.4", Prometheus),
+            ("text/*", Prometheus),
+            ("text/plain, */*", Prometheus),
+            ("application/openmetrics-text;q=0", Prometheus),
+            // Prometheus by default, and where it was told to read the older format.
+            (
+                "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
+                 text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+                OpenMetrics,
+            ),
+            ("text/plain;version=0.0.4;q=0.5,*/*;q=0.1", Prometheus),
+        ] {
+            let headers = HeaderMap::from_iter([(header::ACCEPT, accept.parse().unwrap())]);
+            assert_eq!(format(&headers), expected, "{accept}");
+        }
+        assert_eq!(format(&HeaderMap::new()), Prometheus);
+    }
 }

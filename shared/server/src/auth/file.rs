@@ -8,8 +8,7 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use tonic::metadata::{Ascii, MetadataValue};
 
-use super::guard::Client;
-use super::limits::{FORM, Limits};
+use super::guard::{Client, FORM, Limits};
 use crate::reload::{FileError, contents};
 
 /// Shortest token accepted: what is shorter can be guessed. 16 characters of Base64 are 96 bits.

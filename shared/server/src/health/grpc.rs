@@ -9,7 +9,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use super::services::{Services, are_ready};
+use crate::process::{Services, are_ready};
 
 /// The services by their names, and all of them together by the empty name.
 #[derive(Clone, Debug)]

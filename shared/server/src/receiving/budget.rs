@@ -1,10 +1,15 @@
-//! Bytes that may be held at once.
+//! Bytes that may be held at once, what holds them, and what is refused.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use super::refused::Refused;
+use tokio::time::Sleep;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
 
 /// A number of bytes that requests share. Clones share it.
 #[derive(Clone, Debug)]
@@ -91,6 +96,115 @@ impl Share {
             }
         }
         Ok(())
+    }
+}
+
+/// How long a client should wait for whose request there is no room.
+pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Why a request is not received.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Other requests use up the budget.
+    #[error("{most} bytes of requests are held already, see {setting}")]
+    Full {
+        /// Size of the budget, in bytes.
+        most: usize,
+        /// The setting that bounds it.
+        setting: &'static str,
+    },
+    /// The request did not arrive within its time limit.
+    #[error("the request did not come whole within {limit_ms} ms, see server.receive_timeout_ms")]
+    Late {
+        /// The time limit, in milliseconds.
+        limit_ms: u64,
+    },
+    /// The body is longer than its limit.
+    #[error("a body of more than {most} bytes, which is the most that is read")]
+    TooLarge {
+        /// The limit, in bytes.
+        most: usize,
+    },
+    /// The connection or the stream ended before the body did.
+    #[error("the body was cut short")]
+    CutShort,
+}
+
+impl From<Refused> for Status {
+    fn from(refused: Refused) -> Self {
+        let message = refused.to_string();
+        match refused {
+            Refused::Full { .. } => {
+                let details = ErrorDetails::with_retry_info(Some(RETRY_AFTER));
+                Self::with_error_details(Code::ResourceExhausted, message, details)
+            }
+            Refused::Late { .. } => Self::deadline_exceeded(message),
+            Refused::TooLarge { .. } => Self::out_of_range(message),
+            Refused::CutShort => Self::cancelled(message),
+        }
+    }
+}
+
+/// The bytes of a request that have arrived, bounded in time and by the request's share of the budgets.
+#[derive(Debug)]
+pub(super) struct Held {
+    share: Share,
+    limit: Duration,
+    end: Pin<Box<Sleep>>,
+    pub(super) bytes: BytesMut,
+}
+
+impl Held {
+    /// Creates an empty buffer for a request that must end within `limit` and fit into `share`.
+    pub(super) fn new(share: Share, limit: Duration) -> Self {
+        Self {
+            share,
+            limit,
+            end: Box::pin(tokio::time::sleep(limit)),
+            bytes: BytesMut::new(),
+        }
+    }
+
+    /// Checks the time limit, and registers `cx` to be woken at its end. Callers check before each frame, because a
+    /// sender that always has one more byte ready is never pending.
+    ///
+    /// # Errors
+    /// [`Refused::Late`] once it is over.
+    pub(super) fn check_time(&mut self, cx: &mut Context<'_>) -> Result<(), Refused> {
+        if self.end.as_mut().poll(cx).is_pending() {
+            return Ok(());
+        }
+        let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
+        Err(Refused::Late { limit_ms })
+    }
+
+    /// Appends a copy of `data`. A slice would keep the connection's whole read buffer alive.
+    ///
+    /// # Errors
+    /// [`Refused::Full`] if a budget has no room for it.
+    pub(super) fn add(&mut self, data: &[u8]) -> Result<(), Refused> {
+        self.share.take(data.len())?;
+        self.bytes.extend_from_slice(data);
+        Ok(())
+    }
+
+    /// Returns the bytes, which count against the budgets until their last clone or slice is dropped.
+    pub(super) fn counted(self) -> Bytes {
+        Bytes::from_owner(Counted {
+            bytes: self.bytes.freeze(),
+            _share: self.share,
+        })
+    }
+}
+
+struct Counted {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

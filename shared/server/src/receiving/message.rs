@@ -8,7 +8,7 @@ use http_body::Frame;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::held::Held;
+use super::budget::Held;
 
 /// What goes before a message, and says how long it is.
 const MESSAGE_HEADER_BYTES: usize = 5;

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::runtime::Handle;
 
-use super::held::Held;
-use super::refused::Refused;
+use super::budget::{Held, Refused};
 
 /// Most bytes of a refused body with a `content-length` that are read and discarded. An HTTP/1 client that writes its
 /// whole request before it reads would otherwise never see why it was refused.

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tonic::transport::Uri;
 
-use super::breaker::Breaker;
-use super::budget::RetryBudget;
+use super::breaker::{Breaker, RetryBudget};
 use crate::channel::{self, ChannelConfig, Connections, PeerChannel};
 use crate::process::Process;
 

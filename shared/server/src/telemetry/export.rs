@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::time::Duration;
 
+use opentelemetry_http::hyper::HyperClient;
 use opentelemetry_otlp::{
     LogExporter, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig,
 };
@@ -15,12 +16,15 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::logs::LogBatch;
 use opentelemetry_sdk::trace::SpanData;
+use rustls::RootCertStore;
 use tokio::runtime::Handle;
-use tonic::transport::Uri;
+use tonic::transport::{Channel, Endpoint, Uri};
 
+use super::TelemetryError;
 use super::settings::{Destination, Protocol};
-use super::{TelemetryError, connection};
+use crate::connector::{Connections, Connector};
 use crate::log_throttle::LogThrottle;
+use crate::tls::{Tls, roots_of};
 
 /// How often it is said that a collector takes nothing.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -42,12 +46,12 @@ macro_rules! exporter {
         match $destination.protocol {
             Protocol::Grpc => <$exporter>::builder()
                 .with_tonic()
-                .with_channel(connection::channel($destination)?)
+                .with_channel(channel($destination)?)
                 .build(),
             Protocol::HttpProtobuf => <$exporter>::builder()
                 .with_http()
                 .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
-                .with_http_client(connection::http($destination)?)
+                .with_http_client(http($destination)?)
                 .with_endpoint($destination.uri.to_string())
                 .build(),
         }
@@ -121,6 +125,54 @@ impl opentelemetry_sdk::logs::LogExporter for Exporting<LogExporter> {
     fn set_resource(&mut self, resource: &Resource) {
         self.exporter.set_resource(resource);
     }
+}
+
+/// Speaks gRPC with the collector. It connects with its first export and again after every loss.
+///
+/// # Errors
+/// If the CAs cannot be used.
+///
+/// # Panics
+/// Outside a Tokio runtime.
+pub(super) fn channel(destination: &Destination) -> Result<Channel, TelemetryError> {
+    let endpoint = Endpoint::from(destination.uri.clone())
+        .connect_timeout(destination.timeout)
+        .timeout(destination.timeout);
+    Ok(endpoint.connect_with_connector_lazy(connector(destination, b"h2")?))
+}
+
+/// Speaks HTTP with it.
+///
+/// # Errors
+/// As [`channel`].
+pub(super) fn http(destination: &Destination) -> Result<HyperClient<Connector>, TelemetryError> {
+    let connector = connector(destination, b"http/1.1")?;
+    Ok(HyperClient::new(connector, destination.timeout, None))
+}
+
+/// Returns what opens connections to it.
+///
+/// # Errors
+/// If the CAs cannot be used.
+pub(super) fn connector(
+    destination: &Destination,
+    protocol: &'static [u8],
+) -> Result<Connector, TelemetryError> {
+    let tls = match (destination.uri.scheme_str(), &destination.authorities) {
+        (Some("https"), None) => {
+            let public = webpki_roots::TLS_SERVER_ROOTS.iter().cloned();
+            Tls::believing(public.collect::<RootCertStore>(), protocol)?
+        }
+        (Some("https"), Some((key, file))) => Tls::believing(roots_of(key, file)?, protocol)?,
+        _ => Tls::default(),
+    };
+    Ok(Connector {
+        address: None,
+        timeout: destination.timeout,
+        tls,
+        connections: Connections::default(),
+        speaks_grpc: protocol == b"h2",
+    })
 }
 
 #[cfg(test)]

@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use opentelemetry::trace::{Span as _, SpanKind as Kind, Status, TraceContextExt, Tracer as _};
 use opentelemetry::{Context, Value};
 
-use super::clock::Clock;
 use super::{Attribute, TraceContext, Tracing};
 
 /// A span under way, or nothing; it ends when it is dropped.
@@ -104,6 +103,31 @@ impl Span {
         if let Some(live) = &mut self.0 {
             let ended = live.clock.at(ended);
             live.span.end_with_timestamp(ended);
+        }
+    }
+}
+
+/// Tells the wall-clock time of moments near the one it was made at, so that spans of a request never
+/// overlap because somebody set the clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    wall: SystemTime,
+    made: Instant,
+}
+
+impl Clock {
+    pub(super) fn now() -> Self {
+        Self {
+            wall: SystemTime::now(),
+            made: Instant::now(),
+        }
+    }
+
+    /// The wall-clock time at `moment`, which may lie before the clock was made.
+    pub(super) fn at(&self, moment: Instant) -> SystemTime {
+        match moment.checked_duration_since(self.made) {
+            Some(after) => self.wall + after,
+            None => self.wall - self.made.duration_since(moment),
         }
     }
 }

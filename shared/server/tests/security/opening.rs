@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use server::lifecycle::ServerConfig;
+use server::listen::ServerConfig;
 use server::process::Process;
 use server::tls::{TlsConfig, TlsMode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
-use server::lifecycle::ServerConfig;
+use server::listen::ServerConfig;
 use server::process::Process;
 use tokio::time::timeout;
 use tokio_stream::StreamExt;

@@ -1,6 +1,6 @@
 //! A chain of draft tokens, decided position by position from parts of rows.
 
-mod rules;
+use std::sync::Arc;
 
 use super::asking::Asking;
 use super::distribution::PartialDistribution;
@@ -10,10 +10,9 @@ use super::refusal::{Refusal, must_ask};
 use crate::TokenId;
 use crate::history::History;
 use crate::logprobs::TokenLogprobs;
-use crate::noise::{InnerCall, Purpose};
+use crate::noise::{InnerCall, Noise, Purpose};
+use crate::sampling::SamplingParams;
 use crate::verification::{LastToken, Verdict};
-
-pub use rules::{Rules, Test};
 
 /// More allowed tokens are not asked for one by one.
 const MOST_ALLOWED: usize = 1024;
@@ -246,4 +245,29 @@ impl Chain {
             }
         }
     }
+}
+
+/// How a draft token is tested.
+#[derive(Clone, Debug)]
+pub enum Test {
+    /// Coupled verification: it stands if the target chooses it under the noise that both share.
+    Coupled,
+    /// Token verification: it stands with probability min(1, π/q). For each draft token, the support of the draft
+    /// distribution q and its probabilities, ascending by token.
+    Token(Vec<Vec<(TokenId, f64)>>),
+}
+
+/// What a chain is decided by.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// How tokens are drawn.
+    pub params: Arc<SamplingParams>,
+    /// The noise of the request.
+    pub noise: Noise,
+    /// Length of the whole rows.
+    pub vocab_size: usize,
+    /// How draft tokens are tested.
+    pub test: Test,
+    /// How many alternatives are told with the log probability of each emitted token; none if none are wanted.
+    pub logprobs: Option<usize>,
 }

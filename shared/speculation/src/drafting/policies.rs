@@ -3,15 +3,11 @@
 //! A policy is a [`StopPolicy`] and a line in [`POLICIES`]. Names and forms on the command line, ranges, listings,
 //! the wire, what a drafter computes and what it must have are read from there.
 
-mod confidence;
-mod entropy;
-mod learned;
+mod thresholds;
 
 use std::fmt;
 
-pub use confidence::CONFIDENCE;
-pub use entropy::ENTROPY;
-pub use learned::LEARNED;
+pub use thresholds::{CONFIDENCE, ENTROPY, LEARNED};
 
 use crate::confidence::Confidence;
 

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use super::decision::{Decision, Why};
 use super::ledger::{FIRST_REST, Ledger, LoadCosts, Pages};
 use super::length::{Best, Costs, best_len};
 use super::price::{Loads, Price};
-use super::round::Round;
 use super::sample::Sample;
 use super::survival::Survival;
+use super::{Decision, Round, Why};
 
 /// Most that the length changes from one round to the next.
 const STEP: u32 = 2;

@@ -8,8 +8,7 @@ mod token_cascade;
 pub(super) use sequence_cascade::Response;
 pub(super) use token_cascade::Run;
 
-use super::DraftBlock;
-use super::{Origin, Plan, Request, Session};
+use super::{DraftBlock, Origin, Plan, Request, Session};
 use crate::TokenId;
 
 impl Session {

@@ -7,23 +7,15 @@
 //! q and p are the unscaled distributions of the draft and the target model; the total variation distance TV is
 //! taken between the sampling distributions. Every comparison is strict: in a tie the draft model speaks.
 
-mod bild;
-mod chow;
-mod diff;
-mod opt;
 pub(super) mod position;
-pub(super) mod token;
-mod token_rules;
+pub(super) mod token_rules;
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
-pub use bild::BILD;
-pub use chow::{CHOW, CHOW_LOG};
-pub use diff::{DIFF, DIFF_LOG};
-pub use opt::{OPT, OPT_LOG};
 use position::Evidence;
+pub use position::{BILD, CHOW, CHOW_LOG, DIFF, DIFF_LOG, OPT, OPT_LOG};
 pub use token_rules::{TOKEN_V1, TOKEN_V2, TOKEN_V3};
 
 use super::Needs;

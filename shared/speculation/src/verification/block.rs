@@ -19,9 +19,9 @@ use super::residual::{Weights, excess, residual};
 use super::table::{Draws, Verification, VerificationSpec};
 use super::{Block, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
-use crate::drafting::AcceptanceLabel;
 use crate::noise::Purpose;
 use crate::real::Real;
+use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// The longest prefix of the block stands whose joint test passes.

@@ -36,10 +36,10 @@ use super::table::{Draws, Verification, VerificationSpec};
 use super::{Block, LastToken, Position, RoundDistributions, Verdict, log_ratio};
 use crate::TokenId;
 use crate::chance::Chance;
-use crate::drafting::AcceptanceLabel;
 use crate::noise::Purpose;
 use crate::proposal::BadProposal;
 use crate::real::Real;
+use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// The most that a block can is accepted, and the residual is carried into later rounds.

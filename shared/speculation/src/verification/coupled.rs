@@ -6,9 +6,9 @@ use super::table::{Draws, Verification, VerificationSpec};
 use super::{Block, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
 use crate::coupled::{choice, conditional_acceptance};
-use crate::drafting::AcceptanceLabel;
 use crate::noise::Noise;
 use crate::real::Real;
+use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// A draft token stands if it is the verifier's own choice under the noise that both share.

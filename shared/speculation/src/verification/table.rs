@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use super::procedure::Procedures;
-use crate::drafting::AcceptanceLabel;
+use crate::verification::AcceptanceLabel;
 
 /// Every verification, in the order of listings.
 pub const VERIFICATIONS: &[Verification] = &[

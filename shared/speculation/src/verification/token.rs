@@ -11,9 +11,9 @@ use super::residual::residual;
 use super::table::{Draws, Verification, VerificationSpec};
 use super::{Block, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
-use crate::drafting::AcceptanceLabel;
 use crate::noise::Purpose;
 use crate::real::Real;
+use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// Each draft token x stands with probability min(1, π(x)/q(x)), else the residual is drawn.

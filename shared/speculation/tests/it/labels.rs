@@ -2,9 +2,8 @@
 
 use speculation::TokenId;
 use speculation::coupled::acceptance;
-use speculation::drafting::AcceptanceLabel;
-use speculation::verification::Verification;
 use speculation::verification::expected::length_distribution;
+use speculation::verification::{AcceptanceLabel, Verification};
 
 use crate::tree::chain::Chain;
 

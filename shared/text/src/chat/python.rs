@@ -1,12 +1,16 @@
 //! What templates expect of Python, beyond what the template engine and its Python part have.
 
-mod cycler;
 mod json;
 mod methods;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use minijinja::value::{Kwargs, Tuple, Value, ValueKind};
+use minijinja::value::{
+    Enumerator, Kwargs, Object, ObjectRepr, Rest, Tuple, Value, ValueKind, from_args,
+};
 use minijinja::{Environment, Error, ErrorKind, State, escape_formatter};
 
 use super::dialect::PERCENT;
@@ -20,7 +24,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.set_unknown_method_callback(methods::call);
     environment.add_function("strftime_now", strftime_now);
-    environment.add_function("cycler", cycler::cycler);
+    environment.add_function("cycler", cycler);
     environment.add_filter(PERCENT, percent_format);
     environment.add_filter("tojson", json::tojson);
     environment.add_filter("int", int);
@@ -90,4 +94,61 @@ fn is_sequence(value: &Value) -> bool {
         value.kind(),
         ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Undefined
     )
+}
+
+#[derive(Debug)]
+struct Cycler {
+    items: Vec<Value>,
+    at: AtomicUsize,
+}
+
+/// Returns a cycler over `items`.
+// The library hands arguments of this kind over whole.
+#[allow(clippy::needless_pass_by_value)]
+fn cycler(items: Rest<Value>) -> Result<Value, Error> {
+    if items.is_empty() {
+        let problem = "at least one item has to be provided";
+        return Err(Error::new(ErrorKind::MissingArgument, problem));
+    }
+    Ok(Value::from_object(Cycler {
+        items: items.to_vec(),
+        at: AtomicUsize::new(0),
+    }))
+}
+
+impl Object for Cycler {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let current = || self.items[self.at.load(Ordering::Relaxed)].clone();
+        (key.as_str() == Some("current")).then(current)
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::NonEnumerable
+    }
+
+    fn call_method(
+        self: &Arc<Self>,
+        _state: &mut State<'_, '_>,
+        method: &str,
+        args: &[Value],
+    ) -> Result<Value, Error> {
+        let () = from_args(args)?;
+        match method {
+            "next" => {
+                let at = self.at.load(Ordering::Relaxed);
+                self.at
+                    .store((at + 1) % self.items.len(), Ordering::Relaxed);
+                Ok(self.items[at].clone())
+            }
+            "reset" => {
+                self.at.store(0, Ordering::Relaxed);
+                Ok(Value::from(()))
+            }
+            _ => Err(Error::from(ErrorKind::UnknownMethod)),
+        }
+    }
 }

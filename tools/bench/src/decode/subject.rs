@@ -4,9 +4,9 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use crate::read_probe::ReadProbe;
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use model::decoder::products::Products;
-use model::{Checkpoint, Model, SequenceCache, WeightFormat};
+use model::{Checkpoint, Decoder, Model, SequenceCache, WeightFormat};
 use speculation::TokenId;
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
@@ -88,12 +88,16 @@ impl Subject {
     }
 
     /// The mean time of the matrix products of `count` such forwards, and of nothing else.
-    pub(super) fn products(&self, products: &mut Products, count: u32) -> Duration {
+    ///
+    /// # Errors
+    /// If the model is no decoder on CPUs.
+    pub(super) fn products(&self, products: &mut Products, count: u32) -> anyhow::Result<Duration> {
+        let decoder = self.decoder()?;
         let Ok(time) = mean::<Infallible>(count, || {
-            products.run(&self.model);
+            products.run(decoder);
             Ok(())
         });
-        time
+        Ok(time)
     }
 
     /// Room for [`Subject::products`] of forwards of `positions` positions.
@@ -101,7 +105,14 @@ impl Subject {
     /// # Errors
     /// If the model is no decoder on CPUs.
     pub(super) fn room(&self, positions: usize) -> anyhow::Result<Products> {
-        Products::new(&self.model, positions).context("only decoders on CPUs are measured")
+        Ok(Products::new(self.decoder()?, positions))
+    }
+
+    fn decoder(&self) -> anyhow::Result<&Decoder> {
+        let Model::Decoder(decoder) = &self.model else {
+            bail!("only decoders on CPUs are measured");
+        };
+        Ok(decoder)
     }
 
     /// How many forwards of one position make a measurement.

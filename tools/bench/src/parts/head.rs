@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use model::head::{AcceptanceHead, HeadInfo, HeadWeights, MAX_DEPTH, Scratch};
 use model::{SequenceCache, WeightFormat};
-use speculation::drafting::AcceptanceLabel;
+use speculation::verification::AcceptanceLabel;
 
 use super::PartsArgs;
 use super::row::Row;

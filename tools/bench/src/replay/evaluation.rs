@@ -1,12 +1,10 @@
 //! One target distribution and verification over many blocks.
 
-use speculation::TokenId;
-use speculation::coupled;
-use speculation::drafting::AcceptanceLabel;
 use speculation::proposal::BadProposal;
 use speculation::target::TargetDistribution;
 use speculation::verification::expected::length_distribution;
-use speculation::verification::{Verification, token};
+use speculation::verification::{AcceptanceLabel, Verification, token};
+use speculation::{TokenId, coupled};
 
 use super::rows::{Chain, Rows};
 use crate::recording::RecordedBlock;

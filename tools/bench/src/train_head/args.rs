@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::learning::FitOptions;
 use clap::Args;
-use speculation::drafting::AcceptanceLabel;
+use speculation::verification::AcceptanceLabel;
 
 /// Arguments of `outrider-bench train-head`.
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use speculation::TokenId;
-use speculation::drafting::AcceptanceLabel;
+use speculation::verification::AcceptanceLabel;
 
 /// Version of the file's layout, and of how responses are drawn.
 const FORMAT: u32 = 2;

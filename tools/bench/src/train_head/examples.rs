@@ -4,7 +4,7 @@ use super::learning::{Chain, Examples, Uniforms, mix};
 use model::AcceptanceHead;
 use model::head::Scratch;
 use speculation::TokenId;
-use speculation::drafting::AcceptanceLabel;
+use speculation::verification::AcceptanceLabel;
 
 use super::dataset::Sample;
 use super::draft::Draft;

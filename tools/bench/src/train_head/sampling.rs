@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use anyhow::Context;
 use speculation::TokenId;
 use speculation::chance::{Chance, RoundChance};
-use speculation::drafting::AcceptanceLabel;
 use speculation::methods::SPARSE_TOP;
 use speculation::noise::{InnerCall, Noise, Purpose};
 use speculation::proposal::{ProposalForm, ProposalProbs};
 use speculation::sampling::SamplingParams;
+use speculation::verification::AcceptanceLabel;
 
 use super::dataset::{Dataset, Drafts, Sample};
 use super::draft::Draft;

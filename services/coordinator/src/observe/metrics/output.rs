@@ -1,6 +1,8 @@
-//! When the output of a request came.
+//! When the output of a request came, and what its tenant used.
 
 use std::time::Instant;
+
+use server::metrics::{Counter, Metrics, names};
 
 /// When the output of a request came, and how many tokens.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +38,37 @@ impl Output {
     pub(super) fn per_token(&self) -> Option<f64> {
         let took = (self.last - self.first).as_secs_f64();
         (self.later > 0).then(|| took / f64::from(self.later))
+    }
+}
+
+/// The tenant of requests that show no token, or one without a name.
+const UNNAMED: &str = "unnamed";
+
+/// The metrics of one tenant. Names come from the file of tokens, so that there are no more than it has.
+#[derive(Debug)]
+pub(super) struct TenantMetrics {
+    metrics: Metrics,
+    tenant: String,
+    pub(super) prompt_tokens: Counter,
+    pub(super) output_tokens: Counter,
+}
+
+impl TenantMetrics {
+    pub(super) fn new(metrics: &Metrics, tenant: Option<&str>) -> Self {
+        let tenant = tenant.unwrap_or(UNNAMED).to_owned();
+        let tokens = |kind| metrics.counter(&names::TENANT_TOKENS, &[&tenant, kind]);
+        Self {
+            prompt_tokens: tokens("prompt"),
+            output_tokens: tokens("output"),
+            metrics: metrics.clone(),
+            tenant,
+        }
+    }
+
+    /// Counts a request that came to `outcome`.
+    pub(super) fn request(&self, outcome: &str) {
+        let labels = [self.tenant.as_str(), outcome];
+        self.metrics.counter(&names::TENANT_REQUESTS, &labels).inc();
     }
 }
 

@@ -12,9 +12,8 @@ use wire::failure::Failure;
 use wire::v1;
 
 use super::model::ModelMetrics;
-use super::output::Output;
+use super::output::{Output, TenantMetrics};
 use super::refusal;
-use super::tenant::TenantMetrics;
 use crate::admitted::AdmittedRequest;
 use crate::events::{Event, Stage};
 

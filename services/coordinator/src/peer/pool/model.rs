@@ -11,14 +11,11 @@ use wire::describe::check_pair;
 use wire::status::BadField;
 use wire::v1::PeerDescription;
 
-use super::Endpoint;
-use super::Replicas;
 use super::clients::describe;
 use super::estimates::Estimates;
-use super::fit::Fit;
-use super::likeness::Likeness;
+use super::likeness::{Fit, Likeness};
 use super::texts::Texts;
-use super::wanted::Wanted;
+use super::{Endpoint, Replicas, Wanted};
 use crate::admitted::{DrafterRequirements, VerifierRequirements};
 use crate::config::{CoordinatorConfig, ModelGroup};
 use crate::error::CoordinatorError;

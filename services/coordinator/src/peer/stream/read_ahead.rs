@@ -7,7 +7,7 @@ use std::pin::Pin;
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use wire::failure::Failure;
-use wire::size::Encoded;
+use wire::messages::Encoded;
 
 /// Most bytes of replies that are buffered for a request whose client does not read its answer. A verifier that keeps to
 /// its grants stays far below.

@@ -3,7 +3,7 @@
 use super::families::changed;
 use super::*;
 use crate::checkpoint::random_weights;
-use crate::decoder::fused::row_ranges;
+use crate::decoder::tensors::row_ranges;
 
 /// A Llama, and a Phi-3 that differs from it by nothing but its fused matrices.
 fn alike() -> [ModelConfig; 2] {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{Keys, QUERY_SCALAR, rope};
+use super::{Keys, QUERY_SCALAR, rope_scaling};
 use crate::gguf::{error::GgufError, value::Value};
 
 /// Layers in a row of which the last sees everything, unless the file says otherwise.
@@ -53,7 +53,7 @@ pub(super) fn read(keys: &Keys<'_>, config: &mut Json) -> Result<(), GgufError> 
         rope(keys.real("rope.freq_base")?.unwrap_or(10_000.0))
     } else {
         let mut global = rope(keys.real("rope.freq_base")?.unwrap_or(1_000_000.0));
-        rope::scale(keys, &mut global)?;
+        rope_scaling(keys, &mut global)?;
         let local = keys
             .real("rope.freq_base_swa")?
             .unwrap_or(GEMMA3_LOCAL_BASE);

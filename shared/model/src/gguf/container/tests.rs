@@ -1,10 +1,11 @@
 use candle_core::quantized::GgmlDType;
 
 use super::*;
-use crate::gguf::{
-    tests::{bytes, floats, open, refused},
-    write::header::Fields,
-};
+use crate::gguf::tests::bytes;
+use crate::gguf::tests::floats;
+use crate::gguf::tests::open;
+use crate::gguf::tests::refused;
+use crate::gguf_writer::header::Fields;
 
 fn sample() -> Vec<u8> {
     let mut metadata = Fields::default();

@@ -15,7 +15,7 @@ use crate::gguf::{
 };
 
 /// What stands for a space.
-pub(in crate::gguf) const SPACE: &str = "\u{2581}";
+pub(crate) const SPACE: &str = "\u{2581}";
 /// Most bytes that are looked up to cut all pieces, a square of the length for each; ten times that of Gemma's.
 const MOST_WORK: usize = 1 << 28;
 

@@ -7,8 +7,7 @@
 //! A drafter that takes less than a window at once is asked again until the window is full: where the
 //! target looks decides what it adds, so that must not depend on a peer's limits.
 
-use super::super::DraftBlock;
-use super::super::{DraftStop, Request, Session};
+use super::super::{DraftBlock, DraftStop, Request, Session};
 use super::draft;
 use crate::draft_tree::DraftTree;
 

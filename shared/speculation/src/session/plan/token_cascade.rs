@@ -7,9 +7,8 @@
 //! known only if the draft model looks further, so it is asked for one token more than a run may have: if it stops
 //! before it, the rule deferred; the token itself is discarded.
 
-use super::super::DraftBlock;
 use super::super::answers::CONTEXT_IS_FULL;
-use super::super::{DraftStop, FinishReason, Peer, Request, Session};
+use super::super::{DraftBlock, DraftStop, FinishReason, Peer, Request, Session};
 use super::draft;
 use crate::draft_tree::DraftTree;
 

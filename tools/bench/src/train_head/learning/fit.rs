@@ -4,7 +4,7 @@ use anyhow::{bail, ensure};
 use candle_core::{DType, Device, Tensor};
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
 use model::head::{AcceptanceHead, HeadInfo, MAX_DEPTH};
-use speculation::drafting::AcceptanceLabel;
+use speculation::verification::AcceptanceLabel;
 
 use super::network::{Network, loss};
 use super::random::Uniforms;

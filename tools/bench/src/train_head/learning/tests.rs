@@ -5,7 +5,7 @@ use model::AcceptanceHead;
 use model::head::Scratch;
 use serde_json::Value;
 use speculation::TokenId;
-use speculation::drafting::AcceptanceLabel;
+use speculation::verification::AcceptanceLabel;
 
 use super::evaluation::binary_kl;
 use super::fit::schedule;

@@ -1,16 +1,13 @@
 //! A model's sizes and constants as metadata.
 
 use super::error::GgufWriteError;
-use crate::{
-    checkpoint::Checkpoint,
-    config::{ModelConfig, architecture::GgufWindows},
-    gguf::{
-        config::{EOS_TOKEN_IDS, QUERY_SCALAR},
-        container::ALIGNMENT,
-        write::header::Fields,
-    },
-    rope::RopeScaling,
-};
+use crate::checkpoint::Checkpoint;
+use crate::config::ModelConfig;
+use crate::config::architecture::GgufWindows;
+use crate::gguf::config::{EOS_TOKEN_IDS, QUERY_SCALAR};
+use crate::gguf::container::ALIGNMENT;
+use crate::gguf_writer::header::Fields;
+use crate::rope::RopeScaling;
 
 /// Version of the quantised formats, since a change of 2023.
 const QUANTIZATION_VERSION: u32 = 2;

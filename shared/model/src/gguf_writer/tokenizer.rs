@@ -5,14 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value as Json;
 
 use super::error::GgufWriteError;
-use crate::{
-    checkpoint::Checkpoint,
-    gguf::{
-        pre_tokenizer::PreTokenizer,
-        tokenizer::{kind, padding, sentencepiece::SPACE},
-        write::header::Fields,
-    },
-};
+use crate::checkpoint::Checkpoint;
+use crate::gguf::pre_tokenizer::PreTokenizer;
+use crate::gguf::tokenizer::sentencepiece::SPACE;
+use crate::gguf::tokenizer::{kind, padding};
+use crate::gguf_writer::header::Fields;
 
 fn refused(reason: impl Into<String>) -> GgufWriteError {
     GgufWriteError::Tokenizer(reason.into())

@@ -7,17 +7,18 @@ use std::{
 
 use candle_core::quantized::GgmlDType;
 
-use crate::gguf::{container::MAGIC, ggml_type};
+use crate::gguf::container::MAGIC;
+use crate::weights::ggml_type;
 
 /// Tensors begin at multiples of it, from the beginning of the contents.
-pub(in crate::gguf) const ALIGNMENT: usize = crate::gguf::container::ALIGNMENT as usize;
+pub(crate) const ALIGNMENT: usize = crate::gguf::container::ALIGNMENT as usize;
 const VERSION: u32 = 3;
 
 /// A tensor to be written: name, shape and format.
-pub(in crate::gguf) type Entry<'a> = (&'a str, Vec<usize>, GgmlDType);
+pub(crate) type Entry<'a> = (&'a str, Vec<usize>, GgmlDType);
 
 /// What metadata can be.
-pub(in crate::gguf) trait Field: Sized {
+pub(crate) trait Field: Sized {
     /// The type's number in the file format.
     const KIND: u32;
 
@@ -77,10 +78,10 @@ impl<T: Field> Field for Vec<T> {
 
 /// Metadata as it is written: by its name, the number of its type and its bytes.
 #[derive(Default)]
-pub(in crate::gguf) struct Fields(BTreeMap<String, Vec<u8>>);
+pub(crate) struct Fields(BTreeMap<String, Vec<u8>>);
 
 impl Fields {
-    pub(in crate::gguf) fn insert<T: Field>(&mut self, key: impl Into<String>, value: T) {
+    pub(crate) fn insert<T: Field>(&mut self, key: impl Into<String>, value: T) {
         let mut bytes = T::KIND.to_le_bytes().to_vec();
         value.put(&mut bytes);
         self.0.insert(key.into(), bytes);
@@ -88,7 +89,7 @@ impl Fields {
 }
 
 /// The header, up to where the contents begin, and the bytes of all contents, padding included.
-pub(in crate::gguf) fn bytes(metadata: &Fields, entries: &[Entry<'_>]) -> (Vec<u8>, u64) {
+pub(crate) fn bytes(metadata: &Fields, entries: &[Entry<'_>]) -> (Vec<u8>, u64) {
     let mut out = MAGIC.to_vec();
     VERSION.put(&mut out);
     out.extend((entries.len() as u64).to_le_bytes());
@@ -114,7 +115,7 @@ pub(in crate::gguf) fn bytes(metadata: &Fields, entries: &[Entry<'_>]) -> (Vec<u
 }
 
 /// Writes `bytes` and the zeros that follow them, and returns how many that are.
-pub(in crate::gguf) fn padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<u64> {
+pub(crate) fn padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<u64> {
     let whole = bytes.len().next_multiple_of(ALIGNMENT);
     out.write_all(bytes)?;
     out.write_all(&[0; ALIGNMENT][..whole - bytes.len()])?;

@@ -5,11 +5,11 @@ use std::fmt;
 use speculation::TokenId;
 use speculation::ports::{LanguageModel, Rows, Segment};
 
-use super::DeviceModel;
 use crate::{
     checkpoint::Checkpoint,
     computation::{NumberFormat, Place},
     config::ModelConfig,
+    device::DeviceModel,
     linear::WeightFormat,
 };
 

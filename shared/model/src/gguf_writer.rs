@@ -1,9 +1,8 @@
-//! Writing a checkpoint as a GGUF file that llama.cpp loads, too.
+//! Writes a checkpoint as a GGUF file that llama.cpp loads, too.
 
 mod config;
-mod encode;
 mod error;
-pub(super) mod header;
+pub(crate) mod header;
 mod tokenizer;
 mod verify;
 
@@ -12,11 +11,12 @@ use std::{fmt, io::Write, ops::ControlFlow, str::FromStr};
 use candle_core::quantized::GgmlDType;
 use thiserror::Error;
 
-pub(crate) use self::encode::encode;
 use self::header::{Entry, Fields};
 pub use self::{error::GgufWriteError, verify::verify};
-use super::{rope_factors, tensor_names};
-use crate::{checkpoint::Checkpoint, decoder::tensors::TensorNames};
+use crate::checkpoint::Checkpoint;
+use crate::decoder::tensors::TensorNames;
+use crate::gguf::{rope_factors, tensor_names};
+use crate::weights::{Layout, NamedTensor, Weights, encode, rotary_source};
 
 /// What matrices are written in. Vectors, such as norms and biases, are always f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -180,7 +180,7 @@ pub fn write(
         if progress(at).is_break() {
             return Err(GgufWriteError::Stopped);
         }
-        let bytes = encode::tensor(checkpoint.weights(), tensor, format.of(&tensor.shape))?;
+        let bytes = contents(checkpoint.weights(), tensor, format.of(&tensor.shape))?;
         done_bytes += header::padded(out, &bytes)?;
     }
     out.flush()?;
@@ -189,6 +189,46 @@ pub fn write(
         tensors: entries.len(),
         fallbacks: format.fallbacks(tensors.iter().map(|tensor| tensor.shape.as_slice())),
     })
+}
+
+/// The contents of a tensor in `format`, as llama.cpp lays it out.
+///
+/// A tensor that is stored in that format already is taken as it is.
+fn contents(
+    weights: &Weights,
+    tensor: &NamedTensor,
+    format: GgmlDType,
+) -> Result<Vec<u8>, GgufWriteError> {
+    let name = &tensor.hugging_face;
+    let stored = match tensor.layout {
+        Layout::PlusOne => None,
+        _ => weights.blocks(name, &tensor.shape, format)?,
+    };
+    let bytes = if let Some(bytes) = stored {
+        bytes
+    } else {
+        let mut values = weights.tensor(name, &tensor.shape)?;
+        if tensor.layout == Layout::PlusOne {
+            for value in &mut values {
+                *value += 1.0;
+            }
+        }
+        encode(&values, format).map_err(|reason| GgufWriteError::Quantize {
+            name: name.clone(),
+            reason,
+        })?
+    };
+    let Layout::RotaryPairs { heads } = tensor.layout else {
+        return Ok(bytes);
+    };
+    let rows = tensor.shape[0];
+    let row = bytes.len() / rows;
+    let mut ordered = Vec::with_capacity(bytes.len());
+    for at in 0..rows {
+        let source = rotary_source(at, rows, heads);
+        ordered.extend_from_slice(&bytes[source * row..][..row]);
+    }
+    Ok(ordered)
 }
 
 #[cfg(test)]

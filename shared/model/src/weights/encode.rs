@@ -6,54 +6,8 @@ use candle_core::{
 };
 use half::f16;
 
-use super::error::GgufWriteError;
-use crate::weights::{
-    Weights,
-    layout::{Layout, NamedTensor, rotary_source},
-};
-
 /// Numbers quantised at once by candle, which copies them.
 const PIECE: usize = 1 << 20;
-
-/// The contents of a tensor in `format`, as llama.cpp lays it out.
-///
-/// A tensor that is stored in that format already is taken as it is.
-pub(super) fn tensor(
-    weights: &Weights,
-    tensor: &NamedTensor,
-    format: GgmlDType,
-) -> Result<Vec<u8>, GgufWriteError> {
-    let name = &tensor.hugging_face;
-    let stored = match tensor.layout {
-        Layout::PlusOne => None,
-        _ => weights.blocks(name, &tensor.shape, format)?,
-    };
-    let bytes = if let Some(bytes) = stored {
-        bytes
-    } else {
-        let mut values = weights.tensor(name, &tensor.shape)?;
-        if tensor.layout == Layout::PlusOne {
-            for value in &mut values {
-                *value += 1.0;
-            }
-        }
-        encode(&values, format).map_err(|reason| GgufWriteError::Quantize {
-            name: name.clone(),
-            reason,
-        })?
-    };
-    let Layout::RotaryPairs { heads } = tensor.layout else {
-        return Ok(bytes);
-    };
-    let rows = tensor.shape[0];
-    let row = bytes.len() / rows;
-    let mut ordered = Vec::with_capacity(bytes.len());
-    for at in 0..rows {
-        let source = rotary_source(at, rows, heads);
-        ordered.extend_from_slice(&bytes[source * row..][..row]);
-    }
-    Ok(ordered)
-}
 
 /// Whole blocks of `format`.
 ///

@@ -1,0 +1,172 @@
+//! From settings to a verifier that serves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::Model;
+use model::engine::{self, EngineHandle};
+use model::progress::{Lines, Observer};
+use model::source::{Inspected, InspectedText, ServedModel};
+use peer::{Bounds, Peer, PeerError};
+use server::process::Process;
+use speculation::ports::LanguageModel;
+use wire::v1;
+
+use crate::config::{ROLE, VerifierConfig};
+use crate::remote::{self, RemoteModel};
+use crate::service::{Target, Verifier};
+
+/// A target model that is there.
+pub enum Loaded {
+    /// In this process.
+    Here(Box<ServedModel<Model>>),
+    /// In an engine elsewhere.
+    Elsewhere(Box<RemoteModel>),
+}
+
+impl Loaded {
+    /// Starts what computes it, or asks the engine that does.
+    ///
+    /// # Errors
+    /// If the model has no tokenizer, or fails its first forward.
+    pub fn start(
+        self,
+        config: &VerifierConfig,
+        process: Process,
+    ) -> Result<Arc<Verifier>, PeerError> {
+        match self {
+            Self::Here(model) => start(*model, config, process),
+            Self::Elsewhere(model) => start_remote(*model, config, process),
+        }
+    }
+}
+
+/// Loads the model that `config` names, if the rest of it can be; `observer` watches. Where an engine elsewhere computes
+/// it, that is waited for.
+///
+/// # Errors
+/// [`PeerError`] naming what is wrong with the model or another setting.
+pub fn load(config: &VerifierConfig, observer: &Arc<dyn Observer>) -> Result<Loaded, PeerError> {
+    if let Some(problem) = config.check().into_iter().next() {
+        return Err(problem);
+    }
+    if config.remote.is_set() {
+        return Ok(Loaded::Elsewhere(Box::new(remote::load(config)?)));
+    }
+    let model = config.model.load_observed(observer);
+    let model = model.map_err(|error| PeerError::setting(ROLE, "model", error))?;
+    Ok(Loaded::Here(Box::new(model)))
+}
+
+/// What a verifier will say of its model to those who ask whether it fits theirs.
+pub fn outline(model: &Inspected) -> v1::PeerDescription {
+    peer::outline(&model.outline)
+}
+
+/// Looks at the model's files as [`load`] does, but for the bytes of its weights; none if it is one of the hub's that
+/// has yet to be downloaded.
+///
+/// # Errors
+/// [`PeerError`] naming what is wrong with them.
+pub fn inspect(config: &VerifierConfig) -> Result<Option<Inspected>, PeerError> {
+    let inspected = if config.remote.is_set() {
+        config.model.text().map(|text| Some(text.into()))
+    } else {
+        config.model.inspect()
+    };
+    inspected.map_err(|error| PeerError::setting(ROLE, "model", error))
+}
+
+/// Binds, loads, warms up and serves until `shutdown` completes; then drains. If that is before the model is
+/// loaded, nothing is waited for.
+///
+/// # Errors
+/// [`PeerError`] naming what is wrong with address or model, or why serving ended early.
+pub async fn run(
+    config: VerifierConfig,
+    process: Process,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), PeerError> {
+    let (listen, of_model) = (config.listen, config.clone());
+    let load = move || load(&of_model, &(Arc::new(Lines::default()) as _));
+    let start = |model: Loaded| model.start(&config, process);
+    peer::run(listen, load, start, shutdown).await
+}
+
+/// Warms the model up and starts its engine.
+///
+/// # Errors
+/// If the model has no tokenizer, or fails its first forward.
+pub fn start<M>(
+    served: ServedModel<M>,
+    config: &VerifierConfig,
+    process: Process,
+) -> Result<Arc<Verifier>, PeerError>
+where
+    M: LanguageModel + Send + 'static,
+    M::Cache: Send,
+{
+    if served.tokenizer_json.is_empty() {
+        let name = &served.name;
+        let problem = format!("no tokenizer.json beside the weights of '{name}'");
+        return Err(PeerError::setting(ROLE, "model", problem));
+    }
+    let bounds = config.bounds();
+    let description = v1::PeerDescription {
+        limits: Some(bounds.to_wire()),
+        trees: served.model.caps().trees,
+        ..peer::describe(&served)
+    };
+    let engine = engine::spawn(served.model, bounds.engine(), "target-engine");
+    let (engine, _thread) = engine.map_err(PeerError::engine(ROLE))?;
+    let text = InspectedText {
+        tokenizer_json: served.tokenizer_json,
+        special_tokens: served.special_tokens,
+        chat_template: served.chat_template,
+    };
+    let target = Target { text, remote: None };
+    let load_time = (served.name, served.load_time);
+    Ok(serving(
+        target,
+        vec![engine],
+        description,
+        load_time,
+        &bounds,
+        process,
+    ))
+}
+
+/// Starts what asks the engine that computes the model elsewhere.
+fn start_remote(
+    model: RemoteModel,
+    config: &VerifierConfig,
+    process: Process,
+) -> Result<Arc<Verifier>, PeerError> {
+    let started = model.start(config)?;
+    let target = Target {
+        text: started.text,
+        remote: Some(started.remote),
+    };
+    let load_time = (started.description.model.clone(), started.load_time);
+    let (description, bounds) = (started.description, config.bounds());
+    let verifier = serving(target, Vec::new(), description, load_time, &bounds, process);
+    started.watch.begin(&verifier)?;
+    Ok(verifier)
+}
+
+/// The verifier of a target model that says `description` of itself; its name and what it took to load are `load_time`.
+fn serving(
+    target: Target,
+    engines: Vec<EngineHandle>,
+    description: v1::PeerDescription,
+    load_time: (String, Duration),
+    bounds: &Bounds,
+    process: Process,
+) -> Arc<Verifier> {
+    let description = v1::PeerDescription {
+        text_fingerprint: target.text_fingerprint(),
+        ..description
+    };
+    let load_times = vec![load_time];
+    Peer::new(target, engines, description, load_times, bounds, process)
+}
