@@ -62,18 +62,12 @@ pub(super) fn rollback(default: f64) -> Setting {
 
 /// Returns the budget of divergence that `spec` gives, unchecked.
 pub(super) fn kl_budget(spec: &MethodSpec) -> Result<Option<f64>, BadValue> {
-    match given(spec, &KL_BUDGET)? {
-        Some(Value::Number(budget)) => Ok(Some(budget)),
-        _ => Ok(None),
-    }
+    Ok(given(spec, &KL_BUDGET)?.and_then(|value| value.try_into().ok()))
 }
 
 /// Returns the rule that `spec` gives.
 pub(super) fn rule(spec: &MethodSpec) -> Result<Option<Rule>, BadValue> {
-    match given(spec, &RULE)? {
-        Some(Value::Rule(rule)) => Ok(Some(rule)),
-        _ => Ok(None),
-    }
+    Ok(given(spec, &RULE)?.and_then(|value| value.try_into().ok()))
 }
 
 /// Returns the most draft tokens that `spec` allows where their number follows from something else.
@@ -84,7 +78,7 @@ pub(super) fn cap(spec: &MethodSpec) -> Result<Option<u32>, BadValue> {
     if !spec.gives(&CAP) {
         return Ok(None);
     }
-    Reader::new(spec).count(&CAP).map(Some)
+    Reader::new(spec).read(&CAP).map(Some)
 }
 
 /// Returns the value of `setting`, whatever its range.
@@ -142,52 +136,18 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Returns a number.
+    /// Returns the value of `setting` in its own type.
     ///
     /// # Errors
-    /// As [`Self::take`]. So for the functions that follow.
-    pub(super) fn number(&mut self, setting: &Setting) -> Result<f64, BadValue> {
+    /// As [`Self::take`], or if the table has a value of another type.
+    pub(super) fn read<T>(&mut self, setting: &Setting) -> Result<T, BadValue>
+    where
+        T: TryFrom<Value, Error = Value>,
+    {
         let value = self.take(setting)?;
-        if let Value::Number(number) = value {
-            return Ok(number);
-        }
-        Err(value.misplaced(setting.name))
-    }
-
-    /// Returns a whole number.
-    pub(super) fn count(&mut self, setting: &Setting) -> Result<u32, BadValue> {
-        let value = self.take(setting)?;
-        if let Value::Count(count) = value {
-            return Ok(count);
-        }
-        Err(value.misplaced(setting.name))
-    }
-
-    /// Returns yes or no.
-    pub(super) fn flag(&mut self, setting: &Setting) -> Result<bool, BadValue> {
-        let value = self.take(setting)?;
-        if let Value::Flag(flag) = value {
-            return Ok(flag);
-        }
-        Err(value.misplaced(setting.name))
-    }
-
-    /// Returns a deferral rule.
-    pub(super) fn rule(&mut self, setting: &Setting) -> Result<Rule, BadValue> {
-        let value = self.take(setting)?;
-        if let Value::Rule(rule) = value {
-            return Ok(rule);
-        }
-        Err(value.misplaced(setting.name))
-    }
-
-    /// Returns a residual parameter.
-    pub(super) fn beta(&mut self, setting: &Setting) -> Result<Beta, BadValue> {
-        let value = self.take(setting)?;
-        if let Value::Beta(beta) = value {
-            return Ok(beta);
-        }
-        Err(value.misplaced(setting.name))
+        value
+            .try_into()
+            .map_err(|value: Value| value.misplaced(setting.name))
     }
 
     /// Returns what was taken.

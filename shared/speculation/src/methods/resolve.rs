@@ -150,7 +150,7 @@ fn carried(
             {
                 carried.stop_rule = stop_rule(alpha);
             }
-            let max_run = match reader.count(&MAX_RUN)? {
+            let max_run = match reader.read(&MAX_RUN)? {
                 0 => u32::MAX,
                 max_run => max_run,
             };
@@ -165,18 +165,18 @@ fn carried(
             };
             carried.plan = Plan::SequenceCascade {
                 threshold: libm::log(1.0 - alpha),
-                mean: reader.flag(&MEAN)?,
+                mean: reader.read(&MEAN)?,
             };
         }
         PlanKind::Bild => {
             let rollback = parameters::rollback(verification.rollback());
-            let rollback = reader.number(&rollback)?;
-            carried.stop_rule = StopRule::new(&CONFIDENCE, reader.number(&FALLBACK)?);
+            let rollback = reader.read(&rollback)?;
+            carried.stop_rule = StopRule::new(&CONFIDENCE, reader.read(&FALLBACK)?);
             carried.verification = Verification::bild(rollback);
             carried.plan = Plan::Bild {
-                window: reader.count(&WINDOW)?,
-                verify_on_finish: reader.flag(&VERIFY_ON_FINISH)?,
-                code_variant: reader.flag(&CODE_VARIANT)?,
+                window: reader.read(&WINDOW)?,
+                verify_on_finish: reader.read(&VERIFY_ON_FINISH)?,
+                code_variant: reader.read(&CODE_VARIANT)?,
             };
             if let Plan::Bild {
                 code_variant: true, ..
@@ -205,19 +205,19 @@ fn parameters_of_target(
             target
         }
         TargetDistribution::Lossy { alpha, beta } => {
-            let alpha = reader.number(&parameters::lossy_alpha(alpha))?;
-            let beta = reader.beta(&parameters::lossy_beta(alpha, beta))?;
+            let alpha = reader.read(&parameters::lossy_alpha(alpha))?;
+            let beta = reader.read(&parameters::lossy_beta(alpha, beta))?;
             reader.take(&KL_BUDGET)?;
             TargetDistribution::Lossy { alpha, beta }
         }
         TargetDistribution::Deferral { rule, .. } => {
-            let rule = reader.rule(&parameters::rule_among(rules_of(plan), rule))?;
+            let rule = reader.read(&parameters::rule_among(rules_of(plan), rule))?;
             let alpha = if plan == PlanKind::SequenceCascade {
                 parameters::sequence_alpha()
             } else {
                 parameters::rule_alpha(rule)
             };
-            let alpha = reader.number(&alpha)?;
+            let alpha = reader.read(&alpha)?;
             TargetDistribution::Deferral { rule, alpha }
         }
     })

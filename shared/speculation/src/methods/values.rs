@@ -110,39 +110,35 @@ impl fmt::Display for Value {
     }
 }
 
-impl From<f64> for Value {
-    fn from(number: f64) -> Self {
-        Self::Number(number)
-    }
+/// Makes values of the types they hold, and those types of values; a value of another type is handed back.
+macro_rules! held {
+    ($($kind:ident($type:ty)),*) => {
+        $(
+            impl From<$type> for Value {
+                fn from(value: $type) -> Self {
+                    Self::$kind(value)
+                }
+            }
+
+            impl TryFrom<Value> for $type {
+                type Error = Value;
+
+                fn try_from(value: Value) -> Result<Self, Value> {
+                    match value {
+                        Value::$kind(value) => Ok(value),
+                        other => Err(other),
+                    }
+                }
+            }
+        )*
+    };
 }
+
+held!(Number(f64), Count(u32), Flag(bool), Rule(Rule), Beta(Beta));
 
 impl From<Option<f64>> for Value {
     fn from(number: Option<f64>) -> Self {
         number.map_or(Self::None, Self::Number)
-    }
-}
-
-impl From<u32> for Value {
-    fn from(count: u32) -> Self {
-        Self::Count(count)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(flag: bool) -> Self {
-        Self::Flag(flag)
-    }
-}
-
-impl From<Rule> for Value {
-    fn from(rule: Rule) -> Self {
-        Self::Rule(rule)
-    }
-}
-
-impl From<Beta> for Value {
-    fn from(beta: Beta) -> Self {
-        Self::Beta(beta)
     }
 }
 
