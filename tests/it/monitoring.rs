@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ops::metrics::{Kind, Metric, names};
 use serde_json::Value;
-use server::metrics::{Kind, Metric, names};
 
 use crate::metrics::in_openmetrics;
 

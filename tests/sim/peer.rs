@@ -1,7 +1,7 @@
 //! A drafter or a verifier: what it remembers between requests, and how it answers.
 
 use outrider_tests::toy::ToyModel;
-use server::replies::Replies;
+use peer::replies::Replies;
 use speculation::TokenId;
 use speculation::committed::Committed;
 use speculation::proposal::Proposal;

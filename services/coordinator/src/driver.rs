@@ -9,7 +9,7 @@ mod round;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use server::health::Health;
+use ops::health::Health;
 use speculation::session::{Action, FinishReason, Input, Origin, Session};
 use text::Output;
 use tokio::sync::OwnedSemaphorePermit;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use server::auth::{self, Client};
+use net::auth::{self, Client};
 use wire::status::BadField;
 
 use bucket::{Bucket, Shortage};

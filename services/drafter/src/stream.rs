@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use net::transport::MAX_MESSAGE_BYTES;
+use ops::trace::names;
+use peer::progress::{self, Reporter};
 use peer::{
     Granted, Peer, Replies, Role, RoundError, Said, StreamRequest as Request, Turn, traced,
 };
-use server::progress::{self, Reporter};
-use server::trace::names;
-use server::transport::MAX_MESSAGE_BYTES;
 use speculation::drafting::Drafting;
 use speculation::max_gram::MaxGram;
 use speculation::proposal::{BadProposal, ProposalForm};

@@ -7,11 +7,11 @@ use std::error::Error;
 use std::fmt;
 
 use clap::ValueEnum;
+use net::causes::in_one_line;
+use net::channel::Trust;
+use ops::config::Loaded;
+use ops::telemetry;
 use serde::Serialize;
-use server::causes::in_one_line;
-use server::channel::Trust;
-use server::config::Loaded;
-use server::telemetry;
 use wire::describe::check_pair;
 
 use crate::config::Config;

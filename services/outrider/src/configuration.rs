@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anstream::stdout;
 use clap::{Args, Subcommand};
+use ops::config::Loaded;
 use serde_json::json;
-use server::config::Loaded;
 
 use crate::check::{Check, Problem, Refused, Role};
 use crate::config::{Config, schema};

@@ -19,8 +19,8 @@ use std::process::ExitCode;
 use clap::Args;
 use model::Place;
 use model::free_memory::free_bytes;
-use server::config::{ConfigError, Loaded};
-use server::process::Process;
+use ops::config::{ConfigError, Loaded};
+use ops::process::Process;
 
 use crate::args::{ConnectionArgs, ModelArgs};
 use crate::check::{Check, Problem, Role};

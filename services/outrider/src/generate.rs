@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use client::{Answer, Client, Policy};
-use server::telemetry;
+use ops::telemetry;
 use tonic::Code;
 use wire::v1;
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use clap::Args;
+use ops::config::{self as layers, ConfigError, Loaded};
+use ops::telemetry::LogFormat;
 use serde_json::{Value, json};
-use server::config::{self as layers, ConfigError, Loaded};
-use server::telemetry::LogFormat;
 
 use crate::args::ServicesArgs;
 use crate::config::{self, Config};

@@ -6,12 +6,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use net::listen::{Listen, ServerConfig};
+use ops::config::Loaded;
+use ops::open_files::{self, Ports};
+use ops::process::Process;
+use ops::{admin, shutdown, telemetry};
 use serde_json::{Value, json};
-use server::config::Loaded;
-use server::listen::{Listen, ServerConfig};
-use server::open_files::{self, Ports};
-use server::process::Process;
-use server::{admin, shutdown, telemetry};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{ModelArgs, TlsArgs};

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{self, Stream, TryStreamExt};
-use server::channel::{ChannelConfig, PeerChannel, connect};
-use server::process::Process;
+use net::Credentials;
+use net::channel::{ChannelConfig, PeerChannel, connect};
 use tonic::{Response, Status};
 use wire::v1;
 use wire::v1::coordinator_client::CoordinatorClient;
@@ -24,15 +24,19 @@ pub struct Client(Calls);
 
 impl Client {
     /// A client of the coordinator at `url`, `http://HOST:PORT` or `https://HOST:PORT`, with the certificates and
-    /// the token of `process`. It connects with its first call, and again after every loss.
+    /// the token of `credentials`. It connects with its first call, and again after every loss.
     ///
     /// # Errors
     /// [`Error::Url`], quoting the URL.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
-    pub fn connect(url: &str, config: &ChannelConfig, process: &Process) -> Result<Self, Error> {
-        Ok(Self::new(connect(url, config, process)?))
+    pub fn connect(
+        url: &str,
+        config: &ChannelConfig,
+        credentials: &Credentials,
+    ) -> Result<Self, Error> {
+        Ok(Self::new(connect(url, config, credentials)?))
     }
 
     /// A client of the coordinator that `channel` leads to.

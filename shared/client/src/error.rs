@@ -1,6 +1,6 @@
 //! Errors of the client.
 
-use server::channel::ChannelError;
+use net::channel::ChannelError;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 use wire::failure::Failure;

@@ -13,11 +13,11 @@
 //!
 //! ```no_run
 //! use client::{Client, Event, v1};
-//! use server::{channel::ChannelConfig, process::Process};
+//! use net::{Credentials, channel::ChannelConfig};
 //!
 //! # async fn ask() -> Result<(), client::Error> {
-//! // A `Process` holds certificates and tokens; this one has none.
-//! let client = Client::connect("http://127.0.0.1:7001", &ChannelConfig::default(), &Process::default())?;
+//! // They hold certificates and tokens; these have none.
+//! let client = Client::connect("http://127.0.0.1:7001", &ChannelConfig::default(), &Credentials::default())?;
 //! let request = v1::GenerateRequest {
 //!     prompt: Some(v1::generate_request::Prompt::Text("Once upon a time".to_owned())),
 //!     max_tokens: Some(32),

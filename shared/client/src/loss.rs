@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use server::channel::{connection_fault, is_tls_fault};
+use net::channel::{connection_fault, is_tls_fault};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 

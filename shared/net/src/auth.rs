@@ -22,7 +22,7 @@ pub use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 pub use guard::{Client, Guard, Rates, Refusal};
 use guesses::Guesses;
 pub use guesses::{MAX_PAUSE, MAX_PUT_OFF};
-pub(crate) use layer::GuardLayer;
+pub use layer::GuardLayer;
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
 

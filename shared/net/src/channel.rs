@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Endpoint, Uri};
 
+use crate::Credentials;
 use crate::auth::Shown;
 use crate::connector::Connector;
 pub use crate::connector::{Connections, connection_fault, is_refused_in_tls, is_tls_fault};
 use crate::grpc_only::GrpcChannel;
 pub use crate::grpc_only::speaks_http;
-use crate::process::Process;
 use crate::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES,
 };
@@ -85,10 +85,10 @@ enum Fault {
 pub fn connect(
     url: &str,
     config: &ChannelConfig,
-    process: &Process,
+    credentials: &Credentials,
 ) -> Result<PeerChannel, ChannelError> {
-    let uri = parse(url, process)?;
-    Ok(connect_to(uri, None, config, process).0)
+    let uri = parse(url, credentials)?;
+    Ok(connect_to(uri, None, config, credentials).0)
 }
 
 /// Like [`connect`], to `address` if there is one, which is one of those behind the host that `uri` names: a
@@ -100,7 +100,7 @@ pub fn connect_to(
     uri: Uri,
     address: Option<SocketAddr>,
     config: &ChannelConfig,
-    process: &Process,
+    credentials: &Credentials,
 ) -> (PeerChannel, Connections) {
     let connections = Connections::default();
     let endpoint = Endpoint::from(uri)
@@ -115,12 +115,12 @@ pub fn connect_to(
     let connector = Connector {
         address,
         timeout: Duration::from_millis(config.connect_timeout_ms),
-        tls: process.tls.clone(),
+        tls: credentials.tls.clone(),
         connections: connections.clone(),
         speaks_grpc: true,
     };
     let channel = endpoint.connect_with_connector_lazy(connector);
-    let channel = InterceptedService::new(GrpcChannel(channel), process.auth.shown());
+    let channel = InterceptedService::new(GrpcChannel(channel), credentials.auth.shown());
     (channel, connections)
 }
 
@@ -135,21 +135,21 @@ pub struct Trust {
 
 impl Trust {
     /// That of a running process.
-    pub fn of(process: &Process) -> Self {
+    pub fn of(credentials: &Credentials) -> Self {
         Self {
-            is_believing: process.tls.is_believing(),
-            hides_token: process.auth.must_be_hidden(),
+            is_believing: credentials.tls.is_believing(),
+            hides_token: credentials.auth.must_be_hidden(),
         }
     }
 }
 
-/// Reads a peer's URL, `http` (also where there is no scheme) or `https`, a host, a port, and nothing else; `process` must be able to
-/// connect there, and must not show its token to whoever listens in.
+/// Reads a peer's URL, `http` (also where there is no scheme) or `https`, a host, a port, and nothing else; who has `credentials` must be
+/// able to connect there, and must not show the token to whoever listens in.
 ///
 /// # Errors
 /// [`ChannelError`] quoting the URL.
-pub fn parse(url: &str, process: &Process) -> Result<Uri, ChannelError> {
-    parse_for(url, Trust::of(process))
+pub fn parse(url: &str, credentials: &Credentials) -> Result<Uri, ChannelError> {
+    parse_for(url, Trust::of(credentials))
 }
 
 /// The same for a process that need not run yet.
@@ -225,7 +225,7 @@ mod tests {
             " | not a URL",
         ] {
             let (url, fault) = line.split_once(" | ").unwrap();
-            let error = parse(url, &Process::default()).unwrap_err().to_string();
+            let error = parse(url, &Credentials::default()).unwrap_err().to_string();
             let parts = [
                 fault,
                 "write http://HOST:PORT or https",
@@ -243,7 +243,7 @@ mod tests {
             "[::1]:7001",
             "verifier:7001",
         ] {
-            let uri = parse(address, &Process::default()).unwrap();
+            let uri = parse(address, &Credentials::default()).unwrap();
             assert_eq!(uri.to_string(), format!("http://{address}/"), "{address}");
         }
     }
@@ -263,7 +263,12 @@ mod tests {
         let config = ChannelConfig {
             connect_timeout_ms: 100,
         };
-        let channel = connect(&format!("http://{address}"), &config, &Process::default()).unwrap();
+        let channel = connect(
+            &format!("http://{address}"),
+            &config,
+            &Credentials::default(),
+        )
+        .unwrap();
         let mut health = tonic_health::pb::health_client::HealthClient::new(channel);
         let asked = tonic_health::pb::HealthCheckRequest::default();
         let status = health.check(asked).await.unwrap_err();
@@ -274,7 +279,7 @@ mod tests {
 
     #[test]
     fn nobody_is_believed_without_a_ca() {
-        let error = parse("https://verifier:7001", &Process::default()).unwrap_err();
+        let error = parse("https://verifier:7001", &Credentials::default()).unwrap_err();
         assert!(error.to_string().contains("tls.ca_file"), "{error}");
     }
 
@@ -288,9 +293,9 @@ mod tests {
             reload_seconds: 0,
             ..AuthConfig::default()
         };
-        let showing = |auth| Process {
+        let showing = |auth| Credentials {
             auth,
-            ..Process::default()
+            ..Credentials::default()
         };
         let process = showing(Auth::of_client(&config).unwrap());
         for url in [
@@ -313,7 +318,7 @@ mod tests {
                 error.contains("in clear") && error.contains("--insecure"),
                 "{error}"
             );
-            assert!(parse(url, &insecure).is_ok() && parse(url, &Process::default()).is_ok());
+            assert!(parse(url, &insecure).is_ok() && parse(url, &Credentials::default()).is_ok());
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,7 @@ use tonic::transport::Uri;
 
 use crate::causes::beneath;
 use crate::grpc_only::speaks_http;
-use crate::tls::{Side, Tls, explain, is_hung_up, is_tls_spoken};
+use crate::tls::{Side, Tls, TlsError, explain, is_hung_up, is_tls_spoken};
 
 /// The first byte of a TLS alert. An HTTP/2 frame that begins with it would be longer than any may be.
 const TLS_ALERT: u8 = 0x15;
@@ -40,7 +41,7 @@ const ANSWERS_HTTP1: &str = "the server answered in HTTP/1, and gRPC is HTTP/2: 
 
 /// Connects to a peer.
 #[derive(Clone, Debug)]
-pub(crate) struct Connector {
+pub struct Connector {
     /// Where, if it is not for the resolver to say.
     pub(crate) address: Option<SocketAddr>,
     /// How long it may take.
@@ -69,16 +70,22 @@ impl Connections {
 
 /// Why no connection came about.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ConnectFault {
+pub enum ConnectFault {
+    /// No connection of TCP.
     #[error("no connection to {to}: {source}")]
     Tcp {
+        /// Where to.
         to: String,
+        /// What the operating system says.
         #[source]
         source: io::Error,
     },
+    /// No TLS within it.
     #[error("no TLS with {to}: {why}")]
     Tls {
+        /// With whom.
         to: String,
+        /// What it means, and what to do.
         why: String,
         /// Whether the server speaks TLS all the same.
         is_spoken: bool,
@@ -143,6 +150,31 @@ impl Service<Uri> for Connector {
 }
 
 impl Connector {
+    /// Returns what connects to a collector at `uri`, which is asked for no token and shown no certificate. At an `https`
+    /// URL it is trusted by the CAs in a file, which stands behind the setting that names it, or by the public ones.
+    ///
+    /// # Errors
+    /// If the file cannot be used.
+    pub fn to_collector(
+        uri: &Uri,
+        authorities: Option<(&str, &Path)>,
+        protocol: &'static [u8],
+        timeout: Duration,
+    ) -> Result<Self, TlsError> {
+        let tls = if uri.scheme_str() == Some("https") {
+            Tls::of_client(authorities, protocol)?
+        } else {
+            Tls::default()
+        };
+        Ok(Self {
+            address: None,
+            timeout,
+            tls,
+            connections: Connections::default(),
+            speaks_grpc: protocol == b"h2",
+        })
+    }
+
     /// The fault of a server that has not taken the connection in time.
     fn late(&self, uri: &Uri) -> ConnectFault {
         let why = format!("not within {} ms", self.timeout.as_millis());
@@ -198,7 +230,7 @@ impl Connector {
 type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A connection to a peer.
-pub(crate) struct Outgoing {
+pub struct Outgoing {
     transport: Transport,
     /// Whether nothing was read yet.
     is_new: bool,

@@ -42,7 +42,7 @@ pub(crate) fn answer() -> Vec<u8> {
 }
 
 /// Refuses requests of HTTP/2 that are no calls of gRPC.
-pub(crate) async fn refuse_others(
+pub async fn refuse_others(
     request: axum::extract::Request,
     next: axum::middleware::Next,
 ) -> axum::response::Response {
@@ -116,6 +116,3 @@ impl Future for Answering {
         Poll::Ready(Ok(answer))
     }
 }
-
-#[cfg(test)]
-mod tests;

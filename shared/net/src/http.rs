@@ -23,7 +23,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::{ServiceExt, service_fn};
 
-use crate::health::Health;
 use crate::incoming::{Incoming, OPENING_TIMEOUT, Opened, Protocol};
 use crate::listen::ServerConfig;
 use crate::log_throttle::LogThrottle;
@@ -56,7 +55,7 @@ pub struct Front {
     pub idle_timeout: Duration,
 }
 
-/// Serves `front` on `listener`, behind `gate`, until the service of `health` drains. Then, after the delay of
+/// Serves `front` on `listener`, behind `gate`, until `draining` completes. Then, after the delay of
 /// `config`, no connection is accepted any more, and what is open may go on until the end of the grace. No connection
 /// outlives this future.
 pub async fn serve(
@@ -65,7 +64,7 @@ pub async fn serve(
     config: &ServerConfig,
     gate: Gate,
     tls: Tls,
-    health: &Health,
+    draining: impl Future<Output = ()>,
 ) {
     let severed = CancellationToken::new();
     let _sever = severed.clone().drop_guard();
@@ -80,7 +79,7 @@ pub async fn serve(
     };
     let delay = Duration::from_millis(config.drain_delay_ms);
     let drained = async {
-        health.draining().await;
+        draining.await;
         sleep(delay).await;
     };
     let accepting = async {

@@ -26,7 +26,8 @@ use crate::places::Places;
 use crate::receiving::Gate;
 use crate::tls::Tls;
 pub use opening::OPENING_TIMEOUT;
-pub(crate) use opening::{Opened, Protocol};
+pub(crate) use opening::Opened;
+pub use opening::Protocol;
 
 /// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped once it has had a
 /// moment to: an honest one needs a few round trips, and whoever stalls on purpose is older than that.
@@ -40,7 +41,7 @@ const LEAST_OPENING: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The connections of one server, as they become ready.
-pub(crate) struct Incoming {
+pub struct Incoming {
     listener: TcpListener,
     protocol: Protocol,
     tls: Tls,
@@ -61,7 +62,7 @@ pub(crate) struct Incoming {
 impl Incoming {
     /// Accepts connections of `listener` in `protocol`, within the bounds of `config`; `gate` counts the bytes of their
     /// requests. Cancelling `severed` cuts all of them.
-    pub(crate) fn new(
+    pub fn new(
         listener: TcpListener,
         protocol: Protocol,
         tls: Tls,

@@ -37,11 +37,12 @@ pub const MAX_SMALL_BYTES: usize = 16 << 20;
 /// Services, and which of their methods take a stream of messages.
 #[derive(Debug)]
 pub struct Described {
-    pub(crate) routes: Routes,
+    /// The services.
+    pub routes: Routes,
     /// Paths of requests.
-    pub(crate) client_streaming: Arc<[&'static str]>,
+    pub client_streaming: Arc<[&'static str]>,
     /// The gate that is shared with another port, if one is.
-    pub(crate) gate: Option<Gate>,
+    pub gate: Option<Gate>,
 }
 
 impl Described {
@@ -111,7 +112,7 @@ impl Gate {
     }
 
     /// Returns the layer that bounds gRPC calls, except those to `client_streaming`, which take streams of messages.
-    pub(crate) fn before_services(
+    pub fn before_services(
         self,
         client_streaming: Arc<[&'static str]>,
     ) -> MapRequestLayer<impl Fn(Request<Body>) -> Request<Body> + Clone + Send + 'static> {

@@ -17,9 +17,9 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 use tonic::transport::Uri;
 
+use crate::Credentials;
 use crate::channel::{self, ChannelConfig, ChannelError};
 use crate::deadline::within;
-use crate::process::Process;
 
 pub use endpoint::Endpoint;
 pub use health::SILENT;
@@ -42,7 +42,7 @@ pub struct Replicas<D>(Arc<Shared<D>>);
 struct Shared<D> {
     urls: Vec<Uri>,
     config: ChannelConfig,
-    process: Process,
+    credentials: Credentials,
     believed_for: Duration,
     lookup: Lookup,
     /// Whether the names are being resolved: once at a time, however many ask.
@@ -64,17 +64,17 @@ impl<D: Send + Sync + 'static> Replicas<D> {
     pub fn new(
         urls: &[String],
         config: &ChannelConfig,
-        process: &Process,
+        credentials: &Credentials,
         believed_for: Duration,
     ) -> Result<Self, ChannelError> {
         let urls = urls
             .iter()
-            .map(|url| channel::parse(url, process))
+            .map(|url| channel::parse(url, credentials))
             .collect::<Result<_, _>>()?;
         Ok(Self(Arc::new(Shared {
             urls,
             config: config.clone(),
-            process: process.clone(),
+            credentials: credentials.clone(),
             believed_for,
             lookup: look_up,
             resolving: watch::Sender::new(false),
@@ -221,7 +221,14 @@ impl<D: Send + Sync + 'static> Shared<D> {
             let name = Endpoint::<D>::url_of(&url, address);
             let endpoint = before.remove(&name);
             known.endpoints.entry(name).or_insert_with(|| {
-                let new = || Arc::new(Endpoint::new(&url, address, &self.config, &self.process));
+                let new = || {
+                    Arc::new(Endpoint::new(
+                        &url,
+                        address,
+                        &self.config,
+                        &self.credentials,
+                    ))
+                };
                 endpoint.unwrap_or_else(new)
             });
         }
@@ -247,8 +254,8 @@ mod tests {
 
     fn replicas(urls: &[&str]) -> Replicas<()> {
         let urls: Vec<String> = urls.iter().map(|&url| url.to_owned()).collect();
-        let (config, process) = (ChannelConfig::default(), Process::default());
-        Replicas::new(&urls, &config, &process, Duration::from_secs(60)).expect("URLs")
+        let (config, credentials) = (ChannelConfig::default(), Credentials::default());
+        Replicas::new(&urls, &config, &credentials, Duration::from_secs(60)).expect("URLs")
     }
 
     /// The endpoint of the session whose id is this byte, again and again.
@@ -336,16 +343,17 @@ mod tests {
     async fn a_name_stands_for_all_its_addresses() {
         let replicas = replicas(&["http://localhost:7"]);
         assert!(replicas.pick(&[0; 16], false, |_| true).await.is_some());
-        let (config, process) = (ChannelConfig::default(), Process::default());
+        let (config, credentials) = (ChannelConfig::default(), Credentials::default());
         let nonsense = ["nonsense".to_owned()];
-        let refused = Replicas::<()>::new(&nonsense, &config, &process, Duration::ZERO);
+        let refused = Replicas::<()>::new(&nonsense, &config, &credentials, Duration::ZERO);
         assert!(refused.is_err());
     }
 
     fn looked_up_by(lookup: Lookup, believed_for: Duration) -> Replicas<()> {
         let urls = ["http://verifier:7".to_owned()];
-        let (config, process) = (ChannelConfig::default(), Process::default());
-        let mut replicas = Replicas::new(&urls, &config, &process, believed_for).expect("a URL");
+        let (config, credentials) = (ChannelConfig::default(), Credentials::default());
+        let mut replicas =
+            Replicas::new(&urls, &config, &credentials, believed_for).expect("a URL");
         Arc::get_mut(&mut replicas.0).expect("nobody else").lookup = lookup;
         replicas
     }

@@ -10,7 +10,7 @@ mod facts;
 mod material;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,9 +21,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 pub(crate) use explain::{Side, explain, is_hung_up, is_tls_spoken};
 pub use facts::{CertificateFacts, certificates};
-pub(crate) use material::roots_of;
 
-use crate::metrics::{Metrics, names};
 use crate::reload::{FileError, Reloading, Reloads};
 use material::Material;
 
@@ -117,27 +115,28 @@ impl Tls {
         Reloading::start("TLS certificates", files, interval, read).map(Self)
     }
 
-    /// Returns the TLS of a client that believes servers whose certificates `roots` sign, and speaks `protocol` with
-    /// them (ALPN).
+    /// Returns the TLS of a client that shows no certificate and speaks `protocol` (ALPN). It trusts servers by the CAs in
+    /// a file, which stands behind the setting that names it, or by the public CAs.
     ///
     /// # Errors
-    /// If TLS cannot be spoken.
-    pub(crate) fn believing(roots: RootCertStore, protocol: &[u8]) -> Result<Self, TlsError> {
+    /// If the file cannot be used.
+    pub(crate) fn of_client(
+        authorities: Option<(&str, &Path)>,
+        protocol: &[u8],
+    ) -> Result<Self, TlsError> {
+        let roots = match authorities {
+            Some((setting, file)) => material::roots_of(setting, file)?,
+            None => RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        };
         Ok(Self(Reloading::fixed(Material {
             client: Some(material::client(None, roots, protocol)?),
             ..Material::default()
         })))
     }
 
-    /// Has `metrics` tell when the certificate that is shown expires: the one in use at each scrape.
-    pub fn sample(&self, metrics: &Metrics) {
-        let material = self.0.clone();
-        metrics.sample(move |samples| {
-            if let Some(expires) = material.get().expires {
-                samples.add(&names::TLS_EXPIRY, &[], expires.as_secs_f64());
-            }
-            Some(())
-        });
+    /// Returns when the certificate that is shown now expires, since 1970; none if none is shown.
+    pub fn expires(&self) -> Option<Duration> {
+        self.0.get().expires
     }
 
     /// Has `reloads` read its files again when told to.

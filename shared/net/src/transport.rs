@@ -20,7 +20,7 @@ pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// One dense row is 608 KB, and with HTTP/2's 64 KiB it would stall for ten round trips. The
 /// adaptive window is no remedy: it starts at 64 KiB and grows only with traffic that a session of
 /// short rounds does not have.
-pub(crate) const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+pub const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 
 /// Flow-control window of a connection, which all its streams share.
 pub const CONNECTION_WINDOW_BYTES: u32 = 32 << 20;

@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::listen::{BindError, ExposedError, OptionalListen, check_exposed};
-use crate::loopback::Trusted;
 use crate::process::Process;
 use crate::reflection::ReflectionError;
+use net::listen::{BindError, ExposedError, OptionalListen, check_exposed};
+use net::loopback::Trusted;
 
 pub use ask::{AskError, Readiness, readiness};
 pub use connections::{HEADER_TIMEOUT, MAX_CONNECTIONS, MAX_STREAMS};

@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::transport::Server;
 
-use crate::auth::GuardLayer;
-use crate::grpc_only;
 use crate::health::Health;
-use crate::incoming::{Incoming, Protocol};
-use crate::listen::ServerConfig;
 use crate::process::Process;
-use crate::receiving::{Described, Gate};
-use crate::transport::{
+use net::auth::GuardLayer;
+use net::grpc_only;
+use net::incoming::{Incoming, Protocol};
+use net::listen::ServerConfig;
+use net::receiving::{Described, Gate};
+use net::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
     STREAM_WINDOW_BYTES,
 };
@@ -88,7 +88,7 @@ pub async fn serve(
     let _sever = severed.clone().drop_guard();
     let services = services.into();
     let gate = services.gate.unwrap_or_else(|| Gate::new(config));
-    let tls = process.tls.clone();
+    let tls = process.credentials.tls.clone();
     let incoming = Incoming::new(listener, Protocol::Grpc, tls, config, gate.clone(), severed);
 
     let closing = CancellationToken::new();
@@ -104,7 +104,7 @@ pub async fn serve(
         // and closes the connection that every other session of that client is on.
         .http2_max_pending_accept_reset_streams(Some(max_streams as usize))
         .layer(gate.before_services(services.client_streaming))
-        .layer(GuardLayer::new(process.auth.guard()))
+        .layer(GuardLayer::new(process.credentials.auth.guard()))
         .add_routes(grpc_alone(health.add_to(services.routes)))
         .serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
     let failing = async {

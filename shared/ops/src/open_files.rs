@@ -7,7 +7,7 @@
 use std::num::NonZeroUsize;
 
 use crate::admin::MAX_CONNECTIONS;
-use crate::listen::ServerConfig;
+use net::listen::ServerConfig;
 
 /// Files that a process opens itself: models while they load, certificates, tokens, listeners, and connections that are
 /// about to be refused.

@@ -5,20 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::auth::Auth;
-use crate::metrics::Metrics;
-use crate::reload::Reloads;
-use crate::tls::Tls;
+use crate::metrics::{Metrics, names};
 use crate::trace::Traces;
+use net::Credentials;
+use net::reload::Reloads;
 
 /// What a process gives each service in it, and each of its channels to others. Cheap to clone; the default
 /// is a process without TLS, tokens and traces, whose metrics nobody reads.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
-    /// Who it is, and whom it believes.
-    pub tls: Tls,
-    /// Which tokens it asks for, and which it shows.
-    pub auth: Auth,
+    /// Who it is, and whom it trusts.
+    pub credentials: Credentials,
     /// Where its figures are counted.
     pub metrics: Metrics,
     /// Where its spans go.
@@ -29,6 +26,27 @@ pub struct Process {
     pub warnings: Warnings,
     /// What can be read again while it runs.
     pub reloads: Reloads,
+}
+
+impl Process {
+    /// Returns the same process with `credentials`, whose files are read again with its others, and whose certificate's
+    /// expiry is one of its metrics: that of the certificate in use at each scrape.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Credentials) -> Self {
+        credentials.tls.add_to(&self.reloads);
+        credentials.auth.add_to(&self.reloads);
+        let tls = credentials.tls.clone();
+        self.metrics.sample(move |samples| {
+            if let Some(expires) = tls.expires() {
+                samples.add(&names::TLS_EXPIRY, &[], expires.as_secs_f64());
+            }
+            Some(())
+        });
+        Self {
+            credentials,
+            ..self
+        }
+    }
 }
 
 /// Tells what is wrong at the moment, if anything is.

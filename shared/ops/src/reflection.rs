@@ -3,7 +3,7 @@
 use tonic::service::Routes;
 use tonic_reflection::server::{Builder, Error};
 
-use crate::receiving::Described;
+use net::receiving::Described;
 
 /// Longest request of a client to reflection, in bytes: the name of a symbol or of a file.
 pub const MAX_REQUEST_BYTES: usize = 4 << 10;

@@ -26,10 +26,10 @@ use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
-use crate::reload::FileError;
-use crate::tls::TlsError;
 use crate::trace::{TraceOptions, Traces};
 use lines::JsonLines;
+use net::reload::FileError;
+use net::tls::TlsError;
 
 pub use filter::{FilterError, LogFilter};
 pub use levels::LogLevels;
@@ -82,11 +82,11 @@ pub enum TelemetryError {
 
     /// The CAs by which a collector is to be believed cannot be used.
     #[error(transparent)]
-    Authorities(#[from] FileError),
+    Authorities(#[source] FileError),
 
     /// TLS cannot be spoken.
     #[error("telemetry: {0}")]
-    Tls(#[from] TlsError),
+    Tls(#[source] TlsError),
 
     /// What the exporter reads itself cannot be used.
     #[error("telemetry: {0}")]
@@ -95,6 +95,15 @@ pub enum TelemetryError {
     /// The process has a logger already.
     #[error("logging is already set up: {0}")]
     Installed(#[from] TryInitError),
+}
+
+impl From<TlsError> for TelemetryError {
+    fn from(error: TlsError) -> Self {
+        match error {
+            TlsError::File(file) => Self::Authorities(file),
+            error => Self::Tls(error),
+        }
+    }
 }
 
 impl TelemetryError {
@@ -362,11 +371,11 @@ mod tests {
             "hyper_util::client",
             "tonic::transport",
             "opentelemetry_sdk",
-            "server::telemetry::export",
+            "ops::telemetry::export",
         ] {
             assert!(is_of_export(target), "{target}");
         }
-        for target in ["server::lifecycle", "coordinator::driver", "h2o", ""] {
+        for target in ["ops::lifecycle", "coordinator::driver", "h2o", ""] {
             assert!(!is_of_export(target), "{target}");
         }
     }

@@ -14,9 +14,9 @@ async fn process() {
     let Ok(role) = std::env::var(ROLE) else {
         return;
     };
-    let stop = server::shutdown::on_signal().unwrap();
+    let stop = ops::shutdown::on_signal().unwrap();
     if role == "overdue" {
-        server::shutdown::exit_within(stop.clone(), Duration::from_millis(300));
+        ops::shutdown::exit_within(stop.clone(), Duration::from_millis(300));
     }
     eprintln!("ready");
     stop.cancelled().await;

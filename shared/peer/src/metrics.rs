@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::lease::SessionCounts;
 use model::engine::{EngineHandle, Gauges, MemoryGauges, Totals};
-use server::lease::SessionCounts;
-use server::metrics::names;
+use ops::metrics::names;
 
 use crate::role::{Peer, Role};
 use crate::service::Bounds;

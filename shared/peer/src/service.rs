@@ -4,14 +4,14 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::lease::Leases;
 use model::engine::{EngineConfig, EngineHandle};
-use server::health::Health;
-use server::lease::Leases;
-use server::listen::{Listen, ServerConfig};
-use server::metrics::PeerMetrics;
-use server::process::Process;
-use server::transport::MAX_MESSAGE_BYTES;
-use server::{lifecycle, reflection, startup};
+use net::listen::{Listen, ServerConfig};
+use net::transport::MAX_MESSAGE_BYTES;
+use ops::health::Health;
+use ops::metrics::PeerMetrics;
+use ops::process::Process;
+use ops::{lifecycle, reflection, startup};
 use tokio::net::TcpListener;
 use wire::{open, v1};
 

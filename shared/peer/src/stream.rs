@@ -5,15 +5,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::lease::{AttachError, Attached};
-use server::replies::Replies as Answers;
-use server::request_id::request_id;
+use crate::lease::{AttachError, Attached};
+use crate::replies::Replies as Answers;
 use speculation::committed::Committed;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 use tracing::Instrument;
 use wire::failure::Failure;
 use wire::open::{self, SessionSpec};
+use wire::request_id::request_id;
 use wire::status::{BadField, overloaded};
 use wire::v1;
 

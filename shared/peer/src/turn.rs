@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use crate::progress::{Progress, Progressing, Stalled};
 use model::engine::StepTiming;
-use server::metrics::PeerMetrics;
-use server::progress::{Progress, Progressing, Stalled};
-use server::trace::{self, Share, Span};
+use ops::metrics::PeerMetrics;
+use ops::trace::{self, Share, Span};
 use tonic::Status;
 use wire::round::Round;
 use wire::v1;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use server::metrics::{Kind, Metric, names};
+use ops::metrics::{Kind, Metric, names};
 
 use crate::client::{With, generate, request};
 use crate::cluster::{Cluster, draft};
@@ -95,7 +95,7 @@ async fn every_metric_is_exposed_by_some_process_and_nothing_else_is() {
         .iter()
         .map(|metric| metric.name.to_owned())
         .collect();
-    // These services have no certificate; `shared/server/tests/security/expiry.rs` looks at one that has.
+    // These services have no certificate; `shared/ops/tests/security/expiry.rs` looks at one that has.
     exposed.insert(names::TLS_EXPIRY.name.to_owned());
     let never: Vec<_> = defined.difference(&exposed).collect();
     assert!(never.is_empty(), "defined and never exposed: {never:?}");

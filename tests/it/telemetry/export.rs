@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use drafter::{DrafterConfig, Loaded};
-use server::telemetry::Protocol;
+use ops::telemetry::Protocol;
 use tokio::net::TcpListener;
 use wire::v1::DraftRound;
 use wire::v1::draft_reply::Reply;

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
-use server::process::Process;
-use server::telemetry::{Protocol, Telemetry, TelemetryConfig};
+use ops::process::Process;
+use ops::telemetry::{Protocol, Telemetry, TelemetryConfig};
 use tokio_util::sync::CancellationToken;
 
 use self::sink::Sink;

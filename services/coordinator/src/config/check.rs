@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use server::channel::{Trust, parse_for};
+use net::channel::{Trust, parse_for};
 use speculation::methods;
 
 use super::{CoordinatorConfig, MAX_DRAFT_LEN};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use server::health::Health;
+use ops::health::Health;
 use speculation::TokenId;
 use speculation::goodput::Estimator;
 use speculation::session::{FinishReason, Input, Origin, Plan};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::auth::Client;
-use server::trace;
+use net::auth::Client;
+use ops::trace;
 use text::ServedText;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
@@ -176,7 +176,7 @@ fn no_place() -> Status {
 
 #[cfg(test)]
 mod tests {
-    use server::auth::Rates;
+    use net::auth::Rates;
 
     use super::*;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::future::join_all;
-use server::auth::Client;
-use server::deadline;
+use net::auth::Client;
+use net::deadline;
 use speculation::session::Peer;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};

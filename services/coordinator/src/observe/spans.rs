@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use ops::process::Process;
+use ops::trace::{Attribute, Kind, Span, TraceContext, Traces, names};
 use serde_json::{Value, json};
-use server::process::Process;
-use server::trace::{Attribute, Kind, Span, TraceContext, Traces, names};
 use speculation::session::{Fallback, Request};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
@@ -219,7 +219,7 @@ impl RequestSpans {
 
     fn ended(&mut self, reason: &'static str) {
         let reasons = vec![reason.into()];
-        (self.root).set(names::FINISH_REASONS, server::trace::strings(reasons));
+        (self.root).set(names::FINISH_REASONS, ops::trace::strings(reasons));
         if let Some(text) = self.text.take() {
             self.root.set(names::INPUT_MESSAGES, text.input());
             self.root.set(names::OUTPUT_MESSAGES, text.output(reason));

@@ -1,7 +1,7 @@
 //! Values that a setting does not take are refused in words, whichever setting it is.
 
+use ops::config::{load_from, survey_from};
 use serde_json::{Value, json};
-use server::config::{load_from, survey_from};
 
 use super::Config;
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use model::source::{EngineKind, Inspected, ModelSource};
 use model::{Computation, CpuFormat, WeightFormat};
-use server::causes::in_one_line;
-use server::config::Loaded;
+use net::causes::in_one_line;
+use ops::config::Loaded;
 use wire::describe::check_pair;
 use wire::v1::PeerDescription;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use client::{Answer, Client, Error, Event, Generation};
 use coordinator::limits::MAX_REQUEST_BYTES;
-use server::channel::speaks_http;
+use net::channel::speaks_http;
 use tonic::Code;
 use wire::messages::Encoded;
 use wire::status::describe;

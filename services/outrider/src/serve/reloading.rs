@@ -5,11 +5,11 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Context;
-use server::causes::in_one_line;
-use server::config::Loaded;
-use server::reload::Reloads;
-use server::shutdown::{Signals, StopSignal};
-use server::telemetry::LogLevels;
+use net::causes::in_one_line;
+use net::reload::Reloads;
+use ops::config::Loaded;
+use ops::shutdown::{Signals, StopSignal};
+use ops::telemetry::LogLevels;
 
 use crate::config::Config;
 
@@ -105,8 +105,8 @@ fn changed(old: &Loaded<Config>, new: &Loaded<Config>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use ops::config::load_from;
     use serde_json::{Value, json};
-    use server::config::load_from;
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use ops::trace::names;
+use peer::progress;
 use peer::{Cost, Replies, RoundError, Turn, traced};
-use server::progress;
-use server::trace::names;
 use speculation::draft_tree::DraftTree;
 use speculation::verification::layers::Horizon;
 use tonic::Status;

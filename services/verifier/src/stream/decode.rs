@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use ops::trace::names;
+use peer::progress;
 use peer::{Cost, Granted, Replies, RoundError, Turn, traced};
-use server::progress;
-use server::trace::names;
 use speculation::TokenId;
 use tonic::Status;
 use v1::verify_reply::Reply;

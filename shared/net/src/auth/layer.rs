@@ -11,10 +11,11 @@ use super::Guard;
 
 /// Puts a [`Guard`] before services.
 #[derive(Clone, Debug)]
-pub(crate) struct GuardLayer(Guard);
+pub struct GuardLayer(Guard);
 
 impl GuardLayer {
-    pub(crate) fn new(guard: Guard) -> Self {
+    /// Has `guard` check every request.
+    pub fn new(guard: Guard) -> Self {
         Self(guard)
     }
 }
@@ -30,7 +31,7 @@ impl<S> Layer<S> for GuardLayer {
 
 /// Services behind a [`Guard`].
 #[derive(Clone, Debug)]
-pub(crate) struct Guarded<S> {
+pub struct Guarded<S> {
     guard: Guard,
     services: S,
 }

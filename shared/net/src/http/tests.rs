@@ -17,7 +17,6 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
-use crate::process::Process;
 use crate::receiving::{MAX_DISCARDED_CHUNKS, Refused, whole};
 use crate::{MAX_OPENING, OPENING_TIMEOUT};
 
@@ -31,7 +30,7 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 /// A server, and its address. `/` is answered at once, `/never` never, `/length` with the length of the
 /// body, `/unread` without reading it, and `/flood` with more than a socket holds.
-async fn serving(config: ServerConfig, health: Health) -> (SocketAddr, AbortOnDropHandle<()>) {
+async fn serving(config: ServerConfig) -> (SocketAddr, AbortOnDropHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = Router::new()
@@ -47,7 +46,8 @@ async fn serving(config: ServerConfig, health: Health) -> (SocketAddr, AbortOnDr
     };
     let serving = async move {
         let gate = Gate::new(&config);
-        serve(front, listener, &config, gate, Tls::default(), &health).await;
+        let never = std::future::pending();
+        serve(front, listener, &config, gate, Tls::default(), never).await;
     };
     (address, AbortOnDropHandle::new(tokio::spawn(serving)))
 }
@@ -61,10 +61,6 @@ async fn length(body: Body) -> Response {
         Err(Refused::CutShort) => StatusCode::BAD_REQUEST,
     };
     status.into_response()
-}
-
-fn health() -> Health {
-    Health::new("outrider.v1.Coordinator", &Process::default())
 }
 
 /// The next bytes from the server; none if it has closed the connection.

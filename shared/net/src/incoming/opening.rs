@@ -41,7 +41,7 @@ pub(crate) type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// The protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub enum Protocol {
     /// gRPC, which is HTTP/2.
     Grpc,
     /// HTTP/1 or HTTP/2.

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use tonic::transport::Uri;
 
 use super::breaker::{Breaker, RetryBudget};
+use crate::Credentials;
 use crate::channel::{self, ChannelConfig, Connections, PeerChannel};
-use crate::process::Process;
 
 /// How long an endpoint that said it is about to stop is believed to be stopping. Then it is asked
 /// again, and if it still is, or is not there any more, it says so or is found out.
@@ -78,10 +78,10 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         url: &Uri,
         address: SocketAddr,
         config: &ChannelConfig,
-        process: &Process,
+        credentials: &Credentials,
     ) -> Self {
         let (channel, connections) =
-            channel::connect_to(url.clone(), Some(address), config, process);
+            channel::connect_to(url.clone(), Some(address), config, credentials);
         Self {
             address: Self::url_of(url, address),
             socket: address,

@@ -211,7 +211,7 @@ fn is_past(since_1970: Duration) -> bool {
 ///
 /// # Errors
 /// What is wrong with them.
-pub(crate) fn roots_of(setting: &str, file: &Path) -> Result<RootCertStore, FileError> {
+pub(super) fn roots_of(setting: &str, file: &Path) -> Result<RootCertStore, FileError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates_of(setting, file)? {
         roots.add(certificate).map_err(|error| {

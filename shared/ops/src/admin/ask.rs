@@ -7,9 +7,9 @@ use axum::http::{Request, Uri};
 use tower::ServiceExt;
 
 use super::http::{BUT, NOT_READY, READY};
-use crate::causes::in_one_line;
-use crate::channel::{self, ChannelConfig, ChannelError};
-use crate::process::Process;
+use net::Credentials;
+use net::causes::in_one_line;
+use net::channel::{self, ChannelConfig, ChannelError};
 
 /// How long an answer may take, the connection included.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -79,7 +79,7 @@ pub async fn readiness(url: &str) -> Result<Readiness, AskError> {
     let config = ChannelConfig {
         connect_timeout_ms: TIMEOUT.as_millis() as u64,
     };
-    let channel = channel::connect(url, &config, &Process::default())?;
+    let channel = channel::connect(url, &config, &Credentials::default())?;
     let unreachable = |reason: String| AskError::Unreachable {
         url: url.to_owned(),
         reason,

@@ -15,9 +15,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use crate::incoming::OPENING_TIMEOUT;
-use crate::log_throttle::LogThrottle;
-use crate::transport::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
+use net::incoming::OPENING_TIMEOUT;
+use net::log_throttle::LogThrottle;
+use net::transport::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 
 /// Most connections at a time. Beyond it the oldest is closed: whoever is answered has long gone, and a scraper that
 /// keeps its connection makes another.

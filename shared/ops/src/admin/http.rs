@@ -13,10 +13,10 @@ use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
 use crate::health::grpc::HealthOf;
-use crate::loopback::{Refusal, Trusted};
 use crate::metrics::TextFormat;
 use crate::process::{Process, Services};
 use crate::reflection::{self, ReflectionError};
+use net::loopback::{Refusal, Trusted};
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 

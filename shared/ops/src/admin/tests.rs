@@ -15,10 +15,10 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
 use super::*;
-use crate::OPENING_TIMEOUT;
-use crate::channel::{ChannelConfig, connect};
 use crate::health::Health;
 use crate::metrics::names;
+use net::OPENING_TIMEOUT;
+use net::channel::{ChannelConfig, connect};
 
 const SERVICE: &str = "outrider.v1.Verifier";
 
@@ -43,7 +43,7 @@ async fn http1(admin: &Admin, method: &str, path: &str) -> (u16, String, String)
 
 async fn grpc(admin: &Admin, service: &str) -> Result<ServingStatus, Code> {
     let url = format!("http://{}", admin.address());
-    let channel = connect(&url, &ChannelConfig::default(), &Process::default()).unwrap();
+    let channel = connect(&url, &ChannelConfig::default(), &Credentials::default()).unwrap();
     let service = service.to_owned();
     let mut client = HealthClient::new(channel);
     match client.check(HealthCheckRequest { service }).await {
@@ -91,7 +91,7 @@ async fn metrics_come_as_the_scraper_reads_them() {
 async fn health_is_described_by_reflection() {
     let admin = open(&Process::default()).await;
     let url = format!("http://{}", admin.address());
-    let channel = connect(&url, &ChannelConfig::default(), &Process::default()).unwrap();
+    let channel = connect(&url, &ChannelConfig::default(), &Credentials::default()).unwrap();
     let request = ServerReflectionRequest {
         host: String::new(),
         message_request: Some(MessageRequest::ListServices(String::new())),
@@ -213,7 +213,7 @@ async fn a_watch_is_told_of_changes() {
     let process = Process::default();
     let admin = open(&process).await;
     let url = format!("http://{}", admin.address());
-    let channel = connect(&url, &ChannelConfig::default(), &Process::default()).unwrap();
+    let channel = connect(&url, &ChannelConfig::default(), &Credentials::default()).unwrap();
     let service = SERVICE.to_owned();
     let mut client = HealthClient::new(channel);
     let watch = client.watch(HealthCheckRequest { service }).await;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use figment::error::{Actual, Kind, OneOf};
 
 use super::provenance::is_secret;
-use crate::bounded::ReadError;
 use crate::spelling::did_you_mean;
+use net::bounded::ReadError;
 
 /// Why a configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use figment::{Metadata, Profile, Provider};
 use serde::Serialize;
 
 use super::ConfigError;
-use crate::bounded::{self, MAX_SETTINGS_BYTES};
+use net::bounded::{self, MAX_SETTINGS_BYTES};
 
 /// A figment provider whose metadata is where its values come from: `default`, `file` and its path,
 /// `environment` and the variable's name, or `flag`.

@@ -1,5 +1,7 @@
 //! The health service's own `Watch` serves as the long stream.
 
+mod grpc_only;
+
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tonic::Streaming;
@@ -8,8 +10,10 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
+use net::Credentials;
+use net::channel::{ChannelConfig, PeerChannel, connect};
+
 use super::*;
-use crate::channel::{ChannelConfig, PeerChannel, connect};
 use crate::process::Process;
 
 const SERVICE: &str = "outrider.v1.Verifier";
@@ -48,7 +52,7 @@ async fn start(drain_grace_ms: u64) -> Running {
             .await
         }
     });
-    let channel = connect(&url, &ChannelConfig::default(), &Process::default());
+    let channel = connect(&url, &ChannelConfig::default(), &Credentials::default());
     let client = HealthClient::new(channel.unwrap());
     Running {
         health,

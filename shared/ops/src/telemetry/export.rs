@@ -16,15 +16,13 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::logs::LogBatch;
 use opentelemetry_sdk::trace::SpanData;
-use rustls::RootCertStore;
 use tokio::runtime::Handle;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::TelemetryError;
 use super::settings::{Destination, Protocol};
-use crate::connector::{Connections, Connector};
-use crate::log_throttle::LogThrottle;
-use crate::tls::{Tls, roots_of};
+use net::connector::Connector;
+use net::log_throttle::LogThrottle;
 
 /// How often it is said that a collector takes nothing.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -158,21 +156,15 @@ pub(super) fn connector(
     destination: &Destination,
     protocol: &'static [u8],
 ) -> Result<Connector, TelemetryError> {
-    let tls = match (destination.uri.scheme_str(), &destination.authorities) {
-        (Some("https"), None) => {
-            let public = webpki_roots::TLS_SERVER_ROOTS.iter().cloned();
-            Tls::believing(public.collect::<RootCertStore>(), protocol)?
-        }
-        (Some("https"), Some((key, file))) => Tls::believing(roots_of(key, file)?, protocol)?,
-        _ => Tls::default(),
-    };
-    Ok(Connector {
-        address: None,
-        timeout: destination.timeout,
-        tls,
-        connections: Connections::default(),
-        speaks_grpc: protocol == b"h2",
-    })
+    let authorities = destination.authorities.as_ref();
+    let authorities = authorities.map(|(key, file)| (&**key, &**file));
+    let (uri, timeout) = (&destination.uri, destination.timeout);
+    Ok(Connector::to_collector(
+        uri,
+        authorities,
+        protocol,
+        timeout,
+    )?)
 }
 
 #[cfg(test)]

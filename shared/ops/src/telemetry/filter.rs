@@ -8,17 +8,18 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 /// The crates that a level by itself is for.
-const OURS: [&str; 14] = [
+const OURS: [&str; 15] = [
     "client",
     "coordinator",
     "drafter",
     "engines",
     "llama",
     "model",
+    "net",
+    "ops",
     "outrider",
     "outrider_bench",
     "peer",
-    "server",
     "speculation",
     "text",
     "verifier",
@@ -162,7 +163,7 @@ mod tests {
                 let (mut ours, mut others) = (Vec::new(), Vec::new());
                 macro_rules! look {
                     ($($level:ident)*) => {$(
-                        if tracing::enabled!(target: "server::lease", Level::$level) {
+                        if tracing::enabled!(target: "peer::lease", Level::$level) {
                             ours.push(Level::$level);
                         }
                         if tracing::enabled!(target: "h2::codec", Level::$level) {
@@ -185,7 +186,7 @@ mod tests {
             ("debug", 4, 2),
             ("error", 1, 1),
             ("info,h2=trace", 3, 5),
-            ("server=info,debug", 3, 2),
+            ("net=info,debug", 3, 2),
             ("h2=info", 0, 3),
             ("off", 0, 0),
         ] {

@@ -53,7 +53,7 @@ mod tests {
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::sink);
         let lines = lines.with_filter(levels.add::<Registry>(&filter("info")));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
-            let is_logged = || tracing::enabled!(target: "server::lease", Level::DEBUG);
+            let is_logged = || tracing::enabled!(target: "peer::lease", Level::DEBUG);
             assert!(!is_logged());
             assert!(levels.set(&filter("info,server=debug")));
             assert!(is_logged());

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use server::metrics::Metrics;
-use server::tls::{Tls, TlsConfig, TlsMode};
+use net::Credentials;
+use net::auth::Auth;
+use net::tls::{Tls, TlsConfig, TlsMode};
+use ops::metrics::Metrics;
+use ops::process::Process;
 
 use super::authority::Authority;
 use super::log::Log;
-use super::served::with_tls;
 
 /// Midnight before the first of January 2040 and 2060, UTC, in seconds since 1970.
 const YEAR_2040: f64 = 2_208_988_800.0;
@@ -18,6 +20,12 @@ fn reported(metrics: &Metrics) -> Option<f64> {
     let name = "outrider_tls_certificate_expiry_time_seconds{} ";
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(value.parse().unwrap())
+}
+
+/// Returns a process whose metrics tell of these certificates.
+fn watched(tls: &TlsConfig) -> Process {
+    let (tls, auth) = (Tls::load(tls).unwrap(), Auth::default());
+    Process::default().with_credentials(Credentials { tls, auth })
 }
 
 #[tokio::test]
@@ -33,8 +41,7 @@ async fn the_end_of_the_certificate_in_use_is_told() {
         reload_seconds: 1,
         ..TlsConfig::default()
     };
-    let process = with_tls(&config);
-    process.tls.sample(&process.metrics);
+    let process = watched(&config);
     assert_eq!(reported(&process.metrics), Some(YEAR_2040));
 
     // Years from 2050 on are written in another way.
@@ -51,8 +58,7 @@ async fn the_end_of_the_certificate_in_use_is_told() {
     let (last, _) = authority.issue_until(folder.path(), "other", &["other"], 2040);
     let chain = [&config.cert_file, &last].map(|file| std::fs::read_to_string(file).unwrap());
     std::fs::write(&config.cert_file, chain.concat()).unwrap();
-    let process = with_tls(&config);
-    process.tls.sample(&process.metrics);
+    let process = watched(&config);
     assert_eq!(reported(&process.metrics), Some(YEAR_2040));
 }
 

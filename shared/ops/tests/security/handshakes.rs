@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use server::channel::is_tls_fault;
-use server::process::Process;
-use server::tls::{TlsConfig, TlsMode};
+use net::channel::is_tls_fault;
+use net::tls::{TlsConfig, TlsMode};
+use ops::process::Process;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

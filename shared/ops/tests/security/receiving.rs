@@ -3,8 +3,8 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
-use server::listen::ServerConfig;
-use server::process::Process;
+use net::listen::ServerConfig;
+use ops::process::Process;
 use tokio::time::timeout;
 use tokio_stream::StreamExt;
 use tonic::client::Grpc;

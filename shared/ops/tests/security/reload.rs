@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server::tls::{TlsConfig, TlsMode};
+use net::tls::{TlsConfig, TlsMode};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 

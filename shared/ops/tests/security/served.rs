@@ -2,14 +2,15 @@
 
 use std::net::SocketAddr;
 
-use server::auth::Auth;
-use server::channel::{ChannelConfig, PeerChannel, connect, connect_to, parse};
-use server::health::Health;
-use server::lifecycle::serve;
-use server::listen::ServerConfig;
-use server::process::Process;
-use server::reflection;
-use server::tls::{Tls, TlsConfig};
+use net::Credentials;
+use net::auth::Auth;
+use net::channel::{ChannelConfig, PeerChannel, connect, connect_to, parse};
+use net::listen::ServerConfig;
+use net::tls::{Tls, TlsConfig};
+use ops::health::Health;
+use ops::lifecycle::serve;
+use ops::process::Process;
+use ops::reflection;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tonic::Status;
@@ -70,9 +71,9 @@ impl Served {
     /// A client of it under `name`, wherever that leads.
     pub(crate) fn client_of(&self, name: &str, process: &Process) -> HealthClient<PeerChannel> {
         let url = format!("https://{name}:{}", self.address.port());
-        let uri = parse(&url, process).unwrap();
+        let uri = parse(&url, &process.credentials).unwrap();
         let config = ChannelConfig::default();
-        HealthClient::new(connect_to(uri, Some(self.address), &config, process).0)
+        HealthClient::new(connect_to(uri, Some(self.address), &config, &process.credentials).0)
     }
 
     /// Asks it for its health.
@@ -88,7 +89,7 @@ impl Drop for Served {
 }
 
 pub(crate) fn client(url: &str, process: &Process) -> HealthClient<PeerChannel> {
-    HealthClient::new(connect(url, &ChannelConfig::default(), process).unwrap())
+    HealthClient::new(connect(url, &ChannelConfig::default(), &process.credentials).unwrap())
 }
 
 pub(crate) async fn check(client: &mut HealthClient<PeerChannel>) -> Result<(), Status> {
@@ -111,8 +112,10 @@ pub(crate) fn reported(status: &Status) -> String {
 /// A process with these certificates and tokens.
 pub(crate) fn process(tls: &TlsConfig, auth: Auth) -> Process {
     Process {
-        tls: Tls::load(tls).unwrap(),
-        auth,
+        credentials: Credentials {
+            tls: Tls::load(tls).unwrap(),
+            auth,
+        },
         ..Process::default()
     }
 }

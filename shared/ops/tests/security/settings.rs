@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use server::tls::{Tls, TlsConfig, TlsMode};
+use net::tls::{Tls, TlsConfig, TlsMode};
 
 use super::authority::{Authority, write};
 

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use server::auth::{Auth, AuthConfig};
-use server::channel::ChannelConfig;
-use server::process::Process;
-use server::tls::{TlsConfig, TlsMode};
+use net::Credentials;
+use net::auth::{Auth, AuthConfig};
+use net::channel::ChannelConfig;
+use net::tls::{TlsConfig, TlsMode};
+use ops::process::Process;
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_reflection::pb::v1::ServerReflectionRequest;
@@ -31,7 +32,10 @@ async fn every_route_asks_for_the_token() {
     let knows = tokens(write(folder.path(), "tokens", TOKEN));
     let guesses = tokens(write(folder.path(), "guess", "mellon-0123456789abcdef"));
     let of = |auth: &AuthConfig| Process {
-        auth: Auth::of_peer(auth).unwrap(),
+        credentials: Credentials {
+            auth: Auth::of_peer(auth).unwrap(),
+            ..Credentials::default()
+        },
         ..Process::default()
     };
     let served = Served::start(of(&knows)).await;
@@ -45,7 +49,8 @@ async fn every_route_asks_for_the_token() {
         let mut health = client(&url, process);
         let checked = health.check(HealthCheckRequest::default()).await;
         let watched = health.watch(HealthCheckRequest::default()).await;
-        let channel = server::channel::connect(&url, &ChannelConfig::default(), process).unwrap();
+        let channel =
+            net::channel::connect(&url, &ChannelConfig::default(), &process.credentials).unwrap();
         let mut reflection = ServerReflectionClient::new(channel.clone());
         let requested = ServerReflectionRequest {
             message_request: Some(MessageRequest::ListServices(String::new())),
@@ -92,7 +97,10 @@ async fn no_log_holds_the_token_however_much_is_logged() {
     served.check("https", &of(&knows)).await.unwrap();
     served.check("https", &of(&guesses)).await.unwrap_err();
     let clear = Process {
-        auth: Auth::of_peer(&knows).unwrap(),
+        credentials: Credentials {
+            auth: Auth::of_peer(&knows).unwrap(),
+            ..Credentials::default()
+        },
         ..Process::default()
     };
     let in_clear = Served::start(clear.clone()).await;

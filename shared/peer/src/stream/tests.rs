@@ -9,11 +9,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::codec::{DecodeBuf, Decoder};
 
 use super::*;
-use server::health::Health;
-use server::lease::Leases;
-use server::listen::ServerConfig;
-use server::metrics::PeerMetrics;
-use server::process::Process;
+use crate::lease::Leases;
+use net::listen::ServerConfig;
+use ops::health::Health;
+use ops::metrics::PeerMetrics;
+use ops::process::Process;
 use speculation::proposal::BadProposal;
 use tonic::service::Routes;
 

@@ -81,7 +81,7 @@ fn the_outputs_of_a_request_get_places_together_or_none() {
         tenant: None,
         token: 1,
         max_requests: None,
-        rates: server::auth::Rates::default(),
+        rates: net::auth::Rates::default(),
     };
     let refused = admission.admit_together(Some(&client), 4);
     assert_eq!(
@@ -103,7 +103,7 @@ fn a_token_has_places_of_its_own_and_takes_none_of_another() {
         tenant: None,
         token,
         max_requests: NonZeroU32::new(max_requests),
-        rates: server::auth::Rates::default(),
+        rates: net::auth::Rates::default(),
     };
     let by_default = client(1, 0);
     let held = [(); 2].map(|()| admission.admit(Some(&by_default)).expect("a place"));
@@ -131,7 +131,7 @@ fn with_rates(requests: u32, tokens: u32) -> Client {
         tenant: None,
         token: 7,
         max_requests: None,
-        rates: server::auth::Rates {
+        rates: net::auth::Rates {
             requests: NonZeroU32::new(requests),
             tokens: NonZeroU32::new(tokens),
         },

@@ -13,7 +13,7 @@ async fn bodies_take_the_room_that_came_and_give_it_back() {
         max_receiving_bytes: NonZeroUsize::new(MOST).unwrap(),
         ..ServerConfig::default()
     };
-    let (address, _serving) = serving(config, health()).await;
+    let (address, _serving) = serving(config).await;
     let announced = head("/length", MOST);
     let chunked = "POST /length HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
     let mut silent = Vec::new();
@@ -44,7 +44,7 @@ async fn bodies_take_the_room_that_came_and_give_it_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_must_come_in_time() {
-    let (address, _serving) = serving(ServerConfig::default(), health()).await;
+    let (address, _serving) = serving(ServerConfig::default()).await;
     let mut slow = ask(address, &[head("/length", 10).as_bytes(), b"x"]).await;
     let began = Instant::now();
     let answered = answer(&mut slow).await;
@@ -55,7 +55,7 @@ async fn a_body_must_come_in_time() {
 
 #[tokio::test]
 async fn who_writes_all_of_a_refused_request_first_reads_why() {
-    let (address, _serving) = serving(ServerConfig::default(), health()).await;
+    let (address, _serving) = serving(ServerConfig::default()).await;
     let length = 24 << 20;
     let body = vec![b' '; length];
     for (path, status) in [("/length", 413), ("/unread", 200), ("/nowhere", 404)] {

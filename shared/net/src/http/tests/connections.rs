@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_must_send_its_headers_in_time_and_may_not_idle_after_an_answer() {
-    let (address, _serving) = serving(ServerConfig::default(), health()).await;
+    let (address, _serving) = serving(ServerConfig::default()).await;
     let within = |limit: Duration| limit..limit + Duration::from_secs(5);
     let half = b"GET / HTTP/1.1\r\nhost:";
     let mut stalled = TcpStream::connect(address).await.unwrap();
@@ -45,7 +45,7 @@ fn places(most: usize) -> ServerConfig {
 
 #[tokio::test]
 async fn connections_beyond_the_limit_are_closed_at_once_if_all_others_work() {
-    let (address, _serving) = serving(places(2), health()).await;
+    let (address, _serving) = serving(places(2)).await;
     let first = busy(address).await;
     let _second = busy(address).await;
     // Their requests are under way once the server has read them.
@@ -68,7 +68,7 @@ async fn connections_beyond_the_limit_are_closed_at_once_if_all_others_work() {
 
 #[tokio::test]
 async fn of_connections_that_ask_for_nothing_the_oldest_that_never_asked_makes_room() {
-    let (address, _serving) = serving(places(4), health()).await;
+    let (address, _serving) = serving(places(4)).await;
     let mut idle = Vec::new();
     // Silent, within the headers, between two requests, and one of HTTP/2 without a stream.
     let http2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -99,7 +99,7 @@ async fn of_connections_that_ask_for_nothing_the_oldest_that_never_asked_makes_r
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_must_say_what_it_speaks_in_time() {
-    let (address, _serving) = serving(ServerConfig::default(), health()).await;
+    let (address, _serving) = serving(ServerConfig::default()).await;
     let within = OPENING_TIMEOUT..OPENING_TIMEOUT + Duration::from_secs(1);
     for said in [
         &b""[..],
@@ -124,7 +124,7 @@ async fn a_connection_must_say_what_it_speaks_in_time() {
 
 #[tokio::test]
 async fn of_very_many_that_say_nothing_the_oldest_make_room() {
-    let (address, _serving) = serving(ServerConfig::default(), health()).await;
+    let (address, _serving) = serving(ServerConfig::default()).await;
     let mut silent = Vec::new();
     for _ in 0..MAX_OPENING + 40 {
         silent.push(TcpStream::connect(address).await.unwrap());
@@ -139,7 +139,7 @@ async fn of_very_many_that_say_nothing_the_oldest_make_room() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_takes_nothing_of_its_answer_loses_its_connection() {
-    let (address, _serving) = serving(ServerConfig::default(), health()).await;
+    let (address, _serving) = serving(ServerConfig::default()).await;
     let mut stalled = TcpStream::connect(address).await.unwrap();
     let flood = b"GET /flood HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     stalled.write_all(flood).await.unwrap();
@@ -150,7 +150,7 @@ async fn a_client_that_takes_nothing_of_its_answer_loses_its_connection() {
 
 #[tokio::test]
 async fn headers_that_are_too_large_are_refused() {
-    let (address, _serving) = serving(ServerConfig::default(), health()).await;
+    let (address, _serving) = serving(ServerConfig::default()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     let large = format!(
         "GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",

@@ -31,7 +31,7 @@ async fn streams_and_headers_of_a_connection_of_http2_are_bounded() {
         max_streams_per_connection: NonZeroU32::new(7).unwrap(),
         ..ServerConfig::default()
     };
-    let (address, _serving) = serving(config, health()).await;
+    let (address, _serving) = serving(config).await;
     let (max_streams, max_header_bytes) = (3, 6);
     assert_eq!(http2_setting(address, max_streams).await, Some(7));
     let headers = http2_setting(address, max_header_bytes).await;
@@ -40,7 +40,7 @@ async fn streams_and_headers_of_a_connection_of_http2_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_of_http2_without_a_stream_ends_in_time() {
-    let (address, _serving) = serving(ServerConfig::default(), health()).await;
+    let (address, _serving) = serving(ServerConfig::default()).await;
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut reading, mut writing) = stream.into_split();
     writing.write_all(PREFACE).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_client_may_cancel_all_it_may_have_open_at_once_and_no_more() {
         max_streams_per_connection: NonZeroU32::new(100).unwrap(),
         ..ServerConfig::default()
     };
-    let (address, _serving) = serving(config, health()).await;
+    let (address, _serving) = serving(config).await;
     assert_eq!(after_cancelling(address, 90).await, Ok(()));
     let enhance_your_calm = 11;
     let many = after_cancelling(address, 5_000).await;
@@ -124,7 +124,7 @@ async fn a_client_may_cancel_all_it_may_have_open_at_once_and_no_more() {
 
 #[tokio::test]
 async fn what_may_come_before_it_is_read_is_bounded() {
-    let (address, _serving) = serving(ServerConfig::default(), health()).await;
+    let (address, _serving) = serving(ServerConfig::default()).await;
     let initial_window_size = 4;
     let window = http2_setting(address, initial_window_size).await;
     assert_eq!(window, Some(WINDOW_BYTES));

@@ -20,7 +20,7 @@ fn endpoint() -> Endpoint<&'static str> {
     let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let config = ChannelConfig::default();
-    Endpoint::new(&url, address, &config, &Process::default())
+    Endpoint::new(&url, address, &config, &Credentials::default())
 }
 
 #[tokio::test]

@@ -1,22 +1,17 @@
 //! The wrong port, seen from both sides.
 
+use axum::http::{Request, StatusCode};
+use net::channel::connection_fault;
+use net::grpc_only::speaks_http;
+use net::http::{self, Front};
+use net::tls::Tls;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
-use tonic::Code;
-use tonic::service::Routes;
-use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::health_client::HealthClient;
+use tonic::body::Body;
+use tonic::{Code, Status};
 
 use super::*;
-use crate::channel::{ChannelConfig, PeerChannel, connect, connection_fault};
-use crate::health::Health;
-use crate::http::{self, Front};
-use crate::lifecycle::serve;
-use crate::listen::ServerConfig;
-use crate::process::Process;
-use crate::receiving::Gate;
-use crate::tls::Tls;
 
 /// A gRPC port.
 async fn serving() -> (std::net::SocketAddr, AbortOnDropHandle<()>) {
@@ -45,7 +40,7 @@ fn channel(address: std::net::SocketAddr) -> PeerChannel {
     connect(
         &format!("http://{address}"),
         &ChannelConfig::default(),
-        &Process::default(),
+        &Credentials::default(),
     )
     .unwrap()
 }
@@ -123,10 +118,10 @@ async fn a_grpc_client_at_a_port_of_http_is_told_so() {
             max_request_bytes: 1 << 10,
             idle_timeout: std::time::Duration::from_secs(90),
         };
-        let (config, process) = (ServerConfig::default(), Process::default());
-        let health = Health::new("outrider.v1.Coordinator", &process);
+        let config = ServerConfig::default();
         let gate = Gate::new(&config);
-        http::serve(front, listener, &config, gate, Tls::default(), &health).await;
+        let never = std::future::pending();
+        http::serve(front, listener, &config, gate, Tls::default(), never).await;
     };
     let _serving = AbortOnDropHandle::new(tokio::spawn(serving));
     let mut client = HealthClient::new(channel(address));
