@@ -105,7 +105,7 @@ impl Role for Proposers {
         ));
         let drafting = async { turn.wait(&mut progressing, drafting).await? };
         let drafted = traced::<Proposers, _>(&mut span, drafting).await;
-        span.add_share(&draft.share(key.round == 1), began, None);
+        span.add_breakdown(&draft.share(key.round == 1), began, None);
         drafted?;
         // Max-Gram has no engine to wait for.
         if draft.cost.step.batch_sequences > 0 {

@@ -9,7 +9,7 @@ use std::fmt;
 use clap::ValueEnum;
 use net::causes::in_one_line;
 use net::channel::Trust;
-use ops::config::Loaded;
+use ops::config::LoadedConfig;
 use ops::telemetry;
 use serde::Serialize;
 use wire::describe::check_pair;
@@ -33,7 +33,7 @@ pub(crate) struct Check<'a> {
 
 impl<'a> Check<'a> {
     /// Returns the check of what `role` needs of a configuration, and of the files that it names if `with_files`.
-    pub(crate) fn of(loaded: &'a Loaded<Config>, role: Role, with_files: bool) -> Self {
+    pub(crate) fn of(loaded: &'a LoadedConfig<Config>, role: Role, with_files: bool) -> Self {
         Self {
             config: &loaded.value,
             role,

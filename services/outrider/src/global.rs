@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use clap::Args;
-use ops::config::{self as layers, ConfigError, Loaded};
+use ops::config::{self as layers, ConfigError, LoadedConfig};
 use ops::telemetry::LogFormat;
 use serde_json::{Value, json};
 
@@ -49,13 +49,13 @@ impl Global {
     }
 
     /// Loads the configuration with the settings of a command's flags on top.
-    pub fn load(&self, flags: Value) -> anyhow::Result<Loaded<Config>> {
+    pub fn load(&self, flags: Value) -> anyhow::Result<LoadedConfig<Config>> {
         let flags = self.with_flags(flags);
         Ok(layers::load(self.config.as_deref(), &flags)?)
     }
 
     /// The configuration as far as it can be read, and what cannot.
-    pub(crate) fn survey(&self, flags: Value) -> (Option<Loaded<Config>>, Vec<ConfigError>) {
+    pub(crate) fn survey(&self, flags: Value) -> (Option<LoadedConfig<Config>>, Vec<ConfigError>) {
         let flags = self.with_flags(flags);
         layers::survey(self.config.as_deref(), &flags)
     }
@@ -95,7 +95,7 @@ impl Global {
     }
 }
 
-pub(crate) fn is_default(loaded: &Loaded<Config>, key: &str) -> bool {
+pub(crate) fn is_default(loaded: &LoadedConfig<Config>, key: &str) -> bool {
     let found = loaded
         .provenance()
         .iter()

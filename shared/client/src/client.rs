@@ -11,16 +11,16 @@ use tonic::{Response, Status};
 use wire::v1;
 use wire::v1::coordinator_client::CoordinatorClient;
 
-use crate::answer::{Answer, Event};
-use crate::calls::{Calls, Waiting};
+use crate::answer::{CollectedAnswer, GenerationEvent};
+use crate::calls::{RetriedCalls, RetryWait};
 use crate::error::Error;
 use crate::loss::is_starting_up;
 use crate::policy::{Patience, Policy};
-use crate::reading::Reading;
+use crate::reading::ResumableAnswer;
 
 /// A client of a coordinator. Clones share its connection.
 #[derive(Clone, Debug)]
-pub struct Client(Calls);
+pub struct Client(RetriedCalls);
 
 impl Client {
     /// A client of the coordinator at `url`, `http://HOST:PORT` or `https://HOST:PORT`, with the certificates and
@@ -41,7 +41,7 @@ impl Client {
 
     /// A client of the coordinator that `channel` leads to.
     pub fn new(channel: PeerChannel) -> Self {
-        Self(Calls::new(channel))
+        Self(RetriedCalls::new(channel))
     }
 
     /// The client with another policy than the default one.
@@ -57,9 +57,9 @@ impl Client {
     }
 
     /// Has `tell` called whenever a call has to wait. That an answer under way was lost is told by
-    /// [`Event::Lost`](crate::Event::Lost) beforehand.
+    /// [`GenerationEvent::Lost`](crate::GenerationEvent::Lost) beforehand.
     #[must_use]
-    pub fn on_wait(mut self, tell: impl Fn(&Waiting<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_wait(mut self, tell: impl Fn(&RetryWait<'_>) + Send + Sync + 'static) -> Self {
         self.0.on_wait = Some(std::sync::Arc::new(tell));
         self
     }
@@ -98,10 +98,10 @@ impl Client {
     }
 }
 
-/// An answer as it comes: a stream that ends with [`Event::Finished`], or with an error. Dropping it cancels the
+/// An answer as it comes: a stream that ends with [`GenerationEvent::Finished`], or with an error. Dropping it cancels the
 /// call; the coordinator then stops, and its peers free what they hold.
 pub struct Generation {
-    events: Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>,
+    events: Pin<Box<dyn Stream<Item = Result<GenerationEvent, Error>> + Send>>,
 }
 
 impl fmt::Debug for Generation {
@@ -112,9 +112,12 @@ impl fmt::Debug for Generation {
 
 impl Generation {
     /// Asks, and waits until the request is taken.
-    pub(crate) async fn begin(calls: Calls, request: v1::GenerateRequest) -> Result<Self, Error> {
-        let reading = Reading::begin(calls, request).await?;
-        let events = stream::try_unfold(reading, Reading::next);
+    pub(crate) async fn begin(
+        calls: RetriedCalls,
+        request: v1::GenerateRequest,
+    ) -> Result<Self, Error> {
+        let reading = ResumableAnswer::begin(calls, request).await?;
+        let events = stream::try_unfold(reading, ResumableAnswer::next);
         Ok(Self {
             events: Box::pin(events),
         })
@@ -125,16 +128,16 @@ impl Generation {
     /// # Errors
     /// [`Error::Failed`] if the request failed, [`Error::Lost`] or [`Error::OtherTokens`] if the answer was lost and
     /// cannot go on, [`Error::Status`] if the coordinator ends the call otherwise. After an error nothing comes.
-    pub async fn event(&mut self) -> Result<Option<Event>, Error> {
+    pub async fn event(&mut self) -> Result<Option<GenerationEvent>, Error> {
         self.events.try_next().await
     }
 
     /// The whole answer.
     ///
     /// # Errors
-    /// Those of [`Generation::event`]. To keep the events before an error, add them to an [`Answer`] one by one.
-    pub async fn collect(mut self) -> Result<Answer, Error> {
-        let mut answer = Answer::default();
+    /// Those of [`Generation::event`]. To keep the events before an error, add them to a [`CollectedAnswer`] one by one.
+    pub async fn collect(mut self) -> Result<CollectedAnswer, Error> {
+        let mut answer = CollectedAnswer::default();
         while let Some(event) = self.event().await? {
             answer.add(event);
         }
@@ -143,7 +146,7 @@ impl Generation {
 }
 
 impl Stream for Generation {
-    type Item = Result<Event, Error>;
+    type Item = Result<GenerationEvent, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.events.as_mut().poll_next(cx)

@@ -19,7 +19,7 @@ pub struct OtherTokens {
 
 /// The parts that were given out, and how many of them the present request has repeated.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct GivenParts {
     tokens: Vec<u32>,
     /// Output tokens of the present request, at most as many as were given out.
     seen: usize,
@@ -50,7 +50,7 @@ impl Tally {
     }
 }
 
-impl Given {
+impl GivenParts {
     /// Output tokens given out.
     pub(crate) fn tokens(&self) -> usize {
         self.tokens.len()

@@ -16,10 +16,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::reload::{FileError, Reloading, Reloads};
+use crate::reload::{FileError, Reloaded, Reloads};
 use file::TokenFile;
 pub use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
-pub use guard::{Client, Guard, Rates, Refusal};
+pub use guard::{AuthRefusal, Guard, RateLimits, TokenHolder};
 use guesses::Guesses;
 pub use guesses::{MAX_PAUSE, MAX_PUT_OFF};
 pub use layer::GuardLayer;
@@ -62,8 +62,8 @@ impl Default for AuthConfig {
 /// and shows none.
 #[derive(Clone, Debug, Default)]
 pub struct Auth {
-    requested: Option<Tokens>,
-    shown: Option<Tokens>,
+    requested: Option<ReloadedTokens>,
+    shown: Option<ReloadedTokens>,
     /// Wrong tokens that were shown on any port.
     guesses: Arc<Guesses>,
     /// Whether a token may be shown where others can read it on its way.
@@ -71,7 +71,7 @@ pub struct Auth {
 }
 
 /// The tokens of one file, as it is now.
-type Tokens = Reloading<TokenFile>;
+type ReloadedTokens = Reloaded<TokenFile>;
 
 impl Auth {
     /// Of a coordinator: it asks its clients, and shows its peers who it is.
@@ -167,13 +167,17 @@ impl AuthConfig {
     }
 
     /// The tokens of `file`; none if no file is named.
-    fn tokens(&self, setting: &'static str, file: &Path) -> Result<Option<Tokens>, FileError> {
+    fn tokens(
+        &self,
+        setting: &'static str,
+        file: &Path,
+    ) -> Result<Option<ReloadedTokens>, FileError> {
         if file.as_os_str().is_empty() {
             return Ok(None);
         }
         let (path, interval) = (file.to_owned(), Duration::from_secs(self.reload_seconds));
         let read = move || TokenFile::read(setting, &path);
-        Reloading::start("tokens", vec![file.to_owned()], interval, read).map(Some)
+        Reloaded::start("tokens", vec![file.to_owned()], interval, read).map(Some)
     }
 }
 
@@ -190,7 +194,7 @@ const HEADER: &str = "authorization";
 
 /// Adds the process's token, as it is now, to what is sent.
 #[derive(Clone, Debug, Default)]
-pub struct Shown(Option<Tokens>);
+pub struct Shown(Option<ReloadedTokens>);
 
 impl Interceptor for Shown {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {

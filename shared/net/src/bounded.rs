@@ -18,7 +18,7 @@ pub enum ReadError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The source is longer than the limit.
-    #[error("more than {}, the most that is read of it", Bytes(*limit))]
+    #[error("more than {}, the most that is read of it", ByteCount(*limit))]
     TooLong {
         /// The limit, in bytes.
         limit: u64,
@@ -73,9 +73,9 @@ pub fn text_file(path: &Path, limit: u64) -> Result<String, ReadError> {
 }
 
 /// Displays a number of bytes: `4 MiB (4194304 bytes)`.
-struct Bytes(u64);
+struct ByteCount(u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(bytes) = self;
         match bytes >> 20 {

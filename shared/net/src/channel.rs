@@ -11,7 +11,7 @@ use tonic::transport::{Endpoint, Uri};
 use crate::Credentials;
 use crate::auth::Shown;
 use crate::connector::Connector;
-pub use crate::connector::{Connections, connection_fault, is_refused_in_tls, is_tls_fault};
+pub use crate::connector::{ConnectionCounter, connection_fault, is_refused_in_tls, is_tls_fault};
 use crate::grpc_only::GrpcChannel;
 pub use crate::grpc_only::speaks_http;
 use crate::transport::{
@@ -42,14 +42,14 @@ pub type PeerChannel = InterceptedService<GrpcChannel, Shown>;
 #[error("peer {url:?}: {fault}")]
 pub struct ChannelError {
     url: String,
-    fault: Fault,
+    fault: UrlFault,
 }
 
 /// What a peer's URL looks like.
 const FORM: &str = "write http://HOST:PORT or https://HOST:PORT, for example http://127.0.0.1:7001";
 
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+enum UrlFault {
     #[error("not a URL ({0}); {FORM}")]
     Malformed(#[source] tonic::codegen::http::uri::InvalidUri),
     #[error("scheme {0:?} is not supported; {FORM}")]
@@ -92,7 +92,7 @@ pub fn connect(
 }
 
 /// Like [`connect`], to `address` if there is one, which is one of those behind the host that `uri` names: a
-/// certificate is checked against the name. [`Connections`] tells when a connection came about or broke.
+/// certificate is checked against the name. [`ConnectionCounter`] tells when a connection came about or broke.
 ///
 /// # Panics
 /// Outside a Tokio runtime.
@@ -101,8 +101,8 @@ pub fn connect_to(
     address: Option<SocketAddr>,
     config: &ChannelConfig,
     credentials: &Credentials,
-) -> (PeerChannel, Connections) {
-    let connections = Connections::default();
+) -> (PeerChannel, ConnectionCounter) {
+    let connections = ConnectionCounter::default();
     let endpoint = Endpoint::from(uri)
         .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
@@ -163,37 +163,37 @@ pub fn parse_for(url: &str, trust: Trust) -> Result<Uri, ChannelError> {
     })
 }
 
-fn check(url: &str, trust: Trust) -> Result<Uri, Fault> {
+fn check(url: &str, trust: Trust) -> Result<Uri, UrlFault> {
     let with_scheme = if url.contains("://") {
         url.to_owned()
     } else {
         format!("http://{url}")
     };
-    let uri: Uri = with_scheme.parse().map_err(Fault::Malformed)?;
+    let uri: Uri = with_scheme.parse().map_err(UrlFault::Malformed)?;
     let is_encrypted = match uri.scheme_str() {
         Some("https") => true,
         Some("http") | None => false,
-        Some(other) => return Err(Fault::Scheme(other.to_owned())),
+        Some(other) => return Err(UrlFault::Scheme(other.to_owned())),
     };
-    let authority = uri.authority().ok_or(Fault::MissingHost)?;
+    let authority = uri.authority().ok_or(UrlFault::MissingHost)?;
     if authority.as_str().contains('@') {
-        return Err(Fault::UserInfo);
+        return Err(UrlFault::UserInfo);
     }
     if authority.host().is_empty() {
-        return Err(Fault::MissingHost);
+        return Err(UrlFault::MissingHost);
     }
     // The default ports of http and https are never where a peer listens.
     if authority.port_u16().is_none() {
-        return Err(Fault::MissingPort);
+        return Err(UrlFault::MissingPort);
     }
     if !matches!((uri.path(), uri.query()), ("" | "/", None)) {
-        return Err(Fault::Path(uri.path().to_owned()));
+        return Err(UrlFault::Path(uri.path().to_owned()));
     }
     if is_encrypted && !trust.is_believing {
-        return Err(Fault::NobodyBelieved);
+        return Err(UrlFault::NobodyBelieved);
     }
     if !is_encrypted && trust.hides_token && !is_loopback(authority.host()) {
-        return Err(Fault::TokenInClear);
+        return Err(UrlFault::TokenInClear);
     }
     Ok(uri)
 }

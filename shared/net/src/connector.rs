@@ -47,7 +47,7 @@ pub struct Connector {
     /// How long it may take.
     pub(crate) timeout: Duration,
     pub(crate) tls: Tls,
-    pub(crate) connections: Connections,
+    pub(crate) connections: ConnectionCounter,
     /// Whether gRPC is spoken, so that an answer in HTTP/1 is a fault.
     pub(crate) speaks_grpc: bool,
 }
@@ -55,9 +55,9 @@ pub struct Connector {
 /// Counts how often a channel's connection came about or broke: what was learned of a server holds for as long
 /// as the count stays what it was.
 #[derive(Clone, Debug, Default)]
-pub struct Connections(Arc<AtomicU64>);
+pub struct ConnectionCounter(Arc<AtomicU64>);
 
-impl Connections {
+impl ConnectionCounter {
     /// How often a connection came about or broke so far.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
@@ -95,7 +95,7 @@ pub enum ConnectFault {
 /// A connection within TLS that the server ended, because of this side's certificate or for another reason of TLS.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Refused(String);
+struct TlsRefusal(String);
 
 /// Whether `status` comes of TLS: of certificates, or of a peer that does not speak it. Trying again at
 /// once gives the same.
@@ -113,7 +113,7 @@ pub fn is_refused_in_tls(status: &Status) -> bool {
         None => {
             let io = cause.downcast_ref::<io::Error>();
             io.and_then(io::Error::get_ref)
-                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Refused>)
+                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<TlsRefusal>)
         }
     })
 }
@@ -170,7 +170,7 @@ impl Connector {
             address: None,
             timeout,
             tls,
-            connections: Connections::default(),
+            connections: ConnectionCounter::default(),
             speaks_grpc: protocol == b"h2",
         })
     }
@@ -227,19 +227,19 @@ impl Connector {
 }
 
 /// In clear, or inside of TLS.
-type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+type ClientTransport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A connection to a peer.
 pub struct Outgoing {
-    transport: Transport,
+    transport: ClientTransport,
     /// Whether nothing was read yet.
     is_new: bool,
     speaks_grpc: bool,
-    connections: Connections,
+    connections: ConnectionCounter,
 }
 
 impl Outgoing {
-    fn new(transport: Transport, connector: &Connector) -> Self {
+    fn new(transport: ClientTransport, connector: &Connector) -> Self {
         connector.connections.changed();
         Self {
             transport,
@@ -307,7 +307,7 @@ impl AsyncRead for Outgoing {
             ),
             // A server may refuse a client's certificate after the client has finished its handshake.
             (Err(error), _) if is_tls_spoken(&error) => {
-                let refused = Refused(explain(&error, Side::Client));
+                let refused = TlsRefusal(explain(&error, Side::Client));
                 return Poll::Ready(Err(io::Error::new(error.kind(), refused)));
             }
             (Err(error), _) => (error.kind(), explain(&error, Side::Client)),

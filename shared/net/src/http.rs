@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::{ServiceExt, service_fn};
 
-use crate::incoming::{Incoming, OPENING_TIMEOUT, Opened, Protocol};
+use crate::incoming::{IncomingConnections, OPENING_TIMEOUT, OpenedConnection, PortProtocol};
 use crate::listen::ServerConfig;
 use crate::log_throttle::LogThrottle;
 use crate::places::{Activity, Working};
@@ -44,7 +44,7 @@ pub const WINDOW_BYTES: u32 = 1 << 20;
 pub const SEND_BUFFER_BYTES: usize = 64 << 10;
 
 /// The routes of a port, and the limit of their requests.
-pub struct Front {
+pub struct HttpRoutes {
     /// The routes.
     pub router: Router,
     /// Most bytes of a request's body.
@@ -59,7 +59,7 @@ pub struct Front {
 /// `config`, no connection is accepted any more, and what is open may go on until the end of the grace. No connection
 /// outlives this future.
 pub async fn serve(
-    front: Front,
+    front: HttpRoutes,
     listener: TcpListener,
     config: &ServerConfig,
     gate: Gate,
@@ -68,8 +68,15 @@ pub async fn serve(
 ) {
     let severed = CancellationToken::new();
     let _sever = severed.clone().drop_guard();
-    let mut incoming = Incoming::new(listener, Protocol::Http, tls, config, gate.clone(), severed);
-    let connections = Connections {
+    let mut incoming = IncomingConnections::new(
+        listener,
+        PortProtocol::Http,
+        tls,
+        config,
+        gate.clone(),
+        severed,
+    );
+    let connections = HttpConnections {
         front: Arc::new(front),
         gate,
         max_streams: config.max_streams_per_connection.get(),
@@ -101,8 +108,8 @@ pub async fn serve(
 }
 
 /// The connections of one port.
-struct Connections {
-    front: Arc<Front>,
+struct HttpConnections {
+    front: Arc<HttpRoutes>,
     gate: Gate,
     max_streams: u32,
     /// Cancelled when each is to end after what it is about.
@@ -111,9 +118,9 @@ struct Connections {
     failed: Arc<LogThrottle>,
 }
 
-impl Connections {
+impl HttpConnections {
     /// Serves a connection in a task of its own.
-    fn serve(&self, opened: Opened) {
+    fn serve(&self, opened: OpenedConnection) {
         let client = opened.info().info.remote_addr();
         let cut = opened.cut();
         let serving = serve_connection(
@@ -140,8 +147,8 @@ impl Connections {
 
 /// Serves one connection to its end; once `closing` is cancelled, to the end of what is under way on it.
 async fn serve_connection(
-    opened: Opened,
-    front: Arc<Front>,
+    opened: OpenedConnection,
+    front: Arc<HttpRoutes>,
     gate: Gate,
     max_streams: u32,
     closing: CancellationToken,
@@ -165,7 +172,7 @@ async fn serve_connection(
         let answering = front.router.clone().oneshot(request);
         async move {
             let response = answering.await?;
-            Ok::<_, std::convert::Infallible>(response.map(|body| Answer::new(body, working)))
+            Ok::<_, std::convert::Infallible>(response.map(|body| ResponseBody::new(body, working)))
         }
     });
     let serving = server.serve_connection(TokioIo::new(opened), TowerToHyperService::new(service));
@@ -233,12 +240,12 @@ async fn abandoned(activity: &Activity, idle_timeout: Duration) {
 }
 
 /// A body on its way to a client.
-struct Answer {
+struct ResponseBody {
     body: Body,
     working: Working,
 }
 
-impl Answer {
+impl ResponseBody {
     /// Wraps `body`; the request of `working` ends when it is dropped.
     fn new(body: Body, mut working: Working) -> Self {
         working.awaits(false);
@@ -246,7 +253,7 @@ impl Answer {
     }
 }
 
-impl http_body::Body for Answer {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

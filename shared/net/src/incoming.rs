@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::listen::ServerConfig;
 use crate::log_throttle::LogThrottle;
-use crate::places::Places;
+use crate::places::ConnectionSlots;
 use crate::receiving::Gate;
 use crate::tls::Tls;
 pub use opening::OPENING_TIMEOUT;
-pub(crate) use opening::Opened;
-pub use opening::Protocol;
+pub(crate) use opening::OpenedConnection;
+pub use opening::PortProtocol;
 
 /// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped once it has had a
 /// moment to: an honest one needs a few round trips, and whoever stalls on purpose is older than that.
@@ -41,15 +41,15 @@ const LEAST_OPENING: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The connections of one server, as they become ready.
-pub struct Incoming {
+pub struct IncomingConnections {
     listener: TcpListener,
-    protocol: Protocol,
+    protocol: PortProtocol,
     tls: Tls,
     /// One a connection, from when it is accepted to when it is closed.
-    places: Places,
+    places: ConnectionSlots,
     max_connections: usize,
     gate: Gate,
-    opening: JoinSet<Option<Opened>>,
+    opening: JoinSet<Option<OpenedConnection>>,
     /// The same tasks, the oldest first, and when each began.
     order: VecDeque<(Instant, AbortHandle)>,
     pause: Option<Pin<Box<Sleep>>>,
@@ -59,12 +59,12 @@ pub struct Incoming {
     failed: Arc<LogThrottle>,
 }
 
-impl Incoming {
+impl IncomingConnections {
     /// Accepts connections of `listener` in `protocol`, within the bounds of `config`; `gate` counts the bytes of their
     /// requests. Cancelling `severed` cuts all of them.
     pub fn new(
         listener: TcpListener,
-        protocol: Protocol,
+        protocol: PortProtocol,
         tls: Tls,
         config: &ServerConfig,
         gate: Gate,
@@ -76,7 +76,7 @@ impl Incoming {
             listener,
             protocol,
             tls,
-            places: Places::new(max_connections, severed),
+            places: ConnectionSlots::new(max_connections, severed),
             max_connections,
             gate,
             opening: JoinSet::new(),
@@ -138,8 +138,8 @@ fn queue(listener: &TcpListener, most: usize) {
     }
 }
 
-impl Stream for Incoming {
-    type Item = Result<Opened, Infallible>;
+impl Stream for IncomingConnections {
+    type Item = Result<OpenedConnection, Infallible>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
@@ -187,9 +187,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let config = ServerConfig::default();
-        let mut incoming = Incoming::new(
+        let mut incoming = IncomingConnections::new(
             listener,
-            Protocol::Http,
+            PortProtocol::Http,
             Tls::default(),
             &config,
             Gate::new(&config),

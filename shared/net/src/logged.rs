@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 /// Keeps what a subscriber writes.
 #[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Written {
+impl io::Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().expect("no panic").extend_from_slice(bytes);
         Ok(bytes.len())
@@ -20,7 +20,7 @@ impl io::Write for Written {
 
 /// Returns what `run` logs on this thread.
 pub(crate) fn logged(run: impl FnOnce()) -> String {
-    let written = Written::default();
+    let written = LogBuffer::default();
     let kept = written.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_ansi(false)

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName, Uri};
 
 /// Why a request to a loopback port is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum BrowserRefusal {
     /// `Host` is not trusted.
     #[error("Host is another machine's, and this server listens on loopback alone")]
     Host,
@@ -31,14 +31,14 @@ pub struct Trusted {
 
 impl Trusted {
     /// Returns the reason to refuse a request to a loopback port, if a web page that is not trusted may have sent it.
-    pub fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<Refusal> {
+    pub fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<BrowserRefusal> {
         let authority = uri.authority().map(Authority::as_str);
         let host = authority.or_else(|| text(headers, &HOST));
         if !host.is_none_or(|host| self.is_host(host)) {
-            return Some(Refusal::Host);
+            return Some(BrowserRefusal::Host);
         }
         if !text(headers, &ORIGIN).is_none_or(|origin| self.is_origin(origin)) {
-            return Some(Refusal::Origin);
+            return Some(BrowserRefusal::Origin);
         }
         None
     }
@@ -135,13 +135,25 @@ mod tests {
             assert_eq!(refusal(host, origin), None, "{host} {origin:?}");
         }
         for (host, origin, refused) in [
-            ("evil.example", None, Refusal::Host),
-            ("llm.example.evil.example", None, Refusal::Host),
-            ("other.example", None, Refusal::Host),
-            ("evil.example", Some("https://chat.example"), Refusal::Host),
-            ("localhost", Some("https://evil.example"), Refusal::Origin),
-            ("localhost", Some("http://chat.example"), Refusal::Origin),
-            ("localhost", Some("null"), Refusal::Origin),
+            ("evil.example", None, BrowserRefusal::Host),
+            ("llm.example.evil.example", None, BrowserRefusal::Host),
+            ("other.example", None, BrowserRefusal::Host),
+            (
+                "evil.example",
+                Some("https://chat.example"),
+                BrowserRefusal::Host,
+            ),
+            (
+                "localhost",
+                Some("https://evil.example"),
+                BrowserRefusal::Origin,
+            ),
+            (
+                "localhost",
+                Some("http://chat.example"),
+                BrowserRefusal::Origin,
+            ),
+            ("localhost", Some("null"), BrowserRefusal::Origin),
         ] {
             assert_eq!(refusal(host, origin), Some(refused), "{host} {origin:?}");
         }
@@ -157,10 +169,13 @@ mod tests {
         for (address, refused) in [
             ("https://other.example:8443/v1/models", None),
             ("https://localhost/v1/models", None),
-            ("https://other.example/v1/models", Some(Refusal::Host)),
+            (
+                "https://other.example/v1/models",
+                Some(BrowserRefusal::Host),
+            ),
             (
                 "https://localhost@evil.example/v1/models",
-                Some(Refusal::Host),
+                Some(BrowserRefusal::Host),
             ),
         ] {
             let mut headers = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! Places for the connections of a port.
+//! Slots for the connections of a port.
 //!
 //! There is a bounded number of them. Where all are taken, a new connection gets the place of the one that has
 //! waited for its client for the longest time: of one that has not said what it wants, or else of one that asks for
@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Whether a connection waits for the service, as it does while a request is being answered, or for its client.
 #[derive(Debug)]
-pub(crate) struct Activity(Mutex<State>);
+pub(crate) struct Activity(Mutex<ActivityState>);
 
 #[derive(Debug)]
-struct State {
+struct ActivityState {
     /// Whether there was a request.
     has_asked: bool,
     /// Requests whose answers have not ended.
@@ -28,7 +28,7 @@ struct State {
 
 impl Activity {
     fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State {
+        Arc::new(Self(Mutex::new(ActivityState {
             has_asked: false,
             under_way: 0,
             awaited: 0,
@@ -36,7 +36,7 @@ impl Activity {
         })))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ActivityState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +100,7 @@ impl Drop for Working {
 
 /// The places of one port.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionSlots {
     most: usize,
     /// Cancelled when all connections are to be cut.
     severed: CancellationToken,
@@ -110,7 +110,7 @@ pub(crate) struct Places {
 
 type Taken = HashMap<u64, (Arc<Activity>, CancellationToken)>;
 
-impl Places {
+impl ConnectionSlots {
     /// Creates `most` places; cancelling `severed` cuts all connections that hold one.
     pub(crate) fn new(most: usize, severed: CancellationToken) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl Places {
 
     /// Takes a place. If all are taken, cuts the connection that has been idle for the longest time, before others one
     /// that never asked for anything, and takes its place; returns none if every connection has a request under way.
-    pub(crate) fn take(&mut self) -> Option<Place> {
+    pub(crate) fn take(&mut self) -> Option<ConnectionSlot> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.len() >= self.most {
             let idle = taken.iter().filter_map(|(number, (activity, _))| {
@@ -134,7 +134,7 @@ impl Places {
             let (_, cut) = taken.remove(&oldest)?;
             cut.cancel();
         }
-        let place = Place {
+        let place = ConnectionSlot {
             number: self.next,
             taken: Arc::clone(&self.taken),
             activity: Activity::new(),
@@ -152,7 +152,7 @@ impl Places {
 
 /// The place of a connection, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     number: u64,
     taken: Arc<Mutex<Taken>>,
     /// What the connection waits for.
@@ -162,14 +162,14 @@ pub(crate) struct Place {
     kept: Option<Working>,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Exempts the connection from being cut for another one, idle or not.
     pub(crate) fn keep(&mut self) {
         self.kept = Some(self.activity.begin());
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.remove(&self.number);
@@ -184,7 +184,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_has_been_idle_for_the_longest_time_makes_room_and_who_works_does_not() {
-        let mut places = Places::new(3, CancellationToken::new());
+        let mut places = ConnectionSlots::new(3, CancellationToken::new());
         let mut of_three = Vec::new();
         for _ in 0..3 {
             of_three.push(places.take().unwrap());
@@ -194,7 +194,7 @@ mod tests {
         let working = of_three[0].activity.begin();
         drop(of_three[1].activity.begin());
         let fourth = places.take().unwrap();
-        let is_cut = |place: &Place| place.cut.is_cancelled();
+        let is_cut = |place: &ConnectionSlot| place.cut.is_cancelled();
         let cut: Vec<_> = of_three.iter().map(is_cut).collect();
         assert_eq!(cut, [false, false, true]);
         let _all = [&of_three[1], &fourth].map(|place| place.activity.begin());
@@ -212,7 +212,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn many_that_never_ask_push_nobody_out_who_does() {
-        let mut places = Places::new(2, CancellationToken::new());
+        let mut places = ConnectionSlots::new(2, CancellationToken::new());
         let asks = places.take().unwrap();
         drop(asks.activity.begin());
         let mut silent = Vec::new();
@@ -227,7 +227,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_waits_for_the_service_or_for_its_client() {
-        let place = Places::new(1, CancellationToken::new()).take().unwrap();
+        let place = ConnectionSlots::new(1, CancellationToken::new())
+            .take()
+            .unwrap();
         let activity = &place.activity;
         let second = Duration::from_secs(1);
         let accepted = Instant::now();

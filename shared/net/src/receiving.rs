@@ -24,9 +24,9 @@ use tower::util::MapRequestLayer;
 
 use crate::listen::ServerConfig;
 use crate::places::Activity;
-pub(crate) use budget::Budget;
-use budget::{Held, Share};
-pub use budget::{RETRY_AFTER, Refused, SMALL_REQUEST_BYTES};
+pub(crate) use budget::ByteBudget;
+pub use budget::{RETRY_AFTER, ReceiveError, SMALL_REQUEST_BYTES};
+use budget::{RequestBuffer, Reservation};
 use message::MessageBody;
 use whole::WholeBody;
 pub use whole::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS};
@@ -67,10 +67,10 @@ impl From<Routes> for Described {
 
 /// What requests carry of the connection that they came on.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionContext {
     pub(crate) info: TcpConnectInfo,
     /// The budget of its requests' bytes.
-    pub(crate) received: Budget,
+    pub(crate) received: ByteBudget,
     /// What it waits for.
     pub(crate) activity: Arc<Activity>,
     /// Whether the client began with HTTP/2's preface.
@@ -82,8 +82,8 @@ pub(crate) struct Connection {
 pub struct Gate {
     timeout: Duration,
     most_of_connection: usize,
-    all: Budget,
-    small: Budget,
+    all: ByteBudget,
+    small: ByteBudget,
 }
 
 impl Gate {
@@ -92,23 +92,23 @@ impl Gate {
         Self {
             timeout: Duration::from_millis(config.receive_timeout_ms.get()),
             most_of_connection: config.max_receiving_bytes_per_connection.get(),
-            all: Budget::new(
+            all: ByteBudget::new(
                 "server.max_receiving_bytes",
                 config.max_receiving_bytes.get(),
             ),
-            small: Budget::new("small requests", MAX_SMALL_BYTES),
+            small: ByteBudget::new("small requests", MAX_SMALL_BYTES),
         }
     }
 
     /// Creates the budget of one connection.
-    pub(crate) fn of_connection(&self) -> Budget {
+    pub(crate) fn of_connection(&self) -> ByteBudget {
         let setting = "server.max_receiving_bytes_per_connection";
-        Budget::new(setting, self.most_of_connection)
+        ByteBudget::new(setting, self.most_of_connection)
     }
 
-    fn held(&self, received: Budget) -> Held {
+    fn held(&self, received: ByteBudget) -> RequestBuffer {
         let budgets = [received, self.all.clone()];
-        Held::new(Share::new(budgets, self.small.clone()), self.timeout)
+        RequestBuffer::new(Reservation::new(budgets, self.small.clone()), self.timeout)
     }
 
     /// Returns the layer that bounds gRPC calls, except those to `client_streaming`, which take streams of messages.
@@ -124,7 +124,7 @@ impl Gate {
         client_streaming: &[&'static str],
         mut request: Request<Body>,
     ) -> Request<Body> {
-        let connection = request.extensions_mut().remove::<Connection>();
+        let connection = request.extensions_mut().remove::<ConnectionContext>();
         let received = match connection {
             Some(connection) => {
                 // What tells a request's remote address.
@@ -144,7 +144,7 @@ impl Gate {
     /// Bounds the body of an HTTP request that came on `connection`, to at most `most` bytes.
     pub(crate) fn bound_request<B>(
         &self,
-        connection: &Connection,
+        connection: &ConnectionContext,
         most: usize,
         mut request: Request<B>,
     ) -> Request<axum::body::Body>
@@ -166,17 +166,17 @@ impl Gate {
 /// Reads a body that a [`Gate`] bounds. Its bytes count until their last slice is dropped.
 ///
 /// # Errors
-/// [`Refused`], with the gate's reason.
-pub async fn whole(body: axum::body::Body) -> Result<Bytes, Refused> {
+/// [`ReceiveError`], with the gate's reason.
+pub async fn whole(body: axum::body::Body) -> Result<Bytes, ReceiveError> {
     let read = axum::body::to_bytes(body, usize::MAX).await;
     read.map_err(|error| {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
         while let Some(error) = cause {
-            if let Some(refused) = error.downcast_ref::<Refused>() {
+            if let Some(refused) = error.downcast_ref::<ReceiveError>() {
                 return refused.clone();
             }
             cause = error.source();
         }
-        Refused::CutShort
+        ReceiveError::CutShort
     })
 }

@@ -45,13 +45,13 @@ pub(crate) fn contents(setting: &str, file: &Path) -> Result<Vec<u8>, FileError>
 }
 
 /// What was last read of some files, and could be used. Clones share it.
-pub(crate) struct Reloading<T> {
+pub(crate) struct Reloaded<T> {
     current: watch::Receiver<Arc<T>>,
     /// The files that the value is read from; none if it never changes. Files are watched until the last clone is dropped.
     files: Option<Arc<Files<T>>>,
 }
 
-impl<T> Clone for Reloading<T> {
+impl<T> Clone for Reloaded<T> {
     fn clone(&self) -> Self {
         Self {
             current: self.current.clone(),
@@ -60,19 +60,19 @@ impl<T> Clone for Reloading<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Reloading<T> {
+impl<T: fmt::Debug> fmt::Debug for Reloaded<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Reloading").field(&self.get()).finish()
+        f.debug_tuple("Reloaded").field(&self.get()).finish()
     }
 }
 
-impl<T: Default> Default for Reloading<T> {
+impl<T: Default> Default for Reloaded<T> {
     fn default() -> Self {
         Self::fixed(T::default())
     }
 }
 
-impl<T> Reloading<T> {
+impl<T> Reloaded<T> {
     /// Reads `files` by `read`, which also checks them, and looks every `interval` whether one of them has changed, in
     /// which case it reads them again. If the interval is zero, only [`Reloads::read`] does. If they cannot be used, a
     /// warning is logged and the value read before stays. `what` names the files in the log.
@@ -206,7 +206,7 @@ impl<T: Send + Sync> Reload for Files<T> {
 
 impl Reloads {
     /// Adds the files of `reloading`, if it has any.
-    pub(crate) fn add<T: Send + Sync + 'static>(&self, reloading: &Reloading<T>) {
+    pub(crate) fn add<T: Send + Sync + 'static>(&self, reloading: &Reloaded<T>) {
         if let Some(files) = &reloading.files {
             let files: Arc<dyn Reload> = files.clone();
             self.all().push(files);

@@ -21,12 +21,12 @@ use crate::Credentials;
 use crate::channel::{self, ChannelConfig, ChannelError};
 use crate::deadline::within;
 
-pub use endpoint::Endpoint;
+pub use endpoint::Replica;
 pub use health::SILENT;
 
 /// How the addresses behind a name are found.
-type Lookup = fn(String, u16) -> Found;
-type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+type Lookup = fn(String, u16) -> LookupFuture;
+type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
 /// How long a request waits for a name server where no address is known.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,10 +36,10 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// All replicas of one kind of peer, each of which describes itself by a `D`.
 #[derive(Clone, Debug)]
-pub struct Replicas<D>(Arc<Shared<D>>);
+pub struct ReplicaSet<D>(Arc<ReplicaDirectory<D>>);
 
 #[derive(Debug)]
-struct Shared<D> {
+struct ReplicaDirectory<D> {
     urls: Vec<Uri>,
     config: ChannelConfig,
     credentials: Credentials,
@@ -47,16 +47,16 @@ struct Shared<D> {
     lookup: Lookup,
     /// Whether the names are being resolved: once at a time, however many ask.
     resolving: watch::Sender<bool>,
-    known: Mutex<Known<D>>,
+    known: Mutex<KnownReplicas<D>>,
 }
 
 #[derive(Debug)]
-struct Known<D> {
-    endpoints: BTreeMap<String, Arc<Endpoint<D>>>,
+struct KnownReplicas<D> {
+    endpoints: BTreeMap<String, Arc<Replica<D>>>,
     resolved_at: Option<Instant>,
 }
 
-impl<D: Send + Sync + 'static> Replicas<D> {
+impl<D: Send + Sync + 'static> ReplicaSet<D> {
     /// The replicas behind `urls`; a name is resolved anew after `believed_for`.
     ///
     /// # Errors
@@ -71,14 +71,14 @@ impl<D: Send + Sync + 'static> Replicas<D> {
             .iter()
             .map(|url| channel::parse(url, credentials))
             .collect::<Result<_, _>>()?;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(ReplicaDirectory {
             urls,
             config: config.clone(),
             credentials: credentials.clone(),
             believed_for,
             lookup: look_up,
             resolving: watch::Sender::new(false),
-            known: Mutex::new(Known {
+            known: Mutex::new(KnownReplicas {
                 endpoints: BTreeMap::new(),
                 resolved_at: None,
             }),
@@ -98,8 +98,8 @@ impl<D: Send + Sync + 'static> Replicas<D> {
         &self,
         session: &[u8; 16],
         even_dead: bool,
-        suits: impl Fn(&Endpoint<D>) -> bool,
-    ) -> Option<Arc<Endpoint<D>>> {
+        suits: impl Fn(&Replica<D>) -> bool,
+    ) -> Option<Arc<Replica<D>>> {
         let picked = self.pick_now(session, even_dead, &suits).await?;
         if !picked.is_suspected() {
             return Some(picked);
@@ -112,11 +112,11 @@ impl<D: Send + Sync + 'static> Replicas<D> {
         &self,
         session: &[u8; 16],
         even_dead: bool,
-        suits: &impl Fn(&Endpoint<D>) -> bool,
-    ) -> Option<Arc<Endpoint<D>>> {
+        suits: &impl Fn(&Replica<D>) -> bool,
+    ) -> Option<Arc<Replica<D>>> {
         let mut endpoints = self.all().await;
         endpoints.retain(|endpoint| suits(endpoint) && (even_dead || endpoint.is_alive()));
-        let is_well = |endpoint: &Endpoint<D>| {
+        let is_well = |endpoint: &Replica<D>| {
             !endpoint.is_suspected() && !endpoint.is_draining() && !endpoint.is_lost()
         };
         let best = endpoints.iter().max_by_key(|endpoint| {
@@ -127,14 +127,14 @@ impl<D: Send + Sync + 'static> Replicas<D> {
         if best.is_alive() && is_well(best) {
             // With somewhere else to go, nobody waits to find out whether those that were lost are back.
             let lost = (endpoints.iter()).filter(|it| it.is_alive() && it.is_lost());
-            lost.for_each(Endpoint::look_for);
+            lost.for_each(Replica::look_for);
         }
         Some(Arc::clone(best))
     }
 
     /// All of them, dead or alive. Where some are known, their names are resolved anew in the background: no
     /// request waits for a name server then.
-    pub async fn all(&self) -> Vec<Arc<Endpoint<D>>> {
+    pub async fn all(&self) -> Vec<Arc<Replica<D>>> {
         let (known, resolved_at) = (self.known(), self.0.with(|known| known.resolved_at));
         let is_stale = resolved_at.is_none_or(|at| at.elapsed() >= self.0.believed_for);
         // Where all are dead or about to stop, new ones may have been started meanwhile.
@@ -152,7 +152,7 @@ impl<D: Send + Sync + 'static> Replicas<D> {
         self.known()
     }
 
-    fn known(&self) -> Vec<Arc<Endpoint<D>>> {
+    fn known(&self) -> Vec<Arc<Replica<D>>> {
         self.0
             .with(|known| known.endpoints.values().cloned().collect())
     }
@@ -189,7 +189,7 @@ impl<D: Send + Sync + 'static> Replicas<D> {
     }
 }
 
-impl<D: Send + Sync + 'static> Shared<D> {
+impl<D: Send + Sync + 'static> ReplicaDirectory<D> {
     /// Every address behind the URLs, with the URL; a name that cannot be resolved in time gives none.
     async fn addresses(&self) -> Vec<(Uri, SocketAddr)> {
         let found = join_all(self.urls.iter().map(|url| self.addresses_of(url))).await;
@@ -212,35 +212,28 @@ impl<D: Send + Sync + 'static> Shared<D> {
 
     /// Keeps what is known of addresses that are still there. If no name at all resolves, what was
     /// known before is better than nothing.
-    fn update(&self, known: &mut Known<D>, addresses: Vec<(Uri, SocketAddr)>) {
+    fn update(&self, known: &mut KnownReplicas<D>, addresses: Vec<(Uri, SocketAddr)>) {
         if addresses.is_empty() {
             return;
         }
         let mut before = std::mem::take(&mut known.endpoints);
         for (url, address) in addresses {
-            let name = Endpoint::<D>::url_of(&url, address);
+            let name = Replica::<D>::url_of(&url, address);
             let endpoint = before.remove(&name);
             known.endpoints.entry(name).or_insert_with(|| {
-                let new = || {
-                    Arc::new(Endpoint::new(
-                        &url,
-                        address,
-                        &self.config,
-                        &self.credentials,
-                    ))
-                };
+                let new = || Arc::new(Replica::new(&url, address, &self.config, &self.credentials));
                 endpoint.unwrap_or_else(new)
             });
         }
     }
 
-    fn with<T>(&self, action: impl FnOnce(&mut Known<D>) -> T) -> T {
+    fn with<T>(&self, action: impl FnOnce(&mut KnownReplicas<D>) -> T) -> T {
         // Nothing here panics half-way, so what is behind a poisoned lock is whole.
         action(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn look_up(host: String, port: u16) -> Found {
+fn look_up(host: String, port: u16) -> LookupFuture {
     Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
 }
 
@@ -252,14 +245,14 @@ mod tests {
 
     use super::*;
 
-    fn replicas(urls: &[&str]) -> Replicas<()> {
+    fn replicas(urls: &[&str]) -> ReplicaSet<()> {
         let urls: Vec<String> = urls.iter().map(|&url| url.to_owned()).collect();
         let (config, credentials) = (ChannelConfig::default(), Credentials::default());
-        Replicas::new(&urls, &config, &credentials, Duration::from_secs(60)).expect("URLs")
+        ReplicaSet::new(&urls, &config, &credentials, Duration::from_secs(60)).expect("URLs")
     }
 
     /// The endpoint of the session whose id is this byte, again and again.
-    async fn picked(replicas: &Replicas<()>, byte: u8) -> Arc<Endpoint<()>> {
+    async fn picked(replicas: &ReplicaSet<()>, byte: u8) -> Arc<Replica<()>> {
         let picked = replicas.pick(&[byte; 16], false, |_| true).await;
         picked.expect("alive")
     }
@@ -312,7 +305,7 @@ mod tests {
         tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
         let (gone, well) = ("http://127.0.0.1:1", "http://127.0.0.1:2");
         let replicas = replicas(&[gone, well, &back]);
-        let lost = |it: &Arc<Endpoint<()>>| it.address() != well;
+        let lost = |it: &Arc<Replica<()>>| it.address() != well;
         let lost: Vec<_> = (replicas.all().await).into_iter().filter(lost).collect();
         for endpoint in &lost {
             endpoint.unreachable("a test");
@@ -345,15 +338,15 @@ mod tests {
         assert!(replicas.pick(&[0; 16], false, |_| true).await.is_some());
         let (config, credentials) = (ChannelConfig::default(), Credentials::default());
         let nonsense = ["nonsense".to_owned()];
-        let refused = Replicas::<()>::new(&nonsense, &config, &credentials, Duration::ZERO);
+        let refused = ReplicaSet::<()>::new(&nonsense, &config, &credentials, Duration::ZERO);
         assert!(refused.is_err());
     }
 
-    fn looked_up_by(lookup: Lookup, believed_for: Duration) -> Replicas<()> {
+    fn looked_up_by(lookup: Lookup, believed_for: Duration) -> ReplicaSet<()> {
         let urls = ["http://verifier:7".to_owned()];
         let (config, credentials) = (ChannelConfig::default(), Credentials::default());
         let mut replicas =
-            Replicas::new(&urls, &config, &credentials, believed_for).expect("a URL");
+            ReplicaSet::new(&urls, &config, &credentials, believed_for).expect("a URL");
         Arc::get_mut(&mut replicas.0).expect("nobody else").lookup = lookup;
         replicas
     }

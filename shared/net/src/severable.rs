@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
-use crate::places::Place;
+use crate::places::ConnectionSlot;
 
 /// A byte stream that fails with `ConnectionAborted` once its token is cancelled; `I` is what is known of it.
 ///
@@ -21,7 +21,7 @@ pub(crate) struct Severable<C, I> {
     /// What was read of it already, and is still to be handed on.
     unread: Bytes,
     /// Given back when it is closed.
-    _place: Option<Place>,
+    _place: Option<ConnectionSlot>,
     token: CancellationToken,
     severed: Pin<Box<WaitForCancellationFutureOwned>>,
 }
@@ -39,7 +39,7 @@ impl<C, I> Severable<C, I> {
     }
 
     /// The same where `unread` was read of it already. It holds `place` as long as it is open.
-    pub(crate) fn opened(self, unread: Bytes, place: Place) -> Self {
+    pub(crate) fn opened(self, unread: Bytes, place: ConnectionSlot) -> Self {
         Self {
             unread,
             _place: Some(place),

@@ -22,7 +22,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 pub(crate) use explain::{Side, explain, is_hung_up, is_tls_spoken};
 pub use facts::{CertificateFacts, certificates};
 
-use crate::reload::{FileError, Reloading, Reloads};
+use crate::reload::{FileError, Reloaded, Reloads};
 use material::Material;
 
 /// Whether a service speaks TLS to those who connect to it.
@@ -89,7 +89,7 @@ impl TlsConfig {
 
 /// The process's certificates, and whom it believes. Clones share them; the default has none.
 #[derive(Clone, Default)]
-pub struct Tls(Reloading<Material>);
+pub struct Tls(Reloaded<Material>);
 
 impl Tls {
     /// Reads the files that `config` names, and goes on watching them.
@@ -112,7 +112,7 @@ impl Tls {
         let interval = Duration::from_secs(config.reload_seconds);
         let config = config.clone();
         let read = move || material::read(&config);
-        Reloading::start("TLS certificates", files, interval, read).map(Self)
+        Reloaded::start("TLS certificates", files, interval, read).map(Self)
     }
 
     /// Returns the TLS of a client that shows no certificate and speaks `protocol` (ALPN). It trusts servers by the CAs in
@@ -128,7 +128,7 @@ impl Tls {
             Some((setting, file)) => material::roots_of(setting, file)?,
             None => RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
         };
-        Ok(Self(Reloading::fixed(Material {
+        Ok(Self(Reloaded::fixed(Material {
             client: Some(material::client(None, roots, protocol)?),
             ..Material::default()
         })))

@@ -3,7 +3,7 @@
 //!
 //! Each layer overrides the ones before it key by key; arrays are replaced whole. Every value
 //! remembers where it came from, so errors name the file or the variable at fault, and
-//! [`Loaded::provenance`] lists the origin of each setting.
+//! [`LoadedConfig::provenance`] lists the origin of each setting.
 //!
 //! Unknown keys are refused by the configuration type itself: give every struct in it
 //! `#[serde(default, deny_unknown_fields)]`.
@@ -24,22 +24,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use error::ConfigError;
-pub use provenance::Setting;
+pub use provenance::SettingProvenance;
 pub use switch::Switch;
 
-use layer::Layer;
+use layer::ConfigLayer;
 
 /// A configuration together with the origin of each of its settings.
 #[derive(Debug, Clone)]
-pub struct Loaded<T> {
+pub struct LoadedConfig<T> {
     /// The configuration after all layers.
     pub value: T,
-    settings: Vec<Setting>,
+    settings: Vec<SettingProvenance>,
 }
 
-impl<T> Loaded<T> {
+impl<T> LoadedConfig<T> {
     /// Lists every setting in the order of its key, with its value and origin; secrets are masked.
-    pub fn provenance(&self) -> &[Setting] {
+    pub fn provenance(&self) -> &[SettingProvenance] {
         &self.settings
     }
 }
@@ -53,7 +53,7 @@ impl<T> Loaded<T> {
 ///
 /// # Errors
 /// Names the key, its value and its origin for whatever does not fit `T`.
-pub fn load<T>(file: Option<&Path>, flags: &impl Serialize) -> Result<Loaded<T>, ConfigError>
+pub fn load<T>(file: Option<&Path>, flags: &impl Serialize) -> Result<LoadedConfig<T>, ConfigError>
 where
     T: DeserializeOwned + Serialize + Default,
 {
@@ -68,11 +68,11 @@ pub fn load_from<T>(
     file: Option<&Path>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     flags: &impl Serialize,
-) -> Result<Loaded<T>, ConfigError>
+) -> Result<LoadedConfig<T>, ConfigError>
 where
     T: DeserializeOwned + Serialize + Default,
 {
-    let layers = Layers::gather::<T>(file, environment, flags)?;
+    let layers = ConfigLayers::gather::<T>(file, environment, flags)?;
     layers
         .merge()
         .map_err(|error| ConfigError::from_figment(*error))
@@ -83,7 +83,7 @@ where
 pub fn survey<T>(
     file: Option<&Path>,
     flags: &impl Serialize,
-) -> (Option<Loaded<T>>, Vec<ConfigError>)
+) -> (Option<LoadedConfig<T>>, Vec<ConfigError>)
 where
     T: DeserializeOwned + Serialize + Default,
 {
@@ -95,11 +95,11 @@ pub fn survey_from<T>(
     file: Option<&Path>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     flags: &impl Serialize,
-) -> (Option<Loaded<T>>, Vec<ConfigError>)
+) -> (Option<LoadedConfig<T>>, Vec<ConfigError>)
 where
     T: DeserializeOwned + Serialize + Default,
 {
-    let mut layers = match Layers::gather::<T>(file, environment, flags) {
+    let mut layers = match ConfigLayers::gather::<T>(file, environment, flags) {
         Ok(layers) => layers,
         Err(error) => return (None, vec![error]),
     };
@@ -119,38 +119,38 @@ where
 }
 
 /// The layers over the defaults, the strongest last.
-struct Layers {
-    defaults: Layer,
-    given: Vec<Layer>,
+struct ConfigLayers {
+    defaults: ConfigLayer,
+    given: Vec<ConfigLayer>,
 }
 
-impl Layers {
+impl ConfigLayers {
     fn gather<T: Serialize + Default>(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         flags: &impl Serialize,
     ) -> Result<Self, ConfigError> {
-        let defaults = Layer::serialized("default", &T::default())?;
+        let defaults = ConfigLayer::serialized("default", &T::default())?;
         let shape = Value::from(defaults.values.clone());
 
         let environment: Vec<_> = environment.into_iter().collect();
         let mut given = Vec::from_iter(environment::rust_log(&environment, &shape));
         if let Some(path) = file {
-            given.push(Layer::file(path)?);
+            given.push(ConfigLayer::file(path)?);
         }
         given.extend(environment::layers(environment, &shape)?);
-        given.push(Layer::flags(flags)?);
+        given.push(ConfigLayer::flags(flags)?);
         Ok(Self { defaults, given })
     }
 
-    fn merge<T: DeserializeOwned>(&self) -> Result<Loaded<T>, Box<figment::Error>> {
+    fn merge<T: DeserializeOwned>(&self) -> Result<LoadedConfig<T>, Box<figment::Error>> {
         let figment = (self.given.iter()).fold(Figment::from(&self.defaults), Figment::merge);
         let value = figment
             .extract()
             .map_err(|error| named::<T>(&figment, error))?;
         let mut profiles = figment.data()?;
         let merged = profiles.remove(&Profile::Default).unwrap_or_default();
-        Ok(Loaded {
+        Ok(LoadedConfig {
             value,
             settings: provenance::settings("", &merged, &figment),
         })

@@ -7,11 +7,11 @@ use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
 use crate::metrics::names;
-use crate::process::{Condition, Process, Services};
+use crate::process::{Condition, Process, ServiceConditions};
 use grpc::HealthOf;
 
 /// The state of a service as `grpc.health.v1` reports it on the service's own port, for the service named and
-/// for the empty name. What its process reports of all services in it, [`Services`] holds.
+/// for the empty name. What its process reports of all services in it, [`ServiceConditions`] holds.
 ///
 /// NOT_SERVING until [`ready`](Self::ready), and again from [`drain`](Self::drain) on. It says
 /// nothing of the health of peers: a verifier is not unready because a drafter is away.
@@ -21,7 +21,7 @@ use grpc::HealthOf;
 /// left to end in order before it is cut.
 #[derive(Debug, Clone)]
 pub struct Health {
-    services: Services,
+    services: ServiceConditions,
     /// Where the service stands among them.
     index: usize,
     draining: CancellationToken,

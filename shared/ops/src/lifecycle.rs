@@ -15,7 +15,7 @@ use crate::health::Health;
 use crate::process::Process;
 use net::auth::GuardLayer;
 use net::grpc_only;
-use net::incoming::{Incoming, Protocol};
+use net::incoming::{IncomingConnections, PortProtocol};
 use net::listen::ServerConfig;
 use net::receiving::{Described, Gate};
 use net::transport::{
@@ -89,7 +89,14 @@ pub async fn serve(
     let services = services.into();
     let gate = services.gate.unwrap_or_else(|| Gate::new(config));
     let tls = process.credentials.tls.clone();
-    let incoming = Incoming::new(listener, Protocol::Grpc, tls, config, gate.clone(), severed);
+    let incoming = IncomingConnections::new(
+        listener,
+        PortProtocol::Grpc,
+        tls,
+        config,
+        gate.clone(),
+        severed,
+    );
 
     let closing = CancellationToken::new();
     let max_streams = config.max_streams_per_connection.get();

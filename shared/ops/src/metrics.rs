@@ -21,7 +21,7 @@ use prometheus_client::metrics::counter;
 use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use tonic::{Code, Status};
 
-pub use definition::{Kind, Metric};
+pub use definition::{Metric, MetricKind};
 pub use samples::Samples;
 
 use definition::Labels;

@@ -51,7 +51,7 @@ pub fn raise() -> Option<u64> {
 }
 
 /// The ports of one server, which share the limit.
-pub struct Ports<'a> {
+pub struct PortGroup<'a> {
     /// The server's configuration; each of its ports takes `max_connections`.
     pub server: &'a mut ServerConfig,
     /// Number of its ports.
@@ -61,7 +61,7 @@ pub struct Ports<'a> {
 /// Lowers [`ServerConfig::max_connections`] of `ports` in proportion if `limit` open files do not suffice for all of them
 /// beside the admin port, the process's own files and connections to `peers`. Returns the largest number that a port
 /// keeps, if it lowered any.
-pub fn share(limit: u64, peers: usize, ports: &mut [Ports<'_>]) -> Option<usize> {
+pub fn share(limit: u64, peers: usize, ports: &mut [PortGroup<'_>]) -> Option<usize> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     // A peer may be connected to twice: for work, and to see whether it is there.
     let kept = KEPT + 2 * peers;
@@ -86,7 +86,7 @@ pub fn share(limit: u64, peers: usize, ports: &mut [Ports<'_>]) -> Option<usize>
 }
 
 /// Raises the limit, shares it out among `ports`, and logs a warning if they get less than their settings say.
-pub fn fit(peers: usize, ports: &mut [Ports<'_>]) {
+pub fn fit(peers: usize, ports: &mut [PortGroup<'_>]) {
     let Some(limit) = raise() else {
         return;
     };
@@ -115,7 +115,7 @@ mod tests {
         let mut configs: Vec<_> = servers.iter().map(|&(most, _)| server(most)).collect();
         let counts = servers.iter().map(|&(_, count)| count);
         let mut ports: Vec<_> = (configs.iter_mut().zip(counts))
-            .map(|(server, count)| Ports { server, count })
+            .map(|(server, count)| PortGroup { server, count })
             .collect();
         let largest = share(limit, peers, &mut ports)?;
         let left: Vec<_> = configs

@@ -21,7 +21,7 @@ pub struct Process {
     /// Where its spans go.
     pub traces: Traces,
     /// Which services are in it, and how they are.
-    pub services: Services,
+    pub services: ServiceConditions,
     /// What may be wrong with it although it is ready.
     pub warnings: Warnings,
     /// What can be read again while it runs.
@@ -109,9 +109,9 @@ impl Condition {
 
 /// The services of a process by their names, in the order in which they were made. Clones share the list.
 #[derive(Clone, Debug, Default)]
-pub struct Services(watch::Sender<Vec<(&'static str, Condition)>>);
+pub struct ServiceConditions(watch::Sender<Vec<(&'static str, Condition)>>);
 
-impl Services {
+impl ServiceConditions {
     /// A service that starts; where it stands in the list.
     pub(crate) fn add(&self, name: &'static str) -> usize {
         let mut index = 0;
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_process_is_ready_when_all_its_services_are() {
-        let services = Services::default();
+        let services = ServiceConditions::default();
         assert!(
             services.are_alive() && !services.are_ready(),
             "nothing is there yet"

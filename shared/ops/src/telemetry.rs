@@ -34,7 +34,7 @@ use net::tls::TlsError;
 pub use filter::{FilterError, LogFilter};
 pub use levels::LogLevels;
 pub use lines::error_line;
-pub use settings::{Protocol, TelemetryConfig};
+pub use settings::{OtlpProtocol, TelemetryConfig};
 
 /// How long a process that ends waits for its last spans and log records to be taken.
 const FLUSH: Duration = Duration::from_secs(3);

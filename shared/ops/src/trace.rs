@@ -26,7 +26,7 @@ use tracing::Instrument;
 use span::Clock;
 
 pub use opentelemetry::KeyValue as Attribute;
-pub use opentelemetry::trace::SpanKind as Kind;
+pub use opentelemetry::trace::SpanKind;
 pub use span::Span;
 
 /// Which rounds of a traced request have spans, and whether its text may be seen.
@@ -97,7 +97,7 @@ impl Traces {
         parent: impl FnOnce() -> Option<Context>,
     ) -> Span {
         let started = self.0.as_ref().and_then(|tracing| {
-            let (kind, parent, clock) = (Kind::Server, parent()?, Clock::now());
+            let (kind, parent, clock) = (SpanKind::Server, parent()?, Clock::now());
             Some(Span::start_at(tracing, name, kind, &parent, clock, began))
         });
         started.unwrap_or_default()
@@ -141,7 +141,7 @@ pub async fn within<T>(context: Option<TraceContext>, future: impl Future<Output
 
 /// Where a peer's time went. The parts are taken to have followed one another, as far as they are not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct TimeBreakdown {
     /// Waiting for the engine.
     pub queue: Duration,
     /// In forwards.
@@ -157,28 +157,36 @@ pub struct Share {
 }
 
 impl Span {
-    /// Adds spans of the parts of `share`, which began at `began`, within this one. `measured_by` tells where
+    /// Adds spans of the parts of `breakdown`, which began at `began`, within this one. `measured_by` tells where
     /// the figures come from, if not from here.
-    pub fn add_share(&mut self, share: &Share, began: Instant, measured_by: Option<&'static str>) {
+    pub fn add_breakdown(
+        &mut self,
+        breakdown: &TimeBreakdown,
+        began: Instant,
+        measured_by: Option<&'static str>,
+    ) {
         if !self.is_recorded() {
             return;
         }
-        let forward = if share.prefills {
+        let forward = if breakdown.prefills {
             names::PREFILL
         } else {
             names::FORWARD
         };
         let parts = [
-            (names::QUEUE, share.queue),
-            (forward, share.forward),
-            (names::ACCEPT, share.accept),
+            (names::QUEUE, breakdown.queue),
+            (forward, breakdown.forward),
+            (names::ACCEPT, breakdown.accept),
         ];
         let mut from = began;
         for (name, took) in parts.into_iter().filter(|(_, took)| !took.is_zero()) {
-            let mut part = self.child_at(name, Kind::Internal, from);
+            let mut part = self.child_at(name, SpanKind::Internal, from);
             if name == forward {
-                part.set(names::BATCH, i64::from(share.batch));
-                part.set(names::FORWARDED_TOKENS, i64::from(share.forwarded_tokens));
+                part.set(names::BATCH, i64::from(breakdown.batch));
+                part.set(
+                    names::FORWARDED_TOKENS,
+                    i64::from(breakdown.forwarded_tokens),
+                );
             }
             if let Some(measured_by) = measured_by {
                 part.set(names::MEASURED_BY, measured_by);
@@ -186,7 +194,7 @@ impl Span {
             from += took;
             part.end_at(from);
         }
-        self.set(names::BATCH, i64::from(share.batch));
+        self.set(names::BATCH, i64::from(breakdown.batch));
     }
 }
 

@@ -2,7 +2,7 @@
 //! owes the reply.
 //!
 //! ```text
-//! engine thread ──Reporter (never blocks)──▶ latest value ──Progressing::wait──▶ replies, now and then
+//! engine thread ──Reporter (never blocks)──▶ latest value ──ProgressWait::wait──▶ replies, now and then
 //! ```
 //!
 //! A round that takes long is not late while its work goes on: every sign of progress starts its time anew.
@@ -17,7 +17,7 @@ pub const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How far a round's work has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct RoundProgress {
     /// Units of work done in this round.
     pub done: usize,
     /// These, and what is known to be left before something can be answered. At least `done`.
@@ -27,7 +27,7 @@ pub struct Progress {
 /// What the reporter said last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Latest {
-    progress: Progress,
+    progress: RoundProgress,
     /// Whether what is left may take long, so that a first report should not wait.
     is_long: bool,
 }
@@ -42,7 +42,7 @@ pub struct Reporter {
 
 /// The end that a round's reply is awaited on.
 #[derive(Debug)]
-pub struct Progressing {
+pub struct ProgressWait {
     latest: watch::Receiver<Latest>,
     /// When the round began, and then when the client was last told.
     reported: Instant,
@@ -54,13 +54,13 @@ pub struct Progressing {
 pub struct Stalled(pub Duration);
 
 /// Both ends for a round that begins now.
-pub fn channel() -> (Reporter, Progressing) {
+pub fn channel() -> (Reporter, ProgressWait) {
     let (sender, receiver) = watch::channel(Latest::default());
     let reporter = Reporter {
         latest: sender,
         earlier: 0,
     };
-    let progressing = Progressing {
+    let progressing = ProgressWait {
         latest: receiver,
         reported: Instant::now(),
         was_told: false,
@@ -86,7 +86,7 @@ impl Reporter {
     }
 
     fn send(&self, done: usize, total: usize, is_long: bool) {
-        let progress = Progress {
+        let progress = RoundProgress {
             done: self.earlier + done,
             total: self.earlier + total.max(done),
         };
@@ -94,7 +94,7 @@ impl Reporter {
     }
 }
 
-impl Progressing {
+impl ProgressWait {
     /// Awaits `work` for as long as no `limit` passes without progress. `report` is called with the progress
     /// made meanwhile: at once for the first part of a long step, otherwise once in [`REPORT_INTERVAL`].
     ///
@@ -104,7 +104,7 @@ impl Progressing {
         &mut self,
         limit: Duration,
         work: impl Future<Output = T>,
-        report: impl Fn(Progress),
+        report: impl Fn(RoundProgress),
     ) -> Result<T, Stalled> {
         let mut work = std::pin::pin!(work);
         let mut late_at = Instant::now() + limit;

@@ -7,11 +7,11 @@ const KEPT: usize = 2;
 
 /// The latest replies, found by what they answer.
 #[derive(Clone, Debug)]
-pub struct Replies<K, R> {
+pub struct ReplyCache<K, R> {
     kept: VecDeque<(K, R)>,
 }
 
-impl<K, R> Default for Replies<K, R> {
+impl<K, R> Default for ReplyCache<K, R> {
     fn default() -> Self {
         Self {
             kept: VecDeque::with_capacity(KEPT),
@@ -19,7 +19,7 @@ impl<K, R> Default for Replies<K, R> {
     }
 }
 
-impl<K: PartialEq, R> Replies<K, R> {
+impl<K: PartialEq, R> ReplyCache<K, R> {
     /// The reply to `key`, if it is still kept.
     pub fn find(&self, key: &K) -> Option<&R> {
         let found = self.kept.iter().find(|(kept, _)| kept == key);
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn the_latest_are_found_and_the_oldest_forgotten() {
-        let mut replies = Replies::default();
+        let mut replies = ReplyCache::default();
         for key in 0..=KEPT {
             replies.keep(key, key * 10);
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::lease::Leases;
-use crate::replies::Replies as Answers;
+use crate::replies::ReplyCache;
 use model::engine::{EngineHandle, Rejected, Slot, Task};
 use net::listen::ServerConfig;
 use ops::health::Health;
@@ -156,7 +156,7 @@ pub struct Session<R: Role> {
     /// The models' keys and values, the largest model's first; freed with the session.
     pub slots: Vec<Slot>,
     /// What was answered lately.
-    pub answers: Answers<RoundKey, R::Answer>,
+    pub answers: ReplyCache<RoundKey, R::Answer>,
     /// What the role keeps.
     pub memory: R::Memory,
     pub(crate) history: HistoryHome,

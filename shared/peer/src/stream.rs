@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lease::{AttachError, Attached};
-use crate::replies::Replies as Answers;
+use crate::replies::ReplyCache;
 use speculation::committed::Committed;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
@@ -124,7 +124,7 @@ fn resumed<R: Role>(peer: &Peer<R>, spec: SessionSpec, held: Option<Session<R>>)
             .collect(),
         spec: Arc::new(spec),
         committed: Committed::default(),
-        answers: Answers::default(),
+        answers: ReplyCache::default(),
         memory: R::Memory::default(),
         history: HistoryHome::default(),
     }

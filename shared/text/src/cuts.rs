@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokenizers::models::bpe::BPE;
 use tokenizers::{AddedToken, ModelWrapper, NormalizedString, Normalizer, Tokenizer};
 
-use steps::{Around, MARK};
+use steps::{CutContext, MARK};
 
 const SPACE: char = ' ';
 
@@ -53,14 +53,14 @@ const LETTERS: [(char, char); 20] = [
 #[derive(Debug)]
 pub(crate) struct Cuts {
     /// The places where the tokenizer always splits; `None` if its description does not prove any.
-    sure: Option<Around>,
+    sure: Option<CutContext>,
     /// Length of a piece in bytes; it ends at the first possible cut after that.
     piece_bytes: usize,
 }
 
 /// A piece of a text, and the byte at which the next piece begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct TextPiece {
     pub(crate) range: Range<usize>,
     pub(crate) next: usize,
 }
@@ -75,7 +75,7 @@ impl Cuts {
     }
 
     /// Returns the pieces of `text`, in order.
-    pub(crate) fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Piece> + 'a {
+    pub(crate) fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = TextPiece> + 'a {
         let mut from = 0;
         std::iter::from_fn(move || {
             let piece = (from < text.len()).then(|| self.piece(text, from))?;
@@ -85,10 +85,10 @@ impl Cuts {
     }
 
     /// Returns the piece of `text` that begins at byte `from`.
-    fn piece(&self, text: &str, from: usize) -> Piece {
+    fn piece(&self, text: &str, from: usize) -> TextPiece {
         let end = self.end(text, from).unwrap_or(text.len());
         let skips = self.sure.as_ref().is_some_and(|sure| sure.prepends) && end < text.len();
-        Piece {
+        TextPiece {
             range: from..end,
             // The tokenizer prepends a mark to the next piece, which stands for this space.
             next: end + usize::from(skips),
@@ -145,13 +145,13 @@ fn letters(is_ascii: bool) -> ClassUnicode {
     ClassUnicode::new(ranges.map(|&(first, last)| ClassUnicodeRange::new(first, last)))
 }
 
-fn sure(tokenizer: &Tokenizer) -> Option<Around> {
+fn sure(tokenizer: &Tokenizer) -> Option<CutContext> {
     let json = |step: Option<Value>| step.unwrap_or(Value::Null);
     let normalizer = tokenizer.get_normalizer();
     let normalizer = json(normalizer.map(serde_json::to_value).transpose().ok()?);
     let pre_tokenizer = tokenizer.get_pre_tokenizer();
     let pre_tokenizer = json(pre_tokenizer.map(serde_json::to_value).transpose().ok()?);
-    let mut around = Around::read(&normalizer, &pre_tokenizer)?;
+    let mut around = CutContext::read(&normalizer, &pre_tokenizer)?;
     if !around.is_split {
         let ModelWrapper::BPE(model) = tokenizer.get_model() else {
             return None;
@@ -185,7 +185,7 @@ fn begin_with_marks(model: &BPE) -> bool {
 }
 
 /// Whether the normaliser leaves every ASCII letter a letter, also beside a space.
-fn leaves_letters(tokenizer: &Tokenizer, around: &Around) -> bool {
+fn leaves_letters(tokenizer: &Tokenizer, around: &CutContext) -> bool {
     let Some(normalizer) = tokenizer.get_normalizer() else {
         return true;
     };
@@ -206,7 +206,7 @@ fn leaves_letters(tokenizer: &Tokenizer, around: &Around) -> bool {
 }
 
 /// Whether the added token `token` is found in the pieces of a text wherever it is found in the whole text.
-fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &Around) -> bool {
+fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &CutContext) -> bool {
     let mut normalized = NormalizedString::from(token.content.as_str());
     if let Some(normalizer) = tokenizer.get_normalizer()
         && normalizer.normalize(&mut normalized).is_err()

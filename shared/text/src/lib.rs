@@ -17,23 +17,23 @@ use wire::v1::{ChatMessage, TokenizerPart};
 
 use chat::ChatTemplate;
 use detokenizer::Detokenizer;
-use vocabulary::Vocabulary;
+use vocabulary::TokenText;
 
 pub use encoder::PIECE_FACTOR;
-pub use output::{Emitted, Output};
+pub use output::{Emitted, OutputText};
 
 /// What turns text into a model's tokens and back.
 #[derive(Debug)]
 pub struct ServedText {
-    vocabulary: Vocabulary,
+    vocabulary: TokenText,
     /// The chat template, or why there is none to be used.
     chat: Result<ChatTemplate, String>,
-    names: Names,
+    names: TemplateNames,
 }
 
 /// Texts from a tokenizer's files. A text that the files do not have is empty.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct TemplateNames {
     /// The chat template, in Jinja.
     pub chat_template: String,
     /// The token that begins a text.
@@ -49,8 +49,8 @@ impl ServedText {
     /// Says why it is no tokenizer.
     pub fn new(tokenizer_json: &[u8], part: TokenizerPart) -> Result<Self, String> {
         let vocabulary =
-            Vocabulary::from_json(tokenizer_json).map_err(|error| format!("tokenizer: {error}"))?;
-        let names = Names {
+            TokenText::from_json(tokenizer_json).map_err(|error| format!("tokenizer: {error}"))?;
+        let names = TemplateNames {
             chat_template: part.chat_template.clone(),
             bos_token: part.bos_token.clone(),
             eos_token: part.eos_token.clone(),
@@ -69,7 +69,7 @@ impl ServedText {
     }
 
     /// The chat template and the names of special tokens.
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &TemplateNames {
         &self.names
     }
 
@@ -101,7 +101,7 @@ impl ServedText {
         (text.len() <= most_bytes).then_some(text)
     }
 
-    /// Returns the text of `tokens` without an incomplete character at its end. An [`Output`] that continues the tokens
+    /// Returns the text of `tokens` without an incomplete character at its end. An [`OutputText`] that continues the tokens
     /// begins with that character, once it is complete or cannot become so.
     pub fn text_before(&self, tokens: &[u32]) -> String {
         self.detokenized(tokens, usize::MAX).1
@@ -186,7 +186,7 @@ mod tests {
             for at in 0..=tokens.len() {
                 let (prompt, rest) = tokens.split_at(at);
                 let rest: Vec<_> = rest.iter().map(|&id| (id, Origin::Target)).collect();
-                let mut output = Output::new(Arc::clone(&served), Vec::new(), prompt);
+                let mut output = OutputText::new(Arc::clone(&served), Vec::new(), prompt);
                 let emitted = output.emit(&rest).chunk.text + &output.finish();
                 let all = served.text_before(prompt) + &emitted;
                 assert_eq!(all, format!("{text}\u{FFFD}"), "{kind}, {at}");

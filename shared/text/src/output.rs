@@ -12,7 +12,7 @@ use crate::stop::StopMatcher;
 
 /// Turns emitted tokens into chunks.
 #[derive(Debug)]
-pub struct Output {
+pub struct OutputText {
     text: Arc<ServedText>,
     detokenizer: Detokenizer,
     stops: StopMatcher,
@@ -29,7 +29,7 @@ pub struct Emitted {
     pub stopped_at: Option<u32>,
 }
 
-impl Output {
+impl OutputText {
     /// The output after `prompt`.
     pub fn new(text: Arc<ServedText>, stops: Vec<String>, prompt: &[TokenId]) -> Self {
         Self {
@@ -86,7 +86,7 @@ mod tests {
         let tokens = samples::encode(&json, "한국어입니다. 네");
         let text =
             ServedText::new(json.as_bytes(), v1::TokenizerPart::default()).expect("a tokenizer");
-        let mut output = Output::new(Arc::new(text), vec!["니다.".to_owned()], &[]);
+        let mut output = OutputText::new(Arc::new(text), vec!["니다.".to_owned()], &[]);
         let tokens: Vec<_> = tokens
             .into_iter()
             .map(|token| (token, Origin::Accepted))

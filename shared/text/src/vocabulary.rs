@@ -7,16 +7,16 @@ use tokenizers::decoders::sequence::Sequence;
 use tokenizers::normalizers::Replace;
 use tokenizers::{Decoder, Tokenizer};
 
-use crate::encoder::Encoder;
+use crate::encoder::PieceEncoder;
 
 /// A piece of text before a token.
 const LEAD: &str = "a";
 
 /// Turns text into tokens, and says what each token stands for.
 #[derive(Debug)]
-pub(crate) struct Vocabulary {
+pub(crate) struct TokenText {
     tokenizer: Tokenizer,
-    encoder: Encoder,
+    encoder: PieceEncoder,
     bytes: ByteTokens,
     /// The replacements of the tokenizer's decoder before a token's characters become bytes.
     replaced: Vec<Replace>,
@@ -45,7 +45,7 @@ enum ByteTokens {
     All,
 }
 
-impl Vocabulary {
+impl TokenText {
     /// Reads a `tokenizer.json`.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Vocabulary {
             decoder: tokenizer.get_decoder().map(|_| Sequence::new(steps)),
             bytes,
             replaced,
-            encoder: contained(|| Encoder::of(&tokenizer))?,
+            encoder: contained(|| PieceEncoder::of(&tokenizer))?,
             tokenizer,
         })
     }
@@ -228,7 +228,7 @@ mod tests {
         let mark = serde_json::json!({"type": "Replace", "pattern": {"String": "\u{F8FF}"}, "content": ""});
         json["decoder"] =
             serde_json::json!({"type": "Sequence", "decoders": [mark, json["decoder"]]});
-        let vocabulary = Vocabulary::from_json(json.to_string().as_bytes()).unwrap();
+        let vocabulary = TokenText::from_json(json.to_string().as_bytes()).unwrap();
         let piece = TokenPiece::Bytes(b" A".to_vec());
         assert_eq!(vocabulary.piece(9_000), Some(piece));
         assert_eq!(vocabulary.bytes(9_000), b" A");
@@ -237,9 +237,9 @@ mod tests {
     #[test]
     fn a_file_cut_short_anywhere_is_refused() {
         let json = samples::byte_fallback(true, "한국");
-        assert!(Vocabulary::from_json(json.as_bytes()).is_ok());
+        assert!(TokenText::from_json(json.as_bytes()).is_ok());
         for end in 0..json.len() {
-            let refused = Vocabulary::from_json(&json.as_bytes()[..end]);
+            let refused = TokenText::from_json(&json.as_bytes()[..end]);
             assert!(refused.is_err(), "the first {end} bytes");
         }
     }

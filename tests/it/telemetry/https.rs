@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use net::Credentials;
 use net::tls::{Tls, TlsConfig, TlsMode};
 use ops::process::Process;
-use ops::telemetry::{Protocol, Telemetry, TelemetryConfig};
+use ops::telemetry::{OtlpProtocol, Telemetry, TelemetryConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -109,8 +109,8 @@ impl Collectors {
             found.map(|(_, file)| file.display().to_string())
         };
         for (protocol, port) in [
-            (Protocol::Grpc, self.grpc.1),
-            (Protocol::HttpProtobuf, self.http.1),
+            (OtlpProtocol::Grpc, self.grpc.1),
+            (OtlpProtocol::HttpProtobuf, self.http.1),
         ] {
             let config = TelemetryConfig {
                 endpoint: format!("https://localhost:{port}"),

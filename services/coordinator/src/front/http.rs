@@ -50,14 +50,14 @@ use net::auth::Guard;
 use super::MAX_REQUEST_BYTES;
 use super::prepare::Shared;
 use error::ApiError;
-use state::Front;
+use state::HttpRoutes;
 
 pub use fields::MAX_FIELDS;
 pub use messages::MAX_PARTS;
 pub use options::MOST_OUTPUTS;
 
 /// What answers on the port. `is_local` says whether it can be reached from this machine alone.
-pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> net::http::Front {
+pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> net::http::HttpRoutes {
     let config = &shared.config.http;
     let routes = routes(shared, guard, is_local);
     let routes = match cors::layer(&config.cors_origins) {
@@ -70,7 +70,7 @@ pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> net::
     } else {
         routes
     };
-    net::http::Front {
+    net::http::HttpRoutes {
         router,
         max_request_bytes: MAX_REQUEST_BYTES,
         idle_timeout: config.idle_timeout(),
@@ -80,7 +80,7 @@ pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> net::
 /// All routes.
 fn routes(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> Router {
     let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let front = Front {
+    let front = HttpRoutes {
         shared: Arc::clone(shared),
         began: began.map_or(0, |since| since.as_secs()),
         any_model: shared.config.http.answers_to_any_name(is_local),

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use ops::process::Process;
-use ops::trace::{Attribute, Kind, Span, TraceContext, Traces, names};
+use ops::trace::{Attribute, Span, SpanKind, TraceContext, Traces, names};
 use serde_json::{Value, json};
 use speculation::session::{Fallback, Request};
 use tonic::metadata::MetadataMap;
@@ -78,7 +78,7 @@ impl RequestSpans {
         match *event {
             Event::Admitted => {
                 let now = Instant::now();
-                self.step = self.root.child_at(names::TOKENIZE, Kind::Internal, now);
+                self.step = self.root.child_at(names::TOKENIZE, SpanKind::Internal, now);
             }
             Event::Prepared {
                 request,
@@ -180,7 +180,7 @@ impl RequestSpans {
         if let Some(last) = self.round.take() {
             last.end(&mut self.root, true);
         }
-        self.step = (self.root).child_at(names::FLUSH, Kind::Internal, Instant::now());
+        self.step = (self.root).child_at(names::FLUSH, SpanKind::Internal, Instant::now());
     }
 
     fn finished(&mut self, finished: &v1::Finished) {

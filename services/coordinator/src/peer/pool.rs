@@ -18,10 +18,10 @@ use crate::config::CoordinatorConfig;
 use crate::error::CoordinatorError;
 
 /// One address of a peer.
-pub(crate) type Endpoint = net::replicas::Endpoint<PeerDescription>;
+pub(crate) type Endpoint = net::replicas::Replica<PeerDescription>;
 
 /// All replicas of one kind of peer.
-type Replicas = net::replicas::Replicas<PeerDescription>;
+type Replicas = net::replicas::ReplicaSet<PeerDescription>;
 
 pub(crate) use clients::{drafter_client, failed, verifier_client};
 pub(crate) use estimates::EstimateKind;

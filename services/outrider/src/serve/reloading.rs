@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use net::causes::in_one_line;
 use net::reload::Reloads;
-use ops::config::Loaded;
+use ops::config::LoadedConfig;
 use ops::shutdown::{Signals, StopSignal};
 use ops::telemetry::LogLevels;
 
@@ -23,12 +23,12 @@ pub(super) struct Reloading<R> {
     /// The filters of the log.
     pub(super) levels: LogLevels,
     /// The configuration as it was read at the start.
-    pub(super) loaded: Loaded<Config>,
+    pub(super) loaded: LoadedConfig<Config>,
     /// Reads the configuration anew.
     pub(super) read: R,
 }
 
-impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloading<R> {
+impl<R: Fn() -> anyhow::Result<LoadedConfig<Config>> + Send + Sync + 'static> Reloading<R> {
     /// Starts a task that reads everything again on every SIGHUP, which then no longer ends the process.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloadin
 }
 
 /// Returns the names of the settings, other than the log filter, whose values differ.
-fn changed(old: &Loaded<Config>, new: &Loaded<Config>) -> Vec<String> {
+fn changed(old: &LoadedConfig<Config>, new: &LoadedConfig<Config>) -> Vec<String> {
     let [old, new] = [old, new].map(|loaded| {
         let settings = loaded.provenance().iter();
         let settings = settings.map(|setting| (&setting.key, &setting.value));

@@ -78,7 +78,7 @@ pub(super) async fn score(
         Ok::<_, RoundError>(())
     };
     let ended = traced::<Target, _>(&mut span, scoring).await;
-    span.add_share(&total.share(true), began, None);
+    span.add_breakdown(&total.share(true), began, None);
     ended
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use tonic::metadata::{Ascii, MetadataValue};
 
-use super::guard::{Client, FORM, Limits};
+use super::guard::{FORM, Limits, TokenHolder};
 use crate::reload::{FileError, contents};
 
 /// Shortest token accepted: what is shorter can be guessed. 16 characters of Base64 are 96 bits.
@@ -21,11 +21,11 @@ pub const MAX_TOKEN_CHARS: usize = 256;
 pub(super) struct TokenFile {
     /// The key in section `auth`.
     pub(super) setting: &'static str,
-    tokens: Vec<Token>,
+    tokens: Vec<TokenEntry>,
 }
 
 /// A token, and whom it stands for.
-struct Token {
+struct TokenEntry {
     secret: String,
     name: Option<Arc<str>>,
     limits: Limits,
@@ -38,7 +38,7 @@ impl TokenFile {
         let key = format!("auth.{setting}");
         let text = String::from_utf8(contents(&key, file)?);
         let text = text.map_err(|error| FileError::new(&key, file, error.to_string()))?;
-        let mut tokens: Vec<Token> = Vec::new();
+        let mut tokens: Vec<TokenEntry> = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -46,7 +46,7 @@ impl TokenFile {
             }
             let fault =
                 |problem| FileError::new(&key, file, format!("line {}: {problem}", index + 1));
-            let token = Token::parse(line).map_err(fault)?;
+            let token = TokenEntry::parse(line).map_err(fault)?;
             if tokens.iter().any(|other| other.secret == token.secret) {
                 return Err(fault("this token stands in an earlier line too".to_owned()));
             }
@@ -62,13 +62,13 @@ impl TokenFile {
 
     /// Who shows `shown`, if it is one of these tokens. How long it takes tells nothing of how much of a
     /// token was guessed.
-    pub(super) fn find(&self, shown: &[u8]) -> Option<Client> {
+    pub(super) fn find(&self, shown: &[u8]) -> Option<TokenHolder> {
         let mut found = None;
         for token in &self.tokens {
             if token.secret.as_bytes().ct_eq(shown).into() {
                 let mut hasher = DefaultHasher::new();
                 token.secret.hash(&mut hasher);
-                found = Some(Client {
+                found = Some(TokenHolder {
                     tenant: token.name.clone(),
                     token: hasher.finish(),
                     max_requests: token.limits.max_requests,
@@ -89,7 +89,7 @@ impl TokenFile {
     }
 }
 
-impl Token {
+impl TokenEntry {
     fn parse(line: &str) -> Result<Self, String> {
         let mut words: Vec<_> = line.split_whitespace().collect();
         let limits = Limits::take(&mut words)?;

@@ -8,13 +8,13 @@ use tonic::Status;
 use tonic::codegen::http::{Extensions, HeaderMap, header};
 use tonic::transport::server::TcpConnectInfo;
 
-use super::Tokens;
+use super::ReloadedTokens;
 use super::guesses::{Guesses, Pause};
 use crate::log_throttle::LogThrottle;
 
 /// Who sent a request, in its extensions: there if the service asks for tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Client {
+pub struct TokenHolder {
     /// The name before the token, if there is one.
     pub tenant: Option<Arc<str>>,
     /// A number for the token, which reveals nothing of it and stays the same when the file is read again.
@@ -22,13 +22,13 @@ pub struct Client {
     /// Most requests under way that show the token, if its line says so.
     pub max_requests: Option<NonZeroU32>,
     /// How much may be used in a minute by those that show the token.
-    pub rates: Rates,
+    pub rates: RateLimits,
 }
 
 /// Refuses requests that show no token, or one that is not known.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    pub(super) requested: Option<Tokens>,
+    pub(super) requested: Option<ReloadedTokens>,
     pub(super) refused: Arc<LogThrottle>,
     pub(super) guesses: Arc<Guesses>,
 }
@@ -38,15 +38,15 @@ impl Guard {
     /// none if the service requires no tokens.
     ///
     /// # Errors
-    /// [`Refusal`] if it requires one and the request shows none that is known.
+    /// [`AuthRefusal`] if it requires one and the request shows none that is known.
     pub fn check(
         &self,
         headers: &mut HeaderMap,
         extensions: &Extensions,
-    ) -> Result<Option<Client>, Refusal> {
+    ) -> Result<Option<TokenHolder>, AuthRefusal> {
         // Nobody behind this needs it.
         let shown = headers.remove(header::AUTHORIZATION);
-        let Some(tokens) = self.requested.as_ref().map(Tokens::get) else {
+        let Some(tokens) = self.requested.as_ref().map(ReloadedTokens::get) else {
             return Ok(None);
         };
         let (why, is_guess) = match shown.as_ref().map(|shown| bearer(shown.as_bytes())) {
@@ -61,7 +61,7 @@ impl Guard {
         let client = info.and_then(TcpConnectInfo::remote_addr);
         let pause = is_guess.then(|| self.guesses.pause(client)).flatten();
         let status = self.refusal(client, tokens.setting, why);
-        Err(Refusal { status, pause })
+        Err(AuthRefusal { status, pause })
     }
 
     fn refusal(&self, client: Option<SocketAddr>, setting: &str, why: &str) -> Status {
@@ -86,12 +86,12 @@ impl Guard {
 
 /// The refusal of a request without a valid token.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct AuthRefusal {
     pub(super) status: Status,
     pause: Option<Pause>,
 }
 
-impl Refusal {
+impl AuthRefusal {
     /// Returns the status, after a delay if a wrong token was shown, so that guessing takes time.
     pub async fn answer(self) -> Status {
         if let Some(pause) = self.pause {
@@ -111,7 +111,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 
 /// How much a token may use in a minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rates {
+pub struct RateLimits {
     /// Most requests that begin in a minute.
     pub requests: Option<NonZeroU32>,
     /// Most tokens in a minute, of prompts and outputs together.
@@ -123,7 +123,7 @@ pub struct Rates {
 pub(super) struct Limits {
     /// Most requests under way.
     pub(super) max_requests: Option<NonZeroU32>,
-    pub(super) rates: Rates,
+    pub(super) rates: RateLimits,
 }
 
 /// What a line looks like.

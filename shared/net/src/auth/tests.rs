@@ -36,7 +36,7 @@ fn headers(authorization: Option<&str>) -> HeaderMap {
 }
 
 /// Who is let in with `authorization`, or the status of one who is not.
-fn client(auth: &Auth, authorization: Option<&str>) -> Result<Option<Client>, tonic::Status> {
+fn client(auth: &Auth, authorization: Option<&str>) -> Result<Option<TokenHolder>, tonic::Status> {
     let mut headers = headers(authorization);
     let checked = auth.guard().check(&mut headers, &Extensions::new());
     assert!(headers.is_empty(), "the token is taken");
@@ -95,7 +95,7 @@ fn a_token_may_have_a_limit_and_keeps_its_number_when_its_file_is_read_again() {
     let [first, second] = clients(&format!(
         "{FIRST} requests=3\nacme {SECOND} tpm=900 requests=1 rpm=60\n"
     ));
-    let rates = |client: &Client| {
+    let rates = |client: &TokenHolder| {
         [client.rates.requests, client.rates.tokens].map(|it| it.map(NonZeroU32::get))
     };
     assert_eq!(rates(&first), [None, None]);

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
-use crate::receiving::{MAX_DISCARDED_CHUNKS, Refused, whole};
+use crate::receiving::{MAX_DISCARDED_CHUNKS, ReceiveError, whole};
 use crate::{MAX_OPENING, OPENING_TIMEOUT};
 
 /// The longest body.
@@ -39,7 +39,7 @@ async fn serving(config: ServerConfig) -> (SocketAddr, AbortOnDropHandle<()>) {
         .route("/unread", post(async || "here\n"))
         .route("/length", post(length))
         .route("/flood", get(async || vec![b'x'; 64 << 20]));
-    let front = Front {
+    let front = HttpRoutes {
         router,
         max_request_bytes: MOST,
         idle_timeout: IDLE_TIMEOUT,
@@ -55,10 +55,10 @@ async fn serving(config: ServerConfig) -> (SocketAddr, AbortOnDropHandle<()>) {
 async fn length(body: Body) -> Response {
     let status = match whole(body).await {
         Ok(body) => return format!("length {}\n", body.len()).into_response(),
-        Err(Refused::Full { .. }) => StatusCode::TOO_MANY_REQUESTS,
-        Err(Refused::Late { .. }) => StatusCode::REQUEST_TIMEOUT,
-        Err(Refused::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
-        Err(Refused::CutShort) => StatusCode::BAD_REQUEST,
+        Err(ReceiveError::Full { .. }) => StatusCode::TOO_MANY_REQUESTS,
+        Err(ReceiveError::Late { .. }) => StatusCode::REQUEST_TIMEOUT,
+        Err(ReceiveError::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
+        Err(ReceiveError::CutShort) => StatusCode::BAD_REQUEST,
     };
     status.into_response()
 }

@@ -14,8 +14,8 @@ use tonic::transport::server::Connected;
 
 use crate::grpc_only;
 use crate::log_throttle::LogThrottle;
-use crate::places::Place;
-use crate::receiving::{Connection, Gate};
+use crate::places::ConnectionSlot;
+use crate::receiving::{ConnectionContext, Gate};
 use crate::severable::Severable;
 use crate::tls::{Side, explain};
 
@@ -37,11 +37,11 @@ const TLS_HANDSHAKE: u8 = 0x16;
 const IN_CLEAR: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-pub(crate) type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+pub(crate) type ServerTransport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// The protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum PortProtocol {
     /// gRPC, which is HTTP/2.
     Grpc,
     /// HTTP/1 or HTTP/2.
@@ -49,10 +49,10 @@ pub enum Protocol {
 }
 
 /// A connection whose client has sent the first bytes of its protocol.
-pub(crate) type Opened = Severable<Transport, Connection>;
+pub(crate) type OpenedConnection = Severable<ServerTransport, ConnectionContext>;
 
 /// Why a connection is not handed on.
-enum Fault {
+enum OpeningFault {
     /// It closed without a word: something looked whether the port is open.
     Silent,
     /// What is wrong with it.
@@ -62,23 +62,23 @@ enum Fault {
 /// Opens `connection`, to which `place` belongs; if it fails the log says why, one in a while.
 pub(super) async fn open(
     connection: TcpStream,
-    protocol: Protocol,
+    protocol: PortProtocol,
     acceptor: Option<TlsAcceptor>,
-    mut place: Place,
+    mut place: ConnectionSlot,
     gate: Gate,
     failed: Arc<LogThrottle>,
-) -> Option<Opened> {
+) -> Option<OpenedConnection> {
     let info = connection.connect_info();
     let client = info.remote_addr;
     let opening = tokio::time::timeout(OPENING_TIMEOUT, transport(connection, protocol, acceptor));
     // If it is cut, another connection has its place.
     let fault = match place.cut.run_until_cancelled(opening).await? {
         Ok(Ok((transport, began))) => {
-            if protocol == Protocol::Grpc {
+            if protocol == PortProtocol::Grpc {
                 // Coordinators keep theirs for the requests to come.
                 place.keep();
             }
-            let connection = Connection {
+            let connection = ConnectionContext {
                 info,
                 received: gate.of_connection(),
                 activity: Arc::clone(&place.activity),
@@ -87,13 +87,13 @@ pub(super) async fn open(
             let opened = Severable::new(transport, connection, place.cut.clone());
             return Some(opened.opened(began, place));
         }
-        Ok(Err(Fault::Silent)) => return None,
-        Ok(Err(Fault::Wrong(fault))) => fault,
+        Ok(Err(OpeningFault::Silent)) => return None,
+        Ok(Err(OpeningFault::Wrong(fault))) => fault,
         Err(_) => match protocol {
-            Protocol::Grpc => {
+            PortProtocol::Grpc => {
                 format!("it did not begin to speak HTTP/2 within {OPENING_TIMEOUT:?}")
             }
-            Protocol::Http => format!("it did not begin a request within {OPENING_TIMEOUT:?}"),
+            PortProtocol::Http => format!("it did not begin a request within {OPENING_TIMEOUT:?}"),
         },
     };
     if let Some(others) = failed.passes() {
@@ -111,24 +111,24 @@ pub(super) async fn open(
 /// bytes that were read, too.
 async fn transport(
     connection: TcpStream,
-    protocol: Protocol,
+    protocol: PortProtocol,
     acceptor: Option<TlsAcceptor>,
-) -> Result<(Transport, Bytes), Fault> {
-    let of_system = |error: io::Error| Fault::Wrong(error.to_string());
+) -> Result<(ServerTransport, Bytes), OpeningFault> {
+    let of_system = |error: io::Error| OpeningFault::Wrong(error.to_string());
     connection.set_nodelay(true).map_err(of_system)?;
     let mut transport = match acceptor {
         None => Either::Left(connection),
         Some(acceptor) => {
             // A port scanner's connection is no failed handshake.
             if connection.peek(&mut [0]).await.map_err(of_system)? == 0 {
-                return Err(Fault::Silent);
+                return Err(OpeningFault::Silent);
             }
             match acceptor.accept(connection).into_fallible().await {
                 Ok(accepted) => Either::Right(Box::new(accepted)),
                 Err((error, mut connection)) => {
                     let why = explain(&error, Side::Server);
                     say_goodbye(&mut connection).await;
-                    return Err(Fault::Wrong(format!("TLS handshake: {why}")));
+                    return Err(OpeningFault::Wrong(format!("TLS handshake: {why}")));
                 }
             }
         }
@@ -138,25 +138,25 @@ async fn transport(
     while began.len() < PREFACE.len() && PREFACE.starts_with(&began) {
         let rest = (PREFACE.len() - began.len()) as u64;
         match (&mut transport).take(rest).read_buf(&mut began).await {
-            Ok(0) | Err(_) if began.is_empty() => return Err(Fault::Silent),
+            Ok(0) | Err(_) if began.is_empty() => return Err(OpeningFault::Silent),
             Ok(0) => break,
             Ok(_) => {}
-            Err(error) => return Err(Fault::Wrong(error.to_string())),
+            Err(error) => return Err(OpeningFault::Wrong(error.to_string())),
         }
         if let (Either::Left(connection), TLS_HANDSHAKE) = (&mut transport, began[0]) {
             let _ = connection.write_all(IN_CLEAR).await;
             say_goodbye(connection).await;
             let fault = "the client speaks TLS and this service does not; set tls.mode here, or write \
                          http:// there";
-            return Err(Fault::Wrong(fault.to_owned()));
+            return Err(OpeningFault::Wrong(fault.to_owned()));
         }
     }
-    if protocol == Protocol::Grpc && *began != *PREFACE {
+    if protocol == PortProtocol::Grpc && *began != *PREFACE {
         if is_request(&began) {
             let _ = transport.write_all(&grpc_only::answer()).await;
             say_goodbye(&mut transport).await;
         }
-        return Err(Fault::Wrong(
+        return Err(OpeningFault::Wrong(
             "the client does not speak HTTP/2, as gRPC does".to_owned(),
         ));
     }

@@ -13,14 +13,14 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 /// A number of bytes that requests share. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget {
+pub(crate) struct ByteBudget {
     /// What sets it.
     setting: &'static str,
     most: usize,
     left: Arc<Semaphore>,
 }
 
-impl Budget {
+impl ByteBudget {
     /// At most `most` bytes, as `setting` says.
     pub(crate) fn new(setting: &'static str, most: usize) -> Self {
         let left = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
@@ -31,8 +31,8 @@ impl Budget {
         }
     }
 
-    fn full(&self) -> Refused {
-        Refused::Full {
+    fn full(&self) -> ReceiveError {
+        ReceiveError::Full {
             most: self.most,
             setting: self.setting,
         }
@@ -49,17 +49,17 @@ pub const SMALL_REQUEST_BYTES: usize = 16 << 10;
 
 /// The bytes that one request has taken from its budgets; dropping it returns them.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(super) struct Reservation {
     /// The budgets of the connection and of all connections.
-    budgets: [Budget; 2],
+    budgets: [ByteBudget; 2],
     /// The budget of small requests, used when that of all connections is used up.
-    small: Budget,
+    small: ByteBudget,
     held: Vec<OwnedSemaphorePermit>,
     bytes: usize,
 }
 
-impl Share {
-    pub(super) fn new(budgets: [Budget; 2], small: Budget) -> Self {
+impl Reservation {
+    pub(super) fn new(budgets: [ByteBudget; 2], small: ByteBudget) -> Self {
         Self {
             budgets,
             small,
@@ -71,8 +71,8 @@ impl Share {
     /// Takes `bytes` more.
     ///
     /// # Errors
-    /// [`Refused::Full`] if one of the budgets has no room for them; nothing is taken then.
-    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Refused> {
+    /// [`ReceiveError::Full`] if one of the budgets has no room for them; nothing is taken then.
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), ReceiveError> {
         let [of_connection, all] = &self.budgets;
         let is_small = self.bytes.saturating_add(bytes) <= SMALL_REQUEST_BYTES;
         let among_small = || self.small.take(bytes).filter(|_| is_small);
@@ -104,7 +104,7 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Why a request is not received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum ReceiveError {
     /// Other requests use up the budget.
     #[error("{most} bytes of requests are held already, see {setting}")]
     Full {
@@ -130,33 +130,33 @@ pub enum Refused {
     CutShort,
 }
 
-impl From<Refused> for Status {
-    fn from(refused: Refused) -> Self {
+impl From<ReceiveError> for Status {
+    fn from(refused: ReceiveError) -> Self {
         let message = refused.to_string();
         match refused {
-            Refused::Full { .. } => {
+            ReceiveError::Full { .. } => {
                 let details = ErrorDetails::with_retry_info(Some(RETRY_AFTER));
                 Self::with_error_details(Code::ResourceExhausted, message, details)
             }
-            Refused::Late { .. } => Self::deadline_exceeded(message),
-            Refused::TooLarge { .. } => Self::out_of_range(message),
-            Refused::CutShort => Self::cancelled(message),
+            ReceiveError::Late { .. } => Self::deadline_exceeded(message),
+            ReceiveError::TooLarge { .. } => Self::out_of_range(message),
+            ReceiveError::CutShort => Self::cancelled(message),
         }
     }
 }
 
 /// The bytes of a request that have arrived, bounded in time and by the request's share of the budgets.
 #[derive(Debug)]
-pub(super) struct Held {
-    share: Share,
+pub(super) struct RequestBuffer {
+    share: Reservation,
     limit: Duration,
     end: Pin<Box<Sleep>>,
     pub(super) bytes: BytesMut,
 }
 
-impl Held {
+impl RequestBuffer {
     /// Creates an empty buffer for a request that must end within `limit` and fit into `share`.
-    pub(super) fn new(share: Share, limit: Duration) -> Self {
+    pub(super) fn new(share: Reservation, limit: Duration) -> Self {
         Self {
             share,
             limit,
@@ -169,20 +169,20 @@ impl Held {
     /// sender that always has one more byte ready is never pending.
     ///
     /// # Errors
-    /// [`Refused::Late`] once it is over.
-    pub(super) fn check_time(&mut self, cx: &mut Context<'_>) -> Result<(), Refused> {
+    /// [`ReceiveError::Late`] once it is over.
+    pub(super) fn check_time(&mut self, cx: &mut Context<'_>) -> Result<(), ReceiveError> {
         if self.end.as_mut().poll(cx).is_pending() {
             return Ok(());
         }
         let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
-        Err(Refused::Late { limit_ms })
+        Err(ReceiveError::Late { limit_ms })
     }
 
     /// Appends a copy of `data`. A slice would keep the connection's whole read buffer alive.
     ///
     /// # Errors
-    /// [`Refused::Full`] if a budget has no room for it.
-    pub(super) fn add(&mut self, data: &[u8]) -> Result<(), Refused> {
+    /// [`ReceiveError::Full`] if a budget has no room for it.
+    pub(super) fn add(&mut self, data: &[u8]) -> Result<(), ReceiveError> {
         self.share.take(data.len())?;
         self.bytes.extend_from_slice(data);
         Ok(())
@@ -190,19 +190,19 @@ impl Held {
 
     /// Returns the bytes, which count against the budgets until their last clone or slice is dropped.
     pub(super) fn counted(self) -> Bytes {
-        Bytes::from_owner(Counted {
+        Bytes::from_owner(CountedBytes {
             bytes: self.bytes.freeze(),
             _share: self.share,
         })
     }
 }
 
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
-    _share: Share,
+    _share: Reservation,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -214,11 +214,11 @@ mod tests {
 
     #[test]
     fn bytes_are_taken_of_all_budgets_or_none_and_given_back() {
-        let budgets = [("a", 10), ("b", 6)].map(|(name, most)| Budget::new(name, most));
-        let small = Budget::new("small", 0);
-        let of_both = || Share::new(budgets.clone(), small.clone());
+        let budgets = [("a", 10), ("b", 6)].map(|(name, most)| ByteBudget::new(name, most));
+        let small = ByteBudget::new("small", 0);
+        let of_both = || Reservation::new(budgets.clone(), small.clone());
         let taken = || {
-            let taken = |budget: &Budget| budget.most - budget.left.available_permits();
+            let taken = |budget: &ByteBudget| budget.most - budget.left.available_permits();
             (taken(&budgets[0]), taken(&budgets[1]))
         };
         let mut one = of_both();
@@ -226,7 +226,7 @@ mod tests {
         let mut other = of_both();
         let refused = other.take(2).unwrap_err();
         let (most, setting) = (6, "b");
-        assert_eq!(refused, Refused::Full { most, setting });
+        assert_eq!(refused, ReceiveError::Full { most, setting });
         assert_eq!(taken(), (5, 5));
         other.take(1).unwrap();
         drop(one);
@@ -238,14 +238,14 @@ mod tests {
 
     #[test]
     fn small_requests_have_room_where_large_ones_have_taken_all() {
-        let budgets = ["a", "b"].map(|name| Budget::new(name, 40 << 10));
-        let small = Budget::new("small", 20 << 10);
-        let share = || Share::new(budgets.clone(), small.clone());
+        let budgets = ["a", "b"].map(|name| ByteBudget::new(name, 40 << 10));
+        let small = ByteBudget::new("small", 20 << 10);
+        let share = || Reservation::new(budgets.clone(), small.clone());
         let mut large = share();
         large.take(30 << 10).unwrap();
         large.take(10 << 10).unwrap();
-        let of_others = || Budget::new("of another connection", 40 << 10);
-        let other = || Share::new([of_others(), budgets[1].clone()], small.clone());
+        let of_others = || ByteBudget::new("of another connection", 40 << 10);
+        let other = || Reservation::new([of_others(), budgets[1].clone()], small.clone());
         let mut first = other();
         first.take(10 << 10).unwrap();
         first.take(6 << 10).unwrap();

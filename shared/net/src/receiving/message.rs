@@ -8,7 +8,7 @@ use http_body::Frame;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::budget::Held;
+use super::budget::RequestBuffer;
 
 /// What goes before a message, and says how long it is.
 const MESSAGE_HEADER_BYTES: usize = 5;
@@ -22,7 +22,7 @@ const MOST_RESERVED: usize = 4 << 20;
 pub(super) struct MessageBody {
     inner: Body,
     /// The bytes that have arrived and were not yielded yet.
-    held: Held,
+    held: RequestBuffer,
     is_header_told: bool,
     has_ended: bool,
     /// The trailers, if there are any.
@@ -31,7 +31,7 @@ pub(super) struct MessageBody {
 
 impl MessageBody {
     /// Wraps `inner`, whose bytes are buffered in `held`.
-    pub(super) fn new(inner: Body, held: Held) -> Self {
+    pub(super) fn new(inner: Body, held: RequestBuffer) -> Self {
         Self {
             inner,
             held,

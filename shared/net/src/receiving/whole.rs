@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::runtime::Handle;
 
-use super::budget::{Held, Refused};
+use super::budget::{ReceiveError, RequestBuffer};
 
 /// Most bytes of a refused body with a `content-length` that are read and discarded. An HTTP/1 client that writes its
 /// whole request before it reads would otherwise never see why it was refused.
@@ -27,7 +27,7 @@ where
     /// The inner body; none once it has ended.
     inner: Option<B>,
     /// The buffer; none once it was yielded.
-    held: Option<Held>,
+    held: Option<RequestBuffer>,
     most: usize,
     is_discarded: bool,
 }
@@ -38,7 +38,7 @@ where
 {
     /// Wraps `inner`, of at most `most` bytes, which are buffered in `held`. If `is_discarded`, the rest of a refused
     /// body is read and discarded, so that the client gets to read the refusal.
-    pub(super) fn new(inner: B, held: Held, most: usize, is_discarded: bool) -> Self {
+    pub(super) fn new(inner: B, held: RequestBuffer, most: usize, is_discarded: bool) -> Self {
         Self {
             inner: Some(inner),
             held: Some(held),
@@ -48,11 +48,11 @@ where
     }
 
     /// Buffers frames until `inner` has ended.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ReceiveError>> {
         let most = self.most;
         while let (Some(inner), Some(held)) = (&mut self.inner, &mut self.held) {
             if inner.size_hint().lower() > most as u64 {
-                return Poll::Ready(Err(Refused::TooLarge { most }));
+                return Poll::Ready(Err(ReceiveError::TooLarge { most }));
             }
             held.check_time(cx)?;
             // A chunked body may become as long as the limit.
@@ -61,7 +61,7 @@ where
                 None => self.inner = None,
                 Some(Err(_)) => {
                     self.inner = None;
-                    return Poll::Ready(Err(Refused::CutShort));
+                    return Poll::Ready(Err(ReceiveError::CutShort));
                 }
                 Some(Ok(frame)) => {
                     // Trailers are ignored.
@@ -69,7 +69,7 @@ where
                         continue;
                     };
                     if data.len() > most - held.bytes.len() {
-                        return Poll::Ready(Err(Refused::TooLarge { most }));
+                        return Poll::Ready(Err(ReceiveError::TooLarge { most }));
                     }
                     if held.bytes.is_empty() {
                         // Reserved at once, so that growing neither copies the buffer nor doubles it. Pages that are
@@ -89,12 +89,12 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
 {
     type Data = Bytes;
-    type Error = Refused;
+    type Error = ReceiveError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Refused>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ReceiveError>>> {
         let this = self.get_mut();
         let ended = ready!(this.poll_end(cx));
         let held = this.held.take();

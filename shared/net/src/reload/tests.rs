@@ -30,7 +30,7 @@ async fn a_change_is_taken_over_and_a_broken_one_is_not() {
     let file = link.clone();
     let reads = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = Arc::clone(&reads);
-    let number = Reloading::start("numbers", vec![link.clone()], INTERVAL, move || {
+    let number = Reloaded::start("numbers", vec![link.clone()], INTERVAL, move || {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
         text.parse::<u32>().map_err(|error| error.to_string())
@@ -69,7 +69,7 @@ fn what_is_told_to_be_read_again_says_what_could_be_used() {
             "others"
         };
         // No task looks for changes.
-        let started = Reloading::start(what, vec![file.clone()], Duration::ZERO, move || {
+        let started = Reloaded::start(what, vec![file.clone()], Duration::ZERO, move || {
             let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
             text.parse::<u32>().map_err(|error| error.to_string())
         });
@@ -78,7 +78,7 @@ fn what_is_told_to_be_read_again_says_what_could_be_used() {
         number
     });
     reloads.add(&numbers[0].clone());
-    reloads.add(&Reloading::fixed(7));
+    reloads.add(&Reloaded::fixed(7));
     std::fs::write(&files[0], "2").unwrap();
     std::fs::write(&files[1], "two").unwrap();
     assert_eq!(numbers.each_ref().map(|number| *number.get()), [1, 1]);
@@ -98,6 +98,6 @@ fn a_file_without_an_end_is_refused() {
 
 #[test]
 fn what_cannot_be_read_at_the_start_is_refused() {
-    let refused = Reloading::<u32>::start("numbers", vec![], Duration::ZERO, || Err("no"));
+    let refused = Reloaded::<u32>::start("numbers", vec![], Duration::ZERO, || Err("no"));
     assert_eq!(refused.unwrap_err(), "no");
 }

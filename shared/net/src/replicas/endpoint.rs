@@ -9,7 +9,7 @@ use tonic::transport::Uri;
 
 use super::breaker::{Breaker, RetryBudget};
 use crate::Credentials;
-use crate::channel::{self, ChannelConfig, Connections, PeerChannel};
+use crate::channel::{self, ChannelConfig, ConnectionCounter, PeerChannel};
 
 /// How long an endpoint that said it is about to stop is believed to be stopping. Then it is asked
 /// again, and if it still is, or is not there any more, it says so or is found out.
@@ -26,18 +26,18 @@ const OVER_BUDGET: u32 = 4;
 
 /// One address of a peer, with its connection and what is known of it.
 #[derive(Debug)]
-pub struct Endpoint<D> {
+pub struct Replica<D> {
     address: String,
     socket: SocketAddr,
     channel: PeerChannel,
-    connections: Connections,
-    state: Mutex<State<D>>,
+    connections: ConnectionCounter,
+    state: Mutex<ReplicaState<D>>,
     /// Whether it is being asked how it is, because it was silent or could not be reached.
     pub(super) suspected: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
-struct State<D> {
+struct ReplicaState<D> {
     breaker: Breaker,
     budget: RetryBudget,
     /// What it said of itself, on which of its connections.
@@ -72,7 +72,7 @@ impl Overload {
     }
 }
 
-impl<D: Send + Sync + 'static> Endpoint<D> {
+impl<D: Send + Sync + 'static> Replica<D> {
     /// The endpoint at `address`, which is one of those behind the host of `url`.
     pub(super) fn new(
         url: &Uri,
@@ -87,7 +87,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
             socket: address,
             channel,
             connections,
-            state: Mutex::new(State {
+            state: Mutex::new(ReplicaState {
                 breaker: Breaker::default(),
                 budget: RetryBudget::default(),
                 description: None,
@@ -231,7 +231,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         }
     }
 
-    /// Returns why it could not do what it was last asked, as [`Endpoint::remember`] was told.
+    /// Returns why it could not do what it was last asked, as [`Replica::remember`] was told.
     pub fn last_failure(&self) -> Option<String> {
         self.with(|state| state.last_failure.clone())
     }
@@ -268,7 +268,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         }
     }
 
-    fn with<T>(&self, action: impl FnOnce(&mut State<D>) -> T) -> T {
+    fn with<T>(&self, action: impl FnOnce(&mut ReplicaState<D>) -> T) -> T {
         // Nothing here panics half-way, so the state behind a poisoned lock is whole.
         action(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }

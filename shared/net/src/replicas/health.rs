@@ -6,7 +6,7 @@ use std::time::Duration;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::endpoint::Endpoint;
+use super::endpoint::Replica;
 use crate::channel::connection_fault;
 use crate::deadline::within;
 
@@ -19,7 +19,7 @@ const SLOW: &str = "it answers health checks, but gave no answer in time";
 /// Why a peer is left alone that does not answer.
 pub const SILENT: &str = "no answer in time";
 
-impl<D: Send + Sync + 'static> Endpoint<D> {
+impl<D: Send + Sync + 'static> Replica<D> {
     /// It was silent for longer than it may be. One that computes for too long still answers a health check, and
     /// has failed one round; one that does not is left alone. Until that is known, others are tried first.
     pub fn silent(self: &Arc<Self>) {

@@ -33,7 +33,7 @@ pub(super) struct Material {
 }
 
 /// A certificate chain and its key.
-type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+type CertificateAndKey = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// Reads the files of `config`.
 ///
@@ -132,7 +132,7 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 fn server(
-    (chain, key): &Identity,
+    (chain, key): &CertificateAndKey,
     clients: Option<Arc<RootCertStore>>,
 ) -> Result<Arc<ServerConfig>, Error> {
     let builder =
@@ -153,7 +153,7 @@ fn server(
 /// Returns the settings of a client that believes servers whose certificates `roots` sign, and speaks `protocol` with
 /// them.
 pub(super) fn client(
-    identity: Option<&Identity>,
+    identity: Option<&CertificateAndKey>,
     roots: impl Into<Arc<RootCertStore>>,
     protocol: &[u8],
 ) -> Result<Arc<ClientConfig>, Error> {
@@ -168,7 +168,7 @@ pub(super) fn client(
     Ok(Arc::new(client))
 }
 
-fn identity(config: &TlsConfig) -> Result<Option<Identity>, TlsError> {
+fn identity(config: &TlsConfig) -> Result<Option<CertificateAndKey>, TlsError> {
     let (cert_file, key_file) = (&config.cert_file, &config.key_file);
     if !is_named(cert_file) || !is_named(key_file) {
         return Ok(None);

@@ -14,9 +14,9 @@ use tonic_health::pb::health_server::HealthServer;
 
 use crate::health::grpc::HealthOf;
 use crate::metrics::TextFormat;
-use crate::process::{Process, Services};
+use crate::process::{Process, ServiceConditions};
 use crate::reflection::{self, ReflectionError};
-use net::loopback::{Refusal, Trusted};
+use net::loopback::{BrowserRefusal, Trusted};
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
@@ -72,8 +72,8 @@ async fn local_only(State(trusted): State<Arc<Trusted>>, request: Request, next:
     match trusted.refusal(request.uri(), request.headers()) {
         Some(refusal) => {
             let remedy = match refusal {
-                Refusal::Host => "; admin.trusted_hosts names hosts that are answered too",
-                Refusal::Origin => "",
+                BrowserRefusal::Host => "; admin.trusted_hosts names hosts that are answered too",
+                BrowserRefusal::Origin => "",
             };
             (StatusCode::FORBIDDEN, format!("{refusal}{remedy}\n")).into_response()
         }
@@ -132,7 +132,7 @@ async fn ready(State(process): State<Process>) -> Response {
 }
 
 /// One line: what is asked about, or how the services are that it fails for.
-fn verdict(holds: bool, what: &str, services: &Services) -> Response {
+fn verdict(holds: bool, what: &str, services: &ServiceConditions) -> Response {
     let status = if holds {
         StatusCode::OK
     } else {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use figment::value::{Dict, Value};
 
 use super::ConfigError;
-use super::layer::Layer;
+use super::layer::ConfigLayer;
 
 /// What the name of an environment variable starts with to be a setting.
 const PREFIX: &str = "OUTRIDER__";
@@ -14,14 +14,17 @@ const PREFIX: &str = "OUTRIDER__";
 const RUST_LOG: (&str, [&str; 2]) = ("RUST_LOG", ["log", "filter"]);
 
 /// The log filter of `RUST_LOG`, below a file: where nothing else sets it.
-pub(super) fn rust_log(environment: &[(OsString, OsString)], defaults: &Value) -> Option<Layer> {
+pub(super) fn rust_log(
+    environment: &[(OsString, OsString)],
+    defaults: &Value,
+) -> Option<ConfigLayer> {
     let (name, keys) = RUST_LOG;
     defaults.find_ref(&keys.join("."))?;
     let found = environment.iter().find(|(variable, _)| variable == name);
     let text = found
         .and_then(|(_, value)| value.to_str())
         .filter(|text| !text.is_empty())?;
-    Some(Layer {
+    Some(ConfigLayer {
         origin: format!("environment {name}"),
         values: nested(&keys, Value::from(text)),
     })
@@ -41,7 +44,7 @@ fn nested(keys: &[&str], leaf: Value) -> Dict {
 pub(super) fn layers(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     defaults: &Value,
-) -> Result<Vec<Layer>, ConfigError> {
+) -> Result<Vec<ConfigLayer>, ConfigError> {
     let mut variables: Vec<(String, OsString)> = environment
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
@@ -54,7 +57,7 @@ pub(super) fn layers(
         .collect()
 }
 
-fn layer(name: String, value: OsString, defaults: &Value) -> Result<Layer, ConfigError> {
+fn layer(name: String, value: OsString, defaults: &Value) -> Result<ConfigLayer, ConfigError> {
     let Ok(text) = value.into_string() else {
         return Err(ConfigError::NotUnicode(name));
     };
@@ -65,7 +68,7 @@ fn layer(name: String, value: OsString, defaults: &Value) -> Result<Layer, Confi
     }
     let leaf = typed(text, defaults.find_ref(&keys.join(".")));
     let origin = format!("environment {name}");
-    Ok(Layer {
+    Ok(ConfigLayer {
         origin,
         values: nested(&keys, leaf),
     })

@@ -12,12 +12,12 @@ use net::bounded::{self, MAX_SETTINGS_BYTES};
 
 /// A figment provider whose metadata is where its values come from: `default`, `file` and its path,
 /// `environment` and the variable's name, or `flag`.
-pub(super) struct Layer {
+pub(super) struct ConfigLayer {
     pub(super) origin: String,
     pub(super) values: Dict,
 }
 
-impl Layer {
+impl ConfigLayer {
     /// Serialises a value that must come out as a map.
     pub(super) fn serialized(origin: &str, value: &impl Serialize) -> Result<Self, ConfigError> {
         let origin = origin.to_owned();
@@ -78,7 +78,7 @@ fn forget(values: &mut Dict, path: &[String]) -> bool {
     values.remove(key).is_some()
 }
 
-impl Provider for Layer {
+impl Provider for ConfigLayer {
     fn metadata(&self) -> Metadata {
         Metadata::named(self.origin.clone())
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// One setting as `outrider config print` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Setting {
+pub struct SettingProvenance {
     /// The whole key, `section.key`.
     pub key: String,
     /// The value in JSON, which for numbers, strings and arrays is TOML too; `***` for a secret.
@@ -16,7 +16,7 @@ pub struct Setting {
 }
 
 /// Flattens a `section` of a merged configuration to its leaves, in the order of their keys.
-pub(super) fn settings(section: &str, values: &Dict, figment: &Figment) -> Vec<Setting> {
+pub(super) fn settings(section: &str, values: &Dict, figment: &Figment) -> Vec<SettingProvenance> {
     let mut settings = Vec::new();
     for (name, value) in values {
         let key = format!("{section}{name}");
@@ -27,7 +27,7 @@ pub(super) fn settings(section: &str, values: &Dict, figment: &Figment) -> Vec<S
             continue;
         }
         let origin = figment.get_metadata(value.tag());
-        settings.push(Setting {
+        settings.push(SettingProvenance {
             value: rendered(&key, value),
             source: origin.map_or_else(String::new, |metadata| metadata.name.to_string()),
             key,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// `true`, `false` or `auto`; the setting says what decides where it is `auto`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "WrittenSwitch", into = "WrittenSwitch")]
 pub enum Switch {
     /// The program decides.
     #[default]
@@ -21,25 +21,25 @@ const AUTOMATIC: &str = "auto";
 /// A [`Switch`] as a configuration file or an environment variable writes it.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected true, false or auto")]
-enum Written {
+enum WrittenSwitch {
     Flag(bool),
     Word(#[schemars(extend("enum" = [AUTOMATIC]))] String),
 }
 
-impl TryFrom<Written> for Switch {
+impl TryFrom<WrittenSwitch> for Switch {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: WrittenSwitch) -> Result<Self, String> {
         match written {
-            Written::Flag(true) => Ok(Self::On),
-            Written::Flag(false) => Ok(Self::Off),
-            Written::Word(word) if word == AUTOMATIC => Ok(Self::Auto),
-            Written::Word(word) => Err(format!("{word:?}, expected true, false or auto")),
+            WrittenSwitch::Flag(true) => Ok(Self::On),
+            WrittenSwitch::Flag(false) => Ok(Self::Off),
+            WrittenSwitch::Word(word) if word == AUTOMATIC => Ok(Self::Auto),
+            WrittenSwitch::Word(word) => Err(format!("{word:?}, expected true, false or auto")),
         }
     }
 }
 
-impl From<Switch> for Written {
+impl From<Switch> for WrittenSwitch {
     fn from(switch: Switch) -> Self {
         match switch {
             Switch::Auto => Self::Word(AUTOMATIC.to_owned()),

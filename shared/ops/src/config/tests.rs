@@ -72,16 +72,16 @@ fn environment(variables: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
         .collect()
 }
 
-fn from_environment(variables: &[(&str, &str)]) -> Result<Loaded<Config>, ConfigError> {
+fn from_environment(variables: &[(&str, &str)]) -> Result<LoadedConfig<Config>, ConfigError> {
     load_from(None, environment(variables), &json!({}))
 }
 
-fn from_file(name: &str, text: &str) -> Result<Loaded<Config>, ConfigError> {
+fn from_file(name: &str, text: &str) -> Result<LoadedConfig<Config>, ConfigError> {
     let (_directory, path) = file(name, text);
     load_from(Some(&path), [], &json!({}))
 }
 
-fn refusal(loaded: Result<Loaded<Config>, ConfigError>) -> String {
+fn refusal(loaded: Result<LoadedConfig<Config>, ConfigError>) -> String {
     loaded.unwrap_err().to_string()
 }
 
@@ -114,7 +114,7 @@ fn each_layer_overrides_the_one_before_it() {
         ("OUTRIDER__LOG", "environment"),
     ]);
     let flags = json!({"log": "flag", "verifier": {"threads": null, "temperature": null}});
-    let loaded: Loaded<Config> = load_from(Some(&path), variables, &flags).unwrap();
+    let loaded: LoadedConfig<Config> = load_from(Some(&path), variables, &flags).unwrap();
 
     // Arrays are replaced whole, and a flag that is null is not given.
     let expected = Config {
@@ -311,7 +311,8 @@ fn the_process_environment_is_what_load_reads() {
     // A jail serialises the tests that touch the real environment, and restores it.
     figment::Jail::expect_with(|jail| {
         jail.set_env("OUTRIDER__LOG", "debug");
-        let loaded: Loaded<Config> = load(None, &json!({})).map_err(|error| error.to_string())?;
+        let loaded: LoadedConfig<Config> =
+            load(None, &json!({})).map_err(|error| error.to_string())?;
         assert_eq!(loaded.value.log, "debug");
         Ok(())
     });

@@ -9,12 +9,12 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use crate::process::{Services, are_ready};
+use crate::process::{ServiceConditions, are_ready};
 
 /// The services by their names, and all of them together by the empty name.
 #[derive(Clone, Debug)]
 pub(crate) struct HealthOf {
-    pub(crate) services: Services,
+    pub(crate) services: ServiceConditions,
     /// Where the one stands that is told of alone.
     pub(crate) only: Option<usize>,
 }

@@ -4,7 +4,7 @@ use prometheus_client::registry::Unit;
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows.
     Counter,
     /// Grows and shrinks.
@@ -24,7 +24,7 @@ pub struct Metric {
     /// Its name with its unit, without the suffix of its kind.
     pub name: &'static str,
     /// What it is.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Its labels, in the order in which their values are given.
     pub labels: &'static [&'static str],
     /// One line, without the full stop.

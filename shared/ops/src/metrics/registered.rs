@@ -8,17 +8,17 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{self, Registry};
 
-use super::definition::{Kind, Labels, Metric};
+use super::definition::{Labels, Metric, MetricKind};
 use super::samples::{Samples, Sources};
 use super::{Counter, names};
 
-type Histograms = Family<Labels, HistogramWithExemplars<Labels>, Bounds>;
+type Histograms = Family<Labels, HistogramWithExemplars<Labels>, BucketBounds>;
 
 /// Upper bounds of a new histogram's buckets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds(&'static [f64]);
+pub(super) struct BucketBounds(&'static [f64]);
 
-impl MetricConstructor<HistogramWithExemplars<Labels>> for Bounds {
+impl MetricConstructor<HistogramWithExemplars<Labels>> for BucketBounds {
     fn new_metric(&self) -> HistogramWithExemplars<Labels> {
         HistogramWithExemplars::new(self.0.iter().copied())
     }
@@ -40,23 +40,23 @@ impl Registered {
         let registry = &mut registered.registry;
         for metric in names::ALL {
             match metric.kind {
-                Kind::Counter => {
+                MetricKind::Counter => {
                     let family = Family::default();
                     add(registry, metric, Family::clone(&family));
                     registered.counters.insert(metric.name, family);
                 }
-                Kind::Histogram(bounds) => {
-                    let family = Family::new_with_constructor(Bounds(bounds));
+                MetricKind::Histogram(bounds) => {
+                    let family = Family::new_with_constructor(BucketBounds(bounds));
                     add(registry, metric, Family::clone(&family));
                     registered.histograms.insert(metric.name, family);
                 }
-                Kind::Info => add(
+                MetricKind::Info => add(
                     registry,
                     metric,
                     Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
                 ),
                 // Gauges are sampled.
-                Kind::Gauge => {}
+                MetricKind::Gauge => {}
             }
         }
         registry.register_collector(Box::new(registered.sources.clone()));

@@ -8,7 +8,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use super::definition::{Kind, Labels, Metric};
+use super::definition::{Labels, Metric, MetricKind};
 
 /// Looks something up, or says that it is gone.
 type Source = Box<dyn Fn(&mut Samples) -> Option<()> + Send + Sync>;
@@ -32,7 +32,7 @@ impl Samples {
         for (metric, family) in self.0.values() {
             let (stem, unit) = metric.parts();
             let help = format!("{}.", metric.help);
-            let is_counter = metric.kind == Kind::Counter;
+            let is_counter = metric.kind == MetricKind::Counter;
             let kind = if is_counter {
                 MetricType::Counter
             } else {

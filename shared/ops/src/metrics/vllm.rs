@@ -7,7 +7,7 @@ mod exposition;
 
 use std::fmt::Write;
 
-use exposition::{Sample, samples};
+use exposition::{TextSample, samples};
 
 /// A metric of vLLM, and what it is made of.
 struct Alias {
@@ -50,7 +50,7 @@ pub(super) fn add(text: &mut String) {
     text.insert_str(end, &written);
 }
 
-fn aliases(samples: &[Sample<'_>]) -> String {
+fn aliases(samples: &[TextSample<'_>]) -> String {
     let only_model = only_model(samples);
     let is_coordinator = samples.iter().any(|sample| sample.name == RUNNING[0]);
     let mut text = String::new();
@@ -107,7 +107,7 @@ fn ending<'a>(alias: &Alias, name: &'a str) -> Option<&'a str> {
 
 /// The labels of an alias. None for samples that have no alias: those of a drafter's engine, and of positions that are
 /// counted together.
-fn labels(sample: &Sample<'_>, only_model: &str) -> Option<String> {
+fn labels(sample: &TextSample<'_>, only_model: &str) -> Option<String> {
     let mut model = only_model;
     let mut others = String::new();
     for &(name, value) in &sample.labels {
@@ -138,8 +138,8 @@ fn labels(sample: &Sample<'_>, only_model: &str) -> Option<String> {
 
 /// The model that samples without a model are labelled with: the coordinator's, if it serves one model, or else the
 /// verifier's. Empty if there are several.
-fn only_model<'a>(samples: &[Sample<'a>]) -> &'a str {
-    let model = |sample: &Sample<'a>| sample.label("model");
+fn only_model<'a>(samples: &[TextSample<'a>]) -> &'a str {
+    let model = |sample: &TextSample<'a>| sample.label("model");
     let of_coordinator = samples
         .iter()
         .filter(|it| it.name == "outrider_prompt_tokens_total");
@@ -156,9 +156,10 @@ fn only_model<'a>(samples: &[Sample<'a>]) -> &'a str {
     of_verifier.find_map(model).unwrap_or("")
 }
 
-fn budget(samples: &[Sample<'_>]) -> f64 {
-    let of_verifier =
-        |sample: &&Sample<'_>| sample.name == USAGE.1 && sample.label("role") == Some("verifier");
+fn budget(samples: &[TextSample<'_>]) -> f64 {
+    let of_verifier = |sample: &&TextSample<'_>| {
+        sample.name == USAGE.1 && sample.label("role") == Some("verifier")
+    };
     samples
         .iter()
         .filter(of_verifier)

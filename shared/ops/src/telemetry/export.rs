@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::TelemetryError;
-use super::settings::{Destination, Protocol};
+use super::settings::{OtlpDestination, OtlpProtocol};
 use net::connector::Connector;
 use net::log_throttle::LogThrottle;
 
@@ -42,11 +42,11 @@ pub(super) struct Exporting<E> {
 macro_rules! exporter {
     ($exporter:ty, $destination:expr) => {
         match $destination.protocol {
-            Protocol::Grpc => <$exporter>::builder()
+            OtlpProtocol::Grpc => <$exporter>::builder()
                 .with_tonic()
                 .with_channel(channel($destination)?)
                 .build(),
-            Protocol::HttpProtobuf => <$exporter>::builder()
+            OtlpProtocol::HttpProtobuf => <$exporter>::builder()
                 .with_http()
                 .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
                 .with_http_client(http($destination)?)
@@ -60,7 +60,9 @@ macro_rules! exporter {
 ///
 /// # Errors
 /// If the destination's CAs, or the variables that the exporter reads itself, cannot be used.
-pub(super) fn spans(destination: &Destination) -> Result<Exporting<SpanExporter>, TelemetryError> {
+pub(super) fn spans(
+    destination: &OtlpDestination,
+) -> Result<Exporting<SpanExporter>, TelemetryError> {
     let exporter = exporter!(SpanExporter, destination)?;
     Ok(Exporting::new(exporter, "spans", &destination.uri))
 }
@@ -69,7 +71,9 @@ pub(super) fn spans(destination: &Destination) -> Result<Exporting<SpanExporter>
 ///
 /// # Errors
 /// As [`spans`].
-pub(super) fn logs(destination: &Destination) -> Result<Exporting<LogExporter>, TelemetryError> {
+pub(super) fn logs(
+    destination: &OtlpDestination,
+) -> Result<Exporting<LogExporter>, TelemetryError> {
     let exporter = exporter!(LogExporter, destination)?;
     Ok(Exporting::new(exporter, "logs", &destination.uri))
 }
@@ -132,7 +136,7 @@ impl opentelemetry_sdk::logs::LogExporter for Exporting<LogExporter> {
 ///
 /// # Panics
 /// Outside a Tokio runtime.
-pub(super) fn channel(destination: &Destination) -> Result<Channel, TelemetryError> {
+pub(super) fn channel(destination: &OtlpDestination) -> Result<Channel, TelemetryError> {
     let endpoint = Endpoint::from(destination.uri.clone())
         .connect_timeout(destination.timeout)
         .timeout(destination.timeout);
@@ -143,7 +147,9 @@ pub(super) fn channel(destination: &Destination) -> Result<Channel, TelemetryErr
 ///
 /// # Errors
 /// As [`channel`].
-pub(super) fn http(destination: &Destination) -> Result<HyperClient<Connector>, TelemetryError> {
+pub(super) fn http(
+    destination: &OtlpDestination,
+) -> Result<HyperClient<Connector>, TelemetryError> {
     let connector = connector(destination, b"http/1.1")?;
     Ok(HyperClient::new(connector, destination.timeout, None))
 }
@@ -153,7 +159,7 @@ pub(super) fn http(destination: &Destination) -> Result<HyperClient<Connector>, 
 /// # Errors
 /// If the CAs cannot be used.
 pub(super) fn connector(
-    destination: &Destination,
+    destination: &OtlpDestination,
     protocol: &'static [u8],
 ) -> Result<Connector, TelemetryError> {
     let authorities = destination.authorities.as_ref();

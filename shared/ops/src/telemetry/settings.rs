@@ -18,7 +18,7 @@ const ROUND_EVERY: u32 = 16;
 
 /// How spans and logs are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Protocol {
+pub enum OtlpProtocol {
     /// OTLP over gRPC.
     #[serde(rename = "grpc")]
     Grpc,
@@ -36,7 +36,7 @@ pub struct TelemetryConfig {
     /// nothing is sent.
     pub endpoint: String,
     /// Absent is `OTEL_EXPORTER_OTLP_PROTOCOL`, or gRPC.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<OtlpProtocol>,
     /// Certificates in PEM of the CAs by which a collector at an `https` URL is believed. Empty is
     /// `OTEL_EXPORTER_OTLP_CERTIFICATE`, or the public CAs.
     pub ca_file: PathBuf,
@@ -72,10 +72,10 @@ impl Default for TelemetryConfig {
 /// Where one kind of signal goes, and how. Headers, batches and attributes of the process are left to the
 /// library, which reads their variables itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Destination {
+pub(super) struct OtlpDestination {
     /// Path included.
     pub(super) uri: Uri,
-    pub(super) protocol: Protocol,
+    pub(super) protocol: OtlpProtocol,
     /// The CAs that are believed, and the key or variable that names their file; none are the public ones.
     pub(super) authorities: Option<(String, PathBuf)>,
     /// How long an export may take.
@@ -94,7 +94,7 @@ pub(super) fn destination(
     config: &TelemetryConfig,
     signal: &str,
     variable: &impl Fn(&str) -> Option<String>,
-) -> Result<Option<Destination>, TelemetryError> {
+) -> Result<Option<OtlpDestination>, TelemetryError> {
     let kind = signal.to_uppercase();
     let exporter = format!("OTEL_{kind}_EXPORTER");
     match variable(&exporter).as_deref() {
@@ -124,15 +124,15 @@ pub(super) fn destination(
     let mut uri = uri.ok_or_else(|| refused(&key, &url, expected))?;
     let protocol = match (config.protocol, either("PROTOCOL")) {
         (Some(protocol), _) => protocol,
-        (None, None) => Protocol::Grpc,
+        (None, None) => OtlpProtocol::Grpc,
         (None, Some((name, value))) => match value.as_str() {
-            "grpc" => Protocol::Grpc,
-            "http/protobuf" => Protocol::HttpProtobuf,
+            "grpc" => OtlpProtocol::Grpc,
+            "http/protobuf" => OtlpProtocol::HttpProtobuf,
             other => return Err(refused(&name, other, "expected grpc or http/protobuf")),
         },
     };
     // The signal's own variable holds the whole URL.
-    if protocol == Protocol::HttpProtobuf && !key.starts_with(&own) {
+    if protocol == OtlpProtocol::HttpProtobuf && !key.starts_with(&own) {
         let whole = format!("{}/v1/{signal}", url.trim_end_matches('/'));
         uri = whole.parse().map_err(|_| refused(&key, &url, expected))?;
     }
@@ -143,7 +143,7 @@ pub(super) fn destination(
     };
     let authorities =
         set("ca_file", &config.ca_file.to_string_lossy()).or_else(|| either("CERTIFICATE"));
-    Ok(Some(Destination {
+    Ok(Some(OtlpDestination {
         uri,
         protocol,
         authorities: authorities.map(|(key, file)| (key, file.into())),

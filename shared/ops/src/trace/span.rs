@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use opentelemetry::trace::{Span as _, SpanKind as Kind, Status, TraceContextExt, Tracer as _};
+use opentelemetry::trace::{Span as _, SpanKind, Status, TraceContextExt, Tracer as _};
 use opentelemetry::{Context, Value};
 
 use super::{Attribute, TraceContext, Tracing};
@@ -24,7 +24,7 @@ impl Span {
     pub(super) fn start_at(
         tracing: &Arc<Tracing>,
         name: impl Into<Cow<'static, str>>,
-        kind: Kind,
+        kind: SpanKind,
         parent: &Context,
         clock: Clock,
         began: Instant,
@@ -48,7 +48,12 @@ impl Span {
 
     /// A span within this one that began at `began`, before now or in the very moment.
     #[must_use]
-    pub fn child_at(&self, name: impl Into<Cow<'static, str>>, kind: Kind, began: Instant) -> Self {
+    pub fn child_at(
+        &self,
+        name: impl Into<Cow<'static, str>>,
+        kind: SpanKind,
+        began: Instant,
+    ) -> Self {
         let Some(live) = &self.0 else {
             return Self::default();
         };

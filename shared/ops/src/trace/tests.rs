@@ -53,11 +53,11 @@ fn spans_hang_together_across_services() {
     let bytes = request.context().expect("sampled").to_bytes();
     let came = Instant::now();
     let mut round = traces.of("peer").round("draft", &bytes, came);
-    let share = Share {
+    let share = TimeBreakdown {
         queue: Duration::from_micros(1),
-        ..Share::default()
+        ..TimeBreakdown::default()
     };
-    round.add_share(&share, came, None);
+    round.add_breakdown(&share, came, None);
     drop((round, request));
     let kept = kept.0.lock().expect("no panic");
     let [queue, draft, chat] = kept.as_slice() else {
@@ -82,10 +82,10 @@ fn spans_made_afterwards_have_the_times_that_were_measured() {
     let request = traces.request("chat", &MetadataMap::new());
     let now = Instant::now();
     let began = now.checked_sub(Duration::from_millis(50)).unwrap_or(now);
-    let mut part = request.child_at("part", Kind::Internal, began);
+    let mut part = request.child_at("part", SpanKind::Internal, began);
     part.set("count", 3);
     part.fail("no");
-    let share = Share {
+    let share = TimeBreakdown {
         queue: Duration::from_millis(2),
         forward: Duration::from_millis(5),
         accept: Duration::from_millis(3),
@@ -93,7 +93,7 @@ fn spans_made_afterwards_have_the_times_that_were_measured() {
         forwarded_tokens: 9,
         batch: 2,
     };
-    part.add_share(&share, began + Duration::from_millis(1), None);
+    part.add_breakdown(&share, began + Duration::from_millis(1), None);
     part.end_at(began + Duration::from_millis(20));
     drop(request);
     let kept = kept.0.lock().expect("no panic");
@@ -133,7 +133,7 @@ fn a_request_that_is_not_sampled_is_nothing() {
     assert!(!request.is_recorded() && request.context().is_none());
     assert!(
         !request
-            .child_at("part", Kind::Internal, Instant::now())
+            .child_at("part", SpanKind::Internal, Instant::now())
             .is_recorded()
     );
     assert!(

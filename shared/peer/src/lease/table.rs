@@ -12,7 +12,7 @@ use super::{AttachError, Leases, SessionCounts, SessionId};
 #[derive(Debug)]
 pub(super) struct Slots<S> {
     next_generation: u64,
-    by_id: HashMap<SessionId, Slot<S>>,
+    by_id: HashMap<SessionId, LeaseSlot<S>>,
 }
 
 impl<S> Default for Slots<S> {
@@ -25,7 +25,7 @@ impl<S> Default for Slots<S> {
 }
 
 #[derive(Debug)]
-enum Slot<S> {
+enum LeaseSlot<S> {
     /// A stream holds the session; `generation` tells it from the streams before it.
     Attached {
         generation: u64,
@@ -39,7 +39,7 @@ enum Slot<S> {
     },
 }
 
-impl<S> Slot<S> {
+impl<S> LeaseSlot<S> {
     fn is_held_by(&self, stream: u64) -> bool {
         matches!(self, Self::Attached { generation, .. } if *generation == stream)
     }
@@ -72,7 +72,7 @@ impl<S> Leases<S> {
         } else {
             Vec::new()
         };
-        let refusal = match slots.by_id.get(&id).map(Slot::epoch) {
+        let refusal = match slots.by_id.get(&id).map(LeaseSlot::epoch) {
             Some(held) if held > epoch => Some(AttachError::Stale {
                 held,
                 requested: epoch,
@@ -90,7 +90,7 @@ impl<S> Leases<S> {
         }
         let generation = slots.next_generation;
         slots.next_generation += 1;
-        let slot = Slot::Attached {
+        let slot = LeaseSlot::Attached {
             generation,
             epoch,
             superseded,
@@ -100,12 +100,12 @@ impl<S> Leases<S> {
         drop(expired);
 
         let state = match before {
-            Some(Slot::Detached { state, ends, .. }) if ends > now => Some(state),
-            Some(Slot::Attached { superseded, .. }) => {
+            Some(LeaseSlot::Detached { state, ends, .. }) if ends > now => Some(state),
+            Some(LeaseSlot::Attached { superseded, .. }) => {
                 superseded.cancel();
                 None
             }
-            Some(Slot::Detached { .. }) | None => None,
+            Some(LeaseSlot::Detached { .. }) | None => None,
         };
         Ok((generation, state))
     }
@@ -115,7 +115,7 @@ impl<S> Leases<S> {
         let superseded = match slots.by_id.get_mut(&id) {
             Some(slot) if slot.is_held_by(generation) => {
                 let epoch = slot.epoch();
-                *slot = Slot::Detached { state, epoch, ends };
+                *slot = LeaseSlot::Detached { state, epoch, ends };
                 None
             }
             _ => Some(state),
@@ -144,7 +144,7 @@ impl<S> Leases<S> {
         let detached = slots
             .by_id
             .values()
-            .filter(|slot| matches!(slot, Slot::Detached { .. }))
+            .filter(|slot| matches!(slot, LeaseSlot::Detached { .. }))
             .count();
         SessionCounts {
             attached: slots.by_id.len() - detached,
@@ -159,7 +159,7 @@ impl<S> Leases<S> {
 }
 
 impl<S> Slots<S> {
-    fn take_expired(&mut self, now: Instant) -> Vec<Slot<S>> {
+    fn take_expired(&mut self, now: Instant) -> Vec<LeaseSlot<S>> {
         self.by_id
             .extract_if(|_, slot| slot.has_expired(now))
             .map(|(_, slot)| slot)

@@ -23,7 +23,7 @@ struct Facts {
 }
 
 /// A place in a text: after a character of `left` and before one of `right`.
-struct Place<'a> {
+struct CutPlace<'a> {
     left: &'a ClassUnicode,
     right: ClassUnicode,
 }
@@ -39,7 +39,7 @@ impl Expression {
     /// Whether no match can span a character of `left` and `right`. Then the texts on either side of such a place are
     /// split as they would be on their own.
     pub(super) fn parts(&self, left: &ClassUnicode, right: char) -> bool {
-        let place = Place {
+        let place = CutPlace {
             left,
             right: single(right),
         };
@@ -48,7 +48,7 @@ impl Expression {
 
     /// Whether every character of `left` is certain to be part of a match.
     pub(super) fn covers(&self, left: &ClassUnicode) -> bool {
-        let place = Place {
+        let place = CutPlace {
             left,
             right: ClassUnicode::empty(),
         };
@@ -62,7 +62,7 @@ impl Expression {
     }
 }
 
-impl Place<'_> {
+impl CutPlace<'_> {
     fn facts(&self, hir: &Hir) -> Option<Facts> {
         let facts = match hir.kind() {
             HirKind::Empty => Facts::empty(),

@@ -16,11 +16,11 @@ fn of_the_requests_to_an_overloaded_peer_one_a_second_is_let_through() {
 }
 
 /// One where nobody is.
-fn endpoint() -> Endpoint<&'static str> {
+fn endpoint() -> Replica<&'static str> {
     let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let config = ChannelConfig::default();
-    Endpoint::new(&url, address, &config, &Credentials::default())
+    Replica::new(&url, address, &config, &Credentials::default())
 }
 
 #[tokio::test]
@@ -46,9 +46,9 @@ async fn an_overloaded_peer_has_what_it_asks_for_and_more_once_it_was_asked_too_
 #[tokio::test]
 async fn a_peer_that_stops_or_fails_is_asked_anew_what_it_is() {
     let endpoint = endpoint();
-    let ends: [fn(&Endpoint<&'static str>); 4] = [
-        Endpoint::draining,
-        Endpoint::forget,
+    let ends: [fn(&Replica<&'static str>); 4] = [
+        Replica::draining,
+        Replica::forget,
         |endpoint| endpoint.failed("no answer"),
         |endpoint| endpoint.unreachable("no answer"),
     ];

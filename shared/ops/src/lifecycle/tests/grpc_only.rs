@@ -3,7 +3,7 @@
 use axum::http::{Request, StatusCode};
 use net::channel::connection_fault;
 use net::grpc_only::speaks_http;
-use net::http::{self, Front};
+use net::http::{self, HttpRoutes};
 use net::tls::Tls;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -113,7 +113,7 @@ async fn a_grpc_client_at_a_port_of_http_is_told_so() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = async move {
-        let front = Front {
+        let front = HttpRoutes {
             router: axum::Router::new(),
             max_request_bytes: 1 << 10,
             idle_timeout: std::time::Duration::from_secs(90),

@@ -2,14 +2,14 @@
 
 /// A line of text with a value.
 #[derive(Debug, PartialEq)]
-pub(super) struct Sample<'a> {
+pub(super) struct TextSample<'a> {
     pub(super) name: &'a str,
     /// Names and values; values still have their escapes.
     pub(super) labels: Vec<(&'a str, &'a str)>,
     pub(super) value: f64,
 }
 
-impl<'a> Sample<'a> {
+impl<'a> TextSample<'a> {
     /// The value of the label `name`.
     pub(super) fn label(&self, name: &str) -> Option<&'a str> {
         let mut found = self.labels.iter().filter(|(known, _)| *known == name);
@@ -18,12 +18,12 @@ impl<'a> Sample<'a> {
 }
 
 /// The samples of `text`.
-pub(super) fn samples(text: &str) -> Vec<Sample<'_>> {
+pub(super) fn samples(text: &str) -> Vec<TextSample<'_>> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(sample).collect()
 }
 
-fn sample(line: &str) -> Option<Sample<'_>> {
+fn sample(line: &str) -> Option<TextSample<'_>> {
     let end = line.find(['{', ' '])?;
     let (name, mut rest) = line.split_at(end);
     let mut labels = Vec::new();
@@ -39,7 +39,7 @@ fn sample(line: &str) -> Option<Sample<'_>> {
     }
     // An exemplar may follow.
     let value = rest.split_whitespace().next()?.parse().ok()?;
-    Some(Sample {
+    Some(TextSample {
         name,
         labels,
         value,
@@ -73,7 +73,7 @@ mod tests {
             ),
             ("c", vec![], 1e-3),
         ];
-        let expected = expected.map(|(name, labels, value)| Sample {
+        let expected = expected.map(|(name, labels, value)| TextSample {
             name,
             labels,
             value,

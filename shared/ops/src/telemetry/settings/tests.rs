@@ -16,7 +16,7 @@ fn among<'a>(variables: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> +
 fn resolved(
     config: &TelemetryConfig,
     variables: &[(&str, &str)],
-) -> (Option<Destination>, Option<Destination>) {
+) -> (Option<OtlpDestination>, Option<OtlpDestination>) {
     let of = |signal| destination(config, signal, &among(variables)).expect("in order");
     (of("traces"), of("logs"))
 }
@@ -28,8 +28,8 @@ fn of_endpoint(endpoint: &str) -> TelemetryConfig {
     }
 }
 
-fn destination_of(url: &str, protocol: Protocol) -> Destination {
-    Destination {
+fn destination_of(url: &str, protocol: OtlpProtocol) -> OtlpDestination {
+    OtlpDestination {
         uri: url.parse().expect("a URL"),
         protocol,
         authorities: None,
@@ -50,7 +50,7 @@ fn the_configuration_is_stronger_than_variables_key_by_key() {
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
     ];
     // The endpoint is from one, the protocol from the other.
-    let over_http = |url| Some(destination_of(url, Protocol::HttpProtobuf));
+    let over_http = |url| Some(destination_of(url, OtlpProtocol::HttpProtobuf));
     let expected = (
         over_http("http://here:9/v1/traces"),
         over_http("http://here:9/v1/logs"),
@@ -60,10 +60,10 @@ fn the_configuration_is_stronger_than_variables_key_by_key() {
         expected
     );
     let config = TelemetryConfig {
-        protocol: Some(Protocol::Grpc),
+        protocol: Some(OtlpProtocol::Grpc),
         ..TelemetryConfig::default()
     };
-    let traces = Some(destination_of("http://elsewhere:4318", Protocol::Grpc));
+    let traces = Some(destination_of("http://elsewhere:4318", OtlpProtocol::Grpc));
     assert_eq!(resolved(&config, &variables).0, traces);
 }
 
@@ -79,8 +79,8 @@ fn a_signals_own_variables_are_stronger_than_the_common_ones() {
         ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
     ];
     // The whole URL, as it is.
-    let own = destination_of("http://traces:4318/own/path", Protocol::HttpProtobuf);
-    let common = destination_of("http://common:4317", Protocol::Grpc);
+    let own = destination_of("http://traces:4318/own/path", OtlpProtocol::HttpProtobuf);
+    let common = destination_of("http://common:4317", OtlpProtocol::Grpc);
     let expected = (Some(own), Some(common));
     assert_eq!(resolved(&TelemetryConfig::default(), &variables), expected);
 }
@@ -92,7 +92,7 @@ fn authorities_and_time_are_a_signals_own_or_common() {
         ("OTEL_EXPORTER_OTLP_LOGS_CERTIFICATE", "/logs.pem"),
         ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "250"),
     ];
-    let of = |destination: Option<Destination>| {
+    let of = |destination: Option<OtlpDestination>| {
         let destination = destination.expect("a destination");
         let (key, file) = destination.authorities.expect("some are chosen");
         (
