@@ -8,9 +8,6 @@ mod cuts;
 mod detokenizer;
 mod encoder;
 mod output;
-#[cfg(test)]
-mod samples;
-mod stop;
 mod vocabulary;
 
 use wire::v1::{ChatMessage, TokenizerPart};
@@ -28,18 +25,8 @@ pub struct ServedText {
     vocabulary: TokenText,
     /// The chat template, or why there is none to be used.
     chat: Result<ChatTemplate, String>,
-    names: TemplateNames,
-}
-
-/// Texts from a tokenizer's files. A text that the files do not have is empty.
-#[derive(Clone, Debug, Default)]
-pub struct TemplateNames {
-    /// The chat template, in Jinja.
-    pub chat_template: String,
-    /// The token that begins a text.
-    pub bos_token: String,
-    /// The token that ends a text.
-    pub eos_token: String,
+    /// What the chat template was made of.
+    part: TokenizerPart,
 }
 
 impl ServedText {
@@ -50,27 +37,30 @@ impl ServedText {
     pub fn new(tokenizer_json: &[u8], part: TokenizerPart) -> Result<Self, String> {
         let vocabulary =
             TokenText::from_json(tokenizer_json).map_err(|error| format!("tokenizer: {error}"))?;
-        let names = TemplateNames {
-            chat_template: part.chat_template.clone(),
-            bos_token: part.bos_token.clone(),
-            eos_token: part.eos_token.clone(),
-        };
         let chat = match part.chat_template.as_str() {
             "" => Err("the model has no chat template: give the prompt as text".to_owned()),
             // A broken template is in the way of chats alone.
-            _ => ChatTemplate::new(part.chat_template, part.bos_token, part.eos_token)
-                .map_err(|error| error.to_string()),
+            template => ChatTemplate::new(
+                template.to_owned(),
+                part.bos_token.clone(),
+                part.eos_token.clone(),
+            )
+            .map_err(|error| error.to_string()),
+        };
+        let part = TokenizerPart {
+            tokenizer_json: Vec::new(),
+            ..part
         };
         Ok(Self {
             vocabulary,
             chat,
-            names,
+            part,
         })
     }
 
-    /// The chat template and the names of special tokens.
-    pub fn names(&self) -> &TemplateNames {
-        &self.names
+    /// Returns the chat template and the names of special tokens; a text that the files do not have is empty.
+    pub fn part(&self) -> &TokenizerPart {
+        &self.part
     }
 
     /// The tokens of `text`, with the special tokens that the model's prompts begin or end with if `is_plain`: a
@@ -139,58 +129,4 @@ impl ServedText {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    #[test]
-    fn tokens_stand_for_text_alone_and_together() {
-        let json = samples::byte_fallback(true, "한국");
-        let text = "한국어 ab";
-        let tokens = samples::encode(&json, text);
-        let served =
-            ServedText::new(json.as_bytes(), TokenizerPart::default()).expect("a tokenizer");
-        assert_eq!(served.text_of(&tokens), text);
-        let bytes: Vec<u8> = tokens
-            .iter()
-            .flat_map(|&token| served.token_bytes(token))
-            .collect();
-        // A text begins with a space that its first token has.
-        let spelled = String::from_utf8(bytes).expect("whole characters");
-        assert_eq!(spelled.trim_start(), text);
-        assert!(served.token_bytes(u32::MAX).is_empty());
-        assert_eq!(
-            served.text_within(&tokens, text.len()),
-            Some(text.to_owned())
-        );
-        assert_eq!(served.text_within(&tokens, text.len() - 1), None);
-    }
-
-    /// Wherever the tokens of a text are divided, what stands before and the output after it are its text.
-    #[test]
-    fn text_before_an_output_and_the_output_are_the_text_of_all_tokens() {
-        use speculation::session::Origin;
-
-        for (kind, json) in [
-            ("bytes", samples::byte_level(&["한", "é!"])),
-            ("fallback", samples::byte_fallback(false, "한국")),
-        ] {
-            let text = "é한국어! 🟟";
-            let mut tokens = samples::encode(&json, text);
-            // A character that nothing completes.
-            tokens.extend(samples::encode(&json, "어").first());
-            let served =
-                ServedText::new(json.as_bytes(), TokenizerPart::default()).expect("a tokenizer");
-            let served = Arc::new(served);
-            for at in 0..=tokens.len() {
-                let (prompt, rest) = tokens.split_at(at);
-                let rest: Vec<_> = rest.iter().map(|&id| (id, Origin::Target)).collect();
-                let mut output = OutputText::new(Arc::clone(&served), Vec::new(), prompt);
-                let emitted = output.emit(&rest).chunk.text + &output.finish();
-                let all = served.text_before(prompt) + &emitted;
-                assert_eq!(all, format!("{text}\u{FFFD}"), "{kind}, {at}");
-            }
-        }
-    }
-}
+mod tests;

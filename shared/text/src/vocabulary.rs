@@ -217,7 +217,7 @@ fn byte_level(c: char) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples;
+    use crate::tests::samples;
 
     /// Of two tokens for the same bytes one has a mark in its name that decoding removes.
     #[test]

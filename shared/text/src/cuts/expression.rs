@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn expressions_of_known_models_split_before_a_space() {
-        for known in crate::samples::splitting::EXPRESSIONS {
+        for known in crate::tests::samples::splitting::EXPRESSIONS {
             assert!(is_sure(known), "{known}");
         }
     }

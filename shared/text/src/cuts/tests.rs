@@ -1,7 +1,7 @@
 use tokenizers::normalizers::{NFC, NFKC};
 
 use super::*;
-use crate::samples;
+use crate::tests::samples;
 
 #[test]
 fn where_a_tokenizer_is_understood_it_is_known() {

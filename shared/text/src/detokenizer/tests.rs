@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::samples::{self, Random};
+use crate::tests::samples::{self, Random};
 
 /// Text of each of `tokens` after `prompt`, and what is left at the end.
 fn stream(tokenizer_json: &str, prompt: &[u32], tokens: &[u32]) -> (Vec<String>, String) {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cuts;
-use crate::samples::{self, Random};
+use crate::tests::samples::{self, Random};
 
 /// The tokenizer of the built-in models.
 const BUILT_IN: &str = include_str!("../../../../models/default/tokenizer/tokenizer.json");
