@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use net::MAX_MESSAGE_BYTES;
 use net::channel::PeerChannel;
-use net::transport::MAX_MESSAGE_BYTES;
 use tokio::time::{Instant, sleep};
 use tonic::{Response, Status};
 use wire::v1::coordinator_client::CoordinatorClient;

@@ -7,15 +7,13 @@ use std::task::{Context, Poll};
 use futures_util::stream::{self, Stream, TryStreamExt};
 use net::Credentials;
 use net::channel::{ChannelConfig, PeerChannel, connect};
-use tonic::{Response, Status};
 use wire::v1;
 use wire::v1::coordinator_client::CoordinatorClient;
 
 use crate::answer::{CollectedAnswer, GenerationEvent};
 use crate::calls::{RetriedCalls, RetryWait};
 use crate::error::Error;
-use crate::loss::is_starting_up;
-use crate::policy::{Patience, Policy};
+use crate::policy::{Patience, Policy, is_starting_up};
 use crate::reading::ResumableAnswer;
 
 /// A client of a coordinator. Clones share its connection.
@@ -82,19 +80,10 @@ impl Client {
         let list = |mut coordinator: CoordinatorClient<_>| async move {
             coordinator.list_models(v1::ListModelsRequest {}).await
         };
-        Ok(self.call(list).await?.models)
-    }
-
-    async fn call<T, F>(
-        &self,
-        call: impl Fn(CoordinatorClient<PeerChannel>) -> F,
-    ) -> Result<T, Error>
-    where
-        F: Future<Output = Result<Response<T>, Status>>,
-    {
         let policy = self.policy();
         let patience = Patience::new(&policy, is_starting_up, policy.startup);
-        self.0.make(patience, call).await.map_err(Error::Status)
+        let listed = self.0.make(patience, list).await;
+        Ok(listed.map_err(Error::Status)?.models)
     }
 }
 

@@ -41,7 +41,6 @@ mod calls;
 mod client;
 mod error;
 mod given;
-mod loss;
 mod policy;
 mod reading;
 

@@ -13,8 +13,7 @@ use crate::answer::GenerationEvent;
 use crate::calls::RetriedCalls;
 use crate::error::Error;
 use crate::given::GivenParts;
-use crate::loss::{as_unavailable, is_lost, is_starting_up, retry_after};
-use crate::policy::Patience;
+use crate::policy::{Patience, as_unavailable, is_lost, is_starting_up, retry_after};
 
 /// How long the end of the stream may take after the end of the answer.
 const STREAM_END: Duration = Duration::from_secs(1);
