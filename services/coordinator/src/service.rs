@@ -5,9 +5,9 @@ mod readiness;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use net::MAX_MESSAGE_BYTES;
 use net::channel::Trust;
 use net::receiving::Gate;
-use net::transport::MAX_MESSAGE_BYTES;
 use ops::health::Health;
 use ops::process::Process;
 use ops::{lifecycle, reflection};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use net::transport::MAX_MESSAGE_BYTES;
+use net::MAX_MESSAGE_BYTES;
 use ops::trace::names;
 use peer::progress::{self, Reporter};
 use peer::{

@@ -7,8 +7,8 @@ use std::error::Error;
 use std::fmt;
 
 use clap::ValueEnum;
-use net::causes::in_one_line;
 use net::channel::Trust;
+use net::fault::in_one_line;
 use ops::config::LoadedConfig;
 use ops::telemetry;
 use serde::Serialize;

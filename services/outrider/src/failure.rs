@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
 
-use net::causes::in_one_line;
+use net::fault::in_one_line;
 use ops::telemetry;
 use serde_json::json;
 

@@ -6,7 +6,7 @@ mod prompt;
 
 use std::sync::Arc;
 
-use net::transport::MAX_MESSAGE_BYTES;
+use net::MAX_MESSAGE_BYTES;
 use peer::{Granted, Peer, Replies, Role, RoundError, Said, Session, StreamRequest};
 use speculation::proposal::BadProposal;
 use tonic::Status;

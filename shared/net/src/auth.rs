@@ -7,7 +7,6 @@
 mod file;
 mod guard;
 mod guesses;
-mod layer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,10 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::reload::{FileError, Reloaded, Reloads};
 use file::TokenFile;
 pub use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
-pub use guard::{AuthRefusal, Guard, RateLimits, TokenHolder};
+pub use guard::{AuthRefusal, Guard, RateLimits, TokenHolder, guard_calls};
 use guesses::Guesses;
 pub use guesses::{MAX_PAUSE, MAX_PUT_OFF};
-pub use layer::GuardLayer;
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
 

@@ -10,13 +10,10 @@ use tonic::transport::{Endpoint, Uri};
 
 use crate::Credentials;
 use crate::auth::Shown;
+pub use crate::connector::ConnectionCounter;
 use crate::connector::Connector;
-pub use crate::connector::{ConnectionCounter, connection_fault, is_refused_in_tls, is_tls_fault};
 use crate::grpc_only::GrpcChannel;
-pub use crate::grpc_only::speaks_http;
-use crate::transport::{
-    CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES,
-};
+use crate::{CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES};
 
 /// How a client connects to a peer, as a section of a service's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +84,7 @@ pub fn connect(
     config: &ChannelConfig,
     credentials: &Credentials,
 ) -> Result<PeerChannel, ChannelError> {
-    let uri = parse(url, credentials)?;
+    let uri = parse(url, Trust::of(credentials))?;
     Ok(connect_to(uri, None, config, credentials).0)
 }
 
@@ -143,20 +140,12 @@ impl Trust {
     }
 }
 
-/// Reads a peer's URL, `http` (also where there is no scheme) or `https`, a host, a port, and nothing else; who has `credentials` must be
-/// able to connect there, and must not show the token to whoever listens in.
+/// Reads a peer's URL, `http` (also where there is no scheme) or `https`, a host, a port, and nothing else. Whoever is to
+/// connect there must be able to, and must not show its token to those who listen in, which `trust` decides.
 ///
 /// # Errors
 /// [`ChannelError`] quoting the URL.
-pub fn parse(url: &str, credentials: &Credentials) -> Result<Uri, ChannelError> {
-    parse_for(url, Trust::of(credentials))
-}
-
-/// The same for a process that need not run yet.
-///
-/// # Errors
-/// As [`parse`].
-pub fn parse_for(url: &str, trust: Trust) -> Result<Uri, ChannelError> {
+pub fn parse(url: &str, trust: Trust) -> Result<Uri, ChannelError> {
     check(url, trust).map_err(|fault| ChannelError {
         url: url.to_owned(),
         fault,
@@ -209,6 +198,11 @@ mod tests {
     use super::*;
     use crate::auth::{Auth, AuthConfig};
 
+    /// That of a process without certificates and tokens.
+    fn trust() -> Trust {
+        Trust::of(&Credentials::default())
+    }
+
     #[test]
     fn a_wrong_url_is_quoted_with_its_fault() {
         for line in [
@@ -225,7 +219,7 @@ mod tests {
             " | not a URL",
         ] {
             let (url, fault) = line.split_once(" | ").unwrap();
-            let error = parse(url, &Credentials::default()).unwrap_err().to_string();
+            let error = parse(url, trust()).unwrap_err().to_string();
             let parts = [
                 fault,
                 "write http://HOST:PORT or https",
@@ -243,7 +237,7 @@ mod tests {
             "[::1]:7001",
             "verifier:7001",
         ] {
-            let uri = parse(address, &Credentials::default()).unwrap();
+            let uri = parse(address, trust()).unwrap();
             assert_eq!(uri.to_string(), format!("http://{address}/"), "{address}");
         }
     }
@@ -273,13 +267,13 @@ mod tests {
         let asked = tonic_health::pb::HealthCheckRequest::default();
         let status = health.check(asked).await.unwrap_err();
         assert_eq!(status.code(), tonic::Code::Unavailable, "{status:?}");
-        let fault = crate::connector::connection_fault(&status);
+        let fault = crate::fault::connection_fault(&status);
         assert_eq!(fault.as_deref(), Some("not within 100 ms"));
     }
 
     #[test]
     fn nobody_is_believed_without_a_ca() {
-        let error = parse("https://verifier:7001", &Credentials::default()).unwrap_err();
+        let error = parse("https://verifier:7001", trust()).unwrap_err();
         assert!(error.to_string().contains("tls.ca_file"), "{error}");
     }
 
@@ -304,7 +298,7 @@ mod tests {
             "http://[::1]:7001",
             "http://localhost:7001",
         ] {
-            assert!(parse(url, &process).is_ok(), "{url}");
+            assert!(parse(url, Trust::of(&process)).is_ok(), "{url}");
         }
         let insecure = showing(Auth::of_client(&config).unwrap().in_clear(true));
         for url in [
@@ -313,12 +307,12 @@ mod tests {
             "http://verifier:7001",
             "http://localhost.example:7001",
         ] {
-            let error = parse(url, &process).unwrap_err().to_string();
+            let error = parse(url, Trust::of(&process)).unwrap_err().to_string();
             assert!(
                 error.contains("in clear") && error.contains("--insecure"),
                 "{error}"
             );
-            assert!(parse(url, &insecure).is_ok() && parse(url, &Credentials::default()).is_ok());
+            assert!(parse(url, Trust::of(&insecure)).is_ok() && parse(url, trust()).is_ok());
         }
     }
 }

@@ -17,12 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
-use tonic::Status;
 use tonic::codegen::Service;
 use tonic::transport::Uri;
 
-use crate::causes::beneath;
-use crate::grpc_only::speaks_http;
 use crate::tls::{Side, Tls, TlsError, explain, is_hung_up, is_tls_spoken};
 
 /// The first byte of a TLS alert. An HTTP/2 frame that begins with it would be longer than any may be.
@@ -95,39 +92,7 @@ pub enum ConnectFault {
 /// A connection within TLS that the server ended, because of this side's certificate or for another reason of TLS.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct TlsRefusal(String);
-
-/// Whether `status` comes of TLS: of certificates, or of a peer that does not speak it. Trying again at
-/// once gives the same.
-pub fn is_tls_fault(status: &Status) -> bool {
-    let mut causes = beneath(status);
-    causes.any(|cause| matches!(cause.downcast_ref(), Some(ConnectFault::Tls { .. })))
-}
-
-/// Returns whether the server speaks TLS, and one of the two sides refused the other's certificate or protocol.
-pub fn is_refused_in_tls(status: &Status) -> bool {
-    let mut causes = beneath(status);
-    causes.any(|cause| match cause.downcast_ref() {
-        Some(ConnectFault::Tls { is_spoken, .. }) => *is_spoken,
-        Some(ConnectFault::Tcp { .. }) => false,
-        None => {
-            let io = cause.downcast_ref::<io::Error>();
-            io.and_then(io::Error::get_ref)
-                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<TlsRefusal>)
-        }
-    })
-}
-
-/// Why a connection broke or did not come about, without addresses; none if `status` is the server's own.
-pub fn connection_fault(status: &Status) -> Option<String> {
-    let fault = beneath(status).find_map(|cause| match cause.downcast_ref()? {
-        ConnectFault::Tcp { source, .. } => Some(source.to_string()),
-        ConnectFault::Tls { why, .. } => Some(why.clone()),
-    });
-    let is_told = speaks_http(status);
-    let last = || beneath(status).last().map(ToString::to_string);
-    fault.or_else(|| last().filter(|_| !is_told))
-}
+pub(crate) struct TlsRefusal(String);
 
 impl Service<Uri> for Connector {
     type Response = TokioIo<Outgoing>;

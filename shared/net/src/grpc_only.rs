@@ -1,18 +1,17 @@
 //! Ports that speak gRPC alone: what they answer to a client of the OpenAI API, and what a gRPC client makes of a port
 //! that speaks HTTP.
 
+use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_util::TryFutureExt;
-use futures_util::future::MapErr;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::http::{HeaderMap, Request, Response, StatusCode, header};
 use tonic::codegen::{Service, StdError};
 use tonic::transport::Channel;
-use tonic::transport::channel::ResponseFuture;
 
-use crate::causes::beneath;
+use crate::fault::SpeaksHttp;
 
 /// What a client is told that asks a gRPC port for something else.
 const SPEAKS_GRPC: &str = "this port speaks gRPC, and not the OpenAI API over HTTP: that is at the address of \
@@ -59,20 +58,6 @@ fn is_grpc(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// A server that answered a call of gRPC in HTTP.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "it answered with HTTP status {0}, not in gRPC: this is the port of the OpenAI API (coordinator.http.listen), of \
-     metrics and health (admin.listen), or of another program; name the service's gRPC port: that of \
-     coordinator.listen (for --coordinator, by default 127.0.0.1:7001), drafter.listen or verifier.listen"
-)]
-struct SpeaksHttp(u16);
-
-/// Returns whether the server that gave `status` speaks HTTP and not gRPC. Trying again gives the same.
-pub fn speaks_http(status: &Status) -> bool {
-    beneath(status).any(<dyn std::error::Error>::is::<SpeaksHttp>)
-}
-
 /// A channel whose calls fail with [`SpeaksHttp`] where the server answers otherwise than in gRPC.
 #[derive(Clone, Debug)]
 pub struct GrpcChannel(pub(crate) Channel);
@@ -80,39 +65,24 @@ pub struct GrpcChannel(pub(crate) Channel);
 impl Service<Request<Body>> for GrpcChannel {
     type Response = Response<Body>;
     type Error = StdError;
-    type Future = Answering;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, StdError>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StdError>> {
         self.0.poll_ready(cx).map_err(Into::into)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Answering {
-        Answering {
-            is_call: is_grpc(request.headers()),
-            answer: self.0.call(request).map_err(Into::into),
-        }
-    }
-}
-
-/// The answer to a request, on its way.
-#[derive(Debug)]
-pub struct Answering {
-    /// Whether the request is a call of gRPC.
-    is_call: bool,
-    answer: MapErr<ResponseFuture, fn(tonic::transport::Error) -> StdError>,
-}
-
-impl Future for Answering {
-    type Output = Result<Response<Body>, StdError>;
-
-    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = std::task::ready!(std::pin::Pin::new(&mut self.answer).poll(cx))?;
-        if self.is_call && !is_grpc(answer.headers()) {
-            let fault = SpeaksHttp(answer.status().as_u16());
-            let mut status = Status::unimplemented(fault.to_string());
-            status.set_source(std::sync::Arc::new(fault));
-            return Poll::Ready(Err(Box::new(status)));
-        }
-        Poll::Ready(Ok(answer))
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let is_call = is_grpc(request.headers());
+        let answering = self.0.call(request);
+        Box::pin(async move {
+            let answer = answering.await?;
+            if is_call && !is_grpc(answer.headers()) {
+                let fault = SpeaksHttp(answer.status().as_u16());
+                let mut status = Status::unimplemented(fault.to_string());
+                status.set_source(Arc::new(fault));
+                return Err(status.into());
+            }
+            Ok(answer)
+        })
     }
 }

@@ -26,10 +26,10 @@ use tower::{ServiceExt, service_fn};
 use crate::incoming::{IncomingConnections, OPENING_TIMEOUT, OpenedConnection, PortProtocol};
 use crate::listen::ServerConfig;
 use crate::log_throttle::LogThrottle;
-use crate::places::{Activity, Working};
 use crate::receiving::Gate;
+use crate::slots::{Activity, Working};
 use crate::tls::Tls;
-use crate::transport::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
+use crate::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 
 /// Longest time between asking a connection to close and cutting it.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -121,7 +121,7 @@ struct HttpConnections {
 impl HttpConnections {
     /// Serves a connection in a task of its own.
     fn serve(&self, opened: OpenedConnection) {
-        let client = opened.info().info.remote_addr();
+        let client = opened.context().info.remote_addr();
         let cut = opened.cut();
         let serving = serve_connection(
             opened,
@@ -153,7 +153,7 @@ async fn serve_connection(
     max_streams: u32,
     closing: CancellationToken,
 ) -> Result<(), String> {
-    let connection = opened.info().clone();
+    let connection = opened.context().clone();
     let activity = Arc::clone(&connection.activity);
     let idle_timeout = front.idle_timeout;
     let server = builder(connection.speaks_http2, max_streams, idle_timeout);

@@ -3,6 +3,7 @@
 //! What a connection must do before it is handed on, it does beside all others and in bounded time: a TLS
 //! handshake where the service speaks TLS, and the first bytes of its protocol. Whoever is slow holds up nobody.
 
+mod opened;
 mod opening;
 
 use std::collections::VecDeque;
@@ -22,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::listen::ServerConfig;
 use crate::log_throttle::LogThrottle;
-use crate::places::ConnectionSlots;
 use crate::receiving::Gate;
+use crate::slots::ConnectionSlots;
 use crate::tls::Tls;
+pub use opened::OpenedConnection;
 pub use opening::OPENING_TIMEOUT;
-pub(crate) use opening::OpenedConnection;
 pub use opening::PortProtocol;
 
 /// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped once it has had a
@@ -46,7 +47,7 @@ pub struct IncomingConnections {
     protocol: PortProtocol,
     tls: Tls,
     /// One a connection, from when it is accepted to when it is closed.
-    places: ConnectionSlots,
+    slots: ConnectionSlots,
     max_connections: usize,
     gate: Gate,
     opening: JoinSet<Option<OpenedConnection>>,
@@ -76,7 +77,7 @@ impl IncomingConnections {
             listener,
             protocol,
             tls,
-            places: ConnectionSlots::new(max_connections, severed),
+            slots: ConnectionSlots::new(max_connections, severed),
             max_connections,
             gate,
             opening: JoinSet::new(),
@@ -90,7 +91,7 @@ impl IncomingConnections {
 
     /// Lets a connection open, unless there are too many.
     fn admit(&mut self, connection: TcpStream) {
-        let Some(place) = self.places.take() else {
+        let Some(slot) = self.slots.take() else {
             // Closed at once: its client may do better at another replica than in a queue.
             if let Some(others) = self.full.passes() {
                 let client = connection.peer_addr();
@@ -115,7 +116,7 @@ impl IncomingConnections {
         // A client of HTTP/1 is let in at a port of gRPC too, to be told where it is.
         let acceptor = self.tls.http_acceptor();
         let (protocol, gate) = (self.protocol, self.gate.clone());
-        let opening = opening::open(connection, protocol, acceptor, place, gate, failed);
+        let opening = opening::open(connection, protocol, acceptor, slot, gate, failed);
         let opening = self.opening.spawn(opening);
         self.order.push_back((Instant::now(), opening));
     }
@@ -129,7 +130,7 @@ impl IncomingConnections {
     }
 }
 
-/// Has the system keep as many connections of a burst as there are places, until they are accepted. What it keeps by
+/// Has the system keep as many connections of a burst as there are slots, until they are accepted. What it keeps by
 /// default is less, and whoever comes in vain tries again a second later.
 fn queue(listener: &TcpListener, most: usize) {
     let backlog = i32::try_from(most).unwrap_or(i32::MAX);
@@ -217,7 +218,7 @@ mod tests {
         };
         assert_eq!(accept().await, MAX_OPENING + 1, "it is let in");
         tokio::task::yield_now().await;
-        assert_eq!(accept().await, MAX_OPENING, "in place of the oldest");
+        assert_eq!(accept().await, MAX_OPENING, "in slot of the oldest");
     }
 
     /// The default, 128, holds no burst of these.

@@ -23,7 +23,7 @@ use tonic::transport::server::TcpConnectInfo;
 use tower::util::MapRequestLayer;
 
 use crate::listen::ServerConfig;
-use crate::places::Activity;
+use crate::slots::Activity;
 pub(crate) use budget::ByteBudget;
 pub use budget::{RETRY_AFTER, ReceiveError, SMALL_REQUEST_BYTES};
 use budget::{RequestBuffer, Reservation};

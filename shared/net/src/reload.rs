@@ -173,6 +173,17 @@ impl<T> Files<T> {
         self.sender.send_replace(Arc::new((self.read)()?));
         Ok(())
     }
+
+    /// Reads the files, changed or not; returns whether they could be used. If not, it logs a warning.
+    fn reload(&self) -> bool {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen = fingerprint(&self.paths);
+        let outcome = self.read();
+        if let Err(error) = &outcome {
+            warn_of(self.what, error);
+        }
+        outcome.is_ok()
+    }
 }
 
 fn warn_of(what: &str, error: &str) {
@@ -182,34 +193,20 @@ fn warn_of(what: &str, error: &str) {
     );
 }
 
+/// Reads some files again; returns their name, and whether they could be used.
+type Reload = dyn Fn() -> (&'static str, bool) + Send + Sync;
+
 /// All files that a process reads again on demand. Clones share the list.
 #[derive(Clone, Default)]
-pub struct Reloads(Arc<Mutex<Vec<Arc<dyn Reload>>>>);
-
-/// Files that can be read again.
-trait Reload: Send + Sync {
-    /// Reads them; returns their name, and whether they could be used.
-    fn reload(&self) -> (&'static str, bool);
-}
-
-impl<T: Send + Sync> Reload for Files<T> {
-    fn reload(&self) -> (&'static str, bool) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = fingerprint(&self.paths);
-        let outcome = self.read();
-        if let Err(error) = &outcome {
-            warn_of(self.what, error);
-        }
-        (self.what, outcome.is_ok())
-    }
-}
+pub struct Reloads(Arc<Mutex<Vec<Arc<Reload>>>>);
 
 impl Reloads {
     /// Adds the files of `reloading`, if it has any.
     pub(crate) fn add<T: Send + Sync + 'static>(&self, reloading: &Reloaded<T>) {
         if let Some(files) = &reloading.files {
-            let files: Arc<dyn Reload> = files.clone();
-            self.all().push(files);
+            let files = Arc::clone(files);
+            self.all()
+                .push(Arc::new(move || (files.what, files.reload())));
         }
     }
 
@@ -217,14 +214,14 @@ impl Reloads {
     /// If it could not, a warning is logged and the value read before stays.
     pub fn read(&self) -> Vec<(&'static str, bool)> {
         let all = self.all().clone();
-        let mut outcomes: Vec<_> = all.iter().map(|files| files.reload()).collect();
+        let mut outcomes: Vec<_> = all.iter().map(|reload| reload()).collect();
         // Several services of a process may have added the same files.
         outcomes.sort_unstable();
         outcomes.dedup();
         outcomes
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Arc<dyn Reload>>> {
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<Reload>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tonic::transport::Uri;
 
 use crate::Credentials;
-use crate::channel::{self, ChannelConfig, ChannelError};
+use crate::channel::{self, ChannelConfig, ChannelError, Trust};
 use crate::deadline::within;
 
 pub use endpoint::Replica;
@@ -69,7 +69,7 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
     ) -> Result<Self, ChannelError> {
         let urls = urls
             .iter()
-            .map(|url| channel::parse(url, credentials))
+            .map(|url| channel::parse(url, Trust::of(credentials)))
             .collect::<Result<_, _>>()?;
         Ok(Self(Arc::new(ReplicaDirectory {
             urls,

@@ -23,7 +23,7 @@ use figment::{Figment, Profile, Provider};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use error::ConfigError;
+pub use error::{ConfigError, did_you_mean};
 pub use provenance::SettingProvenance;
 pub use switch::Switch;
 

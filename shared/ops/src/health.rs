@@ -1,14 +1,19 @@
-//! Readiness: loading, serving, draining.
+//! Readiness: loading, serving, draining; and `grpc.health.v1` of a service at its own port, and of all services of a
+//! process at its admin port.
 
-pub(crate) mod grpc;
+use std::pin::Pin;
 
+use tokio_stream::wrappers::WatchStream;
+use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::service::Routes;
-use tonic_health::pb::health_server::HealthServer;
+use tonic::{Request, Response, Status};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_server::{self, HealthServer};
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use crate::metrics::names;
-use crate::process::{Condition, Process, ServiceConditions};
-use grpc::HealthOf;
+use crate::process::{Condition, Process, ServiceConditions, are_ready};
 
 /// The state of a service as `grpc.health.v1` reports it on the service's own port, for the service named and
 /// for the empty name. What its process reports of all services in it, [`ServiceConditions`] holds.
@@ -104,5 +109,67 @@ impl Health {
         let services = self.services.clone();
         let only = Some(self.index);
         routes.add_service(HealthServer::new(HealthOf { services, only }))
+    }
+}
+
+/// The services by their names, and all of them together by the empty name.
+#[derive(Clone, Debug)]
+pub(crate) struct HealthOf {
+    pub(crate) services: ServiceConditions,
+    /// Where the one stands that is told of alone.
+    pub(crate) only: Option<usize>,
+}
+
+impl HealthOf {
+    /// The status of `service`; none if there is no such service.
+    fn status(&self, service: &str) -> Option<ServingStatus> {
+        let all = self.services.conditions();
+        let reported = self.only.map_or(&*all, |index| &all[index..=index]);
+        let named = reported
+            .iter()
+            .filter(|(name, _)| service.is_empty() || *name == service);
+        let named: Vec<_> = named.copied().collect();
+        let status = if are_ready(&named) {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
+        };
+        (service.is_empty() || !named.is_empty()).then_some(status)
+    }
+}
+
+#[tonic::async_trait]
+impl health_server::Health for HealthOf {
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
+
+    async fn check(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        match self.status(&request.get_ref().service) {
+            Some(status) => Ok(Response::new(response(status))),
+            None => Err(Status::not_found("no such service in this process")),
+        }
+    }
+
+    async fn watch(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let (health, service) = (self.clone(), request.into_inner().service);
+        let mut reported = None;
+        let statuses = WatchStream::new(self.services.watch()).filter_map(move |_| {
+            let now = health
+                .status(&service)
+                .unwrap_or(ServingStatus::ServiceUnknown);
+            (reported.replace(now) != Some(now)).then(|| Ok(response(now)))
+        });
+        Ok(Response::new(Box::pin(statuses)))
+    }
+}
+
+fn response(status: ServingStatus) -> HealthCheckResponse {
+    HealthCheckResponse {
+        status: status.into(),
     }
 }

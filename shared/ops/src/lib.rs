@@ -14,7 +14,5 @@ pub mod open_files;
 pub mod process;
 pub mod reflection;
 pub mod shutdown;
-pub mod spelling;
-pub mod startup;
 pub mod telemetry;
 pub mod trace;

@@ -1,11 +1,14 @@
-//! Serving gRPC from a bound listener until told to stop, then draining within a grace.
+//! The life of a service: the work it begins with, serving gRPC from a bound listener until told to stop, then
+//! draining within a grace.
 
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
@@ -13,12 +16,12 @@ use tonic::transport::Server;
 
 use crate::health::Health;
 use crate::process::Process;
-use net::auth::GuardLayer;
+use net::auth::{Guard, guard_calls};
 use net::grpc_only;
 use net::incoming::{IncomingConnections, PortProtocol};
 use net::listen::ServerConfig;
 use net::receiving::{Described, Gate};
-use net::transport::{
+use net::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
     STREAM_WINDOW_BYTES,
 };
@@ -54,10 +57,13 @@ pub enum ServeError {
     },
 }
 
-/// Returns the same routes, where requests that are no calls of gRPC are told so.
-fn grpc_alone(routes: Routes) -> Routes {
+/// Returns the same routes, where `guard` lets requests in, and those that are no calls of gRPC are told so.
+fn guarded(routes: Routes, guard: Guard) -> Routes {
     let router = routes.into_axum_router();
-    router.layer(from_fn(grpc_only::refuse_others)).into()
+    router
+        .layer(from_fn(grpc_only::refuse_others))
+        .layer(from_fn_with_state(guard, guard_calls))
+        .into()
 }
 
 /// Serves `services`, and gRPC health beside them, until `shutdown` completes, the service itself begins to
@@ -88,7 +94,10 @@ pub async fn serve(
     let _sever = severed.clone().drop_guard();
     let services = services.into();
     let gate = services.gate.unwrap_or_else(|| Gate::new(config));
-    let tls = process.credentials.tls.clone();
+    let (tls, guard) = (
+        process.credentials.tls.clone(),
+        process.credentials.auth.guard(),
+    );
     let incoming = IncomingConnections::new(
         listener,
         PortProtocol::Grpc,
@@ -111,8 +120,7 @@ pub async fn serve(
         // and closes the connection that every other session of that client is on.
         .http2_max_pending_accept_reset_streams(Some(max_streams as usize))
         .layer(gate.before_services(services.client_streaming))
-        .layer(GuardLayer::new(process.credentials.auth.guard()))
-        .add_routes(grpc_alone(health.add_to(services.routes)))
+        .add_routes(guarded(health.add_to(services.routes), guard))
         .serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
     let failing = async {
         while is_healthy() {
@@ -161,6 +169,40 @@ pub async fn serve(
         Ok(())
     } else {
         Err(ServeError::Unhealthy { address })
+    }
+}
+
+/// Runs `work` that a service begins with, such as loading a model, on a thread of its own, as it may block for long.
+///
+/// The future may be dropped before it is done. The thread then goes on until the process ends, and the
+/// process does not wait for it, as it would for a blocking task of the runtime.
+///
+/// # Panics
+/// As `work` does.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, outcome) = oneshot::channel();
+    std::thread::spawn(move || {
+        // Nothing that `work` leaves half done is looked at: the panic goes on below.
+        let outcome = panic::catch_unwind(AssertUnwindSafe(work));
+        // The receiver is gone if nobody waits any more.
+        let _ = done.send(outcome);
+    });
+    match outcome.await {
+        Ok(Ok(value)) => value,
+        Ok(Err(panicked)) => panic::resume_unwind(panicked),
+        Err(_) => unreachable!("the thread sends before it ends"),
+    }
+}
+
+/// The same, or `None` as soon as `shutdown` completes.
+pub async fn unless_stopped<T: Send + 'static>(
+    shutdown: Pin<&mut impl Future<Output = ()>>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = shutdown => None,
+        value = blocking(work) => Some(value),
     }
 }
 

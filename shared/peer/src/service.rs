@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::lease::Leases;
 use model::engine::{EngineConfig, EngineHandle};
+use net::MAX_MESSAGE_BYTES;
 use net::listen::{Listen, ServerConfig};
-use net::transport::MAX_MESSAGE_BYTES;
 use ops::health::Health;
 use ops::metrics::PeerMetrics;
 use ops::process::Process;
-use ops::{lifecycle, reflection, startup};
+use ops::{lifecycle, reflection};
 use tokio::net::TcpListener;
 use wire::{open, v1};
 
@@ -31,7 +31,7 @@ pub async fn run<R: Role, L: Send + 'static>(
 ) -> Result<(), PeerError> {
     let mut shutdown = std::pin::pin!(shutdown);
     let listener = listen.bind().await?;
-    let Some(loaded) = startup::unless_stopped(shutdown.as_mut(), load).await else {
+    let Some(loaded) = lifecycle::unless_stopped(shutdown.as_mut(), load).await else {
         return Ok(());
     };
     start(loaded?)?.serve(listener, shutdown).await

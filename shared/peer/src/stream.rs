@@ -11,9 +11,9 @@ use speculation::committed::Committed;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 use tracing::Instrument;
+use wire::digest::request_id;
 use wire::failure::Failure;
 use wire::open::{self, SessionSpec};
-use wire::request_id::request_id;
 use wire::status::{BadField, overloaded};
 use wire::v1;
 

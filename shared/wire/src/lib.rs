@@ -19,7 +19,6 @@ pub mod messages;
 pub mod open;
 pub mod proposal;
 pub mod report;
-pub mod request_id;
 pub mod round;
 pub mod sampling;
 pub mod settings;

@@ -7,9 +7,9 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use net::channel::connection_fault;
+use net::KEEPALIVE_TIMEOUT;
 use net::deadline::within;
-use net::transport::KEEPALIVE_TIMEOUT;
+use net::fault::connection_fault;
 use ops::trace::TraceContext;
 use speculation::TokenId;
 use tokio::sync::mpsc;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use net::causes::in_one_line;
-use net::channel::{ChannelError, connection_fault, is_refused_in_tls, is_tls_fault};
+use net::channel::ChannelError;
+use net::fault::{connection_fault, in_one_line, is_refused_in_tls, is_tls_fault};
 use ops::process::Process;
 use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::HealthCheckRequest;

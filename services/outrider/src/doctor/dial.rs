@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use net::channel::{self, ChannelConfig, ChannelError, PeerChannel};
+use net::channel::{self, ChannelConfig, ChannelError, PeerChannel, Trust};
 use net::tls::{TlsMode, certificates};
 use ops::process::Process;
 
@@ -56,7 +56,7 @@ impl Dialled {
         let config = ChannelConfig {
             connect_timeout_ms: PATIENCE.as_millis() as u64,
         };
-        let uri = channel::parse(&self.url, &process.credentials)?;
+        let uri = channel::parse(&self.url, Trust::of(&process.credentials))?;
         Ok(channel::connect_to(uri, self.address, &config, &process.credentials).0)
     }
 }

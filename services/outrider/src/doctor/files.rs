@@ -4,7 +4,7 @@ use std::path::Path;
 
 use model::source::{EngineKind, Inspected, ModelSource};
 use model::{Computation, CpuFormat, WeightFormat};
-use net::causes::in_one_line;
+use net::fault::in_one_line;
 use ops::config::LoadedConfig;
 use wire::describe::check_pair;
 use wire::v1::PeerDescription;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use client::{Client, CollectedAnswer, Error, Generation, GenerationEvent};
 use coordinator::limits::MAX_REQUEST_BYTES;
-use net::channel::speaks_http;
+use net::fault::speaks_http;
 use tonic::Code;
 use wire::messages::Encoded;
 use wire::status::describe;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Context;
-use net::causes::in_one_line;
+use net::fault::in_one_line;
 use net::reload::Reloads;
 use ops::config::LoadedConfig;
 use ops::shutdown::{Signals, StopSignal};

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
 use tonic::metadata::{Ascii, MetadataValue};
 
-use super::guard::{FORM, Limits, TokenHolder};
+use super::guard::{RateLimits, TokenHolder};
 use crate::reload::{FileError, contents};
 
 /// Shortest token accepted: what is shorter can be guessed. 16 characters of Base64 are 96 bits.
@@ -16,6 +17,9 @@ pub const MIN_TOKEN_CHARS: usize = 16;
 
 /// Longest token, and longest name before one, in characters.
 pub const MAX_TOKEN_CHARS: usize = 256;
+
+/// What a line looks like.
+const FORM: &str = "[NAME] TOKEN [requests=N] [rpm=N] [tpm=N]";
 
 /// The tokens of a file, in its order; at least one.
 pub(super) struct TokenFile {
@@ -27,8 +31,7 @@ pub(super) struct TokenFile {
 /// A token, and whom it stands for.
 struct TokenEntry {
     secret: String,
-    name: Option<Arc<str>>,
-    limits: Limits,
+    holder: TokenHolder,
 }
 
 impl TokenFile {
@@ -66,14 +69,7 @@ impl TokenFile {
         let mut found = None;
         for token in &self.tokens {
             if token.secret.as_bytes().ct_eq(shown).into() {
-                let mut hasher = DefaultHasher::new();
-                token.secret.hash(&mut hasher);
-                found = Some(TokenHolder {
-                    tenant: token.name.clone(),
-                    token: hasher.finish(),
-                    max_requests: token.limits.max_requests,
-                    rates: token.limits.rates,
-                });
+                found = Some(token.holder.clone());
             }
         }
         found
@@ -92,7 +88,7 @@ impl TokenFile {
 impl TokenEntry {
     fn parse(line: &str) -> Result<Self, String> {
         let mut words: Vec<_> = line.split_whitespace().collect();
-        let limits = Limits::take(&mut words)?;
+        let (max_requests, rates) = limits(&mut words)?;
         let (name, secret) = match words[..] {
             [secret] => (None, secret),
             [name, secret] => (Some(name), secret),
@@ -117,12 +113,46 @@ impl TokenEntry {
                 "a name of {found} bytes, expected at most {MAX_TOKEN_CHARS}"
             ));
         }
+        let mut hasher = DefaultHasher::new();
+        secret.hash(&mut hasher);
         Ok(Self {
             secret: secret.to_owned(),
-            name: name.map(Arc::from),
-            limits,
+            holder: TokenHolder {
+                tenant: name.map(Arc::from),
+                token: hasher.finish(),
+                max_requests,
+                rates,
+            },
         })
     }
+}
+
+/// Takes the limits off the end of a line's `words`. Returns the most requests under way, and how much may be used in a
+/// minute.
+///
+/// # Errors
+/// Says what is wrong with one of them, never what stands before it.
+fn limits(words: &mut Vec<&str>) -> Result<(Option<NonZeroU32>, RateLimits), String> {
+    let (mut max_requests, mut rates) = (None, RateLimits::default());
+    while let Some((name, value)) = words.last().and_then(|word| word.split_once('=')) {
+        let limit = match name {
+            "requests" => &mut max_requests,
+            "rpm" => &mut rates.requests,
+            "tpm" => &mut rates.tokens,
+            _ => break,
+        };
+        let number = value.parse().map_err(|_| {
+            format!(
+                "{name}={value} is no limit, expected a whole number from 1 to {}",
+                u32::MAX
+            )
+        })?;
+        if limit.replace(number).is_some() {
+            return Err(format!("{name}= stands there twice"));
+        }
+        words.pop();
+    }
+    Ok((max_requests, rates))
 }
 
 // A token must not end up in a log.

@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
 use tonic::Status;
 use tonic::codegen::http::{Extensions, HeaderMap, header};
 use tonic::transport::server::TcpConnectInfo;
@@ -84,6 +87,24 @@ impl Guard {
     }
 }
 
+/// Refuses calls of gRPC that `guard` does not let in, as a middleware before all services of a port.
+pub async fn guard_calls(State(guard): State<Guard>, call: Request, next: Next) -> Response {
+    let (mut parts, body) = call.into_parts();
+    match guard.check(&mut parts.headers, &parts.extensions) {
+        Ok(holder) => {
+            if let Some(holder) = holder {
+                parts.extensions.insert(holder);
+            }
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(refusal) => {
+            // It is not read, and let go before its answer is put off.
+            drop(body);
+            refusal.answer().await.into_http()
+        }
+    }
+}
+
 /// The refusal of a request without a valid token.
 #[derive(Debug)]
 pub struct AuthRefusal {
@@ -116,44 +137,4 @@ pub struct RateLimits {
     pub requests: Option<NonZeroU32>,
     /// Most tokens in a minute, of prompts and outputs together.
     pub tokens: Option<NonZeroU32>,
-}
-
-/// The limits of a token.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Limits {
-    /// Most requests under way.
-    pub(super) max_requests: Option<NonZeroU32>,
-    pub(super) rates: RateLimits,
-}
-
-/// What a line looks like.
-pub(super) const FORM: &str = "[NAME] TOKEN [requests=N] [rpm=N] [tpm=N]";
-
-impl Limits {
-    /// Takes the limits off the end of a line's `words`.
-    ///
-    /// # Errors
-    /// Says what is wrong with one of them, never what stands before it.
-    pub(super) fn take(words: &mut Vec<&str>) -> Result<Self, String> {
-        let mut limits = Self::default();
-        while let Some((name, value)) = words.last().and_then(|word| word.split_once('=')) {
-            let limit = match name {
-                "requests" => &mut limits.max_requests,
-                "rpm" => &mut limits.rates.requests,
-                "tpm" => &mut limits.rates.tokens,
-                _ => break,
-            };
-            let number = value.parse().map_err(|_| {
-                format!(
-                    "{name}={value} is no limit, expected a whole number from 1 to {}",
-                    u32::MAX
-                )
-            })?;
-            if limit.replace(number).is_some() {
-                return Err(format!("{name}= stands there twice"));
-            }
-            words.pop();
-        }
-        Ok(limits)
-    }
 }

@@ -7,7 +7,7 @@ use tonic::transport::server::TcpConnectInfo;
 use tonic::{Code, Request};
 
 use super::*;
-use crate::logged::logged;
+use crate::tests::logged;
 
 const FIRST: &str = "first-token-0123456789";
 const SECOND: &str = "second-token-0123456789";

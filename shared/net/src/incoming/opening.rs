@@ -8,15 +8,14 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
+use super::opened::{OpenedConnection, ServerTransport};
 use crate::grpc_only;
 use crate::log_throttle::LogThrottle;
-use crate::places::ConnectionSlot;
 use crate::receiving::{ConnectionContext, Gate};
-use crate::severable::Severable;
+use crate::slots::ConnectionSlot;
 use crate::tls::{Side, explain};
 
 /// How long a connection may take to say what it speaks, a TLS handshake included: HTTP/2's preface, or the first
@@ -37,8 +36,6 @@ const TLS_HANDSHAKE: u8 = 0x16;
 const IN_CLEAR: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-pub(crate) type ServerTransport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
-
 /// The protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortProtocol {
@@ -48,9 +45,6 @@ pub enum PortProtocol {
     Http,
 }
 
-/// A connection whose client has sent the first bytes of its protocol.
-pub(crate) type OpenedConnection = Severable<ServerTransport, ConnectionContext>;
-
 /// Why a connection is not handed on.
 enum OpeningFault {
     /// It closed without a word: something looked whether the port is open.
@@ -59,33 +53,32 @@ enum OpeningFault {
     Wrong(String),
 }
 
-/// Opens `connection`, to which `place` belongs; if it fails the log says why, one in a while.
+/// Opens `connection`, to which `slot` belongs; if it fails the log says why, one in a while.
 pub(super) async fn open(
     connection: TcpStream,
     protocol: PortProtocol,
     acceptor: Option<TlsAcceptor>,
-    mut place: ConnectionSlot,
+    mut slot: ConnectionSlot,
     gate: Gate,
     failed: Arc<LogThrottle>,
 ) -> Option<OpenedConnection> {
     let info = connection.connect_info();
     let client = info.remote_addr;
     let opening = tokio::time::timeout(OPENING_TIMEOUT, transport(connection, protocol, acceptor));
-    // If it is cut, another connection has its place.
-    let fault = match place.cut.run_until_cancelled(opening).await? {
+    // If it is cut, another connection has its slot.
+    let fault = match slot.cut.run_until_cancelled(opening).await? {
         Ok(Ok((transport, began))) => {
             if protocol == PortProtocol::Grpc {
                 // Coordinators keep theirs for the requests to come.
-                place.keep();
+                slot.keep();
             }
             let connection = ConnectionContext {
                 info,
                 received: gate.of_connection(),
-                activity: Arc::clone(&place.activity),
+                activity: Arc::clone(&slot.activity),
                 speaks_http2: *began == *PREFACE,
             };
-            let opened = Severable::new(transport, connection, place.cut.clone());
-            return Some(opened.opened(began, place));
+            return Some(OpenedConnection::new(transport, connection, began, slot));
         }
         Ok(Err(OpeningFault::Silent)) => return None,
         Ok(Err(OpeningFault::Wrong(fault))) => fault,

@@ -7,8 +7,8 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::endpoint::Replica;
-use crate::channel::connection_fault;
 use crate::deadline::within;
+use crate::fault::connection_fault;
 
 /// How long a peer may take to answer a health check. No model has a part in the answer.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);

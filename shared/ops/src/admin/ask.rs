@@ -8,8 +8,8 @@ use tower::ServiceExt;
 
 use super::http::{BUT, NOT_READY, READY};
 use net::Credentials;
-use net::causes::in_one_line;
 use net::channel::{self, ChannelConfig, ChannelError};
+use net::fault::in_one_line;
 
 /// How long an answer may take, the connection included.
 const TIMEOUT: Duration = Duration::from_secs(3);

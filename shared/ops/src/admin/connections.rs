@@ -17,7 +17,7 @@ use tower::Service;
 
 use net::incoming::OPENING_TIMEOUT;
 use net::log_throttle::LogThrottle;
-use net::transport::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
+use net::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 
 /// Most connections at a time. Beyond it the oldest is closed: whoever is answered has long gone, and a scraper that
 /// keeps its connection makes another.

@@ -12,7 +12,7 @@ use axum::routing::get;
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
-use crate::health::grpc::HealthOf;
+use crate::health::HealthOf;
 use crate::metrics::TextFormat;
 use crate::process::{Process, ServiceConditions};
 use crate::reflection::{self, ReflectionError};

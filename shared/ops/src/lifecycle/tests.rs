@@ -1,6 +1,7 @@
 //! The health service's own `Watch` serves as the long stream.
 
 mod grpc_only;
+mod startup;
 
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use net::channel::is_tls_fault;
+use net::fault::is_tls_fault;
 use net::tls::{TlsConfig, TlsMode};
 use ops::process::Process;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use net::Credentials;
 use net::auth::Auth;
-use net::channel::{ChannelConfig, PeerChannel, connect, connect_to, parse};
+use net::channel::{ChannelConfig, PeerChannel, Trust, connect, connect_to, parse};
 use net::listen::ServerConfig;
 use net::tls::{Tls, TlsConfig};
 use ops::health::Health;
@@ -71,7 +71,7 @@ impl Served {
     /// A client of it under `name`, wherever that leads.
     pub(crate) fn client_of(&self, name: &str, process: &Process) -> HealthClient<PeerChannel> {
         let url = format!("https://{name}:{}", self.address.port());
-        let uri = parse(&url, &process.credentials).unwrap();
+        let uri = parse(&url, Trust::of(&process.credentials)).unwrap();
         let config = ChannelConfig::default();
         HealthClient::new(connect_to(uri, Some(self.address), &config, &process.credentials).0)
     }

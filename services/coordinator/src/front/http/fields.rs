@@ -9,7 +9,7 @@ mod readable;
 
 use std::fmt;
 
-use ops::spelling::did_you_mean;
+use ops::config::did_you_mean;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use net::auth::{Guard, TokenHolder};
 use net::loopback::{BrowserRefusal, Trusted};
 use net::receiving::{RETRY_AFTER, ReceiveError, whole};
-use wire::request_id::request_id;
+use wire::digest::request_id;
 use wire::status::overloaded;
 
 use super::error::ApiError;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::logged::logged;
+use crate::tests::logged;
 
 #[test]
 fn of_the_requests_to_an_overloaded_peer_one_a_second_is_let_through() {

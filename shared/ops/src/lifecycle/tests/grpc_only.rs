@@ -1,8 +1,7 @@
 //! The wrong port, seen from both sides.
 
 use axum::http::{Request, StatusCode};
-use net::channel::connection_fault;
-use net::grpc_only::speaks_http;
+use net::fault::{connection_fault, speaks_http};
 use net::http::{self, HttpRoutes};
 use net::tls::Tls;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

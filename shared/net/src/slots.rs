@@ -1,6 +1,6 @@
 //! Slots for the connections of a port.
 //!
-//! There is a bounded number of them. Where all are taken, a new connection gets the place of the one that has
+//! There is a bounded number of them. Where all are taken, a new connection gets the slot of the one that has
 //! waited for its client for the longest time: of one that has not said what it wants, or else of one that asks for
 //! nothing now.
 
@@ -98,7 +98,7 @@ impl Drop for Working {
     }
 }
 
-/// The places of one port.
+/// The slots of one port.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
     most: usize,
@@ -111,7 +111,7 @@ pub(crate) struct ConnectionSlots {
 type Taken = HashMap<u64, (Arc<Activity>, CancellationToken)>;
 
 impl ConnectionSlots {
-    /// Creates `most` places; cancelling `severed` cuts all connections that hold one.
+    /// Creates `most` slots; cancelling `severed` cuts all connections that hold one.
     pub(crate) fn new(most: usize, severed: CancellationToken) -> Self {
         Self {
             most,
@@ -121,8 +121,8 @@ impl ConnectionSlots {
         }
     }
 
-    /// Takes a place. If all are taken, cuts the connection that has been idle for the longest time, before others one
-    /// that never asked for anything, and takes its place; returns none if every connection has a request under way.
+    /// Takes a slot. If all are taken, cuts the connection that has been idle for the longest time, before others one
+    /// that never asked for anything, and takes its slot; returns none if every connection has a request under way.
     pub(crate) fn take(&mut self) -> Option<ConnectionSlot> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.len() >= self.most {
@@ -134,7 +134,7 @@ impl ConnectionSlots {
             let (_, cut) = taken.remove(&oldest)?;
             cut.cancel();
         }
-        let place = ConnectionSlot {
+        let slot = ConnectionSlot {
             number: self.next,
             taken: Arc::clone(&self.taken),
             activity: Activity::new(),
@@ -142,15 +142,12 @@ impl ConnectionSlots {
             kept: None,
         };
         self.next += 1;
-        taken.insert(
-            place.number,
-            (Arc::clone(&place.activity), place.cut.clone()),
-        );
-        Some(place)
+        taken.insert(slot.number, (Arc::clone(&slot.activity), slot.cut.clone()));
+        Some(slot)
     }
 }
 
-/// The place of a connection, given back when it is dropped.
+/// The slot of a connection, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     number: u64,
@@ -184,53 +181,53 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_has_been_idle_for_the_longest_time_makes_room_and_who_works_does_not() {
-        let mut places = ConnectionSlots::new(3, CancellationToken::new());
+        let mut slots = ConnectionSlots::new(3, CancellationToken::new());
         let mut of_three = Vec::new();
         for _ in 0..3 {
-            of_three.push(places.take().unwrap());
+            of_three.push(slots.take().unwrap());
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         // The first was idle for the longest time, and works now; the second worked in between.
         let working = of_three[0].activity.begin();
         drop(of_three[1].activity.begin());
-        let fourth = places.take().unwrap();
-        let is_cut = |place: &ConnectionSlot| place.cut.is_cancelled();
+        let fourth = slots.take().unwrap();
+        let is_cut = |slot: &ConnectionSlot| slot.cut.is_cancelled();
         let cut: Vec<_> = of_three.iter().map(is_cut).collect();
         assert_eq!(cut, [false, false, true]);
-        let _all = [&of_three[1], &fourth].map(|place| place.activity.begin());
-        assert!(places.take().is_none(), "all work");
+        let _all = [&of_three[1], &fourth].map(|slot| slot.activity.begin());
+        assert!(slots.take().is_none(), "all work");
         drop(working);
-        let mut fifth = places.take().unwrap();
+        let mut fifth = slots.take().unwrap();
         assert!(of_three[0].cut.is_cancelled());
-        // Whose place went to another gives none back.
+        // Whose slot went to another gives none back.
         drop(of_three);
-        let _sixth = places.take().unwrap();
+        let _sixth = slots.take().unwrap();
         fifth.keep();
-        assert!(places.take().is_some() && places.take().is_some());
+        assert!(slots.take().is_some() && slots.take().is_some());
         assert!(!is_cut(&fourth) && !is_cut(&fifth));
     }
 
     #[tokio::test(start_paused = true)]
     async fn many_that_never_ask_push_nobody_out_who_does() {
-        let mut places = ConnectionSlots::new(2, CancellationToken::new());
-        let asks = places.take().unwrap();
+        let mut slots = ConnectionSlots::new(2, CancellationToken::new());
+        let asks = slots.take().unwrap();
         drop(asks.activity.begin());
         let mut silent = Vec::new();
         for _ in 0..5 {
             tokio::time::advance(Duration::from_secs(1)).await;
-            silent.push(places.take().unwrap());
+            silent.push(slots.take().unwrap());
         }
         assert!(!asks.cut.is_cancelled());
-        let cut = silent.iter().filter(|place| place.cut.is_cancelled());
+        let cut = silent.iter().filter(|slot| slot.cut.is_cancelled());
         assert_eq!(cut.count(), 4);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_request_waits_for_the_service_or_for_its_client() {
-        let place = ConnectionSlots::new(1, CancellationToken::new())
+        let slot = ConnectionSlots::new(1, CancellationToken::new())
             .take()
             .unwrap();
-        let activity = &place.activity;
+        let activity = &slot.activity;
         let second = Duration::from_secs(1);
         let accepted = Instant::now();
         tokio::time::advance(second).await;
