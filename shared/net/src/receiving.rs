@@ -67,7 +67,7 @@ impl From<Routes> for Described {
 
 /// What requests carry of the connection that they came on.
 #[derive(Clone, Debug)]
-pub(crate) struct ConnectionContext {
+pub struct ConnectionContext {
     pub(crate) info: TcpConnectInfo,
     /// The budget of its requests' bytes.
     pub(crate) received: ByteBudget,

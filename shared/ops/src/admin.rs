@@ -12,6 +12,8 @@ mod http;
 use std::io;
 use std::net::SocketAddr;
 
+use net::listen::{BindError, ExposedError, OptionalListen, check_exposed};
+use net::loopback::Trusted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -19,8 +21,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::process::Process;
 use crate::reflection::ReflectionError;
-use net::listen::{BindError, ExposedError, OptionalListen, check_exposed};
-use net::loopback::Trusted;
 
 pub use ask::{AskError, Readiness, readiness};
 pub use connections::{HEADER_TIMEOUT, MAX_CONNECTIONS, MAX_STREAMS};

@@ -7,15 +7,6 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use axum::middleware::{from_fn, from_fn_with_state};
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
-use tokio_util::sync::CancellationToken;
-use tonic::service::Routes;
-use tonic::transport::Server;
-
-use crate::health::Health;
-use crate::process::Process;
 use net::auth::{Guard, guard_calls};
 use net::grpc_only;
 use net::incoming::{IncomingConnections, PortProtocol};
@@ -25,6 +16,15 @@ use net::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
     STREAM_WINDOW_BYTES,
 };
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::transport::Server;
+
+use crate::health::Health;
+use crate::process::Process;
 
 /// How often a service's own health is looked at.
 const HEARTBEAT: Duration = Duration::from_millis(500);

@@ -6,8 +6,9 @@
 
 use std::num::NonZeroUsize;
 
-use crate::admin::MAX_CONNECTIONS;
 use net::listen::ServerConfig;
+
+use crate::admin::MAX_CONNECTIONS;
 
 /// Files that a process opens itself: models while they load, certificates, tokens, listeners, and connections that are
 /// about to be refused.

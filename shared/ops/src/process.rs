@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use net::Credentials;
+use net::reload::Reloads;
 use tokio::sync::watch;
 
 use crate::metrics::{Metrics, names};
 use crate::trace::Traces;
-use net::Credentials;
-use net::reload::Reloads;
 
 /// What a process gives each service in it, and each of its channels to others. Cheap to clone; the default
 /// is a process without TLS, tokens and traces, whose metrics nobody reads.

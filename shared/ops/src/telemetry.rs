@@ -10,6 +10,8 @@ mod settings;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use net::reload::FileError;
+use net::tls::TlsError;
 use opentelemetry::KeyValue;
 use opentelemetry_appender_tracing::layer::{OpenTelemetryTracingBridge, TracingSpanAttributes};
 use opentelemetry_otlp::ExporterBuildError;
@@ -28,8 +30,6 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 use crate::trace::{TraceOptions, Traces};
 use lines::JsonLines;
-use net::reload::FileError;
-use net::tls::TlsError;
 
 pub use filter::{FilterError, LogFilter};
 pub use levels::LogLevels;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::lease::SessionCounts;
 use model::engine::{EngineHandle, Gauges, MemoryGauges, Totals};
 use ops::metrics::names;
 
+use crate::lease::SessionCounts;
 use crate::role::{Peer, Role};
 use crate::service::Bounds;
 

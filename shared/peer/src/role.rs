@@ -5,8 +5,6 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::lease::Leases;
-use crate::replies::ReplyCache;
 use model::engine::{EngineHandle, Rejected, Slot, Task};
 use net::listen::ServerConfig;
 use ops::health::Health;
@@ -26,6 +24,8 @@ use wire::round::RoundKey;
 use wire::{status, v1};
 
 use crate::granted::Granted;
+use crate::lease::Leases;
+use crate::replies::ReplyCache;
 
 /// What a drafter or a verifier does in its own way, and what it needs for that.
 pub trait Role: Sized + Send + Sync + 'static {

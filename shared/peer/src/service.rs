@@ -4,7 +4,6 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::lease::Leases;
 use model::engine::{EngineConfig, EngineHandle};
 use net::MAX_MESSAGE_BYTES;
 use net::listen::{Listen, ServerConfig};
@@ -16,6 +15,7 @@ use tokio::net::TcpListener;
 use wire::{open, v1};
 
 use crate::error::PeerError;
+use crate::lease::Leases;
 use crate::role::{Peer, Role};
 
 /// Binds, loads, starts and serves until `shutdown` completes; then drains. If that is before the models

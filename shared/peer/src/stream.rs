@@ -5,8 +5,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::lease::{AttachError, Attached};
-use crate::replies::ReplyCache;
 use speculation::committed::Committed;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
@@ -18,6 +16,8 @@ use wire::status::{BadField, overloaded};
 use wire::v1;
 
 use crate::granted::{Granted, Granting, grants};
+use crate::lease::{AttachError, Attached};
+use crate::replies::ReplyCache;
 use crate::role::{
     HistoryHome, Peer, READ_TIMEOUT, REPLY_BUFFER, Replies, Role, Said, Session, StreamRequest,
 };

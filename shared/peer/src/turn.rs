@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::progress::{ProgressWait, RoundProgress, Stalled};
 use model::engine::StepTiming;
 use ops::metrics::PeerMetrics;
 use ops::trace::{self, Span, TimeBreakdown};
@@ -11,6 +10,7 @@ use wire::round::Round;
 use wire::v1;
 
 use crate::error::RoundError;
+use crate::progress::{ProgressWait, RoundProgress, Stalled};
 use crate::role::{Replies, Role, Said, Session};
 
 /// A round under way, and where its replies go.

@@ -50,7 +50,7 @@ use net::auth::Guard;
 use super::MAX_REQUEST_BYTES;
 use super::prepare::Shared;
 use error::ApiError;
-use state::HttpRoutes;
+use state::Front;
 
 pub use fields::MAX_FIELDS;
 pub use messages::MAX_PARTS;
@@ -80,7 +80,7 @@ pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> net::
 /// All routes.
 fn routes(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> Router {
     let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let front = HttpRoutes {
+    let front = Front {
         shared: Arc::clone(shared),
         began: began.map_or(0, |since| since.as_secs()),
         any_model: shared.config.http.answers_to_any_name(is_local),

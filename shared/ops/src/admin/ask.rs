@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, Uri};
-use tower::ServiceExt;
-
-use super::http::{BUT, NOT_READY, READY};
 use net::Credentials;
 use net::channel::{self, ChannelConfig, ChannelError};
 use net::fault::in_one_line;
+use tower::ServiceExt;
+
+use super::http::{BUT, NOT_READY, READY};
 
 /// How long an answer may take, the connection included.
 const TIMEOUT: Duration = Duration::from_secs(3);

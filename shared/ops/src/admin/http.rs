@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use net::loopback::{BrowserRefusal, Trusted};
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
@@ -16,7 +17,6 @@ use crate::health::HealthOf;
 use crate::metrics::TextFormat;
 use crate::process::{Process, ServiceConditions};
 use crate::reflection::{self, ReflectionError};
-use net::loopback::{BrowserRefusal, Trusted};
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 

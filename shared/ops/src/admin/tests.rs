@@ -3,6 +3,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use net::OPENING_TIMEOUT;
+use net::channel::{ChannelConfig, connect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::Code;
@@ -17,8 +19,6 @@ use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use super::*;
 use crate::health::Health;
 use crate::metrics::names;
-use net::OPENING_TIMEOUT;
-use net::channel::{ChannelConfig, connect};
 
 const SERVICE: &str = "outrider.v1.Verifier";
 

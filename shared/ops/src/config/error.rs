@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use figment::error::{Actual, Kind, OneOf};
+use net::bounded::ReadError;
 
 use super::provenance::is_secret;
-use net::bounded::ReadError;
 
 /// Why a configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]

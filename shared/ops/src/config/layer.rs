@@ -5,10 +5,10 @@ use std::path::Path;
 use figment::providers::{Format, Json, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Metadata, Profile, Provider};
+use net::bounded::{self, MAX_SETTINGS_BYTES};
 use serde::Serialize;
 
 use super::ConfigError;
-use net::bounded::{self, MAX_SETTINGS_BYTES};
 
 /// A figment provider whose metadata is where its values come from: `default`, `file` and its path,
 /// `environment` and the variable's name, or `flag`.

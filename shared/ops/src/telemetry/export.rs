@@ -8,6 +8,8 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::time::Duration;
 
+use net::connector::Connector;
+use net::log_throttle::LogThrottle;
 use opentelemetry_http::hyper::HyperClient;
 use opentelemetry_otlp::{
     LogExporter, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig,
@@ -21,8 +23,6 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::TelemetryError;
 use super::settings::{OtlpDestination, OtlpProtocol};
-use net::connector::Connector;
-use net::log_throttle::LogThrottle;
 
 /// How often it is said that a collector takes nothing.
 const SILENCE: Duration = Duration::from_secs(60);

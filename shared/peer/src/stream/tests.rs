@@ -4,18 +4,18 @@ use std::io;
 use std::sync::Mutex;
 
 use axum::body::{Body, Bytes};
-use tokio_stream::StreamExt;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::codec::{DecodeBuf, Decoder};
-
-use super::*;
-use crate::lease::Leases;
 use net::listen::ServerConfig;
 use ops::health::Health;
 use ops::metrics::PeerMetrics;
 use ops::process::Process;
 use speculation::proposal::BadProposal;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::codec::{DecodeBuf, Decoder};
 use tonic::service::Routes;
+
+use super::*;
+use crate::lease::Leases;
 
 /// Requests without content, as gRPC frames them.
 const EMPTY: Bytes = Bytes::from_static(&[0; 5]);

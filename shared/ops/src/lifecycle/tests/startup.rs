@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::super::{blocking, unless_stopped};
+use crate::lifecycle::{blocking, unless_stopped};
 
 #[tokio::test]
 async fn work_that_never_ends_is_left_behind() {
