@@ -60,7 +60,7 @@ impl CollectedAnswer {
         }
     }
 
-    /// Whether the answer came to its end.
+    /// Returns whether the answer came to its end.
     pub fn is_whole(&self) -> bool {
         self.finished.reason() != v1::FinishReason::Unspecified
     }
@@ -76,7 +76,8 @@ pub enum GenerationEvent {
     Prompt(v1::PromptPart),
     /// Output.
     Chunk(v1::Chunk),
-    /// A round, if reports were asked for. After [`GenerationEvent::Resumed`] there are none of rounds without new tokens.
+    /// A round, if reports were asked for. After [`GenerationEvent::Resumed`] there are none of rounds without new
+    /// tokens.
     Round(Box<v1::RoundReport>),
     /// The connection or the coordinator was lost; the client is about to ask again.
     Lost(Status),

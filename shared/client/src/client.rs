@@ -21,8 +21,8 @@ use crate::reading::ResumableAnswer;
 pub struct Client(RetriedCalls);
 
 impl Client {
-    /// A client of the coordinator at `url`, `http://HOST:PORT` or `https://HOST:PORT`, with the certificates and
-    /// the token of `credentials`. It connects with its first call, and again after every loss.
+    /// Returns a client of the coordinator at `url`, `http://HOST:PORT` or `https://HOST:PORT`, with the certificates
+    /// and the token of `credentials`. It connects with its first call, and again after every loss.
     ///
     /// # Errors
     /// [`Error::Url`], quoting the URL.
@@ -37,19 +37,19 @@ impl Client {
         Ok(Self::new(connect(url, config, credentials)?))
     }
 
-    /// A client of the coordinator that `channel` leads to.
+    /// Returns a client of the coordinator that `channel` leads to.
     pub fn new(channel: PeerChannel) -> Self {
         Self(RetriedCalls::new(channel))
     }
 
-    /// The client with another policy than the default one.
+    /// Returns the client with another policy than the default one.
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.0.policy = policy;
         self
     }
 
-    /// How the client deals with a coordinator that is not there, or has too much to do.
+    /// Returns how the client deals with a coordinator that is not there, or has too much to do.
     pub fn policy(&self) -> Policy {
         self.0.policy
     }
@@ -72,7 +72,7 @@ impl Client {
         Box::pin(Generation::begin(self.0.clone(), request)).await
     }
 
-    /// The models served, in the order of the coordinator's configuration.
+    /// Returns the models served, in the order of the coordinator's configuration.
     ///
     /// # Errors
     /// [`Error::Status`] if the coordinator refuses, or cannot be reached in time.
@@ -87,8 +87,8 @@ impl Client {
     }
 }
 
-/// An answer as it comes: a stream that ends with [`GenerationEvent::Finished`], or with an error. Dropping it cancels the
-/// call; the coordinator then stops, and its peers free what they hold.
+/// An answer as it comes: a stream that ends with [`GenerationEvent::Finished`], or with an error. Dropping it
+/// cancels the call; the coordinator then stops, and its peers free what they hold.
 pub struct Generation {
     events: Pin<Box<dyn Stream<Item = Result<GenerationEvent, Error>> + Send>>,
 }
@@ -112,7 +112,7 @@ impl Generation {
         })
     }
 
-    /// The next event; none after the last. Dropping the future loses no event.
+    /// Returns the next event; none after the last. Dropping the future loses no event.
     ///
     /// # Errors
     /// [`Error::Failed`] if the request failed, [`Error::Lost`] or [`Error::OtherTokens`] if the answer was lost and
@@ -121,10 +121,11 @@ impl Generation {
         self.events.try_next().await
     }
 
-    /// The whole answer.
+    /// Returns the whole answer.
     ///
     /// # Errors
-    /// Those of [`Generation::event`]. To keep the events before an error, add them to a [`CollectedAnswer`] one by one.
+    /// Those of [`Generation::event`]. To keep the events before an error, add them to a [`CollectedAnswer`] one by
+    /// one.
     pub async fn collect(mut self) -> Result<CollectedAnswer, Error> {
         let mut answer = CollectedAnswer::default();
         while let Some(event) = self.event().await? {

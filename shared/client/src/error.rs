@@ -48,7 +48,7 @@ impl Error {
         }
     }
 
-    /// The status of the coordinator or of the connection; none where the failure was told or found otherwise.
+    /// Returns the status of the coordinator or of the connection; none where the failure was told or found otherwise.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Status(status) | Self::Lost { status, .. } => Some(status),

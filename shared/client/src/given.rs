@@ -105,7 +105,7 @@ impl GivenParts {
         Ok((!chunk.token_ids.is_empty()).then_some(chunk))
     }
 
-    /// Whether the report of a round tells of tokens that no report before it told of.
+    /// Returns whether the report of a round tells of tokens that no report before it told of.
     pub(crate) fn is_new(&mut self, round: &v1::RoundReport) -> bool {
         let end = round.base_len.saturating_add(round.emitted);
         let is_new = !self.is_again || end > self.reported;

@@ -66,7 +66,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// The waits that `policy` allows, and `absence` for a coordinator that is not there.
+    /// Returns the waits that `policy` allows, and `absence` for a coordinator that is not there.
     pub(crate) fn new(policy: &Policy, is_absence: fn(&Status) -> bool, absence: Duration) -> Self {
         Self {
             is_absence,
@@ -76,8 +76,8 @@ impl Patience {
         }
     }
 
-    /// How long to wait before a call is made again that failed with `status` so long after it was first made; none
-    /// if it is not made again.
+    /// Returns how long to wait before a call is made again that failed with `status` so long after it was first
+    /// made; none if it is not made again.
     pub(crate) fn wait(&mut self, status: &Status, elapsed: Duration) -> Option<Duration> {
         let told = retry_after(status);
         if status.code() == Code::ResourceExhausted {
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// A status that the transport made.
+    /// Returns a status that the transport made.
     fn of_transport(code: Code) -> Status {
         let mut status = Status::new(code, "transport error");
         let broken = std::io::Error::new(std::io::ErrorKind::BrokenPipe, "broken pipe");

@@ -57,7 +57,7 @@ impl ResumableAnswer {
         })
     }
 
-    /// The next event, and the reader of the events after it.
+    /// Returns the next event, and the reader of the events after it.
     pub(crate) async fn next(mut self) -> Result<Option<(GenerationEvent, Self)>, Error> {
         if self.is_over {
             return Ok(None);
@@ -81,7 +81,7 @@ impl ResumableAnswer {
         }
     }
 
-    /// The event of a part of the answer; none if the caller has it already.
+    /// Returns the event of a part of the answer; none if the caller has it already.
     async fn take(&mut self, part: Option<Part>) -> Result<Option<GenerationEvent>, Error> {
         Ok(match part {
             Some(Part::Started(started)) if self.started.is_some() => {
@@ -103,7 +103,7 @@ impl ResumableAnswer {
         })
     }
 
-    /// The event of the last message: the end of the answer, or its loss.
+    /// Returns the event of the last message: the end of the answer, or its loss.
     async fn finish(&mut self, finished: v1::Finished) -> Result<GenerationEvent, Error> {
         if finished.reason() == v1::FinishReason::Error {
             let is_stopped = finished.error_code == Code::Unavailable as u32;
@@ -120,7 +120,7 @@ impl ResumableAnswer {
         Ok(GenerationEvent::Finished(Box::new(finished)))
     }
 
-    /// Whether the answer, if it is lost now, can be asked for again.
+    /// Returns whether the answer, if it is lost now, can be asked for again.
     fn may_resume(&self) -> bool {
         let policy = self.calls.policy;
         let is_reproducible = self.started.as_ref().is_none_or(|it| it.reproducible);
@@ -159,7 +159,7 @@ impl ResumableAnswer {
         Ok(())
     }
 
-    /// The request, with all that the coordinator chose for it and what is left of its time.
+    /// Returns the request, with all that the coordinator chose for it and what is left of its time.
     fn again(&self) -> v1::GenerateRequest {
         let mut request = self.request.clone();
         if let Some(started) = &self.started {

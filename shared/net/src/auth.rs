@@ -117,14 +117,14 @@ impl Auth {
         })
     }
 
-    /// The same; `allowed` tells whether tokens may be shown over connections in clear to other machines.
+    /// Returns the same; `allowed` tells whether tokens may be shown over connections in clear to other machines.
     #[must_use]
     pub fn in_clear(mut self, allowed: bool) -> Self {
         self.in_clear = allowed;
         self
     }
 
-    /// Whether a token would be shown that must not cross a network in clear.
+    /// Returns whether a token would be shown that must not cross a network in clear.
     pub(crate) fn must_be_hidden(&self) -> bool {
         self.shown.is_some() && !self.in_clear
     }
@@ -164,7 +164,7 @@ impl AuthConfig {
         peers.into_iter().collect()
     }
 
-    /// The tokens of `file`; none if no file is named.
+    /// Returns the tokens of `file`; none if no file is named.
     fn tokens(
         &self,
         setting: &'static str,

@@ -140,8 +140,8 @@ impl Trust {
     }
 }
 
-/// Reads a peer's URL, `http` (also where there is no scheme) or `https`, a host, a port, and nothing else. Whoever is to
-/// connect there must be able to, and must not show its token to those who listen in, which `trust` decides.
+/// Reads a peer's URL, `http` (also where there is no scheme) or `https`, a host, a port, and nothing else. Whoever
+/// is to connect there must be able to, and must not show its token to those who listen in, which `trust` decides.
 ///
 /// # Errors
 /// [`ChannelError`] quoting the URL.
@@ -187,7 +187,7 @@ fn check(url: &str, trust: Trust) -> Result<Uri, UrlFault> {
     Ok(uri)
 }
 
-/// Whether what is sent to `host` stays on this machine.
+/// Returns whether what is sent to `host` stays on this machine.
 fn is_loopback(host: &str) -> bool {
     let address: Result<IpAddr, _> = host.trim_matches(['[', ']']).parse();
     address.map_or(host == "localhost", |address| address.is_loopback())

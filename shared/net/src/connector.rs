@@ -55,7 +55,7 @@ pub struct Connector {
 pub struct ConnectionCounter(Arc<AtomicU64>);
 
 impl ConnectionCounter {
-    /// How often a connection came about or broke so far.
+    /// Returns how often a connection came about or broke so far.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
@@ -115,8 +115,9 @@ impl Service<Uri> for Connector {
 }
 
 impl Connector {
-    /// Returns what connects to a collector at `uri`, which is asked for no token and shown no certificate. At an `https`
-    /// URL it is trusted by the CAs in a file, which stands behind the setting that names it, or by the public ones.
+    /// Returns what connects to a collector at `uri`, which is asked for no token and shown no certificate. At an
+    /// `https` URL it is trusted by the CAs in a file, which stands behind the setting that names it, or by the
+    /// public ones.
     ///
     /// # Errors
     /// If the file cannot be used.
@@ -140,7 +141,7 @@ impl Connector {
         })
     }
 
-    /// The fault of a server that has not taken the connection in time.
+    /// Returns the fault of a server that has not taken the connection in time.
     fn late(&self, uri: &Uri) -> ConnectFault {
         let why = format!("not within {} ms", self.timeout.as_millis());
         ConnectFault::Tcp {

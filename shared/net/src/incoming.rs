@@ -27,15 +27,14 @@ use crate::receiving::Gate;
 use crate::slots::ConnectionSlots;
 use crate::tls::Tls;
 pub use opened::OpenedConnection;
-pub use opening::OPENING_TIMEOUT;
-pub use opening::PortProtocol;
+pub use opening::{OPENING_TIMEOUT, PortProtocol};
 
-/// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped once it has had a
-/// moment to: an honest one needs a few round trips, and whoever stalls on purpose is older than that.
+/// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped once it has
+/// had a moment to: an honest one needs a few round trips, and whoever stalls on purpose is older than that.
 pub const MAX_OPENING: usize = 256;
 
-/// The time that each connection has to say what it wants. Until the oldest has had it, further ones of a burst wait to be
-/// accepted.
+/// The time that each connection has to say what it wants. Until the oldest has had it, further ones of a burst wait
+/// to be accepted.
 const LEAST_OPENING: Duration = Duration::from_millis(50);
 
 /// The time for which nothing is accepted after the system could not accept: it has no more files, and needs time.

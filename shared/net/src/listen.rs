@@ -53,7 +53,7 @@ impl OptionalListen {
         Self::At(SocketAddr::from(([127, 0, 0, 1], port)).into())
     }
 
-    /// The address, if there is one.
+    /// Returns the address, if there is one.
     pub fn listen(self) -> Option<Listen> {
         match self {
             Self::Off => None,
@@ -61,8 +61,8 @@ impl OptionalListen {
         }
     }
 
-    /// Binds the address, if there is one. Where nobody chose it (`is_chosen`), the first free one of `ports` ports from
-    /// it on; if there is none, the process goes on without `what`, and says so.
+    /// Binds the address, if there is one. Where nobody chose it (`is_chosen`), the first free one of `ports` ports
+    /// from it on; if there is none, the process goes on without `what`, and says so.
     ///
     /// # Errors
     /// [`BindError`] naming the address.

@@ -30,12 +30,12 @@ impl LogThrottle {
         Self { interval, latest }
     }
 
-    /// Whether this event is let through; how many were not since the last one that was.
+    /// Returns whether this event is let through; how many were not since the last one that was.
     pub fn passes(&self) -> Option<u64> {
         self.passes_many(1)
     }
 
-    /// The same of an event that counts for so many.
+    /// Returns the same of an event that counts for so many.
     pub fn passes_many(&self, events: u64) -> Option<u64> {
         let now = Instant::now();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);

@@ -43,7 +43,7 @@ impl Trusted {
         None
     }
 
-    /// Whether `host`, with a port or without, is this machine or trusted.
+    /// Returns whether `host`, with a port or without, is this machine or trusted.
     fn is_host(&self, host: &str) -> bool {
         let name = without_port(host);
         let is_named = |trusted: &String| {
@@ -72,7 +72,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Whether `name` is this machine, by an address or by its name.
+/// Returns whether `name` is this machine, by an address or by its name.
 fn is_local(name: &str) -> bool {
     let name = name.trim_start_matches('[').trim_end_matches(']');
     let is_loopback = |address: IpAddr| address.is_loopback();

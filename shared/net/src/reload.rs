@@ -29,7 +29,7 @@ impl FileError {
         }
     }
 
-    /// The setting that names the file.
+    /// Returns the setting that names the file.
     pub fn setting(&self) -> &str {
         &self.setting
     }
@@ -47,7 +47,8 @@ pub(crate) fn contents(setting: &str, file: &Path) -> Result<Vec<u8>, FileError>
 /// What was last read of some files, and could be used. Clones share it.
 pub(crate) struct Reloaded<T> {
     current: watch::Receiver<Arc<T>>,
-    /// The files that the value is read from; none if it never changes. Files are watched until the last clone is dropped.
+    /// The files that the value is read from; none if it never changes. Files are watched until the last clone is
+    /// dropped.
     files: Option<Arc<Files<T>>>,
 }
 
@@ -154,7 +155,8 @@ struct Files<T> {
 }
 
 impl<T> Files<T> {
-    /// Reads the files if they have changed since; returns none if they have not, else what [`read`](Self::read) returns.
+    /// Reads the files if they have changed since; returns none if they have not, else what [`read`](Self::read)
+    /// returns.
     fn read_if_changed(&self) -> Option<Result<(), String>> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let found = fingerprint(&self.paths);
@@ -210,8 +212,8 @@ impl Reloads {
         }
     }
 
-    /// Reads all files now, changed or not, in the calling thread. Returns the name of each, and whether it could be used.
-    /// If it could not, a warning is logged and the value read before stays.
+    /// Reads all files now, changed or not, in the calling thread. Returns the name of each, and whether it could be
+    /// used. If it could not, a warning is logged and the value read before stays.
     pub fn read(&self) -> Vec<(&'static str, bool)> {
         let all = self.all().clone();
         let mut outcomes: Vec<_> = all.iter().map(|reload| reload()).collect();

@@ -57,7 +57,7 @@ struct KnownReplicas<D> {
 }
 
 impl<D: Send + Sync + 'static> ReplicaSet<D> {
-    /// The replicas behind `urls`; a name is resolved anew after `believed_for`.
+    /// Returns the replicas behind `urls`; a name is resolved anew after `believed_for`.
     ///
     /// # Errors
     /// If a URL is wrong.
@@ -85,12 +85,12 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
         })))
     }
 
-    /// Whether there are no URLs at all.
+    /// Returns whether there are no URLs at all.
     pub fn is_empty(&self) -> bool {
         self.0.urls.is_empty()
     }
 
-    /// The endpoint for `session`: of those alive that `suit` the one with the highest hash of session
+    /// Returns the endpoint for `session`: of those alive that `suit` the one with the highest hash of session
     /// and address, so that a session stays where it is while other replicas come and go; one that is
     /// about to stop, was silent, or could not be reached when it was last tried, only if there is no other. With
     /// `even_dead` the best of all if none is alive.
@@ -251,7 +251,7 @@ mod tests {
         ReplicaSet::new(&urls, &config, &credentials, Duration::from_secs(60)).expect("URLs")
     }
 
-    /// The endpoint of the session whose id is this byte, again and again.
+    /// Returns the endpoint of the session whose id is this byte, again and again.
     async fn picked(replicas: &ReplicaSet<()>, byte: u8) -> Arc<Replica<()>> {
         let picked = replicas.pick(&[byte; 16], false, |_| true).await;
         picked.expect("alive")

@@ -115,8 +115,8 @@ impl Tls {
         Reloaded::start("TLS certificates", files, interval, read).map(Self)
     }
 
-    /// Returns the TLS of a client that shows no certificate and speaks `protocol` (ALPN). It trusts servers by the CAs in
-    /// a file, which stands behind the setting that names it, or by the public CAs.
+    /// Returns the TLS of a client that shows no certificate and speaks `protocol` (ALPN). It trusts servers by the
+    /// CAs in a file, which stands behind the setting that names it, or by the public CAs.
     ///
     /// # Errors
     /// If the file cannot be used.
@@ -144,7 +144,7 @@ impl Tls {
         reloads.add(&self.0);
     }
 
-    /// Whether servers' certificates can be checked, so that `https://` can be connected to.
+    /// Returns whether servers' certificates can be checked, so that `https://` can be connected to.
     pub fn is_believing(&self) -> bool {
         self.connector().is_some()
     }
@@ -192,7 +192,7 @@ pub enum TlsError {
 }
 
 impl TlsError {
-    /// The setting at fault, `tls.key`; the section where no single one is.
+    /// Returns the setting at fault, `tls.key`; the section where no single one is.
     pub fn key(&self) -> String {
         match self {
             Self::Missing { setting, .. } => format!("tls.{setting}"),

@@ -43,8 +43,8 @@ pub struct AdminConfig {
     pub listen: OptionalListen,
     /// Whether it may listen on an address that others can reach, although it speaks in clear.
     pub insecure: bool,
-    /// Names that a request may give as `Host` beside those of this machine, where the port listens on loopback alone: a
-    /// proxy here passes them on.
+    /// Names that a request may give as `Host` beside those of this machine, where the port listens on loopback
+    /// alone: a proxy here passes them on.
     pub trusted_hosts: Vec<String>,
     /// Whether metrics that vLLM has too are also written under vLLM's names.
     pub vllm_metrics: bool,
@@ -99,7 +99,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Where it listens.
+    /// Returns where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

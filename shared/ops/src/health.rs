@@ -57,8 +57,8 @@ impl Health {
         self.go_on(Condition::Ready);
     }
 
-    /// Reports NOT_SERVING until [`ready`](Self::ready) is called again, because a service that this one needs is missing.
-    /// Does nothing once draining.
+    /// Reports NOT_SERVING until [`ready`](Self::ready) is called again, because a service that this one needs is
+    /// missing. Does nothing once draining.
     pub fn wait(&self) {
         self.go_on(Condition::Waiting);
         self.services.wait(self.index);
@@ -121,7 +121,7 @@ pub(crate) struct HealthOf {
 }
 
 impl HealthOf {
-    /// The status of `service`; none if there is no such service.
+    /// Returns the status of `service`; none if there is no such service.
     fn status(&self, service: &str) -> Option<ServingStatus> {
         let all = self.services.conditions();
         let reported = self.only.map_or(&*all, |index| &all[index..=index]);

@@ -194,7 +194,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     }
 }
 
-/// The same, or `None` as soon as `shutdown` completes.
+/// Runs `work` likewise; returns `None` as soon as `shutdown` completes.
 pub async fn unless_stopped<T: Send + 'static>(
     shutdown: Pin<&mut impl Future<Output = ()>>,
     work: impl FnOnce() -> T + Send + 'static,

@@ -68,7 +68,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// The counter of `metric` with these values of its labels, in their order.
+    /// Returns the counter of `metric` with these values of its labels, in their order.
     ///
     /// # Panics
     /// If `metric` is not a counter of [`names`].
@@ -76,7 +76,7 @@ impl Metrics {
         self.0.counters[metric.name].get_or_create_owned(&metric.labelled(labels))
     }
 
-    /// The histogram of `metric` with these values of its labels.
+    /// Returns the histogram of `metric` with these values of its labels.
     ///
     /// # Panics
     /// If `metric` is not a histogram of [`names`].
@@ -148,7 +148,7 @@ pub struct PeerMetrics {
 }
 
 impl PeerMetrics {
-    /// The figures of the service in this `role`: `drafter` or `verifier`.
+    /// Returns the figures of the service in this `role`: `drafter` or `verifier`.
     pub fn new(metrics: &Metrics, role: &'static str) -> Self {
         Self {
             queue: metrics.histogram(&names::QUEUE_DURATION, &[role]),

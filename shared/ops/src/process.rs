@@ -112,7 +112,7 @@ impl Condition {
 pub struct ServiceConditions(watch::Sender<Vec<(&'static str, Condition)>>);
 
 impl ServiceConditions {
-    /// A service that starts; where it stands in the list.
+    /// Adds a service that starts; returns where it stands in the list.
     pub(crate) fn add(&self, name: &'static str) -> usize {
         let mut index = 0;
         self.0.send_modify(|services| {
@@ -122,7 +122,7 @@ impl ServiceConditions {
         index
     }
 
-    /// The service at `index` goes on to `condition`, if it is not beyond that.
+    /// Moves the service at `index` on to `condition`, if it is not beyond that.
     pub(crate) fn go_on(&self, index: usize, condition: Condition) {
         self.0.send_if_modified(|services| {
             let (_, now) = &mut services[index];
@@ -149,17 +149,17 @@ impl ServiceConditions {
         self.0.subscribe()
     }
 
-    /// The services that were made so far, and how each is.
+    /// Returns the services that were made so far, and how each is.
     pub fn conditions(&self) -> Vec<(&'static str, Condition)> {
         self.0.borrow().clone()
     }
 
-    /// Whether there is a service and all of them are ready.
+    /// Returns whether there is a service and all of them are ready.
     pub fn are_ready(&self) -> bool {
         are_ready(&self.0.borrow())
     }
 
-    /// Whether none of them is dead.
+    /// Returns whether none of them is dead.
     pub fn are_alive(&self) -> bool {
         let services = self.0.borrow();
         services
@@ -168,7 +168,7 @@ impl ServiceConditions {
     }
 }
 
-/// Whether there is a service among these, and all of them are ready.
+/// Returns whether there is a service among these, and all of them are ready.
 pub(crate) fn are_ready(services: &[(&'static str, Condition)]) -> bool {
     let is_ready = |(_, condition): &(_, Condition)| *condition == Condition::Ready;
     !services.is_empty() && services.iter().all(is_ready)

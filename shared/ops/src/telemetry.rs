@@ -107,7 +107,7 @@ impl From<TlsError> for TelemetryError {
 }
 
 impl TelemetryError {
-    /// The key or the variable at fault; the section where no single one is.
+    /// Returns the key or the variable at fault; the section where no single one is.
     pub fn key(&self) -> &str {
         match self {
             Self::Setting { key, .. } => key,
@@ -142,12 +142,12 @@ pub fn check(config: &TelemetryConfig, with_files: bool) -> Vec<TelemetryError> 
     outcomes.into_iter().filter_map(Result::err).collect()
 }
 
-/// A variable of the environment. OpenTelemetry takes an empty one for one that is not set.
+/// Returns a variable of the environment. OpenTelemetry takes an empty one for one that is not set.
 fn set_variable(environment: &impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
     environment(name).filter(|value| !value.is_empty())
 }
 
-/// Whether the environment says that nothing is sent.
+/// Returns whether the environment says that nothing is sent.
 fn is_disabled(variable: &impl Fn(&str) -> Option<String>) -> bool {
     let disabled = variable("OTEL_SDK_DISABLED");
     disabled.is_some_and(|value| value.eq_ignore_ascii_case("true"))
@@ -189,7 +189,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// The same without a logger of the process: for tests, and for measurements within one process.
+    /// Returns the same without a logger of the process: for tests, and for measurements within one process.
     ///
     /// # Errors
     /// [`TelemetryError`] naming the setting or variable that cannot be used.
@@ -243,12 +243,12 @@ impl Telemetry {
         &self.traces
     }
 
-    /// Which events are logged.
+    /// Returns which events are logged.
     pub fn levels(&self) -> &LogLevels {
         &self.levels
     }
 
-    /// How long [`Telemetry::flush`] takes at most.
+    /// Returns how long [`Telemetry::flush`] takes at most.
     pub fn flush_limit(&self) -> Duration {
         if self.tracer.is_some() || self.logger.is_some() {
             FLUSH
@@ -321,7 +321,7 @@ fn install(
     Ok(levels)
 }
 
-/// Whether `target` has a part in sending telemetry.
+/// Returns whether `target` has a part in sending telemetry.
 fn is_of_export(target: &str) -> bool {
     let root = target.split("::").next().unwrap_or_default();
     let sends = ["h2", "hyper", "hyper_util", "tonic", "tower"].contains(&root);

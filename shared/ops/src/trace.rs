@@ -56,7 +56,7 @@ impl Traces {
         Self::named("outrider", provider, options)
     }
 
-    /// The same for one service of the process, which its spans name.
+    /// Returns the same for one service of the process, which its spans name.
     #[must_use]
     pub fn of(&self, service: &'static str) -> Self {
         self.0.as_ref().map_or_else(Self::default, |tracing| {
@@ -76,8 +76,8 @@ impl Traces {
         })))
     }
 
-    /// A request that came in just now. Its parent is the span that `metadata` names, if it names one
-    /// (W3C `traceparent`); baggage is ignored. Nothing if it is not sampled.
+    /// Begins the span of a request that came in just now. Its parent is the span that `metadata` names, if it names
+    /// one (W3C `traceparent`); baggage is ignored. Nothing if it is not sampled.
     pub fn request(&self, name: &'static str, metadata: &MetadataMap) -> Span {
         self.server(name, Instant::now(), || Some(of_client(metadata)))
     }
@@ -103,13 +103,13 @@ impl Traces {
         started.unwrap_or_default()
     }
 
-    /// Whether the `index`th round of a traced request, from 0 on, has spans at the peers.
+    /// Returns whether the `index`th round of a traced request, from 0 on, has spans at the peers.
     pub fn has_spans(&self, index: u64) -> bool {
         let every = self.options().round_every;
         every > 0 && index.is_multiple_of(u64::from(every))
     }
 
-    /// Whether prompts and outputs may stand in spans.
+    /// Returns whether prompts and outputs may stand in spans.
     pub fn captures_text(&self) -> bool {
         self.options().capture_text
     }
@@ -121,7 +121,7 @@ impl Traces {
     }
 }
 
-/// A list of texts, as the value of an attribute.
+/// Returns a list of texts, as the value of an attribute.
 pub fn strings(values: Vec<StringValue>) -> Value {
     Value::Array(Array::String(values))
 }
@@ -236,12 +236,12 @@ impl TraceContext {
         [&trace_id[..], &span_id, &[self.flags.to_u8()]].concat()
     }
 
-    /// The trace, in hexadecimal.
+    /// Returns the trace, in hexadecimal.
     pub fn trace_id(self) -> String {
         self.trace_id.to_string()
     }
 
-    /// The parent of what is started in it.
+    /// Returns the parent of what is started in it.
     fn to_parent(self) -> Context {
         Context::new().with_remote_span_context(self.span())
     }
@@ -253,7 +253,7 @@ impl TraceContext {
     }
 }
 
-/// The span that a client's metadata names; an empty context if it names none.
+/// Returns the span that a client's metadata names; an empty context if it names none.
 fn of_client(metadata: &MetadataMap) -> Context {
     let headers = HeaderExtractor(metadata.as_ref());
     TraceContextPropagator::new().extract_with_context(&Context::new(), &headers)

@@ -20,7 +20,7 @@ impl<K, R> Default for ReplyCache<K, R> {
 }
 
 impl<K: PartialEq, R> ReplyCache<K, R> {
-    /// The reply to `key`, if it is still kept.
+    /// Returns the reply to `key`, if it is still kept.
     pub fn find(&self, key: &K) -> Option<&R> {
         let found = self.kept.iter().find(|(kept, _)| kept == key);
         found.map(|(_, reply)| reply)

@@ -179,7 +179,7 @@ fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
 }
 
-/// An error with the line it is about.
+/// Returns an error with the line it is about.
 fn reported(error: &Error, source: &str) -> ChatError {
     let line = error.line().unwrap_or(0);
     let text = source.lines().nth(line.wrapping_sub(1)).unwrap_or_default();

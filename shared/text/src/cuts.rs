@@ -169,7 +169,7 @@ fn sure(tokenizer: &Tokenizer) -> Option<CutContext> {
     is_sure.then_some(around)
 }
 
-/// Whether marks are only at the beginning of each token of `model`, so that no merge spans two words.
+/// Returns whether marks are only at the beginning of each token of `model`, so that no merge spans two words.
 fn begin_with_marks(model: &BPE) -> bool {
     let is_plain = model.dropout.is_none()
         && model.continuing_subword_prefix.is_none()
@@ -184,7 +184,7 @@ fn begin_with_marks(model: &BPE) -> bool {
             .all(|name| !name.trim_start_matches(MARK).contains(MARK))
 }
 
-/// Whether the normaliser leaves every ASCII letter a letter, also beside a space.
+/// Returns whether the normaliser leaves every ASCII letter a letter, also beside a space.
 fn leaves_letters(tokenizer: &Tokenizer, around: &CutContext) -> bool {
     let Some(normalizer) = tokenizer.get_normalizer() else {
         return true;
@@ -205,7 +205,7 @@ fn leaves_letters(tokenizer: &Tokenizer, around: &CutContext) -> bool {
     (b'a'..=b'z').chain(b'A'..=b'Z').all(stay)
 }
 
-/// Whether the added token `token` is found in the pieces of a text wherever it is found in the whole text.
+/// Returns whether the added token `token` is found in the pieces of a text wherever it is found in the whole text.
 fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &CutContext) -> bool {
     let mut normalized = NormalizedString::from(token.content.as_str());
     if let Some(normalizer) = tokenizer.get_normalizer()

@@ -37,7 +37,7 @@ impl Detokenizer {
         detokenizer
     }
 
-    /// The new text that `token` completes; may be empty.
+    /// Returns the new text that `token` completes; may be empty.
     pub(crate) fn push(&mut self, vocabulary: &TokenText, token: u32) -> String {
         match vocabulary.piece(token) {
             Some(piece) => self.push_piece(vocabulary, piece),
@@ -102,8 +102,8 @@ struct Characters {
 }
 
 impl Characters {
-    /// The characters that `bytes` complete. What can never become a character, however it went on, is U+FFFD, one
-    /// for each longest beginning of a character, as [`String::from_utf8_lossy`] has it.
+    /// Returns the characters that `bytes` complete. What can never become a character, however it went on, is
+    /// U+FFFD, one for each longest beginning of a character, as [`String::from_utf8_lossy`] has it.
     fn push(&mut self, bytes: &[u8]) -> String {
         self.open.extend_from_slice(bytes);
         let mut text = String::new();

@@ -63,9 +63,9 @@ impl ServedText {
         &self.part
     }
 
-    /// The tokens of `text`, with the special tokens that the model's prompts begin or end with if `is_plain`: a
-    /// chat template writes all of them itself. Of a text of more than `most` tokens, some of the first, but more than
-    /// that.
+    /// Returns the tokens of `text`, with the special tokens that the model's prompts begin or end with if
+    /// `is_plain`: a chat template writes all of them itself. Of a text of more than `most` tokens, some of the
+    /// first, but more than that.
     ///
     /// # Errors
     /// Says what the tokenizer does not take.
@@ -78,7 +78,7 @@ impl ServedText {
         self.vocabulary.encoding_bytes(text)
     }
 
-    /// The text of `tokens`; special tokens have none.
+    /// Returns the text of `tokens`; special tokens have none.
     pub fn text_of(&self, tokens: &[u32]) -> String {
         let (mut detokenizer, text) = self.detokenized(tokens, usize::MAX);
         text + &detokenizer.finish(&self.vocabulary)
@@ -91,14 +91,14 @@ impl ServedText {
         (text.len() <= most_bytes).then_some(text)
     }
 
-    /// Returns the text of `tokens` without an incomplete character at its end. An [`OutputText`] that continues the tokens
-    /// begins with that character, once it is complete or cannot become so.
+    /// Returns the text of `tokens` without an incomplete character at its end. An [`OutputText`] that continues the
+    /// tokens begins with that character, once it is complete or cannot become so.
     pub fn text_before(&self, tokens: &[u32]) -> String {
         self.detokenized(tokens, usize::MAX).1
     }
 
-    /// Returns the text of `tokens` up to its last complete character, and the decoder's state after it. Of a text that is
-    /// longer than the given number of bytes it returns the beginning, and more than that number.
+    /// Returns the text of `tokens` up to its last complete character, and the decoder's state after it. Of a text
+    /// that is longer than the given number of bytes it returns the beginning, and more than that number.
     fn detokenized(&self, tokens: &[u32], most_bytes: usize) -> (Detokenizer, String) {
         let mut detokenizer = Detokenizer::default();
         let mut text = String::new();

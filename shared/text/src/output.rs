@@ -29,7 +29,7 @@ pub struct Emitted {
 }
 
 impl OutputText {
-    /// The output after `prompt`.
+    /// Returns the output after `prompt`.
     pub fn new(text: Arc<ServedText>, stops: Vec<String>, prompt: &[TokenId]) -> Self {
         Self {
             detokenizer: Detokenizer::after(&text.vocabulary, prompt),
@@ -39,7 +39,7 @@ impl OutputText {
         }
     }
 
-    /// The chunk of `tokens`, up to and including the token that completes a stop string.
+    /// Returns the chunk of `tokens`, up to and including the token that completes a stop string.
     pub fn emit(&mut self, tokens: &[(TokenId, Origin)]) -> Emitted {
         let mut chunk = v1::Chunk::default();
         for &(token, origin) in tokens {
@@ -92,7 +92,7 @@ struct Released {
 }
 
 impl StopMatcher {
-    /// A matcher for `stops`, none of which is empty.
+    /// Returns a matcher for `stops`, none of which is empty.
     fn new(stops: Vec<String>) -> Self {
         Self {
             stops,

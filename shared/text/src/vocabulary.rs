@@ -86,8 +86,8 @@ impl TokenText {
         })
     }
 
-    /// The tokens of `text`, with the special tokens that prompts begin or end with if `with_special`; if there are
-    /// more than `most`, some of the first, but more than that.
+    /// Returns the tokens of `text`, with the special tokens that prompts begin or end with if `with_special`; if
+    /// there are more than `most`, some of the first, but more than that.
     ///
     /// # Errors
     /// Says what the tokenizer does not take.
@@ -145,7 +145,7 @@ impl TokenText {
         Some(bytes.map_or(TokenPiece::Text(name), TokenPiece::Bytes))
     }
 
-    /// A token's name after the replacements before its characters become bytes.
+    /// Returns a token's name after the replacements before its characters become bytes.
     fn replaced(&self, name: String) -> String {
         self.replaced.iter().fold(name, |name, step| {
             // Fails for expressions that take too long to match.
@@ -154,7 +154,7 @@ impl TokenText {
         })
     }
 
-    /// The text of neighbouring pieces of whole characters, the first of which begins the text: many decoders
+    /// Returns the text of neighbouring pieces of whole characters, the first of which begins the text: many decoders
     /// drop its space.
     pub(crate) fn decode(&self, pieces: &[String]) -> String {
         match &self.decoder {
@@ -179,7 +179,7 @@ fn contained<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, Strin
     }
 }
 
-/// The steps of `decoder`, one after another.
+/// Returns the steps of `decoder`, one after another.
 fn flat(decoder: &DecoderWrapper) -> Vec<DecoderWrapper> {
     match decoder {
         DecoderWrapper::Sequence(steps) => steps.get_decoders().iter().flat_map(flat).collect(),
@@ -194,14 +194,14 @@ fn replacement(step: &DecoderWrapper) -> Option<Replace> {
     }
 }
 
-/// The byte that the token `name` stands for under byte fallback.
+/// Returns the byte that the token `name` stands for under byte fallback.
 fn fallback_byte(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
     (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok())?
 }
 
-/// The byte that `c` stands for in byte-level BPE: itself where it can be printed, else the bytes that cannot, in
-/// order, from U+0100 on.
+/// Returns the byte that `c` stands for in byte-level BPE: itself where it can be printed, else the bytes that
+/// cannot, in order, from U+0100 on.
 fn byte_level(c: char) -> Option<u8> {
     let code = u32::from(c);
     let byte = match code {

@@ -63,7 +63,7 @@ impl TokenFile {
         Ok(Self { setting, tokens })
     }
 
-    /// Who shows `shown`, if it is one of these tokens. How long it takes tells nothing of how much of a
+    /// Returns who shows `shown`, if it is one of these tokens. How long it takes tells nothing of how much of a
     /// token was guessed.
     pub(super) fn find(&self, shown: &[u8]) -> Option<TokenHolder> {
         let mut found = None;
@@ -75,7 +75,7 @@ impl TokenFile {
         found
     }
 
-    /// The first token as a header shows it.
+    /// Returns the first token as a header shows it.
     pub(super) fn header(&self) -> Option<MetadataValue<Ascii>> {
         let token = self.tokens.first()?;
         let mut header: MetadataValue<Ascii> = format!("Bearer {}", token.secret).parse().ok()?;

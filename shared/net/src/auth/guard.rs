@@ -122,7 +122,7 @@ impl AuthRefusal {
     }
 }
 
-/// The token in a header's value.
+/// Returns the token in a header's value.
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked("Bearer ".len())?;
     scheme

@@ -12,7 +12,7 @@ use crate::tests::logged;
 const FIRST: &str = "first-token-0123456789";
 const SECOND: &str = "second-token-0123456789";
 
-/// A file of that text, in a folder that lives as long as the returned guard.
+/// Returns a file of that text, in a folder that lives as long as the returned guard.
 fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tokens");
@@ -35,7 +35,7 @@ fn headers(authorization: Option<&str>) -> HeaderMap {
     shown.into_iter().collect()
 }
 
-/// Who is let in with `authorization`, or the status of one who is not.
+/// Returns who is let in with `authorization`, or the status of one who is not.
 fn client(auth: &Auth, authorization: Option<&str>) -> Result<Option<TokenHolder>, tonic::Status> {
     let mut headers = headers(authorization);
     let checked = auth.guard().check(&mut headers, &Extensions::new());
@@ -43,7 +43,7 @@ fn client(auth: &Auth, authorization: Option<&str>) -> Result<Option<TokenHolder
     checked.map_err(|refusal| refusal.status)
 }
 
-/// The tenant of a request that is let in, or the status of one that is not.
+/// Returns the tenant of a request that is let in, or the status of one that is not.
 fn requested(auth: &Auth, authorization: Option<&str>) -> Result<Option<String>, tonic::Status> {
     let client = client(auth, authorization)?;
     Ok(client.and_then(|client| client.tenant.as_deref().map(str::to_owned)))

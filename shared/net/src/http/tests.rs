@@ -28,7 +28,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(100);
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
-/// A server, and its address. `/` is answered at once, `/never` never, `/length` with the length of the
+/// Returns a server, and its address. `/` is answered at once, `/never` never, `/length` with the length of the
 /// body, `/unread` without reading it, and `/flood` with more than a socket holds.
 async fn serving(config: ServerConfig) -> (SocketAddr, AbortOnDropHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -63,7 +63,7 @@ async fn length(body: Body) -> Response {
     status.into_response()
 }
 
-/// The next bytes from the server; none if it has closed the connection.
+/// Returns the next bytes from the server; none if it has closed the connection.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut read = vec![0; 1 << 12];
     let length = stream.read(&mut read).await.unwrap_or(0);

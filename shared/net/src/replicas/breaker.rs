@@ -18,25 +18,25 @@ pub(super) struct Breaker {
 }
 
 impl Breaker {
-    /// Whether the endpoint may be tried. Once the pause is over one failure opens it again.
+    /// Returns whether the endpoint may be tried. Once the pause is over one failure opens it again.
     pub(super) fn is_closed(&self, now: Instant) -> bool {
         self.open_until.is_none_or(|until| until <= now)
     }
 
-    /// The endpoint answered; whether it was given up before.
+    /// Notes that the replica answered; returns whether it was given up before.
     pub(super) fn succeeded(&mut self) -> bool {
         let was_open = self.openings > 0;
         *self = Self::default();
         was_open
     }
 
-    /// The endpoint failed one round; whether it is left alone from now on.
+    /// Notes that the replica failed one round; returns whether it is left alone from now on.
     pub(super) fn failed(&mut self, now: Instant) -> bool {
         self.failures += 1;
         (self.failures >= FAILURES || self.openings > 0) && self.unreachable(now)
     }
 
-    /// The endpoint could not be reached: there is no use in trying six times more. Whether it is
+    /// Notes that the replica could not be reached: there is no use in trying six times more. Returns whether it is
     /// left alone from now on, and was not before.
     pub(super) fn unreachable(&mut self, now: Instant) -> bool {
         if !self.is_closed(now) {

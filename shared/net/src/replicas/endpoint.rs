@@ -73,7 +73,7 @@ impl Overload {
 }
 
 impl<D: Send + Sync + 'static> Replica<D> {
-    /// The endpoint at `address`, which is one of those behind the host of `url`.
+    /// Returns the endpoint at `address`, which is one of those behind the host of `url`.
     pub(super) fn new(
         url: &Uri,
         address: SocketAddr,
@@ -110,7 +110,7 @@ impl<D: Send + Sync + 'static> Replica<D> {
         &self.address
     }
 
-    /// Where that leads.
+    /// Returns where that leads.
     pub fn socket(&self) -> SocketAddr {
         self.socket
     }
@@ -136,12 +136,12 @@ impl<D: Send + Sync + 'static> Replica<D> {
         self.with(|state| state.description = Some((current, description)));
     }
 
-    /// Whether it may be tried.
+    /// Returns whether it may be tried.
     pub fn is_alive(&self) -> bool {
         self.with(|state| state.breaker.is_closed(Instant::now()))
     }
 
-    /// Whether it was silent lately, and is being asked how it is.
+    /// Returns whether it was silent lately, and is being asked how it is.
     pub(super) fn is_suspected(&self) -> bool {
         *self.suspected.borrow()
     }
@@ -153,7 +153,7 @@ impl<D: Send + Sync + 'static> Replica<D> {
         let _ = suspected.wait_for(|suspected| !suspected).await;
     }
 
-    /// Whether it could not be reached, and nothing was heard of it since.
+    /// Returns whether it could not be reached, and nothing was heard of it since.
     pub(super) fn is_lost(&self) -> bool {
         self.with(|state| state.is_lost)
     }
@@ -163,7 +163,7 @@ impl<D: Send + Sync + 'static> Replica<D> {
         self.with(|state| state.is_lost = false);
     }
 
-    /// Whether it said lately that it is about to stop.
+    /// Returns whether it said lately that it is about to stop.
     pub fn is_draining(&self) -> bool {
         let until = self.with(|state| state.draining_until);
         until.is_some_and(|until| Instant::now() < until)
@@ -211,8 +211,8 @@ impl<D: Send + Sync + 'static> Replica<D> {
             .mul_f64(1.0 + 0.5 * jitter)
     }
 
-    /// How long it is still overloaded, by its own words; none if it is not, and none once a second, so that somebody
-    /// finds out whether it still is.
+    /// Returns how long it is still overloaded, by its own words; none if it is not, and none once a second, so that
+    /// somebody finds out whether it still is.
     pub(super) fn overloaded_for(&self) -> Option<Duration> {
         self.with(|state| state.overload.as_mut()?.left(Instant::now()))
     }
@@ -236,8 +236,8 @@ impl<D: Send + Sync + 'static> Replica<D> {
         self.with(|state| state.last_failure.clone())
     }
 
-    /// Keeps why it could not do what it was asked, for those whom it cannot serve meanwhile. Clients may read it, so no
-    /// address stands in it.
+    /// Keeps why it could not do what it was asked, for those whom it cannot serve meanwhile. Clients may read it, so
+    /// no address stands in it.
     pub fn remember(&self, failure: String) {
         self.with(|state| state.last_failure = Some(failure));
     }

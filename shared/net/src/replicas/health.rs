@@ -48,7 +48,7 @@ impl<D: Send + Sync + 'static> Replica<D> {
         });
     }
 
-    /// Whether the process answers a health check, whatever it says: then the connection stands.
+    /// Returns whether the process answers a health check, whatever it says: then the connection stands.
     async fn answers(&self) -> bool {
         let mut client = HealthClient::new(self.channel());
         let checking = client.check(HealthCheckRequest::default());

@@ -63,7 +63,7 @@ pub(crate) fn is_tls_spoken(error: &io::Error) -> bool {
     tls.is_some_and(|error| !matches!(error, Error::InvalidMessage(_)))
 }
 
-/// Whether the other side closed the connection; if it had not read all, that is a reset.
+/// Returns whether the other side closed the connection; if it had not read all, that is a reset.
 pub(crate) fn is_hung_up(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     matches!(
@@ -72,7 +72,7 @@ pub(crate) fn is_hung_up(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// A certificate of the other side that was not believed.
+/// Says why a certificate of the other side is not trusted.
 fn certificate(fault: &CertificateError, side: Side) -> String {
     let whose = format!("the {}'s certificate", side.other());
     match fault {
@@ -112,7 +112,7 @@ fn certificate(fault: &CertificateError, side: Side) -> String {
     }
 }
 
-/// The other side ended it.
+/// Says why the other side ended the handshake.
 fn refusal(alert: AlertDescription, side: Side) -> String {
     use AlertDescription as Alert;
     let why = match (alert, side) {

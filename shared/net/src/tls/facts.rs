@@ -30,7 +30,7 @@ pub struct CertificateFacts {
     pub reload_seconds: u64,
 }
 
-/// The certificates that `config` names; files that cannot be read are passed over.
+/// Returns the certificates that `config` names; files that cannot be read are passed over.
 pub fn certificates(config: &TlsConfig) -> Vec<CertificateFacts> {
     let files = [
         ("tls.cert_file", &config.cert_file),

@@ -183,7 +183,7 @@ fn identity(config: &TlsConfig) -> Result<Option<CertificateAndKey>, TlsError> {
     Ok(Some((chain, key)))
 }
 
-/// The CAs that are believed, if there are any.
+/// Returns the CAs that are believed, if there are any.
 fn roots(config: &TlsConfig) -> Result<Option<Arc<RootCertStore>>, FileError> {
     if !is_named(&config.ca_file) {
         return Ok(None);
@@ -207,7 +207,7 @@ fn is_past(since_1970: Duration) -> bool {
         .is_ok_and(|now| since_1970 < now)
 }
 
-/// The CAs in the `file` that `setting` names.
+/// Returns the CAs in the `file` that `setting` names.
 ///
 /// # Errors
 /// What is wrong with them.

@@ -113,7 +113,7 @@ pub async fn readiness(url: &str) -> Result<Readiness, AskError> {
         .map_err(late)?
 }
 
-/// Whether that is the line of a process that is ready, with what is wrong all the same.
+/// Returns whether that is the line of a process that is ready, with what is wrong all the same.
 fn says_ready(line: &str) -> bool {
     let rest = line.strip_prefix(READY);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(BUT))

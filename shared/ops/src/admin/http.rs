@@ -32,8 +32,8 @@ pub const MAX_REQUEST_BYTES: usize = 4 << 10;
 /// The gRPC service of the port.
 const HEALTH: &str = "grpc.health.v1.Health";
 
-/// All routes. Others are not found; methods but GET and HEAD are not allowed. Where there is one, `local` says whom a port
-/// of this machine alone answers.
+/// All routes. Others are not found; methods but GET and HEAD are not allowed. Where there is one, `local` says whom
+/// a port of this machine alone answers.
 ///
 /// # Errors
 /// If gRPC health cannot be described.
@@ -101,7 +101,7 @@ fn exposition(State(process): State<Process>, headers: &HeaderMap, vllm_metrics:
     }
 }
 
-/// The process's own heartbeat: that it answers at all, and that no engine of its has failed. Peers do not
+/// Answers with the process's own heartbeat: that it answers at all, and that no engine of its has failed. Peers do not
 /// matter, or all processes would be started anew for the loss of one.
 async fn live(State(process): State<Process>) -> Response {
     verdict(process.services.are_alive(), "alive", &process.services)
@@ -116,7 +116,7 @@ pub(super) const BUT: &str = ", but ";
 /// What that begins with of one that is not.
 pub(super) const NOT_READY: &str = "not ready";
 
-/// Whether requests should be sent here.
+/// Returns whether requests should be sent here.
 async fn ready(State(process): State<Process>) -> Response {
     let is_ready = process.services.are_ready();
     let warnings = if is_ready {
@@ -151,8 +151,8 @@ fn verdict(holds: bool, what: &str, services: &ServiceConditions) -> Response {
     (status, [(header::CONTENT_TYPE, PLAIN_TEXT), NOT_KEPT], line).into_response()
 }
 
-/// The format that the header `Accept` asks for: OpenMetrics if it is named there and nothing is preferred to it, else
-/// Prometheus' own.
+/// Returns the format that the header `Accept` asks for: OpenMetrics if it is named there and nothing is preferred to
+/// it, else Prometheus' own.
 pub(super) fn format(headers: &HeaderMap) -> TextFormat {
     let accepted = headers.get_all(header::ACCEPT).iter();
     let accepted: Vec<(String, f64)> = accepted
@@ -175,7 +175,7 @@ pub(super) fn format(headers: &HeaderMap) -> TextFormat {
     }
 }
 
-/// A type of an `Accept`, in lower case, and its weight.
+/// Returns a type of an `Accept`, in lower case, and its weight.
 fn weighted(part: &str) -> (String, f64) {
     let mut pieces = part.split(';').map(str::trim);
     let name = pieces.next().unwrap_or_default().to_ascii_lowercase();

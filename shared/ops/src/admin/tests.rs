@@ -27,7 +27,7 @@ async fn open(process: &Process) -> Admin {
     serve(listener, process, &AdminConfig::default()).unwrap()
 }
 
-/// An answer over HTTP/1: its status, its headers in lower case, and its body.
+/// Returns an answer over HTTP/1: its status, its headers in lower case, and its body.
 async fn http1(admin: &Admin, method: &str, path: &str) -> (u16, String, String) {
     let mut stream = TcpStream::connect(admin.address()).await.unwrap();
     let request = format!(
@@ -332,7 +332,7 @@ async fn a_process_that_is_ready_tells_what_is_wrong_all_the_same() {
     assert_eq!(reported().await, (true, "ready".to_owned()));
 }
 
-/// Whether the other side has closed it.
+/// Returns whether the other side has closed it.
 async fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     let read = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest));

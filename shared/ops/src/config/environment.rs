@@ -13,7 +13,7 @@ const PREFIX: &str = "OUTRIDER__";
 /// The conventional variable for log filters, and the setting that it provides a value for.
 const RUST_LOG: (&str, [&str; 2]) = ("RUST_LOG", ["log", "filter"]);
 
-/// The log filter of `RUST_LOG`, below a file: where nothing else sets it.
+/// Returns the log filter of `RUST_LOG`, below a file: where nothing else sets it.
 pub(super) fn rust_log(
     environment: &[(OsString, OsString)],
     defaults: &Value,
@@ -30,7 +30,7 @@ pub(super) fn rust_log(
     })
 }
 
-/// A value under its keys, the outermost first.
+/// Returns a value under its keys, the outermost first.
 fn nested(keys: &[&str], leaf: Value) -> Dict {
     let outermost = keys.iter().rev().fold(leaf, |inner, &key| {
         Value::from(Dict::from([(key.to_owned(), inner)]))

@@ -75,7 +75,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The whole key of the setting at fault, `section.key`; empty where a whole layer is.
+    /// Returns the whole key of the setting at fault, `section.key`; empty where a whole layer is.
     pub fn key(&self) -> &str {
         match self {
             Self::UnknownKey { key, .. } | Self::Invalid { key, .. } => key,
@@ -176,8 +176,8 @@ const MOST_EDITS: usize = 2;
 /// length.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Returns a question whether the one of `known` was meant that `name` is nearest to, as a part of an error; empty if none is near, or
-/// the name is too long to be compared.
+/// Returns a question whether the one of `known` was meant that `name` is nearest to, as a part of an error; empty if
+/// none is near, or the name is too long to be compared.
 pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     if name.len() > MAX_NAME_BYTES {
         return String::new();

@@ -47,7 +47,7 @@ fn rendered(key: &str, value: &Value) -> String {
     }
 }
 
-/// The same text with `***` for what stands before the `@` of each URL in it.
+/// Returns the same text with `***` for what stands before the `@` of each URL in it.
 fn without_user_info(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

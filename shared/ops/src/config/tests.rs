@@ -57,7 +57,7 @@ impl Default for Verifier {
     }
 }
 
-/// A file with that name and text, in a directory that lives as long as the returned guard.
+/// Returns a file with that name and text, in a directory that lives as long as the returned guard.
 fn file(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(name);

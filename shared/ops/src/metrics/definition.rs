@@ -35,13 +35,13 @@ pub struct Metric {
 pub(super) type Labels = Vec<(&'static str, String)>;
 
 impl Metric {
-    /// The base unit that its name ends with; empty for what is just counted.
+    /// Returns the base unit that its name ends with; empty for what is just counted.
     pub fn unit(&self) -> &'static str {
         let end = self.name.rsplit('_').next().unwrap_or_default();
         if UNITS.contains(&end) { end } else { "" }
     }
 
-    /// The name without the unit, which the library appends, and the unit.
+    /// Returns the name without the unit, which the library appends, and the unit.
     pub(super) fn parts(&self) -> (&'static str, Option<Unit>) {
         let unit = self.unit();
         match self.name.strip_suffix(unit) {

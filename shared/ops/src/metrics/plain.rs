@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-/// `openmetrics` as text format 0.0.4: counters are named as their samples are, and what that format does not know (units,
-/// exemplars, infos, an end) is left out or named otherwise.
+/// `openmetrics` as text format 0.0.4: counters are named as their samples are, and what that format does not know
+/// (units, exemplars, infos, an end) is left out or named otherwise.
 pub(super) fn plain(openmetrics: &str) -> String {
     let mut text = String::with_capacity(openmetrics.len());
     let mut help = "";
@@ -32,7 +32,7 @@ pub(super) fn plain(openmetrics: &str) -> String {
     text
 }
 
-/// A sample up to the first `#` outside of its labels' values.
+/// Returns a sample up to the first `#` outside of its labels' values.
 fn without_exemplar(sample: &str) -> &str {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (at, letter) in sample.char_indices() {

@@ -125,7 +125,7 @@ fn times(stat: &str) -> Option<(f64, f64)> {
     Some((ticks(11)? + ticks(12)?, ticks(19)?))
 }
 
-/// The number after `name` at the begin of a line.
+/// Returns the number after `name` at the begin of a line.
 fn field(text: &str, name: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

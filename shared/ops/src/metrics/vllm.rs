@@ -91,7 +91,7 @@ fn aliases(samples: &[TextSample<'_>]) -> String {
     text
 }
 
-/// The suffix of the alias's sample that is made of our sample `name`; none if it is made of others.
+/// Returns the suffix of the alias's sample that is made of our sample `name`; none if it is made of others.
 fn ending<'a>(alias: &Alias, name: &'a str) -> Option<&'a str> {
     alias.of.iter().find_map(|of| match alias.kind {
         "counter" => (name == *of).then_some("_total"),
@@ -105,8 +105,8 @@ fn ending<'a>(alias: &Alias, name: &'a str) -> Option<&'a str> {
     })
 }
 
-/// The labels of an alias. None for samples that have no alias: those of a drafter's engine, and of positions that are
-/// counted together.
+/// Returns the labels of an alias. None for samples that have no alias: those of a drafter's engine, and of positions
+/// that are counted together.
 fn labels(sample: &TextSample<'_>, only_model: &str) -> Option<String> {
     let mut model = only_model;
     let mut others = String::new();
@@ -136,8 +136,8 @@ fn labels(sample: &TextSample<'_>, only_model: &str) -> Option<String> {
     Some(format!("model_name=\"{model}\"{others}"))
 }
 
-/// The model that samples without a model are labelled with: the coordinator's, if it serves one model, or else the
-/// verifier's. Empty if there are several.
+/// Returns the model that samples without a model are labelled with: the coordinator's, if it serves one model, or
+/// else the verifier's. Empty if there are several.
 fn only_model<'a>(samples: &[TextSample<'a>]) -> &'a str {
     let model = |sample: &TextSample<'a>| sample.label("model");
     let of_coordinator = samples

@@ -33,7 +33,7 @@ fn its_methods_are_called_as_they_are_described() {
     );
 }
 
-/// How many files are served for each of the requests.
+/// Returns how many files are served for each of the requests.
 async fn files(described: Described, requests: Vec<MessageRequest>) -> Vec<usize> {
     let mut client = ServerReflectionClient::new(described.routes);
     let requests = requests.into_iter().map(|request| ServerReflectionRequest {

@@ -56,7 +56,7 @@ macro_rules! exporter {
     };
 }
 
-/// An exporter of spans.
+/// Returns an exporter of spans.
 ///
 /// # Errors
 /// If the destination's CAs, or the variables that the exporter reads itself, cannot be used.
@@ -67,7 +67,7 @@ pub(super) fn spans(
     Ok(Exporting::new(exporter, "spans", &destination.uri))
 }
 
-/// An exporter of log records.
+/// Returns an exporter of log records.
 ///
 /// # Errors
 /// As [`spans`].

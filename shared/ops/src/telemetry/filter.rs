@@ -53,13 +53,14 @@ impl Default for LogFilter {
 }
 
 impl LogFilter {
-    /// The filter as `tracing` reads it.
+    /// Returns the filter as `tracing` reads it.
     pub(super) fn directives(&self) -> EnvFilter {
         EnvFilter::new(expanded(&self.0))
     }
 }
 
-/// The filter with each bare level replaced by directives: that level for our crates, and another for all others.
+/// Returns the filter with each bare level replaced by directives: that level for our crates, and another for all
+/// others.
 fn expanded(text: &str) -> String {
     let (mut levels, mut named) = (Vec::new(), Vec::new());
     for part in parts(text) {
@@ -80,7 +81,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim)
 }
 
-/// Whether `part` is a level, or ends with one for the target before it.
+/// Returns whether `part` is a level, or ends with one for the target before it.
 fn is_directive(part: &str) -> bool {
     // `LevelFilter` would parse an empty text as the level error.
     let is_level = |text: &str| !text.is_empty() && text.parse::<LevelFilter>().is_ok();
@@ -155,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_level_by_itself_is_for_our_crates() {
-        /// Whether events at levels from error to trace are logged, of a crate of ours and of another.
+        /// Returns whether events at levels from error to trace are logged, of a crate of ours and of another.
         fn logged(filter: &str) -> (Vec<Level>, Vec<Level>) {
             let filter: LogFilter = filter.parse().expect("a filter");
             let subscriber = tracing_subscriber::registry().with(filter.directives());

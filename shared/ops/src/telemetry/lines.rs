@@ -43,7 +43,7 @@ where
     }
 }
 
-/// The JSON log line of an error that ends the process, for when no logger is installed yet.
+/// Returns the JSON log line of an error that ends the process, for when no logger is installed yet.
 pub fn error_line(message: &str) -> String {
     let mut time = String::new();
     // Writing into text does not fail.

@@ -32,8 +32,8 @@ pub enum OtlpProtocol {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
-    /// URL of a collector, `http://HOST:PORT` or `https://HOST:PORT`. Empty is `OTEL_EXPORTER_OTLP_ENDPOINT`; where that is unset too
-    /// nothing is sent.
+    /// URL of a collector, `http://HOST:PORT` or `https://HOST:PORT`. Empty is `OTEL_EXPORTER_OTLP_ENDPOINT`; where
+    /// that is unset too nothing is sent.
     pub endpoint: String,
     /// Absent is `OTEL_EXPORTER_OTLP_PROTOCOL`, or gRPC.
     pub protocol: Option<OtlpProtocol>,
@@ -85,7 +85,7 @@ pub(super) struct OtlpDestination {
 /// How long an export may take where nobody says.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where the `signal`, `traces` or `logs`, goes; nowhere if nobody says. What `config` leaves out, the signal's
+/// Returns where the `signal`, `traces` or `logs`, goes; nowhere if nobody says. What `config` leaves out, the signal's
 /// own variable says, or the common one.
 ///
 /// # Errors
@@ -151,7 +151,7 @@ pub(super) fn destination(
     }))
 }
 
-/// Which requests are traced; none where the SDK is to read it from the environment.
+/// Returns which requests are traced; none where the SDK is to read it from the environment.
 ///
 /// # Errors
 /// Names the key or variable that cannot be used.

@@ -41,12 +41,12 @@ impl Span {
         Self(live.map(Box::new))
     }
 
-    /// Whether there is a span.
+    /// Returns whether there is a span.
     pub fn is_recorded(&self) -> bool {
         self.0.is_some()
     }
 
-    /// A span within this one that began at `began`, before now or in the very moment.
+    /// Returns a span within this one that began at `began`, before now or in the very moment.
     #[must_use]
     pub fn child_at(
         &self,
@@ -128,7 +128,7 @@ impl Clock {
         }
     }
 
-    /// The wall-clock time at `moment`, which may lie before the clock was made.
+    /// Returns the wall-clock time at `moment`, which may lie before the clock was made.
     pub(super) fn at(&self, moment: Instant) -> SystemTime {
         match moment.checked_duration_since(self.made) {
             Some(after) => self.wall + after,

@@ -10,6 +10,7 @@ use ops::process::Process;
 
 use super::authority::Authority;
 use super::log::Log;
+use super::served::with_tls;
 
 /// Midnight before the first of January 2040 and 2060, UTC, in seconds since 1970.
 const YEAR_2040: f64 = 2_208_988_800.0;
@@ -78,11 +79,9 @@ async fn who_shows_no_certificate_tells_of_none() {
         key_file,
         ..TlsConfig::default()
     };
-    let metrics = Metrics::default();
-    with_tls(&unshown).tls.sample(&metrics);
-    Tls::default().sample(&metrics);
-    with_tls(&client).tls.sample(&metrics);
-    assert_eq!(reported(&metrics), None);
+    for config in [&unshown, &TlsConfig::default(), &client] {
+        assert_eq!(reported(&watched(config).metrics), None);
+    }
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ impl<S> LeaseSlot<S> {
 // A state's destructor may take its time or another lock (it frees cache blocks), so every method
 // moves states out of the table and drops them after the lock is released.
 impl<S> Leases<S> {
-    /// The generation of a session that a stream holds from now on, and its state where it is still there.
+    /// Returns the generation of a session that a stream holds from now on, and its state where it is still there.
     pub(super) fn hold(
         &self,
         id: SessionId,

@@ -2,8 +2,8 @@
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 
-/// The only lookaround that is supported, and what it is replaced with. Without the lookahead the expression matches the
-/// same white space and more of it, and no other characters.
+/// The only lookaround that is supported, and what it is replaced with. Without the lookahead the expression matches
+/// the same white space and more of it, and no other characters.
 const TRAILING_SPACE: (&str, &str) = (r"\s+(?!\S)", r"\s+");
 
 /// A regular expression without lookaround.
@@ -36,8 +36,8 @@ impl Expression {
         hir.properties().look_set().is_empty().then_some(Self(hir))
     }
 
-    /// Whether no match can span a character of `left` and `right`. Then the texts on either side of such a place are
-    /// split as they would be on their own.
+    /// Returns whether no match can span a character of `left` and `right`. Then the texts on either side of such a
+    /// place are split as they would be on their own.
     pub(super) fn parts(&self, left: &ClassUnicode, right: char) -> bool {
         let place = CutPlace {
             left,
@@ -46,7 +46,7 @@ impl Expression {
         place.facts(&self.0).is_some_and(|facts| !facts.crosses)
     }
 
-    /// Whether every character of `left` is certain to be part of a match.
+    /// Returns whether every character of `left` is certain to be part of a match.
     pub(super) fn covers(&self, left: &ClassUnicode) -> bool {
         let place = CutPlace {
             left,
@@ -106,7 +106,8 @@ impl CutPlace<'_> {
         Some(facts)
     }
 
-    /// Whether the place can be between a match that ends with one of `last` and one that begins with one of `first`.
+    /// Returns whether the place can be between a match that ends with one of `last` and one that begins with one of
+    /// `first`.
     fn is_between(&self, last: &ClassUnicode, first: &ClassUnicode) -> bool {
         meet(last, self.left) && meet(first, &self.right)
     }

@@ -41,7 +41,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// A `tokenizer.json` of `model`, whose vocabulary gets the special token, and of `parts`.
+/// Returns a `tokenizer.json` of `model`, whose vocabulary gets the special token, and of `parts`.
 pub(crate) fn tokenizer(mut model: Value, parts: Value) -> String {
     model["vocab"]["<|special|>"] = SPECIAL.into();
     let mut json = json!({
@@ -82,7 +82,7 @@ pub(crate) fn byte_level(words: &[&str]) -> String {
     tokenizer(model, json!({"pre_tokenizer": bytes, "decoder": bytes}))
 }
 
-/// The characters that stand for bytes in byte-level BPE, by byte.
+/// Returns the characters that stand for bytes in byte-level BPE, by byte.
 fn byte_names() -> Vec<char> {
     let mut unprintable = '\u{100}'..;
     let name = |byte: u8| match byte {
@@ -165,13 +165,13 @@ fn read(json: &str) -> Tokenizer {
     Tokenizer::from_bytes(json).expect("a tokenizer")
 }
 
-/// The tokens of `text`.
+/// Returns the tokens of `text`.
 pub(crate) fn encode(json: &str, text: &str) -> Vec<u32> {
     let encoded = read(json).encode(text, false).expect("text");
     encoded.get_ids().to_vec()
 }
 
-/// The text of all of `tokens` at once.
+/// Returns the text of all of `tokens` at once.
 pub(crate) fn decode(json: &str, tokens: &[u32]) -> String {
     read(json).decode(tokens, true).expect("tokens")
 }
@@ -180,7 +180,7 @@ pub(crate) fn decode(json: &str, tokens: &[u32]) -> String {
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 = self
             .0

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The head of a request with a body of so many bytes.
+/// Returns the head of a request with a body of so many bytes.
 fn head(path: &str, length: usize) -> String {
     format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n")
 }

@@ -28,7 +28,7 @@ async fn a_connection_must_send_its_headers_in_time_and_may_not_idle_after_an_an
     }
 }
 
-/// A connection on which a request is under way.
+/// Returns a connection on which a request is under way.
 async fn busy(address: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let never = b"GET /never HTTP/1.1\r\nhost: localhost\r\n\r\n";

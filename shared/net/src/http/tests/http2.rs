@@ -5,7 +5,7 @@ use super::*;
 /// The first bytes of a client: the preface, and an empty SETTINGS frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// The value that the server's first frame sets `setting` to (RFC 9113, section 6.5).
+/// Returns the value that the server's first frame sets `setting` to (RFC 9113, section 6.5).
 async fn http2_setting(address: SocketAddr, setting: u16) -> Option<u32> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(PREFACE).await.unwrap();
@@ -61,14 +61,14 @@ async fn a_connection_of_http2_without_a_stream_ends_in_time() {
     assert!(began.elapsed() >= IDLE_TIMEOUT, "{:?}", began.elapsed());
 }
 
-/// A frame of `kind` on `stream`.
+/// Returns a frame of `kind` on `stream`.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     let head = [length[1], length[2], length[3], kind, flags];
     [&head[..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A request for `path`, which ends its stream.
+/// Returns a request for `path`, which ends its stream.
 fn get_frame(stream: u32, path: &str) -> Vec<u8> {
     // By RFC 7541: GET, http, and the path as it is.
     let mut block = vec![0x82, 0x86, 0x04, path.len() as u8];
@@ -78,8 +78,8 @@ fn get_frame(stream: u32, path: &str) -> Vec<u8> {
     frame(headers, ends_stream_and_headers, stream, &block)
 }
 
-/// Cancels `requests` requests at once on a connection. Returns whether the next request is answered, or the code of the
-/// GOAWAY frame with which the server closes the connection.
+/// Cancels `requests` requests at once on a connection. Returns whether the next request is answered, or the code of
+/// the GOAWAY frame with which the server closes the connection.
 async fn after_cancelling(address: SocketAddr, requests: u32) -> Result<(), u32> {
     let mut said = PREFACE.to_vec();
     let cancelled = 8_u32.to_be_bytes();

@@ -12,7 +12,7 @@ use tonic::{Code, Status};
 
 use super::*;
 
-/// A gRPC port.
+/// Returns a gRPC port.
 async fn serving() -> (std::net::SocketAddr, AbortOnDropHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -44,7 +44,7 @@ fn channel(address: std::net::SocketAddr) -> PeerChannel {
     .unwrap()
 }
 
-/// The status of a health check at a port whose connections are answered with `bytes`.
+/// Returns the status of a health check at a port whose connections are answered with `bytes`.
 async fn checked(bytes: &'static [u8]) -> Status {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

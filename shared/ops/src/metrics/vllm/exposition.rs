@@ -10,14 +10,14 @@ pub(super) struct TextSample<'a> {
 }
 
 impl<'a> TextSample<'a> {
-    /// The value of the label `name`.
+    /// Returns the value of the label `name`.
     pub(super) fn label(&self, name: &str) -> Option<&'a str> {
         let mut found = self.labels.iter().filter(|(known, _)| *known == name);
         found.next().map(|&(_, value)| value)
     }
 }
 
-/// The samples of `text`.
+/// Returns the samples of `text`.
 pub(super) fn samples(text: &str) -> Vec<TextSample<'_>> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(sample).collect()
@@ -46,7 +46,7 @@ fn sample(line: &str) -> Option<TextSample<'_>> {
     })
 }
 
-/// The index of the first quote that no backslash escapes.
+/// Returns the index of the first quote that no backslash escapes.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {

@@ -12,7 +12,7 @@ fn among<'a>(variables: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> +
     }
 }
 
-/// Where traces and logs go.
+/// Returns where traces and logs go.
 fn resolved(
     config: &TelemetryConfig,
     variables: &[(&str, &str)],

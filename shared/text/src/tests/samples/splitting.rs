@@ -181,7 +181,7 @@ pub(crate) fn tokenizers() -> Vec<(String, String, bool)> {
     all
 }
 
-/// The tokenizer `json` with tokens that two others merge into.
+/// Returns the tokenizer `json` with tokens that two others merge into.
 fn merging(json: &str, merged: &[&str]) -> String {
     let mut json: Value = serde_json::from_str(json).expect("JSON");
     for (id, name) in (7000..).zip(merged) {
