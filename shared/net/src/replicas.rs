@@ -2,8 +2,8 @@
 //! goes to.
 
 mod breaker;
-mod endpoint;
 mod health;
+mod replica;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,8 +21,8 @@ use crate::Credentials;
 use crate::channel::{self, ChannelConfig, ChannelError, Trust};
 use crate::deadline::within;
 
-pub use endpoint::Replica;
 pub use health::SILENT;
+pub use replica::Replica;
 
 /// How the addresses behind a name are found.
 type Lookup = fn(String, u16) -> LookupFuture;
@@ -43,7 +43,7 @@ struct ReplicaDirectory<D> {
     urls: Vec<Uri>,
     config: ChannelConfig,
     credentials: Credentials,
-    believed_for: Duration,
+    dns_ttl: Duration,
     lookup: Lookup,
     /// Whether the names are being resolved: once at a time, however many ask.
     resolving: watch::Sender<bool>,
@@ -52,12 +52,12 @@ struct ReplicaDirectory<D> {
 
 #[derive(Debug)]
 struct KnownReplicas<D> {
-    endpoints: BTreeMap<String, Arc<Replica<D>>>,
+    by_url: BTreeMap<String, Arc<Replica<D>>>,
     resolved_at: Option<Instant>,
 }
 
 impl<D: Send + Sync + 'static> ReplicaSet<D> {
-    /// Returns the replicas behind `urls`; a name is resolved anew after `believed_for`.
+    /// Returns the replicas behind `urls`; a name is resolved anew after `dns_ttl`.
     ///
     /// # Errors
     /// If a URL is wrong.
@@ -65,7 +65,7 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
         urls: &[String],
         config: &ChannelConfig,
         credentials: &Credentials,
-        believed_for: Duration,
+        dns_ttl: Duration,
     ) -> Result<Self, ChannelError> {
         let urls = urls
             .iter()
@@ -75,11 +75,11 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
             urls,
             config: config.clone(),
             credentials: credentials.clone(),
-            believed_for,
+            dns_ttl,
             lookup: look_up,
             resolving: watch::Sender::new(false),
             known: Mutex::new(KnownReplicas {
-                endpoints: BTreeMap::new(),
+                by_url: BTreeMap::new(),
                 resolved_at: None,
             }),
         })))
@@ -90,7 +90,7 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
         self.0.urls.is_empty()
     }
 
-    /// Returns the endpoint for `session`: of those alive that `suit` the one with the highest hash of session
+    /// Returns the replica for `session`: of those alive that `suit` the one with the highest hash of session
     /// and address, so that a session stays where it is while other replicas come and go; one that is
     /// about to stop, was silent, or could not be reached when it was last tried, only if there is no other. With
     /// `even_dead` the best of all if none is alive.
@@ -114,19 +114,19 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
         even_dead: bool,
         suits: &impl Fn(&Replica<D>) -> bool,
     ) -> Option<Arc<Replica<D>>> {
-        let mut endpoints = self.all().await;
-        endpoints.retain(|endpoint| suits(endpoint) && (even_dead || endpoint.is_alive()));
-        let is_well = |endpoint: &Replica<D>| {
-            !endpoint.is_suspected() && !endpoint.is_draining() && !endpoint.is_lost()
+        let mut replicas = self.all().await;
+        replicas.retain(|replica| suits(replica) && (even_dead || replica.is_alive()));
+        let is_well = |replica: &Replica<D>| {
+            !replica.is_suspected() && !replica.is_draining() && !replica.is_lost()
         };
-        let best = endpoints.iter().max_by_key(|endpoint| {
+        let best = replicas.iter().max_by_key(|replica| {
             let mut hasher = DefaultHasher::new();
-            (session, endpoint.address()).hash(&mut hasher);
-            (endpoint.is_alive(), is_well(endpoint), hasher.finish())
+            (session, replica.address()).hash(&mut hasher);
+            (replica.is_alive(), is_well(replica), hasher.finish())
         })?;
         if best.is_alive() && is_well(best) {
             // With somewhere else to go, nobody waits to find out whether those that were lost are back.
-            let lost = (endpoints.iter()).filter(|it| it.is_alive() && it.is_lost());
+            let lost = (replicas.iter()).filter(|it| it.is_alive() && it.is_lost());
             lost.for_each(Replica::look_for);
         }
         Some(Arc::clone(best))
@@ -136,7 +136,7 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
     /// request waits for a name server then.
     pub async fn all(&self) -> Vec<Arc<Replica<D>>> {
         let (known, resolved_at) = (self.known(), self.0.with(|known| known.resolved_at));
-        let is_stale = resolved_at.is_none_or(|at| at.elapsed() >= self.0.believed_for);
+        let is_stale = resolved_at.is_none_or(|at| at.elapsed() >= self.0.dns_ttl);
         // Where all are dead or about to stop, new ones may have been started meanwhile.
         let mut stay = known.iter().filter(|it| it.is_alive() && !it.is_draining());
         if is_stale || stay.next().is_none() {
@@ -154,7 +154,7 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
 
     fn known(&self) -> Vec<Arc<Replica<D>>> {
         self.0
-            .with(|known| known.endpoints.values().cloned().collect())
+            .with(|known| known.by_url.values().cloned().collect())
     }
 
     /// Resolves all names in the background, unless that is going on already.
@@ -176,7 +176,7 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
     /// For how long all of them that are alive are overloaded, by their own words; none if one is not.
     pub fn overloaded_for(&self) -> Option<Duration> {
         let known = self.known();
-        let alive = known.iter().filter(|endpoint| endpoint.is_alive());
+        let alive = known.iter().filter(|replica| replica.is_alive());
         let left: Option<Vec<_>> = alive.map(|it| it.overloaded_for()).collect();
         left?.into_iter().min()
     }
@@ -216,13 +216,13 @@ impl<D: Send + Sync + 'static> ReplicaDirectory<D> {
         if addresses.is_empty() {
             return;
         }
-        let mut before = std::mem::take(&mut known.endpoints);
+        let mut before = std::mem::take(&mut known.by_url);
         for (url, address) in addresses {
             let name = Replica::<D>::url_of(&url, address);
-            let endpoint = before.remove(&name);
-            known.endpoints.entry(name).or_insert_with(|| {
+            let replica = before.remove(&name);
+            known.by_url.entry(name).or_insert_with(|| {
                 let new = || Arc::new(Replica::new(&url, address, &self.config, &self.credentials));
-                endpoint.unwrap_or_else(new)
+                replica.unwrap_or_else(new)
             });
         }
     }
@@ -251,7 +251,7 @@ mod tests {
         ReplicaSet::new(&urls, &config, &credentials, Duration::from_secs(60)).expect("URLs")
     }
 
-    /// Returns the endpoint of the session whose id is this byte, again and again.
+    /// Returns the replica of the session whose id is this byte, again and again.
     async fn picked(replicas: &ReplicaSet<()>, byte: u8) -> Arc<Replica<()>> {
         let picked = replicas.pick(&[byte; 16], false, |_| true).await;
         picked.expect("alive")
@@ -268,9 +268,9 @@ mod tests {
         let mut counts = BTreeMap::new();
         let mut first = Vec::new();
         for byte in 0..=255 {
-            let endpoint = picked(&replicas, byte).await;
-            *counts.entry(endpoint.address().to_owned()).or_insert(0) += 1;
-            first.push(endpoint);
+            let replica = picked(&replicas, byte).await;
+            *counts.entry(replica.address().to_owned()).or_insert(0) += 1;
+            first.push(replica);
         }
         assert!(
             counts.len() == 3 && counts.values().all(|&count| count > 40),
@@ -307,8 +307,8 @@ mod tests {
         let replicas = replicas(&[gone, well, &back]);
         let lost = |it: &Arc<Replica<()>>| it.address() != well;
         let lost: Vec<_> = (replicas.all().await).into_iter().filter(lost).collect();
-        for endpoint in &lost {
-            endpoint.unreachable("a test");
+        for replica in &lost {
+            replica.unreachable("a test");
         }
         tokio::time::sleep(Duration::from_millis(1_050)).await;
         assert_eq!(
@@ -319,8 +319,8 @@ mod tests {
         for byte in 0..=255 {
             assert_eq!(picked(&replicas, byte).await.address(), well);
         }
-        for endpoint in &lost {
-            endpoint.known().await;
+        for replica in &lost {
+            replica.known().await;
         }
         assert_eq!(replicas.counts(), (2, 1));
         let mut seen = BTreeMap::new();
@@ -342,11 +342,10 @@ mod tests {
         assert!(refused.is_err());
     }
 
-    fn looked_up_by(lookup: Lookup, believed_for: Duration) -> ReplicaSet<()> {
+    fn looked_up_by(lookup: Lookup, dns_ttl: Duration) -> ReplicaSet<()> {
         let urls = ["http://verifier:7".to_owned()];
         let (config, credentials) = (ChannelConfig::default(), Credentials::default());
-        let mut replicas =
-            ReplicaSet::new(&urls, &config, &credentials, believed_for).expect("a URL");
+        let mut replicas = ReplicaSet::new(&urls, &config, &credentials, dns_ttl).expect("a URL");
         Arc::get_mut(&mut replicas.0).expect("nobody else").lookup = lookup;
         replicas
     }

@@ -44,27 +44,16 @@ impl<T> LoadedConfig<T> {
     }
 }
 
-/// Loads a configuration: `T::default()` < `file` < environment < `flags`.
+/// Loads a configuration: `T::default()` < `file` < `environment` < `flags`.
 ///
-/// The file is TOML or JSON by its extension. The environment's names are `OUTRIDER__SECTION__KEY`:
+/// The file is TOML or JSON by its extension. The environment's names, [`vars_os`](std::env::vars_os) by default, are `OUTRIDER__SECTION__KEY`:
 /// the double underscore keeps them apart from what Kubernetes injects for its services
 /// (`OUTRIDER_COORDINATOR_PORT`). `flags` is anything that serialises to a map shaped like `T`;
 /// nulls in it count as flags that were not given.
 ///
 /// # Errors
 /// Names the key, its value and its origin for whatever does not fit `T`.
-pub fn load<T>(file: Option<&Path>, flags: &impl Serialize) -> Result<LoadedConfig<T>, ConfigError>
-where
-    T: DeserializeOwned + Serialize + Default,
-{
-    load_from(file, std::env::vars_os(), flags)
-}
-
-/// Like [`load`], with the environment passed in.
-///
-/// # Errors
-/// As [`load`].
-pub fn load_from<T>(
+pub fn load<T>(
     file: Option<&Path>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     flags: &impl Serialize,
@@ -81,17 +70,6 @@ where
 /// Like [`load`], but goes on past values that do not fit `T`: each is told, and what holds without it takes its
 /// place, so that one reading finds them all. There is no configuration if a layer cannot be read at all.
 pub fn survey<T>(
-    file: Option<&Path>,
-    flags: &impl Serialize,
-) -> (Option<LoadedConfig<T>>, Vec<ConfigError>)
-where
-    T: DeserializeOwned + Serialize + Default,
-{
-    survey_from(file, std::env::vars_os(), flags)
-}
-
-/// Like [`survey`], with the environment passed in.
-pub fn survey_from<T>(
     file: Option<&Path>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     flags: &impl Serialize,

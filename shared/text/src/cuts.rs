@@ -121,21 +121,6 @@ impl Cuts {
     }
 }
 
-#[cfg(test)]
-impl Cuts {
-    /// Cuts texts wherever that is possible.
-    pub(crate) fn everywhere(self) -> Self {
-        Self {
-            piece_bytes: 1,
-            ..self
-        }
-    }
-
-    pub(crate) fn are_known(&self) -> bool {
-        self.sure.is_some()
-    }
-}
-
 fn ranges(is_ascii: bool) -> &'static [(char, char)] {
     if is_ascii { &ASCII_LETTERS } else { &LETTERS }
 }

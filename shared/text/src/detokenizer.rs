@@ -66,7 +66,7 @@ impl Detokenizer {
     fn push_text(&mut self, vocabulary: &TokenText, piece: &str) -> String {
         self.context.push(piece.to_owned());
         let text = vocabulary.decode(&self.context);
-        let new = beyond(&text, &self.given).to_owned();
+        let new = suffix_after(&text, &self.given).to_owned();
         self.shorten_context(vocabulary);
         new
     }
@@ -85,9 +85,9 @@ impl Detokenizer {
     }
 }
 
-/// Returns what `text` has beyond `given`. A decoder that changes what stood before gets that as it was, and then all
+/// Returns what `text` has suffix_after `given`. A decoder that changes what stood before gets that as it was, and then all
 /// that is new.
-fn beyond<'a>(text: &'a str, given: &str) -> &'a str {
+fn suffix_after<'a>(text: &'a str, given: &str) -> &'a str {
     let pairs = text.chars().zip(given.chars());
     let same = pairs.take_while(|(new, old)| new == old);
     let len = same.map(|(c, _)| c.len_utf8()).sum::<usize>();

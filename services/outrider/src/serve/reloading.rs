@@ -105,14 +105,14 @@ fn changed(old: &LoadedConfig<Config>, new: &LoadedConfig<Config>) -> Vec<String
 
 #[cfg(test)]
 mod tests {
-    use ops::config::load_from;
+    use ops::config;
     use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn settings_that_need_a_restart_are_named_and_the_filter_is_none_of_them() {
-        let load = |flags: Value| load_from::<Config>(None, [], &flags).expect("in order");
+        let load = |flags: Value| config::load::<Config>(None, [], &flags).expect("in order");
         let old = load(json!({}));
         let new = load(json!({
             "log": { "filter": "debug" },

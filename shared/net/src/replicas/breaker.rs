@@ -1,15 +1,15 @@
-//! A circuit breaker, by which an endpoint that keeps failing is left alone for a while, and the budget of repetitions.
+//! A circuit breaker, by which a replica that keeps failing is left alone for a while, and the budget of repetitions.
 
 use std::time::{Duration, Instant};
 
-/// Failed rounds in a row after which an endpoint counts as dead.
+/// Failed rounds in a row after which a replica counts as dead.
 const FAILURES: u32 = 7;
 /// How long it is left alone the first time; doubles with each failure after that.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// How long at most.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What is known of an endpoint's health.
+/// What is known of a replica's health.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Breaker {
     failures: u32,
@@ -18,7 +18,7 @@ pub(super) struct Breaker {
 }
 
 impl Breaker {
-    /// Returns whether the endpoint may be tried. Once the pause is over one failure opens it again.
+    /// Returns whether the replica may be tried. Once the pause is over one failure opens it again.
     pub(super) fn is_closed(&self, now: Instant) -> bool {
         self.open_until.is_none_or(|until| until <= now)
     }

@@ -1,4 +1,4 @@
-//! Asking an endpoint how it is, beside the requests.
+//! Asking a replica how it is, beside the requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::endpoint::Replica;
+use super::replica::Replica;
 use crate::deadline::within;
 use crate::fault::connection_fault;
 
@@ -23,7 +23,7 @@ impl<D: Send + Sync + 'static> Replica<D> {
     /// It was silent for longer than it may be. One that computes for too long still answers a health check, and
     /// has failed one round; one that does not is left alone. Until that is known, others are tried first.
     pub fn silent(self: &Arc<Self>) {
-        self.ask_how_it_is(|endpoint| endpoint.failed(SLOW));
+        self.ask_how_it_is(|replica| replica.failed(SLOW));
     }
 
     /// It could not be reached, and was left alone for long enough. No request that can go elsewhere waits to find out
@@ -37,14 +37,14 @@ impl<D: Send + Sync + 'static> Replica<D> {
         if self.suspected.send_replace(true) {
             return;
         }
-        let endpoint = Arc::clone(self);
+        let replica = Arc::clone(self);
         tokio::spawn(async move {
-            if endpoint.answers().await {
-                if_there(&endpoint);
+            if replica.answers().await {
+                if_there(&replica);
             } else {
-                endpoint.unreachable(SILENT);
+                replica.unreachable(SILENT);
             }
-            endpoint.suspected.send_replace(false);
+            replica.suspected.send_replace(false);
         });
     }
 

@@ -2,10 +2,10 @@
 //! and must be answered however many others hold connections open.
 
 use std::collections::VecDeque;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tower::Service;
+use tower::{ServiceExt, service_fn};
 
 use net::incoming::OPENING_TIMEOUT;
 use net::log_throttle::LogThrottle;
@@ -93,10 +93,11 @@ async fn serve_connection(connection: TcpStream, router: Router) {
         .max_header_list_size(MAX_HEADER_BYTES)
         .max_concurrent_streams(MAX_STREAMS);
     let asked = CancellationToken::new();
-    let service = Noticed {
-        router,
-        asked: asked.clone(),
-    };
+    let asking = asked.clone();
+    let service = service_fn(move |request: Request<_>| {
+        asking.cancel();
+        router.clone().oneshot(request)
+    });
     let serving =
         server.serve_connection(TokioIo::new(connection), TowerToHyperService::new(service));
     let silent = async {
@@ -108,30 +109,5 @@ async fn serve_connection(connection: TcpStream, router: Router) {
         // However it ended: nobody waits for anything on it any more.
         _ = serving => {}
         () = silent => {}
-    }
-}
-
-/// A service that tells when it is first asked for something.
-#[derive(Clone)]
-struct Noticed {
-    router: Router,
-    asked: CancellationToken,
-}
-
-impl<R> Service<R> for Noticed
-where
-    Router: Service<R>,
-{
-    type Response = <Router as Service<R>>::Response;
-    type Error = <Router as Service<R>>::Error;
-    type Future = <Router as Service<R>>::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.router.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: R) -> Self::Future {
-        self.asked.cancel();
-        self.router.call(request)
     }
 }

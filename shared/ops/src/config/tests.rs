@@ -73,12 +73,12 @@ fn environment(variables: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
 }
 
 fn from_environment(variables: &[(&str, &str)]) -> Result<LoadedConfig<Config>, ConfigError> {
-    load_from(None, environment(variables), &json!({}))
+    load(None, environment(variables), &json!({}))
 }
 
 fn from_file(name: &str, text: &str) -> Result<LoadedConfig<Config>, ConfigError> {
     let (_directory, path) = file(name, text);
-    load_from(Some(&path), [], &json!({}))
+    load(Some(&path), [], &json!({}))
 }
 
 fn refusal(loaded: Result<LoadedConfig<Config>, ConfigError>) -> String {
@@ -114,7 +114,7 @@ fn each_layer_overrides_the_one_before_it() {
         ("OUTRIDER__LOG", "environment"),
     ]);
     let flags = json!({"log": "flag", "verifier": {"threads": null, "temperature": null}});
-    let loaded: LoadedConfig<Config> = load_from(Some(&path), variables, &flags).unwrap();
+    let loaded: LoadedConfig<Config> = load(Some(&path), variables, &flags).unwrap();
 
     // Arrays are replaced whole, and a flag that is null is not given.
     let expected = Config {
@@ -212,7 +212,7 @@ fn unknown_keys_are_refused_with_their_origin_and_the_valid_ones() {
         "OUTRIDER__VERFIER__LISTEN=x | unknown key verfier | `verifier`",
         "OUTRIDER__VERIFIER__NAME=x | unknown key verifier.name",
     ]);
-    let message = refusal(load_from(None, [], &json!({"lgo": "x"})));
+    let message = refusal(load(None, [], &json!({"lgo": "x"})));
     assert_names(&message, "unknown key lgo from flag | `log`");
 }
 
@@ -272,7 +272,7 @@ fn secrets_are_shown_neither_in_the_listing_nor_in_errors() {
 #[test]
 fn files_that_cannot_be_read_are_named() {
     let missing = PathBuf::from("no/such/outrider.toml");
-    let message = refusal(load_from(Some(&missing), [], &json!({})));
+    let message = refusal(load(Some(&missing), [], &json!({})));
     assert_names(&message, "no/such/outrider.toml | cannot read");
     for (name, text, reported) in [
         (
@@ -298,24 +298,8 @@ fn files_that_cannot_be_read_are_named() {
 fn variables_that_are_not_text_are_refused() {
     use std::os::unix::ffi::OsStringExt;
     let variables = [("OUTRIDER__LOG".into(), OsString::from_vec(vec![0xff]))];
-    let message = refusal(load_from(None, variables, &json!({})));
+    let message = refusal(load(None, variables, &json!({})));
     assert_names(&message, "OUTRIDER__LOG | UTF-8");
-}
-
-#[test]
-#[expect(
-    clippy::result_large_err,
-    reason = "the closure's type is the jail's choice"
-)]
-fn the_process_environment_is_what_load_reads() {
-    // A jail serialises the tests that touch the real environment, and restores it.
-    figment::Jail::expect_with(|jail| {
-        jail.set_env("OUTRIDER__LOG", "debug");
-        let loaded: LoadedConfig<Config> =
-            load(None, &json!({})).map_err(|error| error.to_string())?;
-        assert_eq!(loaded.value.log, "debug");
-        Ok(())
-    });
 }
 
 #[test]
@@ -328,7 +312,7 @@ fn a_survey_tells_of_every_value_that_does_not_fit_and_takes_the_rest() {
     });
     std::fs::write(&file, text.to_string()).unwrap();
     let environment = [("OUTRIDER__VERIFIER__MODE".into(), "loud".into())];
-    let (loaded, errors) = survey_from::<Config>(Some(&file), environment, &json!({}));
+    let (loaded, errors) = survey::<Config>(Some(&file), environment, &json!({}));
     let mut keys: Vec<_> = errors.iter().map(ConfigError::key).collect();
     keys.sort_unstable();
     let expected = ["lissten", "max_batch", "mode", "peers.1"].map(|key| format!("verifier.{key}"));
@@ -343,6 +327,6 @@ fn a_survey_tells_of_every_value_that_does_not_fit_and_takes_the_rest() {
     assert_eq!(loaded.expect("what is left").value, expected);
 
     std::fs::write(&file, "{").unwrap();
-    let (loaded, errors) = survey_from::<Config>(Some(&file), [], &json!({}));
+    let (loaded, errors) = survey::<Config>(Some(&file), [], &json!({}));
     assert!(loaded.is_none() && errors.len() == 1, "{errors:?}");
 }

@@ -107,9 +107,9 @@ fn a_character_that_the_prompt_begins_is_completed() {
 /// A decoder that looks back over tokens: what stands is not given again, and nothing new is lost.
 #[test]
 fn text_that_changes_behind_is_lost_nowhere() {
-    assert_eq!(beyond("a.😀", "a "), ".😀");
-    assert_eq!(beyond("\u{FFFD}😀!", "\u{FFFD}\u{FFFD}"), "😀!");
-    assert_eq!(beyond("a", "a b"), "");
+    assert_eq!(suffix_after("a.😀", "a "), ".😀");
+    assert_eq!(suffix_after("\u{FFFD}😀!", "\u{FFFD}\u{FFFD}"), "😀!");
+    assert_eq!(suffix_after("a", "a b"), "");
 }
 
 #[test]

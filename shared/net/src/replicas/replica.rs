@@ -11,7 +11,7 @@ use super::breaker::{Breaker, RetryBudget};
 use crate::Credentials;
 use crate::channel::{self, ChannelConfig, ConnectionCounter, PeerChannel};
 
-/// How long an endpoint that said it is about to stop is believed to be stopping. Then it is asked
+/// How long a replica that said it is about to stop is believed to be stopping. Then it is asked
 /// again, and if it still is, or is not there any more, it says so or is found out.
 const DRAINING_FOR: Duration = Duration::from_secs(5);
 
@@ -73,7 +73,7 @@ impl Overload {
 }
 
 impl<D: Send + Sync + 'static> Replica<D> {
-    /// Returns the endpoint at `address`, which is one of those behind the host of `url`.
+    /// Returns the replica at `address`, which is one of those behind the host of `url`.
     pub(super) fn new(
         url: &Uri,
         address: SocketAddr,
@@ -100,7 +100,7 @@ impl<D: Send + Sync + 'static> Replica<D> {
         }
     }
 
-    /// Returns the URL of the endpoint at `address`.
+    /// Returns the URL of the replica at `address`.
     pub(super) fn url_of(url: &Uri, address: SocketAddr) -> String {
         format!("{}://{address}", url.scheme_str().unwrap_or("http"))
     }
@@ -146,10 +146,10 @@ impl<D: Send + Sync + 'static> Replica<D> {
         *self.suspected.borrow()
     }
 
-    /// Waits until it is known whether a silent endpoint is there at all.
+    /// Waits until it is known whether a silent replica is there at all.
     pub(super) async fn known(&self) {
         let mut suspected = self.suspected.subscribe();
-        // The sender lives as long as the endpoint.
+        // The sender lives as long as the replica.
         let _ = suspected.wait_for(|suspected| !suspected).await;
     }
 

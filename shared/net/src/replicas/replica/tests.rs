@@ -16,7 +16,7 @@ fn of_the_requests_to_an_overloaded_peer_one_a_second_is_let_through() {
 }
 
 /// One where nobody is.
-fn endpoint() -> Replica<&'static str> {
+fn replica() -> Replica<&'static str> {
     let url: Uri = "http://127.0.0.1:1".parse().expect("a URL");
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let config = ChannelConfig::default();
@@ -25,64 +25,64 @@ fn endpoint() -> Replica<&'static str> {
 
 #[tokio::test]
 async fn an_overloaded_peer_has_what_it_asks_for_and_more_once_it_was_asked_too_often() {
-    let endpoint = endpoint();
+    let replica = replica();
     let second = Duration::from_secs(1);
     for _ in 0..10 {
-        assert_eq!(endpoint.overloaded(second, 0.0), second);
+        assert_eq!(replica.overloaded(second, 0.0), second);
     }
-    assert_eq!(endpoint.overloaded(second, 0.0), 4 * second);
-    assert_eq!(endpoint.overloaded(second, 1.0), 6 * second);
+    assert_eq!(replica.overloaded(second, 0.0), 4 * second);
+    assert_eq!(replica.overloaded(second, 1.0), 6 * second);
     for _ in 0..11 {
-        endpoint.requested();
+        replica.requested();
     }
-    assert_eq!(endpoint.overloaded(second, 0.5), second * 5 / 4);
-    assert_eq!(endpoint.overloaded(second, 0.0), 4 * second);
-    assert!(endpoint.overloaded_for().is_some());
-    endpoint.succeeded();
-    assert_eq!(endpoint.overloaded_for(), None);
+    assert_eq!(replica.overloaded(second, 0.5), second * 5 / 4);
+    assert_eq!(replica.overloaded(second, 0.0), 4 * second);
+    assert!(replica.overloaded_for().is_some());
+    replica.succeeded();
+    assert_eq!(replica.overloaded_for(), None);
 }
 
 /// What comes after it at the same address may be another model.
 #[tokio::test]
 async fn a_peer_that_stops_or_fails_is_asked_anew_what_it_is() {
-    let endpoint = endpoint();
+    let replica = replica();
     let ends: [fn(&Replica<&'static str>); 4] = [
         Replica::draining,
         Replica::forget,
-        |endpoint| endpoint.failed("no answer"),
-        |endpoint| endpoint.unreachable("no answer"),
+        |replica| replica.failed("no answer"),
+        |replica| replica.unreachable("no answer"),
     ];
     for (at, end) in ends.into_iter().enumerate() {
-        endpoint.described(Arc::new("a model"));
-        assert_eq!(endpoint.description().as_deref(), Some(&"a model"));
-        end(&endpoint);
-        assert_eq!(endpoint.description(), None, "way {at}");
+        replica.described(Arc::new("a model"));
+        assert_eq!(replica.description().as_deref(), Some(&"a model"));
+        end(&replica);
+        assert_eq!(replica.description(), None, "way {at}");
     }
-    assert!(endpoint.is_draining());
-    endpoint.succeeded();
-    assert!(!endpoint.is_draining(), "it goes on");
+    assert!(replica.is_draining());
+    replica.succeeded();
+    assert!(!replica.is_draining(), "it goes on");
 }
 
 #[tokio::test]
 async fn no_pause_is_too_long_to_be_counted() {
-    let endpoint = endpoint();
+    let replica = replica();
     for asked in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
-        let pause = endpoint.overloaded(asked, 1.0);
+        let pause = replica.overloaded(asked, 1.0);
         assert!(pause <= 2 * FAR, "{pause:?}");
-        assert!(endpoint.overloaded_for().is_some_and(|left| left <= FAR));
+        assert!(replica.overloaded_for().is_some_and(|left| left <= FAR));
     }
 }
 
 #[tokio::test]
 async fn the_log_says_why_an_endpoint_is_left_alone() {
-    let endpoint = endpoint();
+    let replica = replica();
     let log = logged(|| {
         for _ in 0..7 {
-            assert!(endpoint.is_alive());
-            endpoint.failed("no answer in time");
+            assert!(replica.is_alive());
+            replica.failed("no answer in time");
         }
     });
-    assert!(!endpoint.is_alive());
+    assert!(!replica.is_alive());
     assert!(
         log.contains("peer keeps failing, left alone for a while"),
         "{log}"
