@@ -145,7 +145,7 @@ fn micros(us: u32) -> Duration {
     Duration::from_micros(us.into())
 }
 
-/// Returns a peer's breakdown of the time, from what it said of it.
+/// Returns a peer's part of the time, from what it said of it.
 fn breakdown(timing: v1::Timing) -> TimeBreakdown {
     TimeBreakdown {
         queue: micros(timing.queue_us),

@@ -187,7 +187,7 @@ mod tests {
             ("debug", 4, 2),
             ("error", 1, 1),
             ("info,h2=trace", 3, 5),
-            ("net=info,debug", 3, 2),
+            ("peer=info,debug", 3, 2),
             ("h2=info", 0, 3),
             ("off", 0, 0),
         ] {

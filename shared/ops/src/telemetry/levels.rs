@@ -55,7 +55,7 @@ mod tests {
         tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
             let is_logged = || tracing::enabled!(target: "peer::lease", Level::DEBUG);
             assert!(!is_logged());
-            assert!(levels.set(&filter("info,server=debug")));
+            assert!(levels.set(&filter("info,peer=debug")));
             assert!(is_logged());
             assert!(levels.clone().set(&filter("warn")));
             assert!(!is_logged());
