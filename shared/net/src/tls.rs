@@ -126,7 +126,7 @@ impl Tls {
     ) -> Result<Self, TlsError> {
         let roots = match authorities {
             Some((setting, file)) => material::roots_of(setting, file)?,
-            None => RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+            None => webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
         };
         Ok(Self(Reloaded::fixed(Material {
             client: Some(material::client(None, roots, protocol)?),

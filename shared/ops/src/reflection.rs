@@ -1,9 +1,8 @@
 //! gRPC server reflection, for grpcurl and its like.
 
+use net::receiving::Described;
 use tonic::service::Routes;
 use tonic_reflection::server::{Builder, Error};
-
-use net::receiving::Described;
 
 /// Longest request of a client to reflection, in bytes: the name of a symbol or of a file.
 pub const MAX_REQUEST_BYTES: usize = 4 << 10;

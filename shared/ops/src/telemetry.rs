@@ -82,7 +82,7 @@ pub enum TelemetryError {
 
     /// The CAs by which a collector is to be believed cannot be used.
     #[error(transparent)]
-    Authorities(#[source] FileError),
+    Authorities(FileError),
 
     /// TLS cannot be spoken.
     #[error("telemetry: {0}")]

@@ -9,15 +9,14 @@ use axum::extract::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use net::incoming::OPENING_TIMEOUT;
+use net::log_throttle::LogThrottle;
+use net::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
-
-use net::incoming::OPENING_TIMEOUT;
-use net::log_throttle::LogThrottle;
-use net::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 
 /// Most connections at a time. Beyond it the oldest is closed: whoever is answered has long gone, and a scraper that
 /// keeps its connection makes another.

@@ -3,6 +3,8 @@
 mod grpc_only;
 mod startup;
 
+use net::Credentials;
+use net::channel::{ChannelConfig, PeerChannel, connect};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tonic::Streaming;
@@ -10,9 +12,6 @@ use tonic::service::Routes;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
-
-use net::Credentials;
-use net::channel::{ChannelConfig, PeerChannel, connect};
 
 use super::*;
 use crate::process::Process;
