@@ -4,9 +4,8 @@
 //! and count through those without a lookup. What is only worth knowing when somebody looks (sessions, memory,
 //! queues) is not counted at all: sources registered with [`Metrics::sample`] say it at every scrape.
 
-mod definition;
+mod exposition;
 pub mod names;
-mod plain;
 mod registered;
 mod samples;
 mod vllm;
@@ -19,13 +18,76 @@ use std::time::{Duration, SystemTime};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter;
 use prometheus_client::metrics::exemplar::HistogramWithExemplars;
+use prometheus_client::registry::Unit;
 use tonic::{Code, Status};
 
-pub use definition::{Metric, MetricKind};
 pub use samples::Samples;
 
-use definition::Labels;
 use registered::Registered;
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MetricKind {
+    /// Only grows.
+    Counter,
+    /// Grows and shrinks.
+    Gauge,
+    /// Counts observations by size, up to these bounds and beyond.
+    Histogram(&'static [f64]),
+    /// Always 1; its labels tell what the process is.
+    Info,
+}
+
+/// Base units that names end with; nothing else may end like them.
+const UNITS: [&str; 4] = ["seconds", "bytes", "tokens", "sequences"];
+
+/// A metric's definition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name with its unit, without the suffix of its kind.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: MetricKind,
+    /// Its labels, in the order in which their values are given.
+    pub labels: &'static [&'static str],
+    /// One line, without the full stop.
+    pub help: &'static str,
+}
+
+/// Labels with their values.
+type Labels = Vec<(&'static str, String)>;
+
+impl Metric {
+    /// Returns the base unit that its name ends with; empty for what is just counted.
+    pub fn unit(&self) -> &'static str {
+        let end = self.name.rsplit('_').next().unwrap_or_default();
+        if UNITS.contains(&end) { end } else { "" }
+    }
+
+    /// Returns the name without the unit, which the library appends, and the unit.
+    fn parts(&self) -> (&'static str, Option<Unit>) {
+        let unit = self.unit();
+        match self.name.strip_suffix(unit) {
+            Some(stem) if !unit.is_empty() => {
+                let stem = stem.trim_end_matches('_');
+                (stem, Some(Unit::Other(unit.to_owned())))
+            }
+            _ => (self.name, None),
+        }
+    }
+
+    /// Its labels with `values`, in their order.
+    fn labelled(&self, values: &[&str]) -> Labels {
+        assert_eq!(
+            self.labels.len(),
+            values.len(),
+            "{} takes a value for each of its labels",
+            self.name
+        );
+        let values = values.iter().map(|&value| value.to_owned());
+        self.labels.iter().copied().zip(values).collect()
+    }
+}
 
 /// A figure that only grows, by amounts that need not be whole.
 pub type Counter = counter::Counter<f64, AtomicU64>;
@@ -52,7 +114,7 @@ impl TextFormat {
     pub fn rewrite(self, openmetrics: String) -> String {
         match self {
             Self::OpenMetrics => openmetrics,
-            Self::Prometheus => plain::plain(&openmetrics),
+            Self::Prometheus => exposition::plain(&openmetrics),
         }
     }
 }

@@ -3,7 +3,6 @@
 
 mod export;
 mod filter;
-mod levels;
 mod lines;
 mod settings;
 
@@ -31,8 +30,7 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use crate::trace::{TraceOptions, Traces};
 use lines::JsonLines;
 
-pub use filter::{FilterError, LogFilter};
-pub use levels::LogLevels;
+pub use filter::{FilterError, LogFilter, LogLevels};
 pub use lines::error_line;
 pub use settings::{OtlpProtocol, TelemetryConfig};
 

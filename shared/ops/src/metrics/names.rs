@@ -6,8 +6,8 @@
 
 #![allow(clippy::doc_markdown, reason = "helps are plain text")]
 
-use super::definition::Metric;
-use super::definition::MetricKind::{Counter, Gauge, Histogram, Info};
+use super::Metric;
+use super::MetricKind::{Counter, Gauge, Histogram, Info};
 
 /// Of rounds and their parts: from 10 µs of a queue to the 30 s after which a peer is given up.
 const ROUND_BOUNDS: &[f64] = &[

@@ -8,9 +8,8 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{self, Registry};
 
-use super::definition::{Labels, Metric, MetricKind};
 use super::samples::{Samples, Sources};
-use super::{Counter, names};
+use super::{Counter, Labels, Metric, MetricKind, names};
 
 type Histograms = Family<Labels, HistogramWithExemplars<Labels>, BucketBounds>;
 

@@ -8,7 +8,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use super::definition::{Labels, Metric, MetricKind};
+use super::{Labels, Metric, MetricKind};
 
 /// Looks something up, or says that it is gone.
 type Source = Box<dyn Fn(&mut Samples) -> Option<()> + Send + Sync>;

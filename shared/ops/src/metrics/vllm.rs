@@ -3,11 +3,9 @@
 //! They are made of the text that [`Metrics::encode`](super::Metrics::encode) writes, so that nothing is counted twice
 //! and nothing is counted for them while they are switched off.
 
-mod exposition;
-
 use std::fmt::Write;
 
-use exposition::{TextSample, samples};
+use super::exposition::{TextSample, samples};
 
 /// A metric of vLLM, and what it is made of.
 struct Alias {

@@ -1,11 +1,14 @@
-//! Which events are logged.
+//! Which events are logged, which can be changed while the process runs.
 
+use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::reload;
 
 /// The crates that a level by itself is for.
 const OURS: [&str; 15] = [
@@ -54,7 +57,7 @@ impl Default for LogFilter {
 
 impl LogFilter {
     /// Returns the filter as `tracing` reads it.
-    pub(super) fn directives(&self) -> EnvFilter {
+    fn directives(&self) -> EnvFilter {
         EnvFilter::new(expanded(&self.0))
     }
 }
@@ -120,12 +123,43 @@ impl From<LogFilter> for String {
     }
 }
 
+/// Sets the filter of one destination of the log; returns whether that destination still exists.
+type Change = dyn Fn(&LogFilter) -> bool + Send + Sync;
+
+/// The log filters of a process, one for each destination. Clones share them; the default has none.
+#[derive(Clone, Default)]
+pub struct LogLevels(Vec<Arc<Change>>);
+
+impl LogLevels {
+    /// Sets the filter of every destination; returns whether all destinations still exist.
+    pub fn set(&self, filter: &LogFilter) -> bool {
+        // Not `all`, which would stop at the first that does not.
+        let kept = self.0.iter().filter(|change| !change(filter));
+        kept.count() == 0
+    }
+
+    /// Creates the filter of a destination, at first `filter`.
+    pub(super) fn add<S: 'static>(&mut self, filter: &LogFilter) -> reload::Layer<EnvFilter, S> {
+        let (layer, handle) = reload::Layer::new(filter.directives());
+        let change = move |filter: &LogFilter| handle.reload(filter.directives()).is_ok();
+        self.0.push(Arc::new(change));
+        layer
+    }
+}
+
+impl fmt::Debug for LogLevels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LogLevels({} destinations)", self.0.len())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use tracing::Level;
-    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::Registry;
+    use tracing_subscriber::layer::{Layer, SubscriberExt};
 
     use super::*;
 
@@ -212,5 +246,22 @@ mod tests {
             .collect();
         names.sort_unstable();
         assert_eq!(names, OURS);
+    }
+
+    #[test]
+    fn a_level_can_be_changed_while_the_log_is_written() {
+        let filter = |text: &str| text.parse::<LogFilter>().expect("a filter");
+        let mut levels = LogLevels::default();
+        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::sink);
+        let lines = lines.with_filter(levels.add::<Registry>(&filter("info")));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            let is_logged = || tracing::enabled!(target: "peer::lease", Level::DEBUG);
+            assert!(!is_logged());
+            assert!(levels.set(&filter("info,peer=debug")));
+            assert!(is_logged());
+            assert!(levels.clone().set(&filter("warn")));
+            assert!(!is_logged());
+        });
+        assert!(!levels.set(&filter("info")), "the log is gone");
     }
 }
