@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use net::listen::{Listen, ServerConfig};
 use ops::config::LoadedConfig;
-use ops::open_files::{self, Ports};
+use ops::open_files::{self, PortGroup};
 use ops::process::Process;
 use ops::{admin, shutdown, telemetry};
 use serde_json::{Value, json};

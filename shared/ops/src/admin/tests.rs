@@ -3,8 +3,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use net::OPENING_TIMEOUT;
 use net::channel::{ChannelConfig, connect};
+use net::{Credentials, OPENING_TIMEOUT};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::Code;

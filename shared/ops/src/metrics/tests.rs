@@ -33,7 +33,7 @@ fn definitions_are_consistent() {
             !metric.help.ends_with('.') && !metric.help.is_empty(),
             "{name}"
         );
-        if let Kind::Histogram(bounds) = metric.kind {
+        if let MetricKind::Histogram(bounds) = metric.kind {
             assert!(bounds.is_sorted_by(|a, b| a < b), "{name}");
         }
     }

@@ -16,7 +16,7 @@ fn ms(ms: u64) -> Duration {
 struct Reports(RefCell<Vec<(u64, usize, usize)>>);
 
 impl Reports {
-    fn add(&self, began: Instant, progress: Progress) {
+    fn add(&self, began: Instant, progress: RoundProgress) {
         let after = began.elapsed().as_millis() as u64;
         let report = (after, progress.done, progress.total);
         self.0.borrow_mut().push(report);

@@ -7,7 +7,7 @@ use crate::tests::samples::{self, Random};
 
 /// Text of each of `tokens` after `prompt`, and what is left at the end.
 fn stream(tokenizer_json: &str, prompt: &[u32], tokens: &[u32]) -> (Vec<String>, String) {
-    let vocabulary = Vocabulary::from_json(tokenizer_json.as_bytes()).expect("a tokenizer");
+    let vocabulary = TokenText::from_json(tokenizer_json.as_bytes()).expect("a tokenizer");
     let mut detokenizer = Detokenizer::after(&vocabulary, prompt);
     let push = |&token: &u32| detokenizer.push(&vocabulary, token);
     let pieces = tokens.iter().map(push).collect();
@@ -117,7 +117,7 @@ fn a_decoder_that_would_panic_is_refused() {
     let model = json!({"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0}});
     let decoder = json!({"type": "Strip", "content": " ", "start": 0, "stop": 1});
     let json = samples::tokenizer(model, json!({"decoder": decoder}));
-    let error = Vocabulary::from_json(json.as_bytes()).expect_err("refused");
+    let error = TokenText::from_json(json.as_bytes()).expect_err("refused");
     assert!(error.contains("strips the end"), "{error}");
 }
 
