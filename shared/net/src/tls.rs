@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::{RootCertStore, ServerConfig};
+use rustls::ServerConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
