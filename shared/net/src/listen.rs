@@ -75,24 +75,20 @@ impl OptionalListen {
         let Self::At(listen) = self else {
             return Ok(None);
         };
-        let bound = listen.bind().await;
+        let mut bound = listen.bind().await;
         if is_chosen {
             return bound.map(Some);
         }
-        let mut error = match bound {
-            Ok(listener) => return Ok(Some(listener)),
-            Err(error) => error,
-        };
-        for further in 1..ports {
+        let mut others = 1..ports;
+        while let (Err(_), Some(further)) = (&bound, others.next()) {
             let mut address = listen.0;
             address.set_port(address.port().saturating_add(further));
-            match Listen(address).bind().await {
-                Ok(listener) => return Ok(Some(listener)),
-                Err(of_this) => error = of_this,
-            }
+            bound = Listen(address).bind().await;
         }
-        tracing::warn!(%error, "this process has no {what}");
-        Ok(None)
+        if let Err(error) = &bound {
+            tracing::warn!(%error, "this process has no {what}");
+        }
+        Ok(bound.ok())
     }
 }
 
