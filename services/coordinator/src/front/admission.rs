@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use wire::status::{BadField, overloaded};
 
-use crate::quota::{Exceeded, Quota, RateLimits};
+use crate::quota::{Exceeded, Quota, Rates};
 
 /// How often it is logged at most that requests are refused.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ pub(crate) struct Admission {
     /// Memory for the tokens of whole answers, in KiB.
     answers: Arc<Semaphore>,
     max_answer_kib: usize,
-    rates: RateLimits,
+    rates: Rates,
     refused: Arc<LogThrottle>,
 }
 
@@ -85,7 +85,7 @@ impl Admission {
             max_kib,
             answers: Arc::new(Semaphore::new(max_answer_kib)),
             max_answer_kib,
-            rates: RateLimits::default(),
+            rates: Rates::default(),
             refused: Arc::new(LogThrottle::every(LOG_INTERVAL)),
         }
     }
