@@ -40,9 +40,9 @@ pub use names::{PlanKind, TargetKind};
 pub use proposals::SPARSE_TOP;
 pub use registry::{METHODS, Method, find, names};
 pub use resolve::Setup;
-pub use setting::{Axis, AxisValue, Kind, Setting};
+pub use setting::{Axis, AxisValue, Setting, SettingKind};
 pub use spec::MethodSpec;
 pub use table::{OF_DRAFTING, SETTINGS, axes_listing};
-pub use values::{EffectiveSetting, Range, SettingValue, Value};
+pub use values::{EffectiveSetting, ParameterValue, Range, SettingValue};
 
 use crate::bad_value::BadValue;

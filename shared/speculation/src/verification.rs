@@ -28,14 +28,14 @@ pub mod tree_rejection;
 
 pub use self::label::{AcceptanceLabel, UnknownLabel};
 pub use self::procedure::Precision;
-use self::procedure::{Kept, Randomness};
+use self::procedure::{KeptError, Randomness};
 pub use self::table::{Draws, VERIFICATIONS, Verification, VerificationSpec};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::noise::Noise;
 use crate::proposal::BadProposal;
 use crate::real::Real;
-use crate::verification::layers::{Horizon, Layer};
+use crate::verification::layers::{Horizon, ResidualLayer};
 
 /// What the last emitted token of a round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ pub enum LastToken {
 
 /// What a round decides about.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
+pub struct DraftChain<'a> {
     /// The chain of draft tokens; none asks for one token of the target distribution.
     pub drafts: &'a [TokenId],
     /// Output tokens before them.
@@ -60,7 +60,7 @@ pub struct Block<'a> {
     /// How far drafting would have gone; greedy block verification.
     pub horizon: Horizon,
     /// Residual layers active at `base_len`; greedy block verification.
-    pub layers: &'a [Layer],
+    pub layers: &'a [ResidualLayer],
 }
 
 /// The outcome of one round.
@@ -76,12 +76,12 @@ pub struct Verdict {
     /// target distribution has no deferral.
     pub deferral: Vec<f32>,
     /// Residual layers active after the emitted tokens, oldest first; greedy block verification only.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<ResidualLayer>,
 }
 
 /// The distributions at one position of a round.
 #[derive(Debug)]
-pub struct Position<'a, F> {
+pub struct PositionDistributions<'a, F> {
     /// The target distribution π (vocab).
     pub target: &'a [F],
     /// The target model's unscaled distribution (vocab); none if it is `target` itself.
@@ -101,7 +101,7 @@ pub trait RoundDistributions<F> {
     ///
     /// # Errors
     /// If a model's row or what came of the draft distribution is malformed.
-    fn at(&mut self, offset: usize) -> Result<Position<'_, F>, Self::Error>;
+    fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, F>, Self::Error>;
 }
 
 /// Decides `block` by `verification`.
@@ -115,12 +115,12 @@ pub trait RoundDistributions<F> {
 /// gives its own token no mass: that is the drafter's fault and never reaches a result.
 pub fn verify<F: Precision, L: RoundDistributions<F>>(
     verification: Verification,
-    block: &Block<'_>,
+    block: &DraftChain<'_>,
     noise: &Noise,
     chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
-    let mut kept = Kept::new(distributions);
+    let mut kept = KeptError::new(distributions);
     let draws = Randomness {
         noise,
         chance,
@@ -131,7 +131,7 @@ pub fn verify<F: Precision, L: RoundDistributions<F>>(
     kept.result(verdict)
 }
 
-impl<'a> Block<'a> {
+impl<'a> DraftChain<'a> {
     /// The draft tokens up to the first that ends the output, and whether there is one.
     fn until_end(&self) -> (&'a [TokenId], bool) {
         let end = self
@@ -145,7 +145,7 @@ impl<'a> Block<'a> {
     }
 }
 
-impl<F: Real> Position<'_, F> {
+impl<F: Real> PositionDistributions<'_, F> {
     /// q(token), the probability the draft token was drawn with.
     fn drawn_with(&self, token: TokenId) -> Result<F, BadProposal> {
         let mass = *self.draft.get(token as usize).ok_or(BadProposal::Missing)?;

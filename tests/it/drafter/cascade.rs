@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use model::bigram::BigramFile;
 use speculation::cascade::{
-    CallNoise, Cascade, CascadeConfig, CascadeToken, DraftBlock, DraftDistributions, DraftRows,
-    Emitter, Grams, Next, Reviewing,
+    BlockLimits, CallNoise, Cascade, CascadeConfig, CascadeStep, CascadeToken, DraftDistributions,
+    DraftRows, Emitter, Grams, Reviewing,
 };
 use speculation::max_gram::MaxGram;
 use speculation::proposal::{BadProposal, ProposalForm};
@@ -64,7 +64,7 @@ impl Local {
                 form,
             },
         };
-        let block = DraftBlock {
+        let block = BlockLimits {
             base_len,
             max_tokens: most as usize,
             ends: first.sampling.end_tokens.clone(),
@@ -79,7 +79,7 @@ impl Local {
                 index: &mut index,
                 bigram: &bigram,
             };
-            let Next::Score { level, from, rows } = cascade.next(Some(grams)) else {
+            let CascadeStep::Score { level, from, rows } = cascade.next(Some(grams)) else {
                 break;
             };
             let drafts = cascade.tokens().to_vec();

@@ -84,14 +84,17 @@ fn range(range: Range) -> Value {
     }
 }
 
-fn value(value: methods::Value) -> Value {
+fn value(value: methods::ParameterValue) -> Value {
     match value {
-        methods::Value::Number(number) | methods::Value::Beta(Beta::Fixed(number)) => {
+        methods::ParameterValue::Number(number)
+        | methods::ParameterValue::Beta(Beta::Fixed(number)) => {
             json!(number)
         }
-        methods::Value::None => Value::Null,
-        methods::Value::Count(count) => json!(count),
-        methods::Value::Flag(flag) => json!(flag),
-        methods::Value::Rule(_) | methods::Value::Beta(Beta::Tuned) => json!(value.to_string()),
+        methods::ParameterValue::None => Value::Null,
+        methods::ParameterValue::Count(count) => json!(count),
+        methods::ParameterValue::Flag(flag) => json!(flag),
+        methods::ParameterValue::Rule(_) | methods::ParameterValue::Beta(Beta::Tuned) => {
+            json!(value.to_string())
+        }
     }
 }

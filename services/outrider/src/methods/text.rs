@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use speculation::methods::{
-    AxisValue, EffectiveSetting, Method, TargetKind, Value, axes_listing, names,
+    AxisValue, EffectiveSetting, Method, ParameterValue, TargetKind, axes_listing, names,
 };
 use speculation::target::RULES;
 
@@ -90,8 +90,8 @@ pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
 fn flag(setting: &EffectiveSetting) -> Option<String> {
     let name = setting.name.replace('_', "-");
     match setting.default {
-        Value::Flag(false) => None,
-        Value::Flag(true) => Some(format!(" --{name}")),
+        ParameterValue::Flag(false) => None,
+        ParameterValue::Flag(true) => Some(format!(" --{name}")),
         value => Some(format!(" --{name} {value}")),
     }
 }

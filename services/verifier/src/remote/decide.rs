@@ -9,7 +9,7 @@ use peer::{Cost, Role, RoundError, Session};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::chain::Test;
-use speculation::certificate::{Asking, Chain};
+use speculation::certificate::{Chain, RowQuery};
 use speculation::logprobs::TokenLogprobs;
 use speculation::proposal::{Proposal, ProposalProbs};
 use speculation::verification::{Verdict, Verification};
@@ -51,7 +51,7 @@ pub(crate) async fn decide(
     let test = drafted.map_or(Test::Coupled, Test::Token);
     let chain = Chain::new(rules(&spec, test), &input.drafts, base_len);
     let asking = if most > MOST_DRAFTED {
-        Asking::whole(spec.vocab_size as usize)
+        RowQuery::whole(spec.vocab_size as usize)
     } else {
         chain.start(&likeliest, remote.caps.ids == Ids::Shared)
     };

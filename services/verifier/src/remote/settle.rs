@@ -8,7 +8,7 @@ use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::chain::{Rules, Test};
-use speculation::certificate::{Asking, Chain, Decided, PartialRow, Refusal};
+use speculation::certificate::{Chain, Decided, PartialRow, Refusal, RowQuery};
 use speculation::pipeline::DistributionError;
 use wire::failure::Failure;
 use wire::open::SessionSpec;
@@ -33,7 +33,7 @@ pub(super) struct Open {
     /// Length of the tokenizer's rows.
     pub(super) vocab_size: usize,
     /// What to ask for first.
-    pub(super) asking: Asking,
+    pub(super) asking: RowQuery,
     /// The engine's generation at the beginning of the round.
     pub(super) generation: u32,
     /// The row that its latest token was decided by.
@@ -72,7 +72,7 @@ impl Remote {
             .await?;
             if ids == Ids::None && asked.iter().any(|ids| !ids.is_empty()) {
                 // What must be known cannot be asked for: all of the row is.
-                asking = Asking::whole(self.row_len);
+                asking = RowQuery::whole(self.row_len);
                 asked.iter_mut().for_each(Vec::clear);
             }
             let is_whole = asking.is_whole(at_work.vocab_size);
@@ -129,9 +129,9 @@ impl Remote {
     }
 
     /// Returns the part of `asking` that the engine can be asked for.
-    fn possible(&self, asking: Asking) -> Asking {
+    fn possible(&self, asking: RowQuery) -> RowQuery {
         match self.caps.ids {
-            Ids::None => Asking { noise: 0, ..asking },
+            Ids::None => RowQuery { noise: 0, ..asking },
             Ids::Shared | Ids::PerRow => asking,
         }
     }

@@ -3,7 +3,7 @@
 use engines::{Scoring, ScoringEngine, Sequence, Sglang, Vllm};
 use speculation::TokenId;
 use speculation::certificate::{
-    Asking, KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof,
+    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof, RowQuery,
 };
 use speculation::history::History;
 use speculation::noise::Noise;
@@ -32,7 +32,7 @@ fn is_right_on(engine: &impl ScoringEngine) {
                 NoiseRanking::new(uniforms, VOCAB, VOCAB)
             })
             .collect();
-        let mut asking = Asking { top: 2, noise: 1 };
+        let mut asking = RowQuery { top: 2, noise: 1 };
         loop {
             let asked: Vec<Vec<TokenId>> = rankings
                 .iter()

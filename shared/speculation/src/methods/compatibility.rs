@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::names::{self, TargetKind};
-use super::proposals::Axes;
+use super::proposals::ProposalAxes;
 use crate::bad_value::BadValue;
 use crate::drafting::policies::Reads;
 use crate::drafting::{DraftLen, Drafting, TreeShape};
@@ -101,8 +101,8 @@ impl Options {
     }
 
     /// What the form of proposals depends on.
-    pub(super) fn axes(&self) -> Axes {
-        Axes {
+    pub(super) fn axes(&self) -> ProposalAxes {
+        ProposalAxes {
             target: self.target,
             verification: self.verification,
             drafting: self.drafting,

@@ -15,7 +15,7 @@ pub const SPARSE_TOP: u32 = 32;
 /// The axes that what must be told depends on. Plans without a block to verify, and those whose rule
 /// acts through the plan, come with coupled verification and the exact target.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axes {
+pub(super) struct ProposalAxes {
     pub(super) target: TargetDistribution,
     pub(super) verification: Verification,
     pub(super) drafting: Drafting,
@@ -25,7 +25,7 @@ pub(super) struct Axes {
     pub(super) greedy: bool,
 }
 
-impl Axes {
+impl ProposalAxes {
     /// What the target distribution must be told at each position.
     pub(super) fn needs(&self) -> Needs {
         self.target.needs(self.greedy)

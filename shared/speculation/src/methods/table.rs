@@ -4,8 +4,8 @@
 
 use super::forms;
 use super::names::{self, DRAFT_CAP, DRAFT_MOST};
-use super::setting::{Axis, AxisValue, Kind, Setting};
-use super::values::{Range, Value};
+use super::setting::{Axis, AxisValue, Setting, SettingKind};
+use super::values::{ParameterValue, Range};
 use crate::bad_value::BadValue;
 use crate::target::{RULES, TargetDistribution, rules};
 
@@ -22,24 +22,24 @@ macro_rules! settings {
     };
 }
 
-const fn number(least: f64, most: f64, default: f64) -> Kind {
-    Kind::Parameter {
+const fn number(least: f64, most: f64, default: f64) -> SettingKind {
+    SettingKind::Parameter {
         range: Range::Number(least, most),
-        default: Value::Number(default),
+        default: ParameterValue::Number(default),
     }
 }
 
-const fn count(least: u32, most: u32, default: u32) -> Kind {
-    Kind::Parameter {
+const fn count(least: u32, most: u32, default: u32) -> SettingKind {
+    SettingKind::Parameter {
         range: Range::Count(least, most),
-        default: Value::Count(default),
+        default: ParameterValue::Count(default),
     }
 }
 
-const fn flag(default: bool) -> Kind {
-    Kind::Parameter {
+const fn flag(default: bool) -> SettingKind {
+    SettingKind::Parameter {
         range: Range::Flag,
-        default: Value::Flag(default),
+        default: ParameterValue::Flag(default),
     }
 }
 
@@ -47,8 +47,8 @@ const fn axis(
     default: fn() -> String,
     values: fn() -> Vec<AxisValue>,
     check: fn(&str) -> Result<(), BadValue>,
-) -> Kind {
-    Kind::Axis {
+) -> SettingKind {
+    SettingKind::Axis {
         default,
         values,
         check,
@@ -156,9 +156,9 @@ settings! {
         of: "cascades",
         placeholder: "NAME",
         help: "deferral rule: where the target decides instead of the draft model",
-        kind: Kind::Parameter {
+        kind: SettingKind::Parameter {
             range: Range::Rule(RULES),
-            default: Value::Rule(rules::CHOW),
+            default: ParameterValue::Rule(rules::CHOW),
         },
     };
     ALPHA = Setting {
@@ -166,9 +166,9 @@ settings! {
         of: "cascades, lossy sampling, BiLD",
         placeholder: "A",
         help: "trade-off between the two models: range and default depend on method and rule",
-        kind: Kind::Parameter {
+        kind: SettingKind::Parameter {
             range: Range::Number(f64::NEG_INFINITY, f64::INFINITY),
-            default: Value::None,
+            default: ParameterValue::None,
         },
     };
     BETA = Setting {
@@ -176,9 +176,9 @@ settings! {
         of: "lossy sampling",
         placeholder: "B",
         help: "divides p in the residual (p/beta - q)+; at least 1 - alpha, or tuned at each position",
-        kind: Kind::Parameter {
+        kind: SettingKind::Parameter {
             range: Range::Beta(0.0, TargetDistribution::MAX_BETA),
-            default: Value::None,
+            default: ParameterValue::None,
         },
     };
     KL_BUDGET = Setting {
@@ -187,9 +187,9 @@ settings! {
         placeholder: "NATS",
         help: "in place of alpha and beta: accepts as many draft tokens as it can while the divergence of what \
                comes out, KL(p || out), is at most this at each position, in nats; 0 is exact",
-        kind: Kind::Parameter {
+        kind: SettingKind::Parameter {
             range: Range::NumberOrNone(0.0, TargetDistribution::MAX_KL_BUDGET),
-            default: Value::None,
+            default: ParameterValue::None,
         },
     };
     FALLBACK = Setting {
@@ -261,7 +261,7 @@ impl Setting {
 /// rules; whether two axes go together is said when they are asked for.
 pub fn axes_listing() -> Vec<Axis> {
     let axes = SETTINGS.iter().filter_map(|setting| match setting.kind {
-        Kind::Axis {
+        SettingKind::Axis {
             default, values, ..
         } => Some(Axis {
             name: setting.name,
@@ -269,7 +269,7 @@ pub fn axes_listing() -> Vec<Axis> {
             default: default(),
             values: values(),
         }),
-        Kind::Parameter { .. } => None,
+        SettingKind::Parameter { .. } => None,
     });
     axes.collect()
 }

@@ -4,7 +4,7 @@ use super::{DraftBlock, DraftStop, Plan, SessionConfig};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::drafting::TreeShape;
-use crate::verification::layers::Layer;
+use crate::verification::layers::ResidualLayer;
 use crate::verification::{LastToken, Verdict};
 
 /// Probabilities and their logarithms may exceed their range by this much through rounding.
@@ -222,15 +222,16 @@ fn deferral(emitted: usize, deferral: &[f32]) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn layers(config: &SessionConfig, layers: &[Layer]) -> Result<(), Malformed> {
+fn layers(config: &SessionConfig, layers: &[ResidualLayer]) -> Result<(), Malformed> {
     // A layer lasts for the rest of a block, and each block leaves at most one.
     let longest = if config.carries_layers {
         config.draft_len
     } else {
         0
     };
-    let is_layer =
-        |layer: &Layer| layer.log_rho.is_finite() && (1..=longest).contains(&layer.remaining);
+    let is_layer = |layer: &ResidualLayer| {
+        layer.log_rho.is_finite() && (1..=longest).contains(&layer.remaining)
+    };
     if layers.len() > config.draft_len as usize || !layers.iter().all(is_layer) {
         return Err(Malformed("the residual layers are no layers".to_owned()));
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::draft_tree::DraftTree;
-use crate::verification::layers::Layer;
+use crate::verification::layers::ResidualLayer;
 use crate::verification::{LastToken, Verdict};
 
 const NOW: Duration = Duration::from_secs(1);
@@ -146,7 +146,7 @@ fn draft_with_bonus(max_tokens: u32) -> Request {
     }
 }
 
-fn verify_layered(drafts: &[TokenId], horizon: u32, layers: &[Layer]) -> Request {
+fn verify_layered(drafts: &[TokenId], horizon: u32, layers: &[ResidualLayer]) -> Request {
     Request::Verify {
         drafts: drafts.into(),
         horizon: horizon.into(),

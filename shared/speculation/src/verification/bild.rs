@@ -11,9 +11,9 @@
 //! the whole block, and looks at no later token. [`Verification::BILD_CODE`] does the same.
 
 use super::expected::first_refusal;
-use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
+use super::procedure::{Procedure, Procedures, Randomness, RowSource, Stopped};
 use super::table::{Draws, Verification, VerificationSpec};
-use super::{Block, LastToken, RoundDistributions, Verdict};
+use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
 use crate::coupled::choice;
 use crate::noise::Noise;
@@ -62,9 +62,9 @@ struct Bild {
 impl<F: Real> Procedure<F> for Bild {
     fn verify(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Verdict, Stopped> {
         let rule = Rollback {
             threshold: draws.rollback,
@@ -75,9 +75,9 @@ impl<F: Real> Procedure<F> for Bild {
 
     fn length_distribution(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         rollback: f64,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Vec<f64>, Stopped> {
         let mut passes = Vec::new();
         for (offset, &draft) in block.drafts.iter().enumerate() {
@@ -119,7 +119,7 @@ pub struct Rollback {
 /// # Errors
 /// Whatever `distributions` fails with.
 pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
+    block: &DraftChain<'_>,
     rule: Rollback,
     noise: &Noise,
     distributions: &mut L,

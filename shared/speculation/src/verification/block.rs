@@ -1,6 +1,6 @@
-//! Block verification: the longest prefix of the block whose joint test passes.
+//! DraftChain verification: the longest prefix of the block whose joint test passes.
 //!
-//! Sun et al., "Block Verification Accelerates Speculative Decoding" (ICLR 2025), Algorithm 2. With
+//! Sun et al., "DraftChain Verification Accelerates Speculative Decoding" (ICLR 2025), Algorithm 2. With
 //! `c_0 = 1` and `c_i = min(1, c_(i-1) π(x_i)/q(x_i))`, truncated at every step, the length i is
 //! tested with probability
 //!
@@ -14,10 +14,10 @@
 //! the next round.
 
 use super::expected::{Tests, longest_pass};
-use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
-use super::residual::{Weights, excess, residual};
+use super::procedure::{Procedure, Procedures, Randomness, RowSource, Stopped};
+use super::residual::{ResidualWeights, excess, residual};
 use super::table::{Draws, Verification, VerificationSpec};
-use super::{Block, LastToken, RoundDistributions, Verdict};
+use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::real::Real;
@@ -46,18 +46,18 @@ struct LongestPrefix;
 impl<F: Real> Procedure<F> for LongestPrefix {
     fn verify(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Verdict, Stopped> {
         verify(block, draws.chance, distributions)
     }
 
     fn length_distribution(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         _rollback: f64,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Vec<f64>, Stopped> {
         let mut tests = Tests::answered(block, false);
         verify(block, &mut tests, distributions)?;
@@ -72,7 +72,7 @@ pub fn pass_probability<F: Real>(log_ratio: f64, target: &[F], draft: &[F]) -> f
     if log_ratio >= 0.0 {
         return 1.0;
     }
-    let left = excess(Weights::of(log_ratio), target, draft);
+    let left = excess(ResidualWeights::of(log_ratio), target, draft);
     left / (left - libm::expm1(log_ratio))
 }
 
@@ -83,7 +83,7 @@ pub fn pass_probability<F: Real>(log_ratio: f64, target: &[F], draft: &[F]) -> f
 /// Whatever `distributions` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft
 /// distribution is missing or gives its own token no mass.
 pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
+    block: &DraftChain<'_>,
     chance: &mut (impl Chance<F> + ?Sized),
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {

@@ -1,6 +1,6 @@
 //! Greedy block verification: accepts the most a block can, and carries the residual on.
 //!
-//! Sun et al., "Optimal Block-Level Draft Verification for Accelerating Speculative Decoding" (first
+//! Sun et al., "Optimal DraftChain-Level Draft Verification for Accelerating Speculative Decoding" (first
 //! version), Algorithm 3, as its proofs mean it. With the joint ratio `ρ_i = Π_(j<=i) π/q`, not
 //! truncated, and `R_i = Σ_x (ρ_i π(x) - q(x))_+` after x_1..x_i, lengths are tested from the longest
 //! down, each with its own uniform, and the first that passes stands:
@@ -30,10 +30,10 @@
 
 use super::block::pass_probability;
 use super::expected::{Tests, longest_pass};
-use super::layers::{Layer, Layers};
-use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
+use super::layers::{ResidualLayer, ResidualLayers};
+use super::procedure::{Procedure, Procedures, Randomness, RowSource, Stopped};
 use super::table::{Draws, Verification, VerificationSpec};
-use super::{Block, LastToken, Position, RoundDistributions, Verdict, log_ratio};
+use super::{DraftChain, LastToken, PositionDistributions, RoundDistributions, Verdict, log_ratio};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::noise::Purpose;
@@ -64,18 +64,18 @@ struct Greedy;
 impl<F: Real> Procedure<F> for Greedy {
     fn verify(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Verdict, Stopped> {
         verify(block, draws.chance, distributions)
     }
 
     fn length_distribution(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         _rollback: f64,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Vec<f64>, Stopped> {
         let mut tests = Tests::answered(block, false);
         verify(block, &mut tests, distributions)?;
@@ -92,7 +92,7 @@ struct Prefix {
     /// The probability with which its length passes when its turn comes.
     pass: f64,
     /// The layers after it.
-    layers: Layers,
+    layers: ResidualLayers,
 }
 
 /// Decides `block`. Every position of the block is asked for, but for those after a token that the
@@ -103,7 +103,7 @@ struct Prefix {
 /// token no mass. With live layers the position after the block needs a draft distribution too:
 /// [`BadProposal::MissingBonus`].
 pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
+    block: &DraftChain<'_>,
     chance: &mut (impl Chance<F> + ?Sized),
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
@@ -122,7 +122,7 @@ pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
         }
         // Where drafting would not have gone on no layer is active.
         let layers = if block.horizon.stopped {
-            Layers::default()
+            ResidualLayers::default()
         } else {
             whole.layers
         };
@@ -147,13 +147,13 @@ pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
 /// The prefixes shorter than the block, from the empty one on, and the block itself; less those that
 /// hold a token without mass. `probs` is scratch for layered distributions.
 fn prefixes<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
+    block: &DraftChain<'_>,
     drafts: &[TokenId],
     distributions: &mut L,
     probs: &mut Vec<F>,
 ) -> Result<(Vec<Prefix>, Option<Prefix>), L::Error> {
     let mut prefixes = Vec::with_capacity(drafts.len());
-    let (mut joint, mut layers) = (0.0, Layers::new(block.layers));
+    let (mut joint, mut layers) = (0.0, ResidualLayers::new(block.layers));
     for (offset, &draft) in drafts.iter().enumerate() {
         let position = distributions.at(offset)?;
         let drawn_with = position.drawn_with(draft)?;
@@ -181,8 +181,8 @@ fn prefixes<F: Real, L: RoundDistributions<F> + ?Sized>(
 
 /// The target distribution at a position with its layers; a copy only if there are any.
 fn layered<'a, F: Real>(
-    layers: &mut Layers,
-    position: &'a Position<'_, F>,
+    layers: &mut ResidualLayers,
+    position: &'a PositionDistributions<'_, F>,
     probs: &'a mut Vec<F>,
 ) -> &'a [F] {
     if layers.is_empty() {
@@ -195,7 +195,7 @@ fn layered<'a, F: Real>(
 /// All of `drafts` stand; one more token from the layered target.
 fn bonus<F: Real, L: RoundDistributions<F> + ?Sized>(
     drafts: &[TokenId],
-    mut layers: Layers,
+    mut layers: ResidualLayers,
     chance: &mut (impl Chance<F> + ?Sized),
     distributions: &mut L,
     probs: &mut Vec<F>,
@@ -228,7 +228,7 @@ fn recovered<F: Real, L: RoundDistributions<F> + ?Sized>(
 ) -> Result<Verdict, L::Error> {
     let position = distributions.at(longest)?;
     let mut layers = prefix.layers.clone();
-    layers.push(Layer {
+    layers.push(ResidualLayer {
         log_rho: prefix.joint,
         remaining: horizon - longest as u32,
     });

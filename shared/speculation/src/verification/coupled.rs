@@ -1,9 +1,9 @@
 //! Coupled verification: a draft token stands iff it is the verifier's own choice.
 
 use super::expected::first_refusal;
-use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
+use super::procedure::{Procedure, Procedures, Randomness, RowSource, Stopped};
 use super::table::{Draws, Verification, VerificationSpec};
-use super::{Block, LastToken, RoundDistributions, Verdict};
+use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
 use crate::coupled::{choice, conditional_acceptance};
 use crate::noise::Noise;
@@ -33,18 +33,18 @@ struct Coupled;
 impl<F: Real> Procedure<F> for Coupled {
     fn verify(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Verdict, Stopped> {
         verify(block, draws.noise, distributions)
     }
 
     fn length_distribution(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         _rollback: f64,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Vec<f64>, Stopped> {
         let mut passes = Vec::new();
         for (offset, &draft) in block.drafts.iter().enumerate() {
@@ -64,7 +64,7 @@ impl<F: Real> Procedure<F> for Coupled {
 /// # Errors
 /// Whatever `distributions` fails with.
 pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
+    block: &DraftChain<'_>,
     noise: &Noise,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {

@@ -3,8 +3,8 @@
 //! For an offline evaluator and for tests: the accept tests are those of the shipped verifications,
 //! each requested for its probability instead of being decided.
 
-use super::procedure::{Kept, Precision};
-use super::{Block, RoundDistributions, Verification};
+use super::procedure::{KeptError, Precision};
+use super::{DraftChain, RoundDistributions, Verification};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::noise::Purpose;
@@ -24,14 +24,14 @@ pub fn length_distribution<F: Precision, L: RoundDistributions<F>>(
     distributions: &mut L,
 ) -> Result<Vec<f64>, L::Error> {
     let length = drafts.len();
-    let chain = Block {
+    let chain = DraftChain {
         drafts,
         base_len: 0,
         ends: &[],
         horizon: (length as u32).into(),
         layers: &[],
     };
-    let mut kept = Kept::new(distributions);
+    let mut kept = KeptError::new(distributions);
     let procedure = F::procedure(&verification.procedures);
     let found = procedure.length_distribution(&chain, verification.rollback(), &mut kept);
     kept.result(found)
@@ -45,7 +45,7 @@ pub(super) struct Tests {
 
 impl Tests {
     /// Every test of `block` is answered with `answer`, one by which all of them are made.
-    pub(super) fn answered(block: &Block<'_>, answer: bool) -> Self {
+    pub(super) fn answered(block: &DraftChain<'_>, answer: bool) -> Self {
         Self {
             probabilities: vec![0.0; block.drafts.len()],
             answer,

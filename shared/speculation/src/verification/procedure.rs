@@ -1,6 +1,6 @@
 //! How a verification is called through the table.
 
-use super::{Block, Position, RoundDistributions, Verdict};
+use super::{DraftChain, PositionDistributions, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Noise;
 use crate::proposal::BadProposal;
@@ -14,9 +14,9 @@ pub trait Procedure<F: Real>: Sync {
     /// As [`super::verify`].
     fn verify(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Verdict, Stopped>;
 
     /// P(accepted length = i) for i = 0..=L of the draft tokens of `block` (L), which ends nowhere.
@@ -25,14 +25,14 @@ pub trait Procedure<F: Real>: Sync {
     /// As [`super::expected::length_distribution`].
     fn length_distribution(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         rollback: f64,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Vec<f64>, Stopped>;
 }
 
 /// The distributions of a round, whatever makes them.
-pub(super) type Rows<'a, F> = dyn RoundDistributions<F, Error = Stopped> + 'a;
+pub(super) type RowSource<'a, F> = dyn RoundDistributions<F, Error = Stopped> + 'a;
 
 /// What the random decisions of a round come from.
 pub struct Randomness<'a, F> {
@@ -93,12 +93,12 @@ impl Precision for f64 {
 }
 
 /// Distributions whose error is kept aside, so that procedures need not know of it.
-pub(super) struct Kept<'a, F, L: RoundDistributions<F>> {
+pub(super) struct KeptError<'a, F, L: RoundDistributions<F>> {
     distributions: &'a mut L,
     error: Option<L::Error>,
 }
 
-impl<'a, F: Real, L: RoundDistributions<F>> Kept<'a, F, L> {
+impl<'a, F: Real, L: RoundDistributions<F>> KeptError<'a, F, L> {
     pub(super) fn new(distributions: &'a mut L) -> Self {
         Self {
             distributions,
@@ -116,10 +116,10 @@ impl<'a, F: Real, L: RoundDistributions<F>> Kept<'a, F, L> {
     }
 }
 
-impl<F: Real, L: RoundDistributions<F>> RoundDistributions<F> for Kept<'_, F, L> {
+impl<F: Real, L: RoundDistributions<F>> RoundDistributions<F> for KeptError<'_, F, L> {
     type Error = Stopped;
 
-    fn at(&mut self, offset: usize) -> Result<Position<'_, F>, Stopped> {
+    fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, F>, Stopped> {
         let (distributions, kept) = (&mut *self.distributions, &mut self.error);
         distributions.at(offset).map_err(|error| {
             *kept = Some(error);

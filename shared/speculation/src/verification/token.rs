@@ -6,10 +6,10 @@
 //! bonus from π.
 
 use super::expected::{Tests, first_refusal};
-use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
+use super::procedure::{Procedure, Procedures, Randomness, RowSource, Stopped};
 use super::residual::residual;
 use super::table::{Draws, Verification, VerificationSpec};
-use super::{Block, LastToken, RoundDistributions, Verdict};
+use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::real::Real;
@@ -38,18 +38,18 @@ struct TokenByToken;
 impl<F: Real> Procedure<F> for TokenByToken {
     fn verify(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Verdict, Stopped> {
         verify(block, draws.chance, distributions)
     }
 
     fn length_distribution(
         &self,
-        block: &Block<'_>,
+        block: &DraftChain<'_>,
         _rollback: f64,
-        distributions: &mut Rows<'_, F>,
+        distributions: &mut RowSource<'_, F>,
     ) -> Result<Vec<f64>, Stopped> {
         let mut tests = Tests::answered(block, true);
         verify(block, &mut tests, distributions)?;
@@ -77,7 +77,7 @@ pub fn acceptance<F: Real>(draft: &[F], target: &[F]) -> F {
 /// Whatever `distributions` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft
 /// distribution is missing or gives its own token no mass.
 pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
+    block: &DraftChain<'_>,
     chance: &mut (impl Chance<F> + ?Sized),
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {

@@ -14,8 +14,8 @@ use speculation::chance::Chance;
 use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
 use speculation::verification::Precision;
-use speculation::verification::layers::Layer;
-use speculation::verification::{Block, RoundDistributions, Verdict, Verification, verify};
+use speculation::verification::layers::ResidualLayer;
+use speculation::verification::{DraftChain, RoundDistributions, Verdict, Verification, verify};
 
 /// The names of the files' methods.
 const METHODS: [(&str, Verification); 3] = [
@@ -27,12 +27,12 @@ const METHODS: [(&str, Verification); 3] = [
 fn decide<F: Precision, L: RoundDistributions<F, Error = BadProposal>>(
     verification: Verification,
     drafts: &[TokenId],
-    layers: &[Layer],
+    layers: &[ResidualLayer],
     ends: &[TokenId],
     chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Verdict {
-    let block = Block {
+    let block = DraftChain {
         ends,
         layers,
         ..block_of(drafts, 0)

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use speculation::methods::names;
-use speculation::methods::{Choice, MethodSpec, SettingValue, Setup, Value};
+use speculation::methods::{Choice, MethodSpec, ParameterValue, SettingValue, Setup};
 use speculation::session::Plan;
 use speculation::target::{TargetDistribution, rules};
 use speculation::verification::Verification;
@@ -194,8 +194,8 @@ impl Row {
         };
         // A run of draft tokens is not among what is recorded, so its limit is left out.
         let settings = choice.settings().iter();
-        let settings =
-            settings.filter(|setting| setting.name != "max_run" && setting.value != Value::None);
+        let settings = settings
+            .filter(|setting| setting.name != "max_run" && setting.value != ParameterValue::None);
         let parameters = settings.map(|setting| (setting.name, setting.value.to_string()));
         let axes = choice.effective_axes();
         let target_name = axes.iter().find(|(axis, _)| *axis == "target");
@@ -228,8 +228,8 @@ fn aim(choice: &Choice) -> TargetDistribution {
     let (mut rule, mut alpha) = (rules::CHOW, rules::CHOW.alpha.default);
     for setting in choice.settings() {
         match (setting.name, setting.value) {
-            (_, Value::Rule(value)) => rule = value,
-            ("alpha", Value::Number(value)) => alpha = value,
+            (_, ParameterValue::Rule(value)) => rule = value,
+            ("alpha", ParameterValue::Number(value)) => alpha = value,
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
-use speculation::methods::{Kind, Range, SETTINGS, Setting};
+use speculation::methods::{Range, SETTINGS, Setting, SettingKind};
 use speculation::sampling::SamplingParams;
 use wire::sampling::{FIELDS, SamplingField, SamplingKind};
 
@@ -41,9 +41,9 @@ pub(super) async fn describe() -> impl IntoResponse {
 /// Returns the schema of the values of `setting`.
 fn schema(setting: &Setting) -> Value {
     let types: &[&str] = match setting.kind {
-        Kind::Axis { .. } if setting.forms().contains(&"K") => &["integer", "string"],
-        Kind::Axis { .. } => &["string"],
-        Kind::Parameter { range, .. } => match range {
+        SettingKind::Axis { .. } if setting.forms().contains(&"K") => &["integer", "string"],
+        SettingKind::Axis { .. } => &["string"],
+        SettingKind::Parameter { range, .. } => match range {
             Range::Number(..) | Range::NumberBelow(..) | Range::NumberOrNone(..) => &["number"],
             Range::Count(..) => &["integer"],
             Range::Flag => &["boolean"],

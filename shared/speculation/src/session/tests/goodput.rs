@@ -1,7 +1,7 @@
 //! Draft lengths that follow what is measured.
 
 use super::*;
-use crate::goodput::{Costs, Estimator};
+use crate::goodput::{Estimator, RoundCosts};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -29,7 +29,7 @@ struct Ran {
 }
 
 impl Ran {
-    fn costs(&self) -> Costs {
+    fn costs(&self) -> RoundCosts {
         let costs = self.session.goodput().and_then(Estimator::costs);
         costs.expect("both peers were measured")
     }

@@ -9,7 +9,7 @@ use speculation::noise::Purpose;
 use speculation::verification::Precision;
 use speculation::verification::Verification;
 use speculation::verification::expected::length_distribution;
-use speculation::verification::layers::{Layer, Layers};
+use speculation::verification::layers::{ResidualLayer, ResidualLayers};
 
 use super::{METHODS, along, decide};
 use crate::read::{Tree, cases, close, ids, numbers};
@@ -124,9 +124,14 @@ fn check_draft<F: Precision>(case: &Value, given: &Value, tolerance: f64) {
 }
 
 /// The layered distribution after `output`.
-fn layered<F: Precision>(p: &Tree, q: &Tree, output: &[TokenId], layers: &[Layer]) -> Vec<f64> {
+fn layered<F: Precision>(
+    p: &Tree,
+    q: &Tree,
+    output: &[TokenId],
+    layers: &[ResidualLayer],
+) -> Vec<f64> {
     let mut probs = Vec::<F>::new();
-    Layers::new(layers).probs(&p.probs(output), &q.probs(output), &mut probs);
+    ResidualLayers::new(layers).probs(&p.probs(output), &q.probs(output), &mut probs);
     probs.into_iter().map(F::as_f64).collect()
 }
 
@@ -148,7 +153,7 @@ fn check_second_round<F: Precision>(case: &Value, given: &Value, tolerance: f64)
             .collect()
     };
     let (targets, drafted) = (rows(&p), rows(&q));
-    let mut layers = Layers::new(&verdict.layers);
+    let mut layers = ResidualLayers::new(&verdict.layers);
     for (at, expected) in given["target_laws"]
         .as_array()
         .expect("distributions")

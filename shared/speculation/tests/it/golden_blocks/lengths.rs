@@ -5,7 +5,7 @@ use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::noise::Purpose;
 use speculation::verification::Precision;
-use speculation::verification::layers::Layer;
+use speculation::verification::layers::ResidualLayer;
 use speculation::verification::{Verdict, Verification};
 
 use super::{METHODS, decide, mean};
@@ -37,7 +37,7 @@ impl<'a> Play<'a> {
     fn round<F: Precision>(
         &self,
         output: &[TokenId],
-        layers: &[Layer],
+        layers: &[ResidualLayer],
         branch: &mut Branch,
     ) -> Verdict {
         let mut context = output.to_vec();

@@ -7,7 +7,7 @@ use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::noise::Purpose;
 use speculation::proposal::{BadProposal, Proposal, ProposalProbs};
-use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
+use speculation::round::{ComputedRound, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::{TargetDistribution, TargetProbs};
 use speculation::verification::Precision;
 use speculation::verification::{RoundDistributions, Verdict, Verification};
@@ -151,8 +151,8 @@ fn rounds_under_a_rule_are_the_references() {
                 bonus: Some(bonus),
                 vocab_size: case["vocab"].as_u64().expect("a size") as usize,
             };
-            let mut scratch = Scratch::default();
-            let mut distributions = Round::new(inputs, rows, &mut scratch);
+            let mut scratch = RoundScratch::default();
+            let mut distributions = ComputedRound::new(inputs, rows, &mut scratch);
             setup.decide(drafts, branch, &mut distributions)
         });
     }
