@@ -9,7 +9,7 @@ use crate::proposal::{BadProposal, Proposal, ProposalProbs};
 use crate::real::Real;
 use crate::target::{DraftProbs, Needs, TargetDistribution, TargetProbs};
 use crate::verification::{
-    DraftChain, PositionDistributions, Precision, RoundDistributions, Verdict, Verification, verify,
+    DraftChain, PositionDistributions, RoundDistributions, Verdict, Verification, verify,
 };
 
 /// The target model's distributions along a draft block.
@@ -52,7 +52,7 @@ pub struct RoundInputs<'a> {
 ///
 /// # Errors
 /// If a row of logits yields no distribution, or a proposal of the draft model is malformed or missing.
-pub fn decide<F: Precision, R: TargetRows<F>>(
+pub fn decide<F: Real, R: TargetRows<F>>(
     inputs: RoundInputs<'_>,
     block: &DraftChain<'_>,
     noise: Noise,

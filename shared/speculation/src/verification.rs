@@ -19,7 +19,6 @@ pub mod coupled;
 pub mod expected;
 mod label;
 pub mod layers;
-mod procedure;
 pub mod residual;
 mod table;
 pub mod token;
@@ -27,9 +26,8 @@ pub mod tree;
 pub mod tree_rejection;
 
 pub use self::label::{AcceptanceLabel, UnknownLabel};
-pub use self::procedure::Precision;
-use self::procedure::{KeptError, Randomness};
-pub use self::table::{Draws, VERIFICATIONS, Verification, VerificationSpec};
+use self::table::Procedure;
+pub use self::table::{Draws, VERIFICATIONS, Verification};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::noise::Noise;
@@ -113,22 +111,26 @@ pub trait RoundDistributions<F> {
 /// # Errors
 /// Whatever `distributions` fails with, and a [`BadProposal`] where a draft distribution is needed and missing or
 /// gives its own token no mass: that is the drafter's fault and never reaches a result.
-pub fn verify<F: Precision, L: RoundDistributions<F>>(
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     verification: Verification,
     block: &DraftChain<'_>,
     noise: &Noise,
     chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
-    let mut kept = KeptError::new(distributions);
-    let draws = Randomness {
-        noise,
-        chance,
-        rollback: verification.rollback(),
-    };
-    let procedure = F::procedure(&verification.procedures);
-    let verdict = procedure.verify(block, draws, &mut kept);
-    kept.result(verdict)
+    match verification.procedure {
+        Procedure::Coupled => coupled::verify(block, noise, distributions),
+        Procedure::Token => token::verify(block, chance, distributions),
+        Procedure::Block => block::verify(block, chance, distributions),
+        Procedure::BlockGreedy => block_greedy::verify(block, chance, distributions),
+        Procedure::Bild { keeps_repeated } => {
+            let rule = bild::Rollback {
+                threshold: verification.rollback(),
+                keeps_repeated,
+            };
+            bild::verify(block, rule, noise, distributions)
+        }
+    }
 }
 
 impl<'a> DraftChain<'a> {

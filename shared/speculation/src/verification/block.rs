@@ -13,10 +13,8 @@
 //! after it comes from `norm((c_i π - q)_+)`, or from π after the whole block. Nothing is carried into
 //! the next round.
 
-use super::expected::{Tests, longest_pass};
-use super::procedure::{Procedure, Procedures, Randomness, RowSource, Stopped};
 use super::residual::{ResidualWeights, excess, residual};
-use super::table::{Draws, Verification, VerificationSpec};
+use super::table::{Draws, Procedure, Verification};
 use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
@@ -25,7 +23,7 @@ use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// The longest prefix of the block stands whose joint test passes.
-    pub const BLOCK: Self = Self::new(&VerificationSpec {
+    pub const BLOCK: Self = Self {
         name: "block",
         summary: "the longest beginning of the block that passes a joint test is accepted",
         wire: 3,
@@ -36,33 +34,9 @@ impl Verification {
         carries_layers: false,
         bonus_may_differ: true,
         is_choosable: true,
-        procedures: Procedures::of(&LongestPrefix),
-    });
-}
-
-/// The procedure behind the table's line.
-struct LongestPrefix;
-
-impl<F: Real> Procedure<F> for LongestPrefix {
-    fn verify(
-        &self,
-        block: &DraftChain<'_>,
-        draws: Randomness<'_, F>,
-        distributions: &mut RowSource<'_, F>,
-    ) -> Result<Verdict, Stopped> {
-        verify(block, draws.chance, distributions)
-    }
-
-    fn length_distribution(
-        &self,
-        block: &DraftChain<'_>,
-        _rollback: f64,
-        distributions: &mut RowSource<'_, F>,
-    ) -> Result<Vec<f64>, Stopped> {
-        let mut tests = Tests::answered(block, false);
-        verify(block, &mut tests, distributions)?;
-        Ok(longest_pass(&tests.probabilities))
-    }
+        procedure: Procedure::Block,
+        rollback: 0.0,
+    };
 }
 
 /// The probability `R / (R + 1 - r)` with which a length below the block's passes its test, from
@@ -82,9 +56,9 @@ pub fn pass_probability<F: Real>(log_ratio: f64, target: &[F], draft: &[F]) -> f
 /// # Errors
 /// Whatever `distributions` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft
 /// distribution is missing or gives its own token no mass.
-pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     block: &DraftChain<'_>,
-    chance: &mut (impl Chance<F> + ?Sized),
+    chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();

@@ -29,10 +29,8 @@
 //! if it stops, [`Horizon::stopped`](super::layers::Horizon), they end.
 
 use super::block::pass_probability;
-use super::expected::{Tests, longest_pass};
 use super::layers::{ResidualLayer, ResidualLayers};
-use super::procedure::{Procedure, Procedures, Randomness, RowSource, Stopped};
-use super::table::{Draws, Verification, VerificationSpec};
+use super::table::{Draws, Procedure, Verification};
 use super::{DraftChain, LastToken, PositionDistributions, RoundDistributions, Verdict, log_ratio};
 use crate::TokenId;
 use crate::chance::Chance;
@@ -43,7 +41,7 @@ use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// The most that a block can is accepted, and the residual is carried into later rounds.
-    pub const BLOCK_GREEDY: Self = Self::new(&VerificationSpec {
+    pub const BLOCK_GREEDY: Self = Self {
         name: "block-greedy",
         summary: "as much of the block as can be is accepted; the residual is carried into later rounds",
         wire: 4,
@@ -54,35 +52,9 @@ impl Verification {
         carries_layers: true,
         bonus_may_differ: false,
         is_choosable: true,
-        procedures: Procedures::of(&Greedy),
-    });
-}
-
-/// The procedure behind the table's line.
-struct Greedy;
-
-impl<F: Real> Procedure<F> for Greedy {
-    fn verify(
-        &self,
-        block: &DraftChain<'_>,
-        draws: Randomness<'_, F>,
-        distributions: &mut RowSource<'_, F>,
-    ) -> Result<Verdict, Stopped> {
-        verify(block, draws.chance, distributions)
-    }
-
-    fn length_distribution(
-        &self,
-        block: &DraftChain<'_>,
-        _rollback: f64,
-        distributions: &mut RowSource<'_, F>,
-    ) -> Result<Vec<f64>, Stopped> {
-        let mut tests = Tests::answered(block, false);
-        verify(block, &mut tests, distributions)?;
-        // The longest length is tested first.
-        tests.probabilities.reverse();
-        Ok(longest_pass(&tests.probabilities))
-    }
+        procedure: Procedure::BlockGreedy,
+        rollback: 0.0,
+    };
 }
 
 /// A prefix of the block.
@@ -102,9 +74,9 @@ struct Prefix {
 /// Whatever `distributions` fails with, and [`BadProposal`] where a draft distribution is missing or gives its own
 /// token no mass. With live layers the position after the block needs a draft distribution too:
 /// [`BadProposal::MissingBonus`].
-pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     block: &DraftChain<'_>,
-    chance: &mut (impl Chance<F> + ?Sized),
+    chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
@@ -146,7 +118,7 @@ pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
 
 /// The prefixes shorter than the block, from the empty one on, and the block itself; less those that
 /// hold a token without mass. `probs` is scratch for layered distributions.
-fn prefixes<F: Real, L: RoundDistributions<F> + ?Sized>(
+fn prefixes<F: Real, L: RoundDistributions<F>>(
     block: &DraftChain<'_>,
     drafts: &[TokenId],
     distributions: &mut L,
@@ -193,10 +165,10 @@ fn layered<'a, F: Real>(
 }
 
 /// All of `drafts` stand; one more token from the layered target.
-fn bonus<F: Real, L: RoundDistributions<F> + ?Sized>(
+fn bonus<F: Real, L: RoundDistributions<F>>(
     drafts: &[TokenId],
     mut layers: ResidualLayers,
-    chance: &mut (impl Chance<F> + ?Sized),
+    chance: &mut impl Chance<F>,
     distributions: &mut L,
     probs: &mut Vec<F>,
 ) -> Result<Verdict, L::Error> {
@@ -217,12 +189,12 @@ fn bonus<F: Real, L: RoundDistributions<F> + ?Sized>(
 }
 
 /// The first `longest` of `drafts` stand; the residual is laid on top, and gives the next token.
-fn recovered<F: Real, L: RoundDistributions<F> + ?Sized>(
+fn recovered<F: Real, L: RoundDistributions<F>>(
     drafts: &[TokenId],
     longest: usize,
     prefix: &Prefix,
     horizon: u32,
-    chance: &mut (impl Chance<F> + ?Sized),
+    chance: &mut impl Chance<F>,
     distributions: &mut L,
     probs: &mut Vec<F>,
 ) -> Result<Verdict, L::Error> {

@@ -1,18 +1,16 @@
 //! Coupled verification: a draft token stands iff it is the verifier's own choice.
 
-use super::expected::first_refusal;
-use super::procedure::{Procedure, Procedures, Randomness, RowSource, Stopped};
-use super::table::{Draws, Verification, VerificationSpec};
+use super::table::{Draws, Procedure, Verification};
 use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
-use crate::coupled::{choice, conditional_acceptance};
+use crate::coupled::choice;
 use crate::noise::Noise;
 use crate::real::Real;
 use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// A draft token stands if it is the verifier's own choice under the noise that both share.
-    pub const COUPLED: Self = Self::new(&VerificationSpec {
+    pub const COUPLED: Self = Self {
         name: "coupled",
         summary: "a draft token is accepted if the verifier, with the same random numbers, chooses it too",
         wire: 1,
@@ -23,38 +21,9 @@ impl Verification {
         carries_layers: false,
         bonus_may_differ: false,
         is_choosable: true,
-        procedures: Procedures::of(&Coupled),
-    });
-}
-
-/// The procedure behind the table's line.
-struct Coupled;
-
-impl<F: Real> Procedure<F> for Coupled {
-    fn verify(
-        &self,
-        block: &DraftChain<'_>,
-        draws: Randomness<'_, F>,
-        distributions: &mut RowSource<'_, F>,
-    ) -> Result<Verdict, Stopped> {
-        verify(block, draws.noise, distributions)
-    }
-
-    fn length_distribution(
-        &self,
-        block: &DraftChain<'_>,
-        _rollback: f64,
-        distributions: &mut RowSource<'_, F>,
-    ) -> Result<Vec<f64>, Stopped> {
-        let mut passes = Vec::new();
-        for (offset, &draft) in block.drafts.iter().enumerate() {
-            let position = distributions.at(offset)?;
-            position.drawn_with(draft)?;
-            let given = conditional_acceptance(position.draft, position.target, draft);
-            passes.push(given.as_f64());
-        }
-        Ok(first_refusal(&passes))
-    }
+        procedure: Procedure::Coupled,
+        rollback: 0.0,
+    };
 }
 
 /// Decides `block`. The emitted tokens are the verifier's choices at their positions, so they do
@@ -63,7 +32,7 @@ impl<F: Real> Procedure<F> for Coupled {
 ///
 /// # Errors
 /// Whatever `distributions` fails with.
-pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     block: &DraftChain<'_>,
     noise: &Noise,
     distributions: &mut L,

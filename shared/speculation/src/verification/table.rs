@@ -1,13 +1,10 @@
 //! The verifications, each described in one place.
 //!
-//! A verification is a [`Procedure`] with a [`VerificationSpec`], in a file of its own, and a line in
-//! [`VERIFICATIONS`]. Names on the command line and on the wire, listings, what peers must send, who draws with which
+//! A verification is a [`Verification`] with a [`Procedure`], in a file of its own, and a line in [`VERIFICATIONS`]. Names on the command line and on the wire, listings, what peers must send, who draws with which
 //! noise and what an offline evaluator computes are read from there.
 
 use std::fmt;
-use std::ops::Deref;
 
-use super::procedure::Procedures;
 use crate::verification::AcceptanceLabel;
 
 /// Every verification, in the order of listings.
@@ -20,20 +17,14 @@ pub const VERIFICATIONS: &[Verification] = &[
     Verification::BILD_CODE,
 ];
 
-/// Which verification decides a draft block: what its [`VerificationSpec`] says, to which it dereferences, and the
-/// parameter of the one that has one. Two are equal if name and parameter are.
+/// Which verification decides a draft block, and the parameter of the one that has one. Two are equal if name and
+/// parameter are.
 #[derive(Clone, Copy)]
-pub struct Verification {
-    spec: &'static VerificationSpec,
-    rollback: f64,
-}
-
-/// What there is to know of a verification.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a property by itself, read in another place"
 )]
-pub struct VerificationSpec {
+pub struct Verification {
     /// The name that requests give.
     pub name: &'static str,
     /// What it does, in one line.
@@ -57,7 +48,27 @@ pub struct VerificationSpec {
     /// Whether a request can choose it, beside being a part of a plan.
     pub is_choosable: bool,
     /// How it decides.
-    pub(super) procedures: Procedures,
+    pub(super) procedure: Procedure,
+    /// The rollback threshold of BiLD, in nats; 0 of others, which have none.
+    pub(super) rollback: f64,
+}
+
+/// How a verification decides; [`super::verify`] and [`super::expected`] tell them apart.
+#[derive(Clone, Copy)]
+pub(super) enum Procedure {
+    /// See [`super::coupled`].
+    Coupled,
+    /// See [`super::token`].
+    Token,
+    /// See [`super::block`].
+    Block,
+    /// See [`super::block_greedy`].
+    BlockGreedy,
+    /// See [`super::bild`].
+    Bild {
+        /// Whether the block stands where the target chooses a refused token again, as in the authors' code.
+        keeps_repeated: bool,
+    },
 }
 
 /// Where the randomness of a verification comes from.
@@ -71,14 +82,6 @@ pub enum Draws {
 }
 
 impl Verification {
-    /// The one that `spec` describes.
-    pub(super) const fn new(spec: &'static VerificationSpec) -> Self {
-        Self {
-            spec,
-            rollback: 0.0,
-        }
-    }
-
     /// The original BiLD, which keeps a draft token while `-ln p(x)` is at most `rollback`, in nats; p unscaled.
     pub const fn bild(rollback: f64) -> Self {
         Self {
@@ -112,7 +115,7 @@ impl Verification {
 
     /// Whether it is one of BiLD's, whatever its threshold.
     pub fn is_bild(&self) -> bool {
-        self.name == Self::BILD.name || self.name == Self::BILD_CODE.name
+        matches!(self.procedure, Procedure::Bild { .. })
     }
 
     /// The verification that is called `name`.
@@ -131,14 +134,6 @@ impl Verification {
 impl Default for Verification {
     fn default() -> Self {
         Self::COUPLED
-    }
-}
-
-impl Deref for Verification {
-    type Target = VerificationSpec;
-
-    fn deref(&self) -> &VerificationSpec {
-        self.spec
     }
 }
 

@@ -9,8 +9,8 @@ use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::noise::{InnerCall, Noise};
 use speculation::proposal::{BadProposal, ProposalForm};
+use speculation::real::Real;
 use speculation::target::TargetDistribution;
-use speculation::verification::Precision;
 use speculation::verification::{DraftChain, RoundDistributions, Verdict, Verification, verify};
 
 pub(crate) const WHOLE: ProposalForm = ProposalForm::Sparse { top: 8 };
@@ -45,7 +45,7 @@ pub(crate) fn block_of(drafts: &[TokenId], base_len: u32) -> DraftChain<'_> {
 }
 
 /// The verdict on `block`, decided by seeded noise.
-pub(crate) fn seeded<F: Precision>(
+pub(crate) fn seeded<F: Real>(
     verification: Verification,
     block: &DraftChain<'_>,
     noise: Noise,
