@@ -1,7 +1,9 @@
 //! The registry of methods, as it is listed to clients.
 
 use crate::v1;
-use speculation::methods::{Axis, EffectiveSetting, METHODS, Method, TargetKind, axes_listing};
+use speculation::methods::{
+    EffectiveSetting, METHODS, Method, SETTINGS, Setting, SettingKind, TargetKind,
+};
 use speculation::target::{RULES, Rule};
 
 /// Every method, every deferral rule and every axis; `lossless_only` tells whether only lossless ones are served.
@@ -12,7 +14,10 @@ pub fn methods(lossless_only: bool) -> v1::ListMethodsResponse {
             .map(|method| describe(method, lossless_only))
             .collect(),
         rules: RULES.iter().copied().map(rule).collect(),
-        axes: axes_listing().into_iter().map(axis).collect(),
+        axes: SETTINGS
+            .iter()
+            .filter_map(|setting| axis(setting))
+            .collect(),
     }
 }
 
@@ -44,18 +49,24 @@ fn parameter(setting: &EffectiveSetting) -> v1::ParameterDescription {
     }
 }
 
-fn axis(axis: Axis) -> v1::AxisDescription {
-    let values = axis.values.into_iter().map(|value| v1::AxisValue {
+fn axis(setting: &Setting) -> Option<v1::AxisDescription> {
+    let SettingKind::Axis {
+        default, values, ..
+    } = setting.kind
+    else {
+        return None;
+    };
+    let values = values().into_iter().map(|value| v1::AxisValue {
         form: value.form.to_owned(),
         range: value.range,
         help: value.help.to_owned(),
     });
-    v1::AxisDescription {
-        name: axis.name.to_owned(),
-        help: axis.help.to_owned(),
-        default: axis.default,
+    Some(v1::AxisDescription {
+        name: setting.name.to_owned(),
+        help: setting.help.to_owned(),
+        default: default.to_owned(),
         values: values.collect(),
-    }
+    })
 }
 
 fn rule(rule: Rule) -> v1::RuleDescription {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use speculation::methods::{
-    self, Axis, EffectiveSetting, METHODS, Method, Range, TargetKind, axes_listing,
+    self, EffectiveSetting, METHODS, Method, Range, SETTINGS, Setting, SettingKind, TargetKind,
 };
 use speculation::target::{Beta, RULES};
 
@@ -19,23 +19,31 @@ pub(super) fn registry() -> Value {
     json!({
         "methods": METHODS.iter().map(method).collect::<Vec<_>>(),
         "rules": rules.collect::<Vec<_>>(),
-        "axes": axes_listing().iter().map(|listed| (listed.name, axis(listed))).collect::<Value>(),
+        "axes": SETTINGS.iter().filter_map(|setting| axis(setting)).collect::<Value>(),
     })
 }
 
-fn axis(axis: &Axis) -> Value {
-    let values = axis.values.iter().map(|value| {
+/// Returns name and description of `setting`, if it is an axis.
+fn axis(setting: &Setting) -> Option<(&'static str, Value)> {
+    let SettingKind::Axis {
+        default, values, ..
+    } = setting.kind
+    else {
+        return None;
+    };
+    let values = values().into_iter().map(|value| {
         json!({
             "form": value.form,
             "range": value.range,
             "help": value.help,
         })
     });
-    json!({
-        "help": axis.help,
-        "default": axis.default,
+    let described = json!({
+        "help": setting.help,
+        "default": default,
         "values": values.collect::<Vec<_>>(),
-    })
+    });
+    Some((setting.name, described))
 }
 
 /// One method.

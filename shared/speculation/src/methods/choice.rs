@@ -1,7 +1,7 @@
 //! What a choice means for drafter, verifier and session.
 
+use super::compatibility::Options;
 use super::names::{PlanKind, TargetKind, of_draft_len, of_drafting, of_proposal, of_tree};
-use super::proposals::ProposalAxes;
 use super::{EffectiveSetting, METHODS, Method};
 use crate::drafting::{DraftLen, Drafting, ProposalOptions, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
@@ -37,7 +37,8 @@ pub struct Choice {
     pub draft_most: Option<u32>,
     /// Like `target`, with the rule that acts through the plan, if one does.
     pub(super) target_kind: TargetKind,
-    pub(super) axes: ProposalAxes,
+    /// What it is made of, as far as options must go together.
+    pub(super) options: Options,
     /// Whether the pipeline's sampling distribution is the unscaled distribution.
     pub(super) unscaled_is_sampling: bool,
     pub(super) settings: Vec<EffectiveSetting>,
@@ -142,14 +143,14 @@ impl Choice {
 
     /// What the target distribution must be told at each position.
     pub fn needs(&self) -> Needs {
-        self.axes.needs()
+        self.options.needs()
     }
 
     /// Whether the verifier needs the draft distribution: for the target distribution, or to test a draft token
     /// against the distribution it was drawn from. Not where that distribution is one-hot: at temperature
     /// 0, and with Max-Gram.
     pub fn needs_draft_probs(&self) -> bool {
-        self.axes.needs_draft_probs()
+        self.options.needs_draft_probs()
     }
 
     /// Whether the drafter sends each draft token's emission distribution in a cascade of drafters: the one that

@@ -1,8 +1,7 @@
 //! From what was asked for to what is resolved out.
 
-use super::axes::{method_of, rules_of, target_of, verification_of};
+use super::axes::{drafting_of, method_of, rules_of, target_of, verification_of};
 use super::compatibility::Options;
-use super::drafting::drafting_of;
 use super::names::{PlanKind, TargetKind};
 use super::parameters::{self, ParameterReader};
 use super::registry::{Method, find};
@@ -45,8 +44,8 @@ impl Setup {
 /// What the parameters of a plan and its target distribution come to.
 struct ResolvedPlan {
     plan: Plan,
-    /// With the rule that acts through the plan, if one does.
-    aim: TargetDistribution,
+    /// Like `target`, with the rule that acts through the plan, if one does.
+    target_kind: TargetKind,
     /// What the verifier draws from.
     target: TargetDistribution,
     verification: Verification,
@@ -91,9 +90,8 @@ impl Choice {
             ..Options::default()
         };
         options.check()?;
-        let axes = options.axes();
-        form.map_or(Ok(()), |form| axes.check_choice(form))?;
-        let proposal = form.unwrap_or_else(|| axes.default_form());
+        form.map_or(Ok(()), |form| options.check_choice(form))?;
+        let proposal = form.unwrap_or_else(|| options.default_form());
         Ok(Self {
             method,
             plan: resolved.plan,
@@ -110,7 +108,7 @@ impl Choice {
             tree: drafting.tree,
             draft_most: drafting.most,
             target_kind: resolved.target_kind,
-            axes,
+            options,
             unscaled_is_sampling: setup.temperature == 1.0 && !setup.cuts,
             settings,
         })
@@ -134,7 +132,7 @@ fn resolved(
     let target = parameters_of_target(plan, target, reader)?;
     let mut resolved = ResolvedPlan {
         plan: Plan::Speculative,
-        aim: target,
+        target_kind: TargetKind::of(target),
         target,
         verification,
         stop_rule: StopRule::NEVER,

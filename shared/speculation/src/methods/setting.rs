@@ -24,7 +24,7 @@ pub enum SettingKind {
     /// An axis: one of some forms. A setting of drafting says who drafts, how much, or in which shape.
     Axis {
         /// The value where a request does not say, in words.
-        default: fn() -> String,
+        default: &'static str,
         /// The forms of its values.
         values: fn() -> Vec<AxisValue>,
         /// Checks that a text is one of them.
@@ -37,19 +37,6 @@ pub enum SettingKind {
         /// The value where none is given.
         default: ParameterValue,
     },
-}
-
-/// An axis of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Axis {
-    /// Field of a request, and its name in reports.
-    pub name: &'static str,
-    /// One line.
-    pub help: &'static str,
-    /// What holds where a request does not say.
-    pub default: String,
-    /// Its values, the default first where one of them is.
-    pub values: Vec<AxisValue>,
 }
 
 /// A value of an axis, or a form of values.

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use speculation::methods::names;
+use speculation::methods::table::{TARGET, VERIFICATION};
 use speculation::methods::{Choice, MethodSpec, ParameterValue, SettingValue, Setup};
 use speculation::session::Plan;
 use speculation::target::{TargetDistribution, rules};
@@ -97,11 +98,11 @@ impl ChoiceArgs {
                 if let Some((flag, _)) = flags.iter().find(|(_, given)| *given) {
                     bail!("{flag}: of which method? Add --method, such as spec-cascade or lossy");
                 }
-                let targets = names::targets();
+                let targets = TARGET.forms();
                 targets.into_iter().map(|name| ("", Some(name))).collect()
             }
         };
-        let every = || names::verifications().into_iter().map(Some).collect();
+        let every = || VERIFICATION.forms().into_iter().map(Some).collect();
         let verifications: Vec<Option<&str>> = match (&self.verification[..], &self.method) {
             ([], None) if self.plan.is_none() => every(),
             ([], _) => vec![None],
