@@ -18,12 +18,11 @@
 
 mod action;
 mod answers;
+mod begin_end;
 mod check;
 mod config;
-mod end;
 mod losses;
 mod plan;
-mod scores;
 mod statistics;
 
 pub use action::{Action, DraftBlock, DraftStop, FinishReason, Input, Origin, Peer, Plan, Request};
@@ -197,13 +196,6 @@ impl Session {
 
     fn unemitted(&self) -> &[TokenId] {
         &self.output[self.emitted..]
-    }
-
-    /// Whether the draft model's whole response was given up and the target writes another one
-    /// ([`Plan::SequenceCascade`]). Its noise must not be the noise of the first: whether the first
-    /// was given up depends on that.
-    pub fn is_second_response(&self) -> bool {
-        self.response.is_given_up()
     }
 
     /// Rounds begun.

@@ -153,13 +153,6 @@ impl Choice {
         self.options.needs_draft_probs()
     }
 
-    /// Whether the drafter sends each draft token's emission distribution in a cascade of drafters: the one that
-    /// the levels which reviewed the token made, rather than the distribution of one model. The drafter refuses a
-    /// sparse form unless its cascade's lenience is 1.
-    pub fn sends_emission_probs(&self) -> bool {
-        self.drafting == Drafting::Cascade && self.needs_draft_probs()
-    }
-
     /// How many tokens are drafted in a round, as it is asked for. Fixed for plans that end a draft by a
     /// rule of their own, see [`Choice::stop_rule`].
     pub fn draft_len(&self) -> DraftLen {

@@ -18,21 +18,17 @@ pub(super) const CONTEXT_IS_FULL: &str = "the draft model's context is full";
 
 impl Session {
     pub(super) fn drafted(&mut self, round: u64, answer: DraftBlock, now: Duration) {
-        let is_draft = |request: &Request| matches!(request, Request::Draft { .. });
-        if !self.is_waiting_for(is_draft) {
+        let Some(&Request::Draft {
+            max_tokens,
+            bonus_q,
+        }) = self.requested()
+        else {
             return;
-        }
+        };
         let Some(outstanding) = self.take_outstanding(round, Peer::Drafter) else {
             return;
         };
         let took = outstanding.took(now);
-        let Request::Draft {
-            max_tokens,
-            bonus_q,
-        } = outstanding.request
-        else {
-            return;
-        };
         // With the distribution at the next position the verifier can still go on from both models.
         let bonus_came = bonus_q && self.config.plan == Plan::Speculative;
         if answer.drafts.is_empty() && answer.stop == DraftStop::Context && !bonus_came {
@@ -58,8 +54,7 @@ impl Session {
     }
 
     pub(super) fn verified(&mut self, round: u64, answer: Verdict, now: Duration) {
-        let is_verify = |request: &Request| matches!(request, Request::Verify { .. });
-        if !self.is_waiting_for(is_verify) {
+        if !matches!(self.requested(), Some(Request::Verify { .. })) {
             return;
         }
         let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
@@ -188,9 +183,9 @@ impl Session {
         }
     }
 
-    fn is_waiting_for(&self, request: impl Fn(&Request) -> bool) -> bool {
-        let outstanding = self.outstanding.as_ref();
-        outstanding.is_some_and(|outstanding| request(&outstanding.request))
+    /// Returns the request whose answer is waited for.
+    fn requested(&self) -> Option<&Request> {
+        (self.outstanding.as_ref()).map(|outstanding| &outstanding.request)
     }
 
     /// Whether the last of `tokens` ends the output.

@@ -182,6 +182,17 @@ fn emit(origin: Origin, tokens: &[TokenId]) -> Action {
     Action::Emit(tokens.iter().map(|&token| (token, origin)).collect())
 }
 
+/// Returns what was spent, in tokens, and what it came to: draft tokens and forwards of the target, and tokens emitted,
+/// discarded and withheld. Once a request is over the two are equal, in every run (Huang et al., "SpecDec++", section 2:
+/// drafted + target calls = emitted + discarded, where no end token and no limit cuts an output). While a draft waits
+/// for its verdict it stands among what was spent only.
+fn balance(statistics: &Statistics) -> (u32, u32) {
+    (
+        statistics.drafted + statistics.target_forwards,
+        statistics.emitted + statistics.discarded + statistics.withheld,
+    )
+}
+
 /// Returns what the session does about `input`.
 fn on(session: &mut Session, input: Input) -> Vec<Action> {
     session.handle(input, NOW);

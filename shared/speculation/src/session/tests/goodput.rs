@@ -134,7 +134,7 @@ fn lengths_follow_the_times_between_a_request_and_its_answer() {
             ran.session.emitted() as u32,
             ran.session.statistics().emitted
         );
-        let (spent, came_to) = ran.session.statistics().balance();
+        let (spent, came_to) = balance(ran.session.statistics());
         assert_eq!(spent, came_to);
     }
     // A length that is given does not move.
