@@ -17,7 +17,6 @@ pub mod block;
 pub mod block_greedy;
 pub mod coupled;
 pub mod expected;
-mod label;
 pub mod layers;
 pub mod residual;
 mod table;
@@ -25,9 +24,8 @@ pub mod token;
 pub mod tree;
 pub mod tree_rejection;
 
-pub use self::label::{AcceptanceLabel, UnknownLabel};
 use self::table::Procedure;
-pub use self::table::{Draws, VERIFICATIONS, Verification};
+pub use self::table::{AcceptanceLabel, Draws, UnknownLabel, VERIFICATIONS, Verification};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::noise::Noise;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use speculation::TokenId;
+use speculation::certificate::refusal::{self, Refusal};
 use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
@@ -11,7 +12,6 @@ use speculation::verification::Verification;
 
 pub use crate::proposal::ProposalFields;
 use crate::status::BadField;
-use crate::whole_rows::NeedsWholeRows;
 use crate::{describe, logprobs, proposal, sampling, target, v1};
 
 /// Everything a peer must know of a session to rebuild it from nothing.
@@ -183,16 +183,16 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         lease_ms,
         tenant,
     };
-    let needs = NeedsWholeRows::of(
-        &spec.sampling,
-        &spec.target,
-        spec.verification,
-        accept_at_coordinator,
-    );
-    match needs {
-        Some(needs) if peer.rows_are_parts => Err(needs.refused_by(model)),
+    let (sampling, verification) = (&spec.sampling, spec.verification);
+    match refusal::check(sampling, &spec.target, verification, accept_at_coordinator) {
+        Err(refusal) if peer.rows_are_parts => Err(needs_whole_rows(refusal, model)),
         _ => Ok(spec),
     }
+}
+
+/// Returns the fault of a request that needs whole rows to the verifier called `model`, which has parts of them.
+pub fn needs_whole_rows(refusal: Refusal, model: &str) -> BadField {
+    BadField::new(refusal.field(), format!("verifier '{model}': {refusal}"))
 }
 
 /// Checks that the session is for a model with an encoder if the peer's has one, and only then.

@@ -223,7 +223,10 @@ fn refused(refusal: Refusal) -> RoundError {
             RoundError::Other(Failure::Unavailable.status(why))
         }
         // Such sessions are not opened.
-        Refusal::RepetitionPenalty | Refusal::Verification(_) | Refusal::TargetDistribution => {
+        Refusal::RepetitionPenalty
+        | Refusal::Verification(_)
+        | Refusal::TargetDistribution
+        | Refusal::AtCoordinator => {
             RoundError::Other(Failure::NotOffered.status(refusal.to_string()))
         }
     }

@@ -25,10 +25,26 @@ pub enum Refusal {
     /// Nothing is left that may be drawn.
     #[error("no token is left after bans, mask and bias")]
     NoSupport,
+    /// The coordinator decides.
+    #[error("the coordinator decides by whole rows, and the engine returns parts of them")]
+    AtCoordinator,
+}
+
+impl Refusal {
+    /// Returns the field of a session that is to be changed.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::AtCoordinator => "accept_at",
+            Self::RepetitionPenalty => "sampling.repetition_penalty",
+            Self::TargetDistribution => "target",
+            Self::Verification(_) => "verification",
+            Self::NotKnown(_) | Self::NoSupport => "sampling",
+        }
+    }
 }
 
 /// Checks that requests with `params` can be decided from parts of rows: coupled and token verification of the
-/// exact target distribution, without a repetition penalty.
+/// exact target distribution, without a repetition penalty, and not by the coordinator.
 ///
 /// # Errors
 /// Names what cannot.
@@ -36,7 +52,11 @@ pub fn check(
     params: &SamplingParams,
     target: &TargetDistribution,
     verification: Verification,
+    accept_at_coordinator: bool,
 ) -> Result<(), Refusal> {
+    if accept_at_coordinator {
+        return Err(Refusal::AtCoordinator);
+    }
     if params.repetition_penalty != 1.0 {
         return Err(Refusal::RepetitionPenalty);
     }
@@ -86,7 +106,7 @@ mod tests {
         let exact = TargetDistribution::Exact;
         let refused: Vec<_> = VERIFICATIONS
             .iter()
-            .filter_map(|&verification| check(&params, &exact, verification).err())
+            .filter_map(|&verification| check(&params, &exact, verification, false).err())
             .collect();
         let names = ["block", "block-greedy", "bild", "bild-code"];
         assert_eq!(refused, names.map(Refusal::Verification));
@@ -94,17 +114,20 @@ mod tests {
             alpha: 0.0,
             beta: Beta::Tuned,
         };
-        assert_eq!(check(&params, &lossless, Verification::TOKEN), Ok(()));
+        let lossless =
+            |at_coordinator| check(&params, &lossless, Verification::TOKEN, at_coordinator);
+        assert_eq!(lossless(false), Ok(()));
+        assert_eq!(lossless(true), Err(Refusal::AtCoordinator));
         for rule in RULES.iter().copied() {
             let target = TargetDistribution::Deferral { rule, alpha: 0.5 };
-            let error = check(&params, &target, Verification::COUPLED);
+            let error = check(&params, &target, Verification::COUPLED, false);
             assert_eq!(error, Err(Refusal::TargetDistribution));
         }
         let params = SamplingParams {
             repetition_penalty: 1.1,
             ..params
         };
-        let error = check(&params, &exact, Verification::COUPLED);
+        let error = check(&params, &exact, Verification::COUPLED, false);
         assert_eq!(error, Err(Refusal::RepetitionPenalty));
     }
 

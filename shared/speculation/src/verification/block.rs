@@ -14,12 +14,11 @@
 //! the next round.
 
 use super::residual::{ResidualWeights, excess, residual};
-use super::table::{Draws, Procedure, Verification};
+use super::table::{AcceptanceLabel, Draws, Procedure, Verification};
 use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::real::Real;
-use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// The longest prefix of the block stands whose joint test passes.

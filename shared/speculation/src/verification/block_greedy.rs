@@ -30,14 +30,13 @@
 
 use super::block::pass_probability;
 use super::layers::{ResidualLayer, ResidualLayers};
-use super::table::{Draws, Procedure, Verification};
+use super::table::{AcceptanceLabel, Draws, Procedure, Verification};
 use super::{DraftChain, LastToken, PositionDistributions, RoundDistributions, Verdict, log_ratio};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::proposal::BadProposal;
 use crate::real::Real;
-use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// The most that a block can is accepted, and the residual is carried into later rounds.

@@ -1,12 +1,11 @@
 //! Coupled verification: a draft token stands iff it is the verifier's own choice.
 
-use super::table::{Draws, Procedure, Verification};
+use super::table::{AcceptanceLabel, Draws, Procedure, Verification};
 use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
 use crate::coupled::choice;
 use crate::noise::Noise;
 use crate::real::Real;
-use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// A draft token stands if it is the verifier's own choice under the noise that both share.

@@ -6,12 +6,11 @@
 //! bonus from π.
 
 use super::residual::residual;
-use super::table::{Draws, Procedure, Verification};
+use super::table::{AcceptanceLabel, Draws, Procedure, Verification};
 use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::real::Real;
-use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// Each draft token x stands with probability min(1, π(x)/q(x)), else the residual is drawn.
