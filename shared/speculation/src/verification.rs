@@ -185,9 +185,15 @@ impl Verdict {
     }
 
     fn of_chain(accepted: &[TokenId], added: Option<TokenId>, last: LastToken) -> Self {
+        let emitted = accepted.iter().copied().chain(added).collect();
+        Self::new(emitted, (0..accepted.len() as u32).collect(), last)
+    }
+
+    /// The verdict without deferral and without residual layers.
+    pub(crate) fn new(emitted: Vec<TokenId>, path: Vec<u32>, last: LastToken) -> Self {
         Self {
-            emitted: accepted.iter().copied().chain(added).collect(),
-            path: (0..accepted.len() as u32).collect(),
+            emitted,
+            path,
             last,
             deferral: Vec::new(),
             layers: Vec::new(),

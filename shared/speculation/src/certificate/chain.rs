@@ -204,14 +204,9 @@ impl Chain {
         if let Some(&token) = emitted.last() {
             self.tell(row, token);
         }
+        let last = last.map_or(LastToken::AcceptedEnd, |(_, last)| last);
         Decided {
-            verdict: Verdict {
-                emitted,
-                path: (0..standing as u32).collect(),
-                last: last.map_or(LastToken::AcceptedEnd, |(_, last)| last),
-                deferral: Vec::new(),
-                layers: Vec::new(),
-            },
+            verdict: Verdict::new(emitted, (0..standing as u32).collect(), last),
             logprobs: std::mem::take(&mut self.logprobs),
         }
     }

@@ -35,10 +35,9 @@ pub(super) fn target_of(
     plan: PlanKind,
     preset: &Method,
 ) -> Result<TargetDistribution, BadValue> {
-    let Some(target) = spec.text(&TARGET) else {
+    let Some(target) = spec.read(&TARGET, names::target)? else {
         return Ok(preset.target);
     };
-    let target = names::target(&target)?;
     if let (TargetKind::Rule(target), Some(rule)) = (target, parameters::rule(spec)?)
         && target != rule
     {
@@ -92,10 +91,7 @@ pub(super) fn verification_of(
     plan: PlanKind,
     preset: &Method,
 ) -> Result<Verification, BadValue> {
-    let requested = spec.text(&VERIFICATION);
-    let requested = requested
-        .map(|name| names::verification(&name))
-        .transpose()?;
+    let requested = spec.read(&VERIFICATION, names::verification)?;
     let own = match (plan, preset.verification) {
         (PlanKind::Speculative, own) if !own.is_choosable => Verification::COUPLED,
         (PlanKind::Speculative | PlanKind::Bild, verification) => verification,
@@ -134,10 +130,8 @@ pub(super) fn drafting_of(
     plan: PlanKind,
     usual: Option<DraftLen>,
 ) -> Result<DraftingAxes, BadValue> {
-    let drafting = spec.text(&DRAFTING);
-    let drafting = drafting.map(|name| names::drafting(&name)).transpose()?;
-    let tree = spec.text(&TREE);
-    let tree = tree.map(|name| names::tree(&name)).transpose()?;
+    let drafting = spec.read(&DRAFTING, names::drafting)?;
+    let tree = spec.read(&TREE, names::tree)?;
     let (len, most) = length_of(spec)?;
     let axes = DraftingAxes {
         drafting: drafting.unwrap_or_default(),
@@ -164,11 +158,11 @@ pub fn check_length(spec: &MethodSpec) -> Result<(), BadValue> {
 /// Returns how many tokens `spec` asks for in a round, and the most, where it says so.
 fn length_of(spec: &MethodSpec) -> Result<(Option<DraftLen>, Option<u32>), BadValue> {
     let cap = parameters::cap(spec)?;
-    let Some(text) = spec.text(&DRAFT_LEN) else {
+    let Some(len) = spec.read(&DRAFT_LEN, names::draft_len)? else {
         // A cap alone bounds what is measured to pay.
         return Ok((cap.map(|_| DraftLen::Auto), cap));
     };
-    match (names::draft_len(&text)?, cap) {
+    match (len, cap) {
         ((DraftLen::Fixed, Some(number)), Some(cap)) => {
             let problem = format!(
                 "{cap} bounds what a policy or a cascade decides; draft_len is the length itself, {number}"

@@ -54,8 +54,7 @@ impl Options {
 
     fn check_drafting(&self) -> Result<(), BadValue> {
         let name = names::of_drafting(self.drafting);
-        let refused =
-            |why: fmt::Arguments<'_>| Err(BadValue::new("drafting", format!("'{name}' {why}")));
+        let refused = |why: fmt::Arguments<'_>| refused("drafting", name, why);
         if self.drafting == Drafting::Model {
             return Ok(());
         }
@@ -94,8 +93,7 @@ impl Options {
 
     fn check_length(&self) -> Result<(), BadValue> {
         let name = names::of_draft_len(self.draft_len);
-        let refused =
-            |why: fmt::Arguments<'_>| Err(BadValue::new("draft_len", format!("'{name}' {why}")));
+        let refused = |why: fmt::Arguments<'_>| refused("draft_len", &name, why);
         let DraftLen::Stop(rule) = self.draft_len else {
             return Ok(());
         };
@@ -140,8 +138,7 @@ impl Options {
 
     fn check_tree(&self) -> Result<(), BadValue> {
         let name = names::of_tree(self.tree);
-        let refused =
-            |why: fmt::Arguments<'_>| Err(BadValue::new("tree", format!("'{name}' {why}")));
+        let refused = |why: fmt::Arguments<'_>| refused("tree", &name, why);
         if self.tree == TreeShape::Chain {
             return Ok(());
         }
@@ -190,4 +187,9 @@ impl Options {
             self.verification.name
         )
     }
+}
+
+/// Refuses `value` of the option `field`, and says why.
+fn refused(field: &str, value: &str, why: fmt::Arguments<'_>) -> Result<(), BadValue> {
+    Err(BadValue::new(field, format!("'{value}' {why}")))
 }

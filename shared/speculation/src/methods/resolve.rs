@@ -59,8 +59,7 @@ impl Choice {
     /// Names the setting that is unknown, out of range, not taken, or does not go with another.
     pub fn resolve(spec: &MethodSpec, setup: Setup) -> Result<Self, BadValue> {
         let method = find(&spec.method)?;
-        let plan = spec.text(&PLAN).map(|name| names::plan(&name));
-        let plan = plan.transpose()?.unwrap_or(method.plan);
+        let plan = spec.read(&PLAN, names::plan)?.unwrap_or(method.plan);
         // A plan that does not leave the other axes open brings the presets of its own method.
         let preset = if plan == method.plan || plan.takes_any_target() {
             method
@@ -73,11 +72,9 @@ impl Choice {
         let resolved = resolved(plan, target, verification, spec, &mut reader)?;
         let settings = reader.finish(&described(spec, method)?)?;
         let drafting = drafting_of(spec, plan, setup.draft_len)?;
-        let form = spec.text(&PROPOSAL).map(|name| names::proposal(&name));
-        let form = form.transpose()?;
-        let acceptor = spec.text(&ACCEPT_AT);
-        let acceptor = acceptor.map(|name| names::accepts_at_coordinator(&name));
-        let accept_at_coordinator = acceptor.transpose()?.unwrap_or_default();
+        let form = spec.read(&PROPOSAL, names::proposal)?;
+        let acceptor = spec.read(&ACCEPT_AT, names::accepts_at_coordinator)?;
+        let accept_at_coordinator = acceptor.unwrap_or_default();
         let options = Options {
             target: resolved.target,
             verification: resolved.verification,
@@ -170,18 +167,19 @@ fn resolved(
             let rollback = parameters::rollback(verification.rollback());
             let rollback = reader.read(&rollback)?;
             resolved.stop_rule = StopRule::new(&CONFIDENCE, reader.read(&FALLBACK)?);
-            resolved.verification = Verification::bild(rollback);
-            resolved.plan = Plan::Bild {
-                window: reader.read(&WINDOW)?,
-                verify_on_finish: reader.read(&VERIFY_ON_FINISH)?,
-                code_variant: reader.read(&CODE_VARIANT)?,
+            let (window, verify_on_finish) =
+                (reader.read(&WINDOW)?, reader.read(&VERIFY_ON_FINISH)?);
+            let code_variant = reader.read(&CODE_VARIANT)?;
+            resolved.verification = if code_variant {
+                Verification::bild_code(rollback)
+            } else {
+                Verification::bild(rollback)
             };
-            if let Plan::Bild {
-                code_variant: true, ..
-            } = resolved.plan
-            {
-                resolved.verification = Verification::bild_code(rollback);
-            }
+            resolved.plan = Plan::Bild {
+                window,
+                verify_on_finish,
+                code_variant,
+            };
         }
     }
     if !plan.takes_any_target() {
@@ -228,8 +226,8 @@ fn described(spec: &MethodSpec, method: &Method) -> Result<String, BadValue> {
         None => String::new(),
     });
     let mut words = format!("method '{}'{}", method.name, given.concat());
-    let target = spec.text(&TARGET).map(|name| names::target(&name));
-    let target = target.transpose()?.unwrap_or(TargetKind::of(method.target));
+    let target = spec.read(&TARGET, names::target)?;
+    let target = target.unwrap_or(TargetKind::of(method.target));
     if target == TargetKind::Lossy && parameters::kl_budget(spec)?.is_some() {
         words += " with kl_budget";
     }

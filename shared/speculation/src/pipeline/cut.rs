@@ -6,11 +6,6 @@ use crate::real::Real;
 use crate::simd::kernel;
 
 impl Pipeline {
-    /// Whether top-k, top-p or min-p is set.
-    pub(super) fn cuts(&self) -> bool {
-        self.params.top_k > 0 || self.params.top_p < 1.0 || self.params.min_p > 0.0
-    }
-
     /// Top-k, then top-p over what is left, then min-p, each followed by renormalisation. The largest value
     /// stands at `best`, and stays the largest.
     ///

@@ -60,7 +60,7 @@ impl Pipeline {
             softmax(row, row[best], F::one());
             let seen = Observed {
                 confidence: confidence(row),
-                unscaled: want.unscaled && self.cuts(),
+                unscaled: want.unscaled && self.params.cuts(),
             };
             if seen.unscaled {
                 unscaled.clear();

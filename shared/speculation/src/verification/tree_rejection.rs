@@ -57,13 +57,7 @@ pub fn verify<F: Real, L: SiblingDistributions<F>>(
     chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
-    let mut verdict = Verdict {
-        emitted: Vec::new(),
-        path: Vec::new(),
-        last: LastToken::AcceptedEnd,
-        deferral: Vec::new(),
-        layers: Vec::new(),
-    };
+    let mut verdict = Verdict::new(Vec::new(), Vec::new(), LastToken::AcceptedEnd);
     let mut siblings = Siblings::default();
     let mut node = None;
     loop {

@@ -20,10 +20,19 @@ pub const ALTERNATES: (u32, u32) = (1, 16);
 /// Fewest draft tokens of a block that a policy ends, where it does not say.
 const LEAST: u32 = 1;
 
-const DRAFTINGS: [(&str, Drafting); 3] = [
-    ("model", Drafting::Model),
-    ("max-gram", Drafting::MaxGram),
-    ("cascade", Drafting::Cascade),
+/// Those who can propose, the default first: name, meaning and one line.
+const DRAFTINGS: [(&str, Drafting, &str); 3] = [
+    ("model", Drafting::Model, "the draft model"),
+    (
+        "max-gram",
+        Drafting::MaxGram,
+        "no model: copies what followed the longest earlier match of the text's end, then bigrams",
+    ),
+    (
+        "cascade",
+        Drafting::Cascade,
+        "several draft models: the larger ones review what the smaller ones propose",
+    ),
 ];
 
 /// Other names of those who can propose, as other servers call them.
@@ -35,17 +44,8 @@ const OTHER_NAMES: [(&str, Drafting); 3] = [
 
 /// Those who can propose, the default first.
 pub fn draftings() -> Vec<AxisValue> {
-    vec![
-        plain("model", "the draft model"),
-        plain(
-            "max-gram",
-            "no model: copies what followed the longest earlier match of the text's end, then bigrams",
-        ),
-        plain(
-            "cascade",
-            "several draft models: the larger ones review what the smaller ones propose",
-        ),
-    ]
+    let all = DRAFTINGS.iter();
+    all.map(|&(name, _, help)| plain(name, help)).collect()
 }
 
 /// The forms of draft lengths, the default first; K and the letters stand for numbers.
@@ -86,17 +86,21 @@ pub fn trees() -> Vec<AxisValue> {
 /// # Errors
 /// If there is none; the message lists them all.
 pub fn drafting(text: &str) -> Result<Drafting, BadValue> {
-    let mut known = DRAFTINGS.iter().chain(&OTHER_NAMES);
-    let known = known.find(|(name, _)| *name == text);
-    known
-        .map(|&(_, drafting)| drafting)
-        .ok_or_else(|| unknown("drafting", text, &draftings()))
+    let names = DRAFTINGS
+        .iter()
+        .map(|&(name, drafting, _)| (name, drafting));
+    let mut known = names.chain(OTHER_NAMES);
+    let found = known.find(|&(name, _)| name == text);
+    found.map_or_else(
+        || Err(unknown("drafting", text, &draftings())),
+        |(_, drafting)| Ok(drafting),
+    )
 }
 
 /// The name of `drafting`.
 pub fn of_drafting(drafting: Drafting) -> &'static str {
-    let known = DRAFTINGS.iter().find(|(_, known)| *known == drafting);
-    known.map_or("model", |&(name, _)| name)
+    let known = DRAFTINGS.iter().find(|(_, known, _)| *known == drafting);
+    known.map_or("model", |&(name, ..)| name)
 }
 
 /// The draft length `text`: a number of tokens, which comes with it, `fixed` for the number given elsewhere, `auto`,

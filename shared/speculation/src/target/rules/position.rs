@@ -32,19 +32,12 @@ pub(in super::super) fn defers<F: Real>(
     greedy: bool,
 ) -> bool {
     let evidence = Evidence {
-        draft: double(draft.confidence),
-        target: double(target.confidence),
+        draft: draft.confidence.double(),
+        target: target.confidence.double(),
         total_variation: &|| total_variation(target.probs, draft.probs),
         cross_entropy: &|| cross_entropy(draft, target, greedy),
     };
     judge(&evidence, alpha)
-}
-
-fn double<F: Real>(confidence: Confidence<F>) -> Confidence<f64> {
-    Confidence {
-        max: confidence.max.as_f64(),
-        entropy: confidence.entropy.as_f64(),
-    }
 }
 
 kernel! {
