@@ -74,7 +74,7 @@ mod adjusted;
 mod support;
 
 pub use chain::{Chain, Decided};
-pub use distribution::{PartialDistribution, Proof};
+pub use distribution::PartialDistribution;
 pub use noise_ranking::{KeyedUniforms, NoiseRanking, TokenUniforms};
 pub use partial_row::{BadRow, PartialRow};
 pub use refusal::{Refusal, must_ask};

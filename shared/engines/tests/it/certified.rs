@@ -3,7 +3,7 @@
 use engines::{Scoring, ScoringEngine, Sequence, Sglang, Vllm};
 use speculation::TokenId;
 use speculation::certificate::{
-    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof, RowQuery,
+    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, RowQuery,
 };
 use speculation::history::History;
 use speculation::noise::Noise;
@@ -58,8 +58,8 @@ fn is_right_on(engine: &impl ScoringEngine) {
                 };
                 let whole = PartialRow::whole(&row(&tokens[..6 + offset], 1.0), 1e-4);
                 match choice(part) {
-                    Proof::Unproved => is_open = true,
-                    found @ Proof::Proved(_) => {
+                    None => is_open = true,
+                    found @ Some(_) => {
                         assert_eq!(found, choice(&whole.expect("a row")));
                         proved += 1;
                     }

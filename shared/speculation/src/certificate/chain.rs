@@ -149,12 +149,12 @@ impl Chain {
             let position = self.base_len + offset as u32;
             let law = PartialDistribution::of(row, &self.rules.params, history, position)?;
             let Some(&draft) = self.drafts.get(offset) else {
-                let bonus = law.choice(&self.rankings[offset]).proved();
+                let bonus = law.choice(&self.rankings[offset]);
                 return Ok(bonus.map(|token| self.end(row, Some((token, LastToken::Bonus)))));
             };
             let replaced = match &self.rules.test {
                 Test::Coupled => {
-                    let Some(choice) = law.choice(&self.rankings[offset]).proved() else {
+                    let Some(choice) = law.choice(&self.rankings[offset]) else {
                         return Ok(None);
                     };
                     (choice != draft).then_some(choice)
@@ -169,12 +169,12 @@ impl Chain {
                         self.base_len,
                         InnerCall::default(),
                     );
-                    match law.accepts(draft, draft_prob, eta)?.proved() {
+                    match law.accepts(draft, draft_prob, eta)? {
                         None => return Ok(None),
                         Some(true) => None,
                         Some(false) => {
                             let residual = law.residual(drafted, &self.rankings[offset])?;
-                            let Some(recovered) = residual.proved() else {
+                            let Some(recovered) = residual else {
                                 return Ok(None);
                             };
                             Some(recovered)

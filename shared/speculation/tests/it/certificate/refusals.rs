@@ -2,7 +2,7 @@
 
 use speculation::TokenId;
 use speculation::certificate::{
-    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof, Refusal,
+    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Refusal,
 };
 use speculation::history::History;
 use speculation::logprobs::Likely;
@@ -84,8 +84,8 @@ fn the_draft_distribution_must_be_known() {
     let row = part(&[4]);
     let law = PartialDistribution::of(&row, &params, &history, 0).expect("a distribution");
     assert_eq!(law.accepts(3, 0.5, 0.5), Err(Refusal::NotKnown(3)));
-    assert_eq!(law.accepts(4, 0.5, 0.5), Ok(Proof::Proved(false)));
-    assert_eq!(law.accepts(4, 0.5, 0.1), Ok(Proof::Proved(true)));
+    assert_eq!(law.accepts(4, 0.5, 0.5), Ok(Some(false)));
+    assert_eq!(law.accepts(4, 0.5, 0.1), Ok(Some(true)));
     let draft = [(1, 0.5), (3, 0.5)];
     assert_eq!(law.residual(&draft, &ranking), Err(Refusal::NotKnown(3)));
     assert!(law.residual(&[(1, 1.0), (3, 0.0)], &ranking).is_ok());
