@@ -1,6 +1,7 @@
 //! The verifications, each described in one place.
 //!
-//! A verification is a [`Verification`] with a [`Procedure`], in a file of its own, and a line in [`VERIFICATIONS`]. Names on the command line and on the wire, listings, what peers must send, who draws with which
+//! A verification is a constant [`Verification`] in a file of its own, told by its [`Procedure`], and a line in
+//! [`VERIFICATIONS`]. Names on the command line and on the wire, listings, what peers must send, who draws with which
 //! noise and what an offline evaluator computes are read from there.
 
 use std::fmt;
