@@ -98,22 +98,16 @@ pub fn check_vocabularies(
     {
         return Ok(());
     }
-    let told = |peer: &PeerDescription| {
-        let (size, fingerprint) = (peer.vocab_size, start_of(&peer.vocab_fingerprint));
-        format!(
-            "{} has {size} tokens (fingerprint {fingerprint})",
-            peer.model
-        )
-    };
     let but = if draft.vocab_size == target.vocab_size {
         ", so the same number of other tokens"
     } else {
         ""
     };
+    let [of_draft, of_target] = [draft, target].map(|peer| start_of(&peer.vocab_fingerprint));
     Err(Mismatch(format!(
-        "vocabularies differ: {}, {}{but}; draft and target model must share one tokenizer",
-        told(draft),
-        told(target)
+        "vocabularies differ: {} has {} tokens (fingerprint {of_draft}), {} has {} (fingerprint {of_target}){but}; draft \
+         and target model must share one tokenizer",
+        draft.model, draft.vocab_size, target.model, target.vocab_size
     )))
 }
 
