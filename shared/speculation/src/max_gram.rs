@@ -9,7 +9,7 @@ mod automaton;
 mod bigram;
 mod hits;
 
-pub use bigram::{BadBigram, Bigram};
+pub use bigram::Bigram;
 
 use crate::TokenId;
 use automaton::{Automaton, Match, MatchedString};
