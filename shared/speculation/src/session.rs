@@ -63,6 +63,13 @@ impl Outstanding {
         let sent = self.sent.filter(|_| self.attempt == 0)?;
         Some(now.saturating_sub(sent))
     }
+
+    /// Takes note of a part of the answer: what comes after it is due at `due`, and has its own retries.
+    fn progressed(&mut self, due: Duration) {
+        self.due = Some(due);
+        self.attempt = 0;
+        self.failures = 0;
+    }
 }
 
 /// The state machine of one request.

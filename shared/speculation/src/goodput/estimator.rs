@@ -57,15 +57,15 @@ enum DraftingState {
 /// kind at the same load of the verifier: draft time is fitted as fixed + slope · levels and verify time as fixed +
 /// slope · (nodes + 1), round trips included; one round that took far longer than expected changes little. What
 /// others wait comes from what the peers say of their engines ([`Price`]).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Estimator {
     survival: Survival,
     ledger: CostLedger,
     loads: Loads,
     /// Whether the draft distribution is needed at every position, so that the session cannot rest.
     always_drafts: bool,
-    /// This session's own [`HYSTERESIS`].
-    hysteresis: f64,
+    /// How much of [`HYSTERESIS`] this session adds to it, 0 to 1.
+    spread: f64,
     way: DraftingState,
     decision: Decision,
     /// Whether drafting would pay with the acceptance of the kind.
@@ -78,24 +78,6 @@ pub struct Estimator {
     saved: f64,
 }
 
-impl Default for Estimator {
-    fn default() -> Self {
-        Self {
-            survival: Survival::default(),
-            ledger: CostLedger::default(),
-            loads: Loads::default(),
-            always_drafts: false,
-            hysteresis: HYSTERESIS,
-            way: DraftingState::Rests,
-            decision: Decision::default(),
-            pays_for_kind: false,
-            sample: AloneSample::default(),
-            spent: 0.0,
-            saved: 0.0,
-        }
-    }
-}
-
 impl Estimator {
     /// The estimator of a new session of the same kind: what they measure is common to both. `spread`, 0 to 1, differs
     /// between sessions; `may_rest` says whether the target may decode alone.
@@ -104,7 +86,7 @@ impl Estimator {
         Self {
             ledger: self.ledger.clone(),
             loads: self.ledger.with(|pages| pages.loads),
-            hysteresis: HYSTERESIS * (1.0 + spread.clamp(0.0, 1.0)),
+            spread: spread.clamp(0.0, 1.0),
             always_drafts: !may_rest,
             ..Self::default()
         }
@@ -261,9 +243,10 @@ impl Estimator {
         if matches!(self.way, DraftingState::Tries(left) if left > 0) {
             return decided(len, some, Why::Tries);
         }
+        let hysteresis = HYSTERESIS * (1.0 + self.spread);
         let pays = match self.way {
-            DraftingState::Drafts => gain > 1.0 - self.hysteresis,
-            DraftingState::Rests | DraftingState::Tries(_) => gain > 1.0 + self.hysteresis,
+            DraftingState::Drafts => gain > 1.0 - hysteresis,
+            DraftingState::Rests | DraftingState::Tries(_) => gain > 1.0 + hysteresis,
         };
         if pays {
             self.way = DraftingState::Drafts;

@@ -136,12 +136,6 @@ macro_rules! held {
 
 held!(Number(f64), Count(u32), Flag(bool), Rule(Rule), Beta(Beta));
 
-impl From<Option<f64>> for ParameterValue {
-    fn from(number: Option<f64>) -> Self {
-        number.map_or(Self::None, Self::Number)
-    }
-}
-
 /// The values a parameter may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Range {

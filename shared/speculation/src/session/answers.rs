@@ -131,11 +131,8 @@ impl Session {
         let is_warm = outstanding.streamed >= WARMING_UP;
         let took = outstanding.took(now).filter(|_| is_warm);
         outstanding.streamed += tokens.len() as u32;
-        // Progress: what comes after it has its own time and its own retries.
         outstanding.sent = Some(now);
-        outstanding.due = Some(now.saturating_add(self.config.round_timeout));
-        outstanding.attempt = 0;
-        outstanding.failures = 0;
+        outstanding.progressed(now.saturating_add(self.config.round_timeout));
         self.statistics.target_forwards += tokens.len() as u32;
         let took = took.filter(|_| self.timing.verifier_follows);
         self.timing.verifier_follows = true;

@@ -34,10 +34,7 @@ impl Session {
             return;
         }
         *from += count;
-        // This part is progress: the next one has its own time and its own retries.
-        outstanding.due = Some(now.saturating_add(self.config.round_timeout));
-        outstanding.attempt = 0;
-        outstanding.failures = 0;
+        outstanding.progressed(now.saturating_add(self.config.round_timeout));
         self.actions
             .push_back(Action::EmitScores { from: at, count });
         if count == wanted {
