@@ -62,7 +62,7 @@ pub enum CascadeStep {
     Score {
         /// Which model, 1 for the largest.
         level: usize,
-        /// ProposedToken tokens before the first position wanted.
+        /// Draft tokens before the first position wanted.
         from: usize,
         /// Positions wanted, at least 1. Where all of the proposed tokens end the output or fill the
         /// block, the one after them is not among them.
@@ -97,7 +97,7 @@ pub struct Grams<'a> {
 struct ReviewCall {
     /// Level of the reviewer; 0 is the target, whose review is not ours.
     reviewer: usize,
-    /// ProposedToken tokens before the call.
+    /// Draft tokens before the call.
     start: usize,
 }
 

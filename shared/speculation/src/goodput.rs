@@ -10,7 +10,7 @@
 //! | `sample` | what a token takes where the target decodes alone |
 //! | `estimator` | what a request measures of its rounds, and the next length |
 //!
-//! An [`Estimator`] is min_survival keeping, one for each drafter, verification and temperature, so that each session
+//! An [`Estimator`] is worth keeping, one for each drafter, verification and temperature, so that each session
 //! [begins](Estimator::begin) from what the others measured: acceptance differs between kinds, and a draft that is
 //! made without the shared noise (Max-Gram) must not share one with a draft that is.
 
@@ -47,7 +47,7 @@ pub struct Decision {
 /// The reason for the length of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// RoundCosts are yet to be measured.
+    /// Costs are yet to be measured.
     #[default]
     Unknown,
     /// Drafting pays.

@@ -103,7 +103,7 @@ pub(super) struct ReviewPosition {
     pub(super) call: InnerCall,
     /// Output tokens before the block.
     pub(super) base_len: u32,
-    /// ProposedToken tokens before the position.
+    /// Draft tokens before the position.
     pub(super) offset: u32,
     pub(super) lenience: f64,
 }

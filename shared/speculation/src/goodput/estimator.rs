@@ -50,7 +50,7 @@ enum DraftingState {
 
 /// Acceptance, times and prices, as known so far.
 ///
-/// A draft token is min_survival drafting iff the tokens that it is likely to save bring more time than it costs: the
+/// A draft token is worth drafting iff the tokens that it is likely to save bring more time than it costs: the
 /// session, in its own time, and the sequences that share forwards with it, in theirs. With costs per round that is
 /// the length of highest throughput, [`RoundCosts`] being sums of both. Acceptance is the session's own, for each position
 /// of a draft by itself, with that of all sessions of the kind as its prior. Times are those of all sessions of the

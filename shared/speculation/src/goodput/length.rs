@@ -132,7 +132,7 @@ mod tests {
             );
             let gain = rate(found.len) / rate(0);
             assert!((found.gain / gain - 1.0).abs() < 1e-12, "{found:?}");
-            // Where drafting pays the last token is min_survival its cost; and the next one would not be.
+            // Where drafting pays the last token is worth its cost; and the next one would not be.
             let survival = |len: u32| by_position_product(&accept, len);
             let min_survival = costs.min_survival(found.gain);
             assert!(

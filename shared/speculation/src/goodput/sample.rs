@@ -20,7 +20,7 @@ const SHORTEST: f64 = 0.7;
 /// is that of a client that did not read.
 const LONGEST: f64 = 32.0;
 
-/// TimedTokens that the target decoded alone, and the seconds that they took.
+/// Tokens that the target decoded alone, and the seconds that they took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct TimedTokens {
     count: u32,

@@ -1,6 +1,6 @@
-//! DraftChain verification: the longest prefix of the block whose joint test passes.
+//! Block verification: the longest prefix of the block whose joint test passes.
 //!
-//! Sun et al., "DraftChain Verification Accelerates Speculative Decoding" (ICLR 2025), Algorithm 2. With
+//! Sun et al., "Block Verification Accelerates Speculative Decoding" (ICLR 2025), Algorithm 2. With
 //! `c_0 = 1` and `c_i = min(1, c_(i-1) π(x_i)/q(x_i))`, truncated at every step, the length i is
 //! tested with probability
 //!

@@ -1,6 +1,6 @@
 //! Greedy block verification: accepts the most a block can, and carries the residual on.
 //!
-//! Sun et al., "Optimal DraftChain-Level Draft Verification for Accelerating Speculative Decoding" (first
+//! Sun et al., "Optimal Block-Level Draft Verification for Accelerating Speculative Decoding" (first
 //! version), Algorithm 3, as its proofs mean it. With the joint ratio `ρ_i = Π_(j<=i) π/q`, not
 //! truncated, and `R_i = Σ_x (ρ_i π(x) - q(x))_+` after x_1..x_i, lengths are tested from the longest
 //! down, each with its own uniform, and the first that passes stands:

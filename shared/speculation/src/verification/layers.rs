@@ -1,6 +1,6 @@
 //! The residual that greedy block verification carries over the next positions.
 //!
-//! Sun et al., "Optimal DraftChain-Level Draft Verification for Accelerating Speculative Decoding" (first
+//! Sun et al., "Optimal Block-Level Draft Verification for Accelerating Speculative Decoding" (first
 //! version), Algorithm 3: after a block that was refused at length τ, the following positions are
 //! not drawn from π but from `norm((ρ π - q)_+)`, as far as the block would have gone, with ρ the
 //! joint ratio `Π π/q` from the block's start to the position. A block refused under such a target

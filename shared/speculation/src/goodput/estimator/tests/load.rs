@@ -85,7 +85,7 @@ fn what_was_measured_at_one_load_says_nothing_of_another() {
     assert!(estimator.decide(20) > 0, "what was known is known again");
 }
 
-/// RoundCosts are common to sessions, acceptance is not.
+/// Costs are common to sessions, acceptance is not.
 #[test]
 fn sessions_share_costs_and_keep_their_own_acceptance() {
     let known = settled(&[1]);
