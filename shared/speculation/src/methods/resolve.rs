@@ -1,4 +1,4 @@
-//! From what was asked for to what is resolved out.
+//! From what was asked for to what is carried out.
 
 use super::axes::{drafting_of, method_of, rules_of, target_of, verification_of};
 use super::compatibility::Options;
