@@ -23,13 +23,8 @@ pub struct PartialRow {
 
 /// A part of a row that says nothing about a distribution, or contradicts itself, and in what.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{0}")]
+#[error("row {0}")]
 pub struct BadRow(String);
-
-/// Refuses a row that holds what it must not.
-fn bad<T>(held: String) -> Result<T, BadRow> {
-    Err(BadRow(format!("row holds {held}")))
-}
 
 impl PartialRow {
     /// How far from 1 the sum of all probabilities may be where an engine computes log probabilities in single
@@ -56,28 +51,32 @@ impl PartialRow {
         let expected = expected.min(vocab_size);
         if top.len() != expected {
             let found = top.len();
-            return bad(format!("{found} most likely tokens, expected {expected}"));
+            return Err(BadRow(format!(
+                "holds {found} most likely tokens, expected {expected}"
+            )));
         }
         let most = mass_error.ln_1p();
         for &Likely { token, logprob } in top.iter().chain(asked) {
             if token as usize >= vocab_size {
-                return bad(format!(
-                    "token {token}, outside of a vocabulary of {vocab_size}"
-                ));
+                return Err(BadRow(format!(
+                    "holds token {token}, outside of a vocabulary of {vocab_size}"
+                )));
             }
             // NaN is not at most anything.
             if !matches!(
                 logprob.partial_cmp(&most),
                 Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)
             ) {
-                return bad(format!(
-                    "{logprob} as the log probability of token {token}, expected at most 0"
-                ));
+                return Err(BadRow(format!(
+                    "holds {logprob} as the log probability of token {token}, expected at most 0"
+                )));
             }
         }
         if let Some(pair) = (top.windows(2)).find(|pair| pair[0].logprob < pair[1].logprob) {
             let token = pair[1].token;
-            return bad(format!("token {token} after a less likely one"));
+            return Err(BadRow(format!(
+                "holds token {token} after a less likely one"
+            )));
         }
         let top_ids = ascending(top)?;
         let asked_ids = ascending(asked)?;
@@ -87,7 +86,7 @@ impl PartialRow {
             if top_ids.binary_search(&likely.token).is_err() {
                 if likely.logprob > ceiling {
                     let token = likely.token;
-                    let problem = format!("row leaves token {token} out of the most likely ones");
+                    let problem = format!("leaves token {token} out of the most likely ones");
                     return Err(BadRow(problem));
                 }
                 known.push(*likely);
@@ -221,7 +220,7 @@ impl PartialRow {
         let rounding = 1e-9;
         if known > largest + rounding || known + most < least - rounding {
             return Err(BadRow(format!(
-                "row has probabilities of {known} in all, and at most {most} where it is unknown"
+                "has probabilities of {known} in all, and at most {most} where it is unknown"
             )));
         }
         Ok(())
@@ -238,7 +237,7 @@ fn ascending(entries: &[Likely]) -> Result<Vec<TokenId>, BadRow> {
     let mut ids: Vec<TokenId> = entries.iter().map(|likely| likely.token).collect();
     ids.sort_unstable();
     match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => bad(format!("token {} twice", pair[0])),
+        Some(pair) => Err(BadRow(format!("holds token {} twice", pair[0]))),
         None => Ok(ids),
     }
 }
@@ -254,7 +253,10 @@ fn check_agreement(top: &[Likely], asked: &[Likely], asked_ids: &[TokenId]) -> R
         if let Ok(at) = shared.binary_search_by_key(&likely.token, |shared| shared.token)
             && shared[at].logprob != likely.logprob
         {
-            return bad(format!("two log probabilities of token {}", likely.token));
+            return Err(BadRow(format!(
+                "holds two log probabilities of token {}",
+                likely.token
+            )));
         }
     }
     Ok(())
