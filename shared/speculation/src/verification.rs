@@ -10,7 +10,8 @@
 //! | [`block_greedy`] | the most a block can | exact in distribution, the residual carried on in [`layers`] |
 //! | [`bild`] | draft tokens that the target does not find too unlikely | the original BiLD |
 //!
-//! Each is a line of [`VERIFICATIONS`]. [`verify`] is the one way in; [`expected`] tells how many tokens a verification would accept.
+//! Each is a line of [`VERIFICATIONS`]. [`verify`] is the one way in; [`expected`] tells how many tokens a verification
+//! would accept.
 
 pub mod bild;
 pub mod block;

@@ -216,7 +216,10 @@ mod tests {
         let mut messages = descriptors.iter().flat_map(|file| &file.message_type);
         let message = messages.find(|message| message.name() == "SamplingParams");
         let fields = &message.expect("the message").field;
-        let mut declared: Vec<_> = fields.iter().map(|field| field.name()).collect();
+        let mut declared: Vec<_> = fields
+            .iter()
+            .map(prost_types::FieldDescriptorProto::name)
+            .collect();
         let mut listed: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
         declared.sort_unstable();
         listed.sort_unstable();

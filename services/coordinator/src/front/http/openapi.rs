@@ -80,7 +80,10 @@ fn of_sampling(field: &SamplingField) -> Value {
             json!({ "type": ["object", "null"], "additionalProperties": bias, "maxProperties": most })
         }
     };
-    schema["description"] = json!(field.help);
+    schema["description"] = match field.name {
+        "top_k" => json!(format!("{}, as does -1", field.help)),
+        _ => json!(field.help),
+    };
     schema
 }
 
