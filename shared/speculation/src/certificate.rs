@@ -73,9 +73,9 @@ pub mod row_query;
 mod adjusted;
 mod support;
 
-pub use chain::{Chain, Decided};
+pub use chain::{Decided, OpenChain};
 pub use distribution::PartialDistribution;
 pub use noise_ranking::{KeyedUniforms, NoiseRanking, TokenUniforms};
 pub use partial_row::{BadRow, PartialRow};
-pub use refusal::{Refusal, must_ask};
+pub use refusal::{RowRefusal, must_ask};
 pub use row_query::RowQuery;

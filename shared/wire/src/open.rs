@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use speculation::TokenId;
 use speculation::bad_value::BadValue;
-use speculation::certificate::refusal::{self, Refusal};
+use speculation::certificate::refusal::{self, RowRefusal};
 use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
@@ -183,7 +183,7 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
 }
 
 /// Returns the fault of a request that needs whole rows to the verifier called `model`, which has parts of them.
-pub fn needs_whole_rows(refusal: Refusal, model: &str) -> BadField {
+pub fn needs_whole_rows(refusal: RowRefusal, model: &str) -> BadField {
     BadField::new(refusal.field(), format!("verifier '{model}': {refusal}"))
 }
 

@@ -1,6 +1,6 @@
 //! What a verifier must be able to do for a request.
 
-use speculation::certificate::refusal::{self, Refusal};
+use speculation::certificate::refusal::{self, RowRefusal};
 use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
 use speculation::sampling::SamplingParams;
@@ -23,7 +23,7 @@ pub(crate) struct VerifierRequirements {
     /// Whether a stop rule ends residuals that last beyond their block.
     stops_layers: bool,
     /// What needs whole rows, if anything does.
-    whole_rows: Option<Refusal>,
+    whole_rows: Option<RowRefusal>,
 }
 
 impl VerifierRequirements {
@@ -163,7 +163,7 @@ mod tests {
             ..Default::default()
         };
         let whole = VerifierRequirements {
-            whole_rows: Some(Refusal::AtCoordinator),
+            whole_rows: Some(RowRefusal::AtCoordinator),
             ..PLAIN
         };
         assert_eq!(PLAIN.check(&of_parts), Ok(()));

@@ -9,7 +9,7 @@ use peer::{Cost, Role, RoundError, Session};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::chain::Test;
-use speculation::certificate::{Chain, RowQuery};
+use speculation::certificate::{OpenChain, RowQuery};
 use speculation::logprobs::TokenLogprobs;
 use speculation::proposal::{Proposal, ProposalProbs};
 use speculation::verification::{Verdict, Verification};
@@ -49,7 +49,7 @@ pub(crate) async fn decide(
     let likeliest: Vec<Vec<f64>> = likeliest.collect();
     let most = likeliest.iter().map(Vec::len).max().unwrap_or(0);
     let test = drafted.map_or(Test::Coupled, Test::Token);
-    let chain = Chain::new(rules(&spec, test), &input.drafts, base_len);
+    let chain = OpenChain::new(rules(&spec, test), &input.drafts, base_len);
     let asking = if most > MOST_DRAFTED {
         RowQuery::whole(spec.vocab_size as usize)
     } else {

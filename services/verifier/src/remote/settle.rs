@@ -8,7 +8,7 @@ use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::chain::{Rules, Test};
-use speculation::certificate::{Chain, Decided, PartialRow, Refusal, RowQuery};
+use speculation::certificate::{Decided, OpenChain, PartialRow, RowQuery, RowRefusal};
 use speculation::pipeline::DistributionError;
 use wire::failure::Failure;
 use wire::open::SessionSpec;
@@ -23,7 +23,7 @@ const PART: usize = 2_048;
 
 /// A chain that is to be decided.
 pub(super) struct Open {
-    pub(super) chain: Chain,
+    pub(super) chain: OpenChain,
     /// That after the draft tokens that stand.
     pub(super) history: CountedHistory,
     /// Prompt, output and draft tokens.
@@ -214,19 +214,19 @@ async fn in_background<T: Send + 'static>(
 }
 
 /// Returns what a round is told that parts of rows cannot decide.
-fn refused(refusal: Refusal) -> RoundError {
+fn refused(refusal: RowRefusal) -> RoundError {
     match refusal {
-        Refusal::NoSupport => DistributionError::NoSupport.into(),
+        RowRefusal::NoSupport => DistributionError::NoSupport.into(),
         // The engine left out what it was asked for.
-        Refusal::NotKnown(_) => {
+        RowRefusal::NotKnown(_) => {
             let why = "the engine left out a token that it was asked for";
             RoundError::Other(Failure::Unavailable.status(why))
         }
         // Such sessions are not opened.
-        Refusal::RepetitionPenalty
-        | Refusal::Verification(_)
-        | Refusal::TargetDistribution
-        | Refusal::AtCoordinator => {
+        RowRefusal::RepetitionPenalty
+        | RowRefusal::Verification(_)
+        | RowRefusal::TargetDistribution
+        | RowRefusal::AtCoordinator => {
             RoundError::Other(Failure::NotOffered.status(refusal.to_string()))
         }
     }

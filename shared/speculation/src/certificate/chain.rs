@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::distribution::PartialDistribution;
 use super::noise_ranking::{KeyedUniforms, NoiseRanking};
 use super::partial_row::PartialRow;
-use super::refusal::{Refusal, must_ask};
+use super::refusal::{RowRefusal, must_ask};
 use super::row_query::RowQuery;
 use crate::TokenId;
 use crate::history::History;
@@ -22,7 +22,7 @@ const MOST_ALLOWED: usize = 1024;
 /// Rows are asked for from [`Self::decided`] on, [`Self::asked`] says of which tokens; [`Self::decide`] goes as far as
 /// they prove. While it is open, more of the rows that are left is asked for.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct OpenChain {
     rules: Rules,
     drafts: Vec<TokenId>,
     base_len: u32,
@@ -44,7 +44,7 @@ pub struct Decided {
     pub logprobs: Vec<TokenLogprobs>,
 }
 
-impl Chain {
+impl OpenChain {
     /// The chain `drafts` after `base_len` output tokens. Draft tokens behind the first that ends the output are left
     /// out.
     pub fn new(rules: Rules, drafts: &[TokenId], base_len: u32) -> Self {
@@ -142,7 +142,7 @@ impl Chain {
         &mut self,
         rows: &[PartialRow],
         history: &mut History,
-    ) -> Result<Option<Decided>, Refusal> {
+    ) -> Result<Option<Decided>, RowRefusal> {
         self.rank(0, self.scored().len() + 1);
         for row in rows {
             let offset = self.decided;

@@ -4,7 +4,7 @@
 use super::adjusted::Adjusted;
 use super::noise_ranking::{NoiseRanking, TokenUniforms};
 use super::partial_row::PartialRow;
-use super::refusal::Refusal;
+use super::refusal::RowRefusal;
 use super::support::Support;
 use crate::TokenId;
 use crate::history::History;
@@ -39,10 +39,10 @@ impl<'a> PartialDistribution<'a> {
         params: &SamplingParams,
         history: &History,
         position: u32,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, RowRefusal> {
         let adjusted = Adjusted::of(row, params, history, position)?;
         if adjusted.is_whole() && adjusted.known.is_empty() {
-            return Err(Refusal::NoSupport);
+            return Err(RowRefusal::NoSupport);
         }
         let tempered = |adjusted: &Adjusted| {
             let support = Support::of(adjusted, params, row.vocab_size());

@@ -8,7 +8,7 @@ use crate::verification::Verification;
 
 /// Why a decision cannot be made from a part of a row, however large the part is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RowRefusal {
     /// The repetition penalty divides or multiplies a logit by its sign, which log probabilities do not tell.
     #[error("repetition_penalty needs logits, and the engine returns log probabilities")]
     RepetitionPenalty,
@@ -30,7 +30,7 @@ pub enum Refusal {
     AtCoordinator,
 }
 
-impl Refusal {
+impl RowRefusal {
     /// Returns the field of a session that is to be changed.
     pub fn field(self) -> &'static str {
         match self {
@@ -53,18 +53,18 @@ pub fn check(
     target: &TargetDistribution,
     verification: Verification,
     accept_at_coordinator: bool,
-) -> Result<(), Refusal> {
+) -> Result<(), RowRefusal> {
     if accept_at_coordinator {
-        return Err(Refusal::AtCoordinator);
+        return Err(RowRefusal::AtCoordinator);
     }
     if params.repetition_penalty != 1.0 {
-        return Err(Refusal::RepetitionPenalty);
+        return Err(RowRefusal::RepetitionPenalty);
     }
     if verification != Verification::COUPLED && verification != Verification::TOKEN {
-        return Err(Refusal::Verification(verification.name));
+        return Err(RowRefusal::Verification(verification.name));
     }
     if !target.is_exact() {
-        return Err(Refusal::TargetDistribution);
+        return Err(RowRefusal::TargetDistribution);
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ mod tests {
             .filter_map(|&verification| check(&params, &exact, verification, false).err())
             .collect();
         let names = ["block", "block-greedy", "bild", "bild-code"];
-        assert_eq!(refused, names.map(Refusal::Verification));
+        assert_eq!(refused, names.map(RowRefusal::Verification));
         let lossless = TargetDistribution::Lossy {
             alpha: 0.0,
             beta: Beta::Tuned,
@@ -117,18 +117,18 @@ mod tests {
         let lossless =
             |at_coordinator| check(&params, &lossless, Verification::TOKEN, at_coordinator);
         assert_eq!(lossless(false), Ok(()));
-        assert_eq!(lossless(true), Err(Refusal::AtCoordinator));
+        assert_eq!(lossless(true), Err(RowRefusal::AtCoordinator));
         for rule in RULES.iter().copied() {
             let target = TargetDistribution::Deferral { rule, alpha: 0.5 };
             let error = check(&params, &target, Verification::COUPLED, false);
-            assert_eq!(error, Err(Refusal::TargetDistribution));
+            assert_eq!(error, Err(RowRefusal::TargetDistribution));
         }
         let params = SamplingParams {
             repetition_penalty: 1.1,
             ..params
         };
         let error = check(&params, &exact, Verification::COUPLED, false);
-        assert_eq!(error, Err(Refusal::RepetitionPenalty));
+        assert_eq!(error, Err(RowRefusal::RepetitionPenalty));
     }
 
     #[test]

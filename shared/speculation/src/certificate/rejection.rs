@@ -2,7 +2,7 @@
 
 use super::distribution::{PartialDistribution, Tempered};
 use super::noise_ranking::{NoiseRanking, TokenUniforms};
-use super::refusal::Refusal;
+use super::refusal::RowRefusal;
 use super::support::Support;
 use crate::TokenId;
 use crate::real::Real;
@@ -32,7 +32,7 @@ impl PartialDistribution<'_> {
         token: TokenId,
         draft_prob: f64,
         eta: f64,
-    ) -> Result<Option<bool>, Refusal> {
+    ) -> Result<Option<bool>, RowRefusal> {
         self.check_known(token)?;
         let position = (self.adjusted.known.iter()).position(|&(known, _)| known == token);
         let Some(at) = position else {
@@ -71,7 +71,7 @@ impl PartialDistribution<'_> {
         &self,
         draft: &[(TokenId, f64)],
         ranking: &NoiseRanking<U>,
-    ) -> Result<Option<TokenId>, Refusal> {
+    ) -> Result<Option<TokenId>, RowRefusal> {
         debug_assert!(draft.is_sorted_by(|a, b| a.0 < b.0));
         for &(token, draft_prob) in draft {
             if draft_prob > 0.0 {
@@ -157,11 +157,11 @@ impl PartialDistribution<'_> {
         is_proved.then_some(best.token)
     }
 
-    fn check_known(&self, token: TokenId) -> Result<(), Refusal> {
+    fn check_known(&self, token: TokenId) -> Result<(), RowRefusal> {
         if self.row.contains(token) {
             Ok(())
         } else {
-            Err(Refusal::NotKnown(token))
+            Err(RowRefusal::NotKnown(token))
         }
     }
 }

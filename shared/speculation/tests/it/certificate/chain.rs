@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use speculation::TokenId;
-use speculation::certificate::chain::{Chain, Decided, Rules, Test};
+use speculation::certificate::chain::{Decided, OpenChain, Rules, Test};
 use speculation::certificate::{PartialRow, RowQuery};
 use speculation::chance::RoundChance;
 use speculation::history::History;
@@ -90,7 +90,7 @@ impl Round {
 
     /// Decides, beginning with `asking`; how often more was asked for. None where parts of rows can never tell.
     fn decide(&self, test: Test, mut asking: RowQuery) -> Option<(Decided, usize)> {
-        let mut chain = Chain::new(self.rules(test), &self.drafts, BASE);
+        let mut chain = OpenChain::new(self.rules(test), &self.drafts, BASE);
         let mut history = self.case.history.clone();
         let vocab = self.case.vocab();
         for again in 0.. {
@@ -246,7 +246,7 @@ fn a_chain_begins_with_as_much_as_its_distributions_are_flat() {
             test: Test::Coupled,
             logprobs,
         };
-        Chain::new(rules, &[1, 2, 3], BASE).start(probs, are_shared)
+        OpenChain::new(rules, &[1, 2, 3], BASE).start(probs, are_shared)
     };
     let plain = SamplingParams::default;
     assert_eq!(start(plain(), None, &[], true), RowQuery::START);

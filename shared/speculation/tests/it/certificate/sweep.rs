@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use speculation::TokenId;
-use speculation::certificate::{PartialDistribution, Refusal};
+use speculation::certificate::{PartialDistribution, RowRefusal};
 use speculation::coupled;
 use speculation::verification::residual::residual;
 
@@ -82,7 +82,7 @@ fn check(number: u64, case: &Case, tally: &mut Tally) {
     let whole = case.whole();
     let of_whole = PartialDistribution::of(&whole, &case.params, &case.history, POSITION);
     let Some(dense) = dense else {
-        assert_eq!(of_whole.err(), Some(Refusal::NoSupport), "case {number}");
+        assert_eq!(of_whole.err(), Some(RowRefusal::NoSupport), "case {number}");
         return;
     };
     let of_whole = of_whole.expect("a distribution");
