@@ -178,7 +178,7 @@ mod tests {
         let cuts = changes.map(|change| {
             let mut params = SamplingParams::default();
             change(&mut params);
-            Pipeline::new(params).cuts()
+            params.cuts()
         });
         assert_eq!(cuts, [false, true, true, true]);
     }
