@@ -233,7 +233,7 @@ mod tests {
             };
             let refused = match field.kind {
                 Number((least, most), set) => {
-                    let inside = (least + most) / 2.0 + 0.125;
+                    let inside = f64::midpoint(least, most) + 0.125;
                     for value in [inside, most] {
                         let taken = read(&|to| set(to, value as f32));
                         assert_eq!(taken.err(), None, "{}", field.name);
