@@ -2,8 +2,9 @@
 //! they are asked in a round (`rounds`).
 
 pub(crate) mod error;
+mod opener;
 pub(crate) mod pool;
-mod protocol;
+mod position;
 mod rounds;
 mod session;
 mod stream;
@@ -18,26 +19,27 @@ use std::time::{Duration, Instant};
 use speculation::TokenId;
 use speculation::proposal::Proposal;
 use speculation::session::{Input, Peer, Plan, Request};
-use wire::messages::{Drafting, Verifying};
 use wire::v1::Timing;
 
 use crate::admitted::AdmittedRequest;
-use error::PeerError;
+use error::CallError;
+use opener::Opener;
 use pool::{ServedModel, Target};
-use rounds::{PendingDecode, PendingDraft, PendingScore, PendingVerify, WireBlock};
-use session::{Opener, PeerSession};
+use rounds::{PendingDraft, PendingParts, PendingVerify, WireBlock};
+use session::PeerSession;
 
+pub(crate) use position::{Deadline, RoundPosition};
 pub use rounds::PARTS_AHEAD;
-pub(crate) use rounds::{Answer, Failure, OutputLogprobs, RoundProposals};
-pub(crate) use session::Loss;
+pub(crate) use rounds::{CallFailure, OutputLogprobs, PeerAnswer, RoundProposals};
+pub(crate) use session::FailureKind;
 pub use stream::MAX_AHEAD_BYTES;
-pub(crate) use stream::{Allowance, Position, Traffic};
+pub(crate) use stream::Traffic;
 
 /// The sessions of one request at its peers.
 pub(crate) struct Peers {
     opener: Opener,
-    drafter: PeerSession<Drafting>,
-    verifier: PeerSession<Verifying>,
+    drafter: PeerSession,
+    verifier: PeerSession,
 }
 
 /// A request of the session that was not answered yet.
@@ -52,8 +54,7 @@ pub(crate) struct PendingRequest {
 enum StartedRound {
     Draft(PendingDraft),
     Verify(PendingVerify),
-    Decode(PendingDecode),
-    Score(PendingScore),
+    Parts(PendingParts),
 }
 
 impl PendingRequest {
@@ -80,9 +81,10 @@ impl Peers {
                 target,
                 session_id,
                 epoch: 0,
+                traffic: stream::TrafficCounter::default(),
             },
-            drafter: PeerSession::default(),
-            verifier: PeerSession::default(),
+            drafter: PeerSession::new(Peer::Drafter),
+            verifier: PeerSession::new(Peer::Verifier),
         }
     }
 
@@ -94,20 +96,20 @@ impl Peers {
     pub(crate) async fn answer(
         &mut self,
         pending: &mut PendingRequest,
-        position: Position<'_>,
+        position: RoundPosition<'_>,
         proposals: &RoundProposals,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<PeerAnswer, CallFailure> {
         let (round, peer) = (pending.round, pending.request.peer());
-        let failed = |error| Failure { peer, error };
+        let failed = |error| CallFailure { peer, error };
         if pending.requested.is_none() {
             let requested = self.ask(&pending.request, position, proposals).await;
             let requested = match requested {
-                Err(PeerError::TooLong { max_draft_tokens }) => {
+                Err(CallError::TooLong { max_draft_tokens }) => {
                     let input = Input::Limited {
                         round,
                         max_draft_tokens,
                     };
-                    return Ok(Answer::new(input, Timing::default()));
+                    return Ok(PeerAnswer::new(input, Timing::default()));
                 }
                 requested => requested.map_err(failed)?,
             };
@@ -120,12 +122,8 @@ impl Peers {
                 let answer = draft.next(drafter, &request, position).await;
                 return answer.map_err(failed);
             }
-            Some(StartedRound::Decode(decode)) => {
-                let answer = decode.next(verifier, &mut self.opener, position).await;
-                return answer.map_err(failed);
-            }
-            Some(StartedRound::Score(score)) => {
-                let answer = score.next(verifier, &self.opener, position).await;
+            Some(StartedRound::Parts(parts)) => {
+                let answer = parts.next(verifier, &mut self.opener, position).await;
                 return answer.map_err(failed);
             }
             Some(StartedRound::Verify(verify)) => {
@@ -135,7 +133,7 @@ impl Peers {
                     None => verify.scored(&pending.request, position, proposals),
                 }
             }
-            None => Err(PeerError::Decision),
+            None => Err(CallError::Decision),
         };
         self.decide(block.map_err(failed)?, position).await
     }
@@ -143,9 +141,9 @@ impl Peers {
     async fn ask(
         &mut self,
         request: &Request,
-        position: Position<'_>,
+        position: RoundPosition<'_>,
         proposals: &RoundProposals,
-    ) -> Result<StartedRound, PeerError> {
+    ) -> Result<StartedRound, CallError> {
         let (opener, drafter, verifier) = (&mut self.opener, &mut self.drafter, &mut self.verifier);
         match request {
             Request::Draft {
@@ -166,12 +164,12 @@ impl Peers {
                 started.await.map(StartedRound::Verify)
             }
             Request::Decode { max_tokens } => {
-                let started = PendingDecode::start(verifier, opener, position, *max_tokens);
-                started.await.map(StartedRound::Decode)
+                let started = PendingParts::decode(verifier, opener, position, *max_tokens);
+                started.await.map(StartedRound::Parts)
             }
             Request::Score { from } => {
-                let started = PendingScore::start(verifier, opener, position, *from);
-                started.await.map(StartedRound::Score)
+                let started = PendingParts::score(verifier, opener, position, *from);
+                started.await.map(StartedRound::Parts)
             }
         }
     }
@@ -181,8 +179,8 @@ impl Peers {
     async fn decide(
         &mut self,
         block: WireBlock,
-        position: Position<'_>,
-    ) -> Result<Answer, Failure> {
+        position: RoundPosition<'_>,
+    ) -> Result<PeerAnswer, CallFailure> {
         let began = Instant::now();
         let request = Arc::clone(&self.opener.request);
         let last = block.slices.last();
@@ -198,18 +196,18 @@ impl Peers {
                         round: position.round,
                         verdict,
                     };
-                    return Ok(Answer {
+                    return Ok(PeerAnswer {
                         decided: began.elapsed(),
                         distributions,
                         distributions_fetched: fetched,
-                        ..Answer::new(input, reported)
+                        ..PeerAnswer::new(input, reported)
                     });
                 }
                 (None, block) => block,
             };
             let bonus = self.bonus(position, &block.drafts).await;
             let peer = Peer::Drafter;
-            block.bonus = Some(bonus.map_err(|error| Failure { peer, error })?);
+            block.bonus = Some(bonus.map_err(|error| CallFailure { peer, error })?);
             fetched += 1;
         }
     }
@@ -221,25 +219,25 @@ impl Peers {
     /// If the drafter does not answer in time, or its answer cannot be right.
     async fn bonus(
         &mut self,
-        position: Position<'_>,
+        position: RoundPosition<'_>,
         drafts: &[TokenId],
-    ) -> Result<Proposal, PeerError> {
+    ) -> Result<Proposal, CallError> {
         // Less than what is left of the whole round, or the verifier would be blamed for the drafter.
         let whole = self.opener.request.draft_timeout;
-        let allowance = Allowance::at_most(position.allowance.left() * 9 / 10, whole);
-        let given = allowance.left();
-        let position = Position {
-            allowance,
+        let deadline = Deadline::at_most(position.deadline.left() * 9 / 10, whole);
+        let given = deadline.left();
+        let position = RoundPosition {
+            deadline,
             ..position
         };
         let asking = rounds::bonus(&mut self.drafter, &mut self.opener, position, drafts);
         if let Ok(answered) = tokio::time::timeout(given, asking).await {
             return answered;
         }
-        if !allowance.is_short {
-            self.drafter.give_up(Loss::Silent);
+        if !deadline.is_short {
+            self.drafter.give_up(FailureKind::Silent);
         }
-        Err(allowance.exceeded(given))
+        Err(deadline.exceeded(given))
     }
 
     /// Goes on reading what the peers send, for as long as this is awaited: while the client does not take what came
@@ -265,11 +263,8 @@ impl Peers {
     }
 
     /// Gives up waiting for `peer`.
-    pub(crate) fn give_up(&mut self, peer: Peer, loss: Loss) {
-        match peer {
-            Peer::Drafter => self.drafter.give_up(loss),
-            Peer::Verifier => self.verifier.give_up(loss),
-        }
+    pub(crate) fn give_up(&mut self, peer: Peer, kind: FailureKind) {
+        self.session(peer).give_up(kind);
     }
 
     /// `peer` is overloaded; how long to wait before it is asked again. `jitter` is from 0 to 1.
@@ -280,13 +275,17 @@ impl Peers {
 
     /// Frees the session at `peer`.
     pub(crate) fn close(&mut self, peer: Peer) {
+        self.session(peer).close();
+    }
+
+    fn session(&mut self, peer: Peer) -> &mut PeerSession {
         match peer {
-            Peer::Drafter => self.drafter.close(),
-            Peer::Verifier => self.verifier.close(),
+            Peer::Drafter => &mut self.drafter,
+            Peer::Verifier => &mut self.verifier,
         }
     }
 
-    fn endpoint(&self, peer: Peer) -> Option<&Arc<pool::Endpoint>> {
+    fn endpoint(&self, peer: Peer) -> Option<&Arc<pool::PeerEndpoint>> {
         match peer {
             Peer::Drafter => self.drafter.endpoint(),
             Peer::Verifier => self.verifier.endpoint(),
@@ -297,7 +296,7 @@ impl Peers {
     /// the draft model has a say in it.
     pub(crate) fn moves(&self) -> u32 {
         let method = &self.opener.request.method;
-        let [drafter, verifier] = [self.drafter.moves, self.verifier.moves].map(|it| it.migrations);
+        let [drafter, verifier] = [&self.drafter, &self.verifier].map(|it| it.moves.migrations);
         if method.plan == Plan::DraftOnly {
             drafter
         } else if method.depends_on_draft() || method.verification.carries_layers {
@@ -309,12 +308,14 @@ impl Peers {
 
     /// Returns the peers whose numerics changed since the last call.
     pub(crate) fn take_changed(&mut self) -> impl Iterator<Item = Peer> + use<> {
-        let drafter = std::mem::take(&mut self.drafter.moves.numerics_changed);
-        let verifier = std::mem::take(&mut self.verifier.moves.numerics_changed);
-        let changed = [(Peer::Drafter, drafter), (Peer::Verifier, verifier)];
-        changed
-            .into_iter()
-            .filter_map(|(peer, has_changed)| has_changed.then_some(peer))
+        let changed = [Peer::Drafter, Peer::Verifier].map(|peer| {
+            (
+                peer,
+                std::mem::take(&mut self.session(peer).moves.numerics_changed),
+            )
+        });
+        let changed = changed.into_iter();
+        changed.filter_map(|(peer, has_changed)| has_changed.then_some(peer))
     }
 
     /// How often the session moved, whatever it means for the output.
@@ -329,8 +330,6 @@ impl Peers {
 
     /// Bytes exchanged with the peers so far.
     pub(crate) fn traffic(&self) -> Traffic {
-        let mut traffic = self.drafter.traffic();
-        traffic += self.verifier.traffic();
-        traffic
+        *stream::lock(&self.opener.traffic)
     }
 }

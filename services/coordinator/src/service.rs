@@ -183,7 +183,7 @@ fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 
     move || {
         let models = models.upgrade()?;
         let misfit = |model: &Arc<ServedModel>| {
-            let problem = model.misfit()?;
+            let problem = model.drafter_mismatch()?;
             let name = model.name();
             Some(format!("no drafter of model '{name}' fits: {problem}"))
         };
@@ -208,7 +208,7 @@ fn gauges(
         let of_kind = |model: &Arc<ServedModel>, kind: Peer| {
             let (alive, resting) = model.counts(kind);
             let misfit = match kind {
-                Peer::Drafter if model.misfit().is_some() => alive,
+                Peer::Drafter if model.drafter_mismatch().is_some() => alive,
                 Peer::Drafter => 0,
                 Peer::Verifier => model.refused_verifiers().min(alive),
             };

@@ -2,16 +2,16 @@
 
 use std::time::Instant;
 
-use peer::{Cost, Role, Turn};
+use peer::Cost;
 use server::trace::Share;
 use speculation::TokenId;
 use speculation::drafting::{DraftToken, Growth, TreeShape};
 use speculation::proposal::{Proposal, ProposalForm};
+use wire::v1::round_answer::Part;
 use wire::{drafting, proposal, v1};
 
 /// A block while it is drafted.
 pub(crate) struct Draft {
-    header: v1::ReplyHeader,
     form: ProposalForm,
     began: Instant,
     sessions: usize,
@@ -26,25 +26,24 @@ pub(crate) struct Draft {
     forwards: Vec<u32>,
     /// Models that forward; 0 before the end.
     models: usize,
-    /// Tokens already in `blocks`.
+    /// Tokens already in `parts`.
     sent: usize,
-    blocks: Vec<v1::DraftBlock>,
+    parts: Vec<Part>,
 }
 
 impl Draft {
-    /// An empty block of shape `tree` that answers the round of `turn`, with proposals in `form`, cut into messages
-    /// of `tokens_per_block` (0: one). `sessions` is the number that the drafter serves, for its timing.
-    pub(crate) fn new<R: Role>(
-        turn: &Turn<'_, R>,
+    /// Returns an empty block of shape `tree` for a round that came at `began`, with proposals in `form`, cut into
+    /// messages of `tokens_per_block` (0: one). `sessions` is the number that the drafter serves, for its timing.
+    pub(crate) fn new(
+        began: Instant,
         sessions: usize,
         form: ProposalForm,
         tree: TreeShape,
         tokens_per_block: u32,
     ) -> Self {
         Self {
-            header: turn.round.reply_header(false),
             form,
-            began: turn.began,
+            began,
             sessions,
             tokens_per_block: match tokens_per_block {
                 0 => usize::MAX,
@@ -58,7 +57,7 @@ impl Draft {
             forwards: Vec::new(),
             models: 0,
             sent: 0,
-            blocks: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
@@ -98,7 +97,6 @@ impl Draft {
         }
         let reported = |bonus| proposal::one_to_wire(bonus, self.form);
         let block = v1::DraftBlock {
-            header: Some(self.header),
             offset: self.sent as u32,
             tree: Some(tree),
             proposals: proposal::to_wire(std::mem::take(&mut self.proposals), self.form),
@@ -109,13 +107,13 @@ impl Draft {
             forwards: std::mem::take(&mut self.forwards),
         };
         self.sent = nodes;
-        self.blocks.push(block.clone());
+        self.parts.push(Part::Block(block.clone()));
         Some(block)
     }
 
     /// The messages taken so far.
-    pub(crate) fn into_blocks(self) -> Vec<v1::DraftBlock> {
-        self.blocks
+    pub(crate) fn into_parts(self) -> Vec<Part> {
+        self.parts
     }
 }
 

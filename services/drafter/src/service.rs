@@ -79,7 +79,7 @@ pub(crate) struct Service(pub(crate) Arc<Drafter>);
 
 #[tonic::async_trait]
 impl drafter_server::Drafter for Service {
-    type DraftStream = ReplyStream<v1::DraftReply>;
+    type DraftStream = ReplyStream;
 
     async fn describe(
         &self,
@@ -90,7 +90,7 @@ impl drafter_server::Drafter for Service {
 
     async fn draft(
         &self,
-        request: Request<Streaming<v1::DraftRequest>>,
+        request: Request<Streaming<v1::SessionRequest>>,
     ) -> Result<Response<Self::DraftStream>, Status> {
         let replies = peer::spawn(Arc::clone(&self.0), request.into_inner());
         Ok(Response::new(replies))

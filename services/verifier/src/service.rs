@@ -55,7 +55,7 @@ pub(crate) struct Service(pub(crate) Arc<Verifier>);
 #[tonic::async_trait]
 impl verifier_server::Verifier for Service {
     type TokenizerStream = BoxStream<v1::TokenizerPart>;
-    type VerifyStream = ReplyStream<v1::VerifyReply>;
+    type VerifyStream = ReplyStream;
 
     async fn describe(
         &self,
@@ -96,7 +96,7 @@ impl verifier_server::Verifier for Service {
 
     async fn verify(
         &self,
-        request: Request<Streaming<v1::VerifyRequest>>,
+        request: Request<Streaming<v1::SessionRequest>>,
     ) -> Result<Response<Self::VerifyStream>, Status> {
         let replies = peer::spawn(Arc::clone(&self.0), request.into_inner());
         Ok(Response::new(replies))

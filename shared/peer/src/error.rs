@@ -113,6 +113,12 @@ pub enum RoundError {
     Other(#[from] Status),
 }
 
+impl From<BadField> for RoundError {
+    fn from(bad: BadField) -> Self {
+        Self::Other(bad.into())
+    }
+}
+
 impl RoundError {
     /// The same in the words of role `R`.
     pub(crate) fn status<R: Role>(self) -> Status {

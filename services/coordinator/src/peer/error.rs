@@ -16,7 +16,7 @@ const NOT_CONFIGURED: &str = "is one running, and does coordinator.models name i
 
 /// Why a peer could not do what it was asked. What is displayed may reach clients, so no address stands in it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PeerError {
+pub(crate) enum CallError {
     /// None of the peers configured is believed alive; with what one of them failed at last, if that is known.
     #[error("no {} is reachable: {}", .0.name(), .1.as_deref().unwrap_or(NOT_CONFIGURED))]
     NoneAlive(Peer, Option<String>),
@@ -61,7 +61,7 @@ fn client_text(status: &Status) -> String {
     connection_fault(status).unwrap_or_else(|| format!("{:?}: {}", status.code(), status.message()))
 }
 
-impl PeerError {
+impl CallError {
     /// Returns what an operator is told, causes included.
     pub(crate) fn details(&self) -> String {
         match self {

@@ -2,8 +2,8 @@
 
 mod clients;
 mod estimates;
+mod health_check;
 mod likeness;
-mod meeting;
 mod model;
 mod texts;
 
@@ -18,14 +18,14 @@ use crate::config::CoordinatorConfig;
 use crate::error::CoordinatorError;
 
 /// One address of a peer.
-pub(crate) type Endpoint = server::replicas::Endpoint<PeerDescription>;
+pub(crate) type PeerEndpoint = server::replicas::Endpoint<PeerDescription>;
 
 /// All replicas of one kind of peer.
-type Replicas = server::replicas::Replicas<PeerDescription>;
+type PeerReplicas = server::replicas::Replicas<PeerDescription>;
 
-pub(crate) use clients::{drafter_client, failed, verifier_client};
+pub(crate) use clients::{described, drafter_client, failed, verifier_client};
 pub(crate) use estimates::EstimateKind;
-pub(crate) use model::{ServedModel, Target, described};
+pub(crate) use model::{ServedModel, Target};
 pub use texts::{MAX_TEMPLATE_BYTES, MAX_TOKENIZER_BYTES};
 
 /// The default one first; names differ.
@@ -63,11 +63,11 @@ impl Models {
     }
 }
 
-/// The peer that a session wants.
+/// Which peer a session needs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct PeerQuery {
     pub(crate) peer: Peer,
-    /// The session's name, which says which of several.
+    /// The session's name, by which one of several replicas is chosen.
     pub(crate) session: [u8; 16],
     /// What it must be able to do; none where it is only asked who it is.
     pub(crate) requirements: Option<Requirements>,
@@ -90,9 +90,9 @@ impl Requirements {
     }
 }
 
-impl Wanted {
+impl PeerQuery {
     /// Whether `endpoint` is not known to fall short.
-    fn may_be(&self, endpoint: &Endpoint) -> bool {
+    fn may_be(&self, endpoint: &PeerEndpoint) -> bool {
         let known = self.requirements.zip(endpoint.description());
         known.is_none_or(|(requirements, known)| requirements.are_met_by(&known))
     }

@@ -1,12 +1,10 @@
 //! What is asked of a peer in a round, and its answer: functions from a request of the session to an answer,
 //! which carries its timing, its distributions and its faults.
 
-mod credit;
 mod decide;
-mod decode;
 mod draft;
 mod exchange;
-mod score;
+mod parts;
 mod verify;
 
 use std::ops::Range;
@@ -18,19 +16,18 @@ use speculation::verification::layers::Horizon;
 use wire::status::BadField;
 use wire::{logprobs, v1};
 
-use super::error::PeerError;
+use super::error::CallError;
 use crate::admitted::AdmittedRequest;
 
-pub use credit::PARTS_AHEAD;
 pub(super) use decide::{WireBlock, decide};
-pub(super) use decode::PendingDecode;
 pub(super) use draft::{PendingDraft, bonus};
-pub(super) use score::PendingScore;
+pub use parts::PARTS_AHEAD;
+pub(super) use parts::PendingParts;
 pub(super) use verify::{PendingVerify, report};
 
 /// What came of a request of the session.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct PeerAnswer {
     /// What the session is to be told.
     pub(crate) input: Input,
     /// What the peer says of its share.
@@ -47,7 +44,7 @@ pub(crate) struct Answer {
     pub(crate) logprobs: OutputLogprobs,
 }
 
-impl Answer {
+impl PeerAnswer {
     pub(super) fn new(input: Input, reported: v1::Timing) -> Self {
         Self {
             input,
@@ -68,9 +65,9 @@ impl Answer {
 
 /// A peer that failed, and how.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CallFailure {
     pub(crate) peer: Peer,
-    pub(crate) error: PeerError,
+    pub(crate) error: CallError,
 }
 
 /// What a drafter sent of the distributions of a round's draft tokens, to be passed on to the verifier; nothing, in

@@ -108,14 +108,16 @@ fn distributions_in_another_form_or_number_are_refused() {
 fn bytes_per_drafted_token_stay_within_their_budget() {
     use prost::Message;
     let tokens: Vec<u32> = (0..16).map(|i| 31_000 + i * 37).collect();
-    let header = v1::RoundHeader::default();
     let coupled = v1::VerifyRound {
-        header: Some(header),
         drafts: Some(v1::TokenTree {
             token_ids: tokens,
             parents: vec![],
         }),
         ..Default::default()
+    };
+    let coupled = v1::RoundRequest {
+        header: Some(v1::RoundHeader::default()),
+        round: Some(v1::round_request::Round::Verify(coupled)),
     };
     let bytes = coupled.encoded_len();
     assert!(bytes <= 8 * 16, "{bytes} bytes");

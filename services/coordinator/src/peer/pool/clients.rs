@@ -9,27 +9,27 @@ use server::replicas::SILENT;
 use server::transport::MAX_MESSAGE_BYTES;
 use speculation::session::Peer;
 use tonic::{Code, Status};
-use wire::describe::check_protocol;
+use wire::describe::{check_pair, check_protocol};
 use wire::status::{self, PeerFailure, classify};
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{DescribeRequest, PeerDescription};
 
-use super::Endpoint;
-use crate::peer::error::PeerError;
+use super::PeerEndpoint;
+use crate::peer::error::CallError;
 
 /// How long a peer may take to describe itself.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client for a drafter at `endpoint`.
-pub(crate) fn drafter_client(endpoint: &Endpoint) -> DrafterClient<PeerChannel> {
+pub(crate) fn drafter_client(endpoint: &PeerEndpoint) -> DrafterClient<PeerChannel> {
     DrafterClient::new(endpoint.channel())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
 /// A client for a verifier at `endpoint`.
-pub(crate) fn verifier_client(endpoint: &Endpoint) -> VerifierClient<PeerChannel> {
+pub(crate) fn verifier_client(endpoint: &PeerEndpoint) -> VerifierClient<PeerChannel> {
     VerifierClient::new(endpoint.channel())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
@@ -37,9 +37,9 @@ pub(crate) fn verifier_client(endpoint: &Endpoint) -> VerifierClient<PeerChannel
 
 /// Asks a peer for its description.
 pub(super) async fn describe(
-    endpoint: &Endpoint,
+    endpoint: &PeerEndpoint,
     kind: Peer,
-) -> Result<Arc<PeerDescription>, PeerError> {
+) -> Result<Arc<PeerDescription>, CallError> {
     let requested = async {
         match kind {
             Peer::Drafter => drafter_client(endpoint).describe(DescribeRequest {}).await,
@@ -50,27 +50,68 @@ pub(super) async fn describe(
     let description = answered
         .map_err(|status| failed(endpoint, kind, status))?
         .into_inner();
-    check_protocol(&description).map_err(|mismatch| PeerError::Mismatch(Box::new(mismatch)))?;
+    check_protocol(&description).map_err(|mismatch| CallError::Mismatch(Box::new(mismatch)))?;
     Ok(Arc::new(description))
 }
 
-/// Awaits `requested`, a call to `endpoint` that no model has a part in. An endpoint that takes longer than `patience`
+/// Returns a peer's description, which is asked for once until the peer fails or its connection breaks.
+///
+/// # Errors
+/// If it does not answer, or its vocabulary is not that of `target`.
+pub(crate) async fn described(
+    endpoint: &PeerEndpoint,
+    kind: Peer,
+    target: &PeerDescription,
+) -> Result<Arc<PeerDescription>, CallError> {
+    match endpoint.description() {
+        Some(description) => checked(endpoint, target, description),
+        None => ask(endpoint, kind, target).await,
+    }
+}
+
+/// Asks a peer for its description, and checks it.
+pub(super) async fn ask(
+    endpoint: &PeerEndpoint,
+    kind: Peer,
+    target: &PeerDescription,
+) -> Result<Arc<PeerDescription>, CallError> {
+    let description = describe(endpoint, kind).await?;
+    checked(endpoint, target, description)
+}
+
+fn checked(
+    endpoint: &PeerEndpoint,
+    target: &PeerDescription,
+    description: Arc<PeerDescription>,
+) -> Result<Arc<PeerDescription>, CallError> {
+    if let Err(mismatch) = check_pair(&description, target) {
+        let peer = endpoint.address();
+        // A warning is logged once, when no drafter fits. This line comes for every session that meets the peer.
+        tracing::debug!(peer, %mismatch, "peer cannot be used");
+        endpoint.forget();
+        return Err(CallError::Mismatch(Box::new(mismatch)));
+    }
+    endpoint.described(Arc::clone(&description));
+    Ok(description)
+}
+
+/// Awaits `requested`, a call to `endpoint` that no model has a part in. An endpoint that takes longer than `timeout`
 /// is left alone for a while.
 pub(super) async fn answer_within<T>(
-    patience: Duration,
+    timeout: Duration,
     what: &'static str,
-    endpoint: &Endpoint,
+    endpoint: &PeerEndpoint,
     requested: impl Future<Output = T>,
-) -> Result<T, PeerError> {
-    within(patience, what, requested).await.map_err(|_| {
+) -> Result<T, CallError> {
+    within(timeout, what, requested).await.map_err(|_| {
         endpoint.unreachable(SILENT);
-        PeerError::Late(patience)
+        CallError::Late(timeout)
     })
 }
 
 /// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
 /// left alone for a while, and what the request itself is to blame for does not count.
-pub(crate) fn failed(endpoint: &Endpoint, kind: Peer, status: Status) -> PeerError {
+pub(crate) fn failed(endpoint: &PeerEndpoint, kind: Peer, status: Status) -> CallError {
     let why = status::describe(&status);
     let is_its_fault = match (status.code(), classify(&status)) {
         // A token that is refused is refused to every request.
@@ -90,7 +131,7 @@ pub(crate) fn failed(endpoint: &Endpoint, kind: Peer, status: Status) -> PeerErr
         }
         _ => false,
     };
-    let error = PeerError::Status {
+    let error = CallError::Status {
         status: Box::new(status),
     };
     if is_its_fault {

@@ -8,9 +8,9 @@ use text::ServedText;
 use tokio::sync::OnceCell;
 use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
 
-use super::Endpoint;
+use super::PeerEndpoint;
 use super::clients::{answer_within, failed, verifier_client};
-use crate::peer::error::PeerError;
+use crate::peer::error::CallError;
 
 /// How long a verifier may take to send its tokenizer.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,9 +61,9 @@ impl Texts {
     /// If the verifier does not send it in time, or what it sends is no tokenizer.
     pub(super) async fn of(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &PeerEndpoint,
         description: &PeerDescription,
-    ) -> Result<Arc<ServedText>, PeerError> {
+    ) -> Result<Arc<ServedText>, CallError> {
         let cell = self.cell(TextKey::of(description));
         let text = cell.get_or_try_init(|| async {
             let fetching = answer_within(FETCH_TIMEOUT, "tokenizer", endpoint, fetch(endpoint));
@@ -120,20 +120,20 @@ impl TextFiles {
     }
 }
 
-async fn fetch(endpoint: &Endpoint) -> Result<ServedText, PeerError> {
+async fn fetch(endpoint: &PeerEndpoint) -> Result<ServedText, CallError> {
     let failed = |status| failed(endpoint, Peer::Verifier, status);
     let mut client = verifier_client(endpoint);
     let requested = client.tokenizer(TokenizerRequest {}).await;
     let mut parts = requested.map_err(failed)?.into_inner();
     let mut files = TextFiles::default();
     while let Some(part) = parts.message().await.map_err(failed)? {
-        files.add(part).map_err(PeerError::Malformed)?;
+        files.add(part).map_err(CallError::Malformed)?;
     }
     let TextFiles { json, chat } = files;
     // Tens of megabytes of JSON would hold up every stream of an async thread.
     let reading = tokio::task::spawn_blocking(move || ServedText::new(&json, chat));
     let read = reading.await.unwrap_or_else(|error| Err(error.to_string()));
-    read.map_err(PeerError::Malformed)
+    read.map_err(CallError::Malformed)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn weighing(weights: &str) -> v1::PeerDescription {
 }
 
 /// The replicas of the drafter.
-async fn replicas(peers: &Peers) -> Vec<Arc<Endpoint>> {
+async fn replicas(peers: &Peers) -> Vec<Arc<PeerEndpoint>> {
     let replicas = peers.opener.model.endpoints(Peer::Drafter).await;
     assert_eq!(replicas.len(), 3);
     replicas
@@ -32,9 +32,9 @@ async fn numbers_that_changed_once_have_changed_for_good() {
         (&["A", "B", "A"], true),
     ] {
         let peers = peers(|_| {});
-        let mut session = PeerSession::<Drafting>::default();
+        let mut session = PeerSession::new(Peer::Drafter);
         for (endpoint, weights) in replicas(&peers).await.into_iter().zip(visits) {
-            session.moves_to(stream(endpoint, weighing(weights)).0);
+            session.moves_to(stream(&peers, endpoint, weighing(weights)).0);
         }
         let Moves {
             migrations,
@@ -50,9 +50,9 @@ async fn numbers_that_changed_once_have_changed_for_good() {
 async fn a_stream_to_the_same_replica_is_no_move() {
     let peers = peers(|_| {});
     let endpoint = replicas(&peers).await.remove(0);
-    let mut session = PeerSession::<Drafting>::default();
+    let mut session = PeerSession::new(Peer::Drafter);
     for weights in ["A", "A", "B", "B"] {
-        session.moves_to(stream(Arc::clone(&endpoint), weighing(weights)).0);
+        session.moves_to(stream(&peers, Arc::clone(&endpoint), weighing(weights)).0);
     }
     assert_eq!(session.moves.migrations, 0);
     assert!(session.moves.numerics_changed);
@@ -62,10 +62,10 @@ async fn a_stream_to_the_same_replica_is_no_move() {
 #[tokio::test]
 async fn a_session_goes_elsewhere_from_where_it_stalled() {
     for (loss, leaves) in [
-        (Loss::Stalled, true),
-        (Loss::Silent, true),
-        (Loss::Broken, false),
-        (Loss::Outdated, false),
+        (FailureKind::Stalled, true),
+        (FailureKind::Silent, true),
+        (FailureKind::Broken, false),
+        (FailureKind::Outdated, false),
     ] {
         let (mut peers, _wire) = at_drafter(description(100, 8)).await;
         let before = peers.drafter.next_place(&peers.opener).await;

@@ -5,32 +5,38 @@ use std::time::{Duration, Instant};
 use model::engine::StepTiming;
 use server::metrics::PeerMetrics;
 use server::progress::{Progress, Progressing, Stalled};
-use server::trace::{self, Share, Span};
+use server::trace::Share;
+use tokio::sync::mpsc;
 use tonic::Status;
-use wire::round::Round;
+use v1::round_answer::Part;
+use v1::session_reply::Reply;
+use wire::failure::Failure;
+use wire::round::RoundSpec;
 use wire::v1;
 
 use crate::error::RoundError;
-use crate::role::{Replies, Role, Said, Session};
+use crate::granted::Granted;
+use crate::role::{Role, Session};
 
 /// A round under way, and where its replies go.
 #[derive(Debug)]
-pub struct Turn<'a, R: Role> {
+pub struct RoundContext<'a> {
     /// Where the round stands.
-    pub round: Round,
+    pub round: RoundSpec,
     /// When it came.
     pub began: Instant,
-    /// Where its replies go.
-    pub replies: &'a Replies<R::Reply>,
+    /// How far it may go, if it is answered in parts.
+    pub granted: Granted,
+    pub(crate) replies: &'a ReplySender,
 }
 
-impl<R: Role> Turn<'_, R> {
+impl RoundContext<'_> {
     /// Brings the session's output to where the round stands; false if the coordinator was told that
     /// too little is held.
     ///
     /// # Errors
     /// If the client is gone, or does not read.
-    pub async fn advance(&self, session: &mut Session<R>) -> Result<bool, Status> {
+    pub async fn advance<R: Role>(&self, session: &mut Session<R>) -> Result<bool, Status> {
         let round = &self.round;
         let Err(need) = session
             .committed
@@ -42,8 +48,17 @@ impl<R: Role> Turn<'_, R> {
             header: Some(round.reply_header(false)),
             from: need.from,
         };
-        self.replies.send(R::write(Said::NeedFrom(need))).await?;
+        self.replies.send(Reply::NeedFrom(need)).await?;
         Ok(false)
+    }
+
+    /// Sends the round's answer, or a part of it.
+    ///
+    /// # Errors
+    /// If the client is gone, or does not read.
+    pub async fn answer(&self, part: Part) -> Result<(), Status> {
+        let header = self.round.reply_header(false);
+        self.replies.answer(header, part).await
     }
 
     /// Awaits `work` for as long as it makes progress, which the coordinator is told as far as it reads.
@@ -56,28 +71,52 @@ impl<R: Role> Turn<'_, R> {
         work: impl Future<Output = T>,
     ) -> Result<T, RoundError> {
         let offer = |Progress { done, total }| {
-            let progress = Said::Progress(self.round.progress(done, total));
-            self.replies.offer(R::write(progress));
+            let progress = self.round.progress(done, total);
+            self.replies.offer(Reply::Progress(progress));
         };
         let waited = progressing.wait(self.round.timeout, work, offer).await;
         waited.map_err(|Stalled(limit)| RoundError::Late(limit))
     }
 }
 
-/// Awaits a part of a round whose span is `span`, and notes there if it fails.
-///
-/// # Errors
-/// As the part.
-pub async fn traced<R: Role, T>(
-    span: &mut Span,
-    part: impl Future<Output = Result<T, RoundError>>,
-) -> Result<T, Status> {
-    let ended = trace::within(span.context(), part).await;
-    ended.map_err(|error| {
-        let status = error.status::<R>();
-        span.fail(format!("{:?}", status.code()));
-        status
-    })
+/// Replies buffered for one slow client before its stream is no longer read.
+pub const REPLY_BUFFER: usize = 16;
+
+/// How long a round waits for a client that is there and does not read, with the buffer full. No client
+/// of ours does that: it reads until it gives the stream up.
+pub const READ_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Where a stream's replies go.
+#[derive(Debug)]
+pub(crate) struct ReplySender(pub(crate) mpsc::Sender<Result<v1::SessionReply, Status>>);
+
+impl ReplySender {
+    /// Sends a reply; waits for a while if the client does not read.
+    ///
+    /// # Errors
+    /// If the client is gone, or reads nothing for a minute.
+    pub(crate) async fn send(&self, reply: Reply) -> Result<(), Status> {
+        let sending = self.0.send(Ok(reply.into()));
+        match tokio::time::timeout(READ_TIMEOUT, sending).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Failure::Cancelled.status("the client is gone")),
+            Err(_) => Err(Failure::Late.status("the client read none of its replies for a minute")),
+        }
+    }
+
+    /// Sends a round's answer, or a part of it; fails as [`Self::send`] does.
+    pub(crate) async fn answer(&self, header: v1::ReplyHeader, part: Part) -> Result<(), Status> {
+        let answer = v1::RoundAnswer {
+            header: Some(header),
+            part: Some(part),
+        };
+        self.send(Reply::Answer(answer)).await
+    }
+
+    /// Sends a reply that may be lost: it is dropped if the client does not read, or is gone.
+    fn offer(&self, reply: Reply) {
+        let _dropped = self.0.try_send(Ok(reply.into()));
+    }
 }
 
 /// What steps of a task cost: their forwards, and what was made of their rows.
