@@ -11,7 +11,7 @@ use wire::v1::round_answer::Part;
 use wire::{drafting, proposal, v1};
 
 /// A block while it is drafted.
-pub(crate) struct Draft {
+pub(crate) struct BlockWriter {
     form: ProposalForm,
     began: Instant,
     sessions: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Draft {
     parts: Vec<Part>,
 }
 
-impl Draft {
+impl BlockWriter {
     /// Returns an empty block of shape `tree` for a round that came at `began`, with proposals in `form`, cut into
     /// messages of `tokens_per_block` (0: one). `sessions` is the number that the drafter serves, for its timing.
     pub(crate) fn new(
@@ -62,13 +62,13 @@ impl Draft {
     }
 
     /// Adds a drafted token, with its siblings in a tree.
-    pub(crate) fn add(&mut self, drawn: Drawn) {
+    pub(crate) fn add(&mut self, drawn: DraftNode) {
         self.nodes.push(drawn.token.id, &drawn.siblings);
         self.proposals.push(drawn.token.proposal);
     }
 
     /// Ends the block: what is told of the position after it, and the forwards of each model.
-    pub(crate) fn end(&mut self, ending: Ending) {
+    pub(crate) fn end(&mut self, ending: BlockEnd) {
         self.bonus = ending.bonus;
         self.models = ending.forwards.len();
         self.forwards = ending.forwards;
@@ -119,18 +119,18 @@ impl Draft {
 
 /// A step of a block: its next token, its end, or both.
 #[derive(Debug, Default)]
-pub(crate) struct Drafted {
+pub(crate) struct DraftStep {
     /// The next token.
-    pub(crate) drawn: Option<Drawn>,
+    pub(crate) drawn: Option<DraftNode>,
     /// The end of the block, after `drawn`.
-    pub(crate) ending: Option<Ending>,
+    pub(crate) ending: Option<BlockEnd>,
     /// Where the time went.
     pub(crate) cost: Cost,
 }
 
 /// A draft token.
 #[derive(Debug)]
-pub(crate) struct Drawn {
+pub(crate) struct DraftNode {
     pub(crate) token: DraftToken,
     /// What stands beside it in a tree.
     pub(crate) siblings: Vec<TokenId>,
@@ -138,7 +138,7 @@ pub(crate) struct Drawn {
 
 /// The end of a block.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct BlockEnd {
     /// Why it ends.
     pub(crate) cause: v1::StopCause,
     /// What is told of the position after it, if that was asked for.

@@ -23,7 +23,7 @@ use wire::failure::Failure;
 use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
-use crate::block::{Drafted, Drawn, Ending};
+use crate::block::{BlockEnd, DraftNode, DraftStep};
 use crate::draft_params::DraftParams;
 use crate::grams;
 use crate::proposers::{DraftSession, Proposers};
@@ -37,12 +37,14 @@ pub(crate) async fn draft(
     session: &mut DraftSession,
     requested: &DraftParams,
     progress: Reporter,
-) -> Result<Vec<Drafted>, RoundError> {
+) -> Result<Vec<DraftStep>, RoundError> {
     let mut grams = None;
     if let Some(bigram) = proposers.cascade_bigram() {
         grams = Some((grams::take_index(session).await, Arc::clone(bigram)));
     }
-    let mut block = Box::new(Block::new(proposers, session, requested, grams, progress)?);
+    let mut block = Box::new(CascadeBlock::new(
+        proposers, session, requested, grams, progress,
+    )?);
     while let Next::Score { level, from, .. } = block.next() {
         let (done, scored) = oneshot::channel();
         let task = ReviewTask {
@@ -60,7 +62,7 @@ pub(crate) async fn draft(
 }
 
 /// A draft block in the making.
-struct Block {
+struct CascadeBlock {
     cascade: Cascade<f32, CallNoise>,
     grams: Option<(MaxGram, Arc<Bigram>)>,
     spec: Arc<SessionSpec>,
@@ -81,7 +83,7 @@ struct Block {
     progress: Reporter,
 }
 
-impl Block {
+impl CascadeBlock {
     fn new(
         proposers: &Proposers,
         session: &DraftSession,
@@ -153,7 +155,7 @@ impl Block {
         // What an earlier review counted of drafts is taken back.
         let output = self.spec.lead().len()..self.context_len;
         self.history.follow(&self.tokens[output]);
-        let mut distributions = Distributions {
+        let mut distributions = CascadeRows {
             rows,
             from,
             vocab_size: self.spec.vocab_size as usize,
@@ -190,7 +192,7 @@ impl Block {
     }
 
     /// The block, and Max-Gram's index.
-    fn finish(mut self, models: usize) -> (Vec<Drafted>, Option<MaxGram>) {
+    fn finish(mut self, models: usize) -> (Vec<DraftStep>, Option<MaxGram>) {
         let forwards = self.cascade.calls()[..models].to_vec();
         let wanted = self.requested.tree.width() as usize - 1;
         let form = self.spec.proposal_form;
@@ -202,7 +204,7 @@ impl Block {
             StopCause::Policy
         };
         self.ranked.resize(tokens.len(), Vec::new());
-        let mut drafted: Vec<Drafted> = Vec::with_capacity(tokens.len());
+        let mut drafted: Vec<DraftStep> = Vec::with_capacity(tokens.len());
         for (token, mut siblings) in tokens.into_iter().zip(self.ranked) {
             siblings.retain(|&sibling| sibling != token.id);
             siblings.truncate(wanted);
@@ -213,8 +215,8 @@ impl Block {
                 probs: token.probs.proposal(form),
                 ..Default::default()
             };
-            drafted.push(Drafted {
-                drawn: Some(Drawn {
+            drafted.push(DraftStep {
+                drawn: Some(DraftNode {
                     token: DraftToken {
                         id: token.id,
                         proposal,
@@ -226,7 +228,7 @@ impl Block {
         }
         if let Some(last) = drafted.last_mut() {
             last.cost = self.cost;
-            last.ending = Some(Ending {
+            last.ending = Some(BlockEnd {
                 cause,
                 bonus: None,
                 forwards,
@@ -246,7 +248,7 @@ fn with_one_more(tree: TreeShape) -> Option<TreeShape> {
 }
 
 /// The distributions of one forward, computed when the review reads them.
-struct Distributions<'a> {
+struct CascadeRows<'a> {
     rows: StepRows<'a>,
     /// Draft tokens before the first row.
     from: usize,
@@ -262,7 +264,7 @@ struct Distributions<'a> {
     unscaled: &'a mut Vec<f32>,
 }
 
-impl DraftRows<f32> for Distributions<'_> {
+impl DraftRows<f32> for CascadeRows<'_> {
     type Error = RoundError;
 
     fn distributions(&mut self, offset: usize) -> Result<DraftDistributions<'_, f32>, RoundError> {
@@ -285,18 +287,18 @@ impl DraftRows<f32> for Distributions<'_> {
 /// The forwards that one model makes for a block before another has its turn.
 struct ReviewTask {
     /// Given back through `done` at the end.
-    block: Option<Box<Block>>,
+    block: Option<Box<CascadeBlock>>,
     /// The model, 1 for the largest.
     level: usize,
     /// Draft tokens before the first position whose row is wanted.
     from: usize,
-    done: Option<oneshot::Sender<Result<Box<Block>, RoundError>>>,
+    done: Option<oneshot::Sender<Result<Box<CascadeBlock>, RoundError>>>,
 }
 
 impl ReviewTask {
     /// The block after its review: here again for another forward of the same model, or none once it was
     /// given back.
-    fn advance(&mut self, rows: StepRows<'_>) -> Option<Box<Block>> {
+    fn advance(&mut self, rows: StepRows<'_>) -> Option<Box<CascadeBlock>> {
         let mut block = self.block.take()?;
         if let Err(error) = block.review(self.from, rows) {
             self.give_back(Err(error));
@@ -315,7 +317,7 @@ impl ReviewTask {
         }
     }
 
-    fn give_back(&mut self, block: Result<Box<Block>, RoundError>) {
+    fn give_back(&mut self, block: Result<Box<CascadeBlock>, RoundError>) {
         if let Some(done) = self.done.take() {
             // The receiver is gone if nobody waits any more.
             let _ = done.send(block);

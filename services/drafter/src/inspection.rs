@@ -6,7 +6,7 @@ use wire::drafting;
 use wire::v1::PeerDescription;
 
 use crate::config::{DrafterConfig, wrong};
-use crate::fits::Vocabulary;
+use crate::fits::DraftVocabulary;
 use crate::service::of_max_gram;
 use crate::{fits, tables};
 use speculation::drafting::Drafting;
@@ -72,10 +72,10 @@ fn without_model(
 ) -> Result<PeerDescription, PeerError> {
     let Some(target) = target else {
         let table = tables::alone(config)?;
-        let vocabulary = Vocabulary::of_table(&table);
+        let vocabulary = DraftVocabulary::of_table(&table);
         return Ok(of_max_gram(&vocabulary, Some(&table), config));
     };
-    let vocabulary = Vocabulary::of_peer(target);
+    let vocabulary = DraftVocabulary::of_peer(target);
     let table = tables::of_vocabulary(&vocabulary, config);
     let table = table.map_err(|error| wrong("bigram", error))?;
     Ok(of_max_gram(&vocabulary, table.as_ref(), config))

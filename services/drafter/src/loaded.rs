@@ -14,7 +14,7 @@ use speculation::drafting::Drafting;
 use wire::v1::PeerDescription;
 
 use crate::config::{DrafterConfig, wrong};
-use crate::fits::Vocabulary;
+use crate::fits::DraftVocabulary;
 use crate::{fits, tables};
 
 /// Everyone who can propose, not yet running.
@@ -27,7 +27,7 @@ pub struct Loaded {
     /// Max-Gram's table; without one it only copies.
     pub bigram: Option<BigramFile>,
     /// The vocabulary of a drafter without a model.
-    pub(crate) vocabulary: Option<Vocabulary>,
+    pub(crate) vocabulary: Option<DraftVocabulary>,
     /// The cascade, of all models and Max-Gram if it says so.
     pub(crate) cascade: Option<CascadeConfig>,
 }
@@ -61,7 +61,7 @@ impl Loaded {
             return Self::with_smaller(served, config, observer);
         }
         let bigram = tables::alone(config)?;
-        let vocabulary = Vocabulary::of_table(&bigram);
+        let vocabulary = DraftVocabulary::of_table(&bigram);
         Ok(Self::without_model(vocabulary, Some(bigram)))
     }
 
@@ -74,13 +74,13 @@ impl Loaded {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
         }
-        let vocabulary = Vocabulary::of_peer(target);
+        let vocabulary = DraftVocabulary::of_peer(target);
         let bigram = tables::of_vocabulary(&vocabulary, config);
         let bigram = bigram.map_err(|error| wrong("bigram", error))?;
         Ok(Self::without_model(vocabulary, bigram))
     }
 
-    fn without_model(vocabulary: Vocabulary, bigram: Option<BigramFile>) -> Self {
+    fn without_model(vocabulary: DraftVocabulary, bigram: Option<BigramFile>) -> Self {
         Self {
             models: Vec::new(),
             heads: Vec::new(),

@@ -6,7 +6,7 @@ use model::Model;
 use model::engine::EngineHandle;
 use model::head::AcceptanceHead;
 use model::source::ServedModel;
-use peer::{Peer, Session};
+use peer::{HeldSession, PeerServer};
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
 use speculation::max_gram::Bigram;
@@ -15,10 +15,10 @@ use speculation::verification::AcceptanceLabel;
 use crate::loaded::Loaded;
 
 /// A drafter with its models loaded and their engines running.
-pub type Drafter = Peer<Proposers>;
+pub type Drafter = PeerServer<Proposers>;
 
 /// A session of a drafter.
-pub(crate) type DraftSession = Session<Proposers>;
+pub(crate) type DraftSession = HeldSession<Proposers>;
 
 /// Everyone who can propose, but for the engines of the draft models.
 pub struct Proposers {

@@ -7,7 +7,7 @@ use model::Model;
 use model::bigram::BigramFile;
 use model::engine::{self, EngineConfig};
 use model::source::ServedModel;
-use peer::{Peer, PeerError, ReplyStream};
+use peer::{PeerError, PeerServer, ReplyStream};
 use server::process::Process;
 use speculation::drafting::Drafting;
 use tonic::{Request, Response, Status, Streaming};
@@ -15,7 +15,7 @@ use wire::v1::drafter_server;
 use wire::{drafting, v1};
 
 use crate::config::{DrafterConfig, MAX_GRAM, NO_TABLE, ROLE};
-use crate::fits::Vocabulary;
+use crate::fits::DraftVocabulary;
 use crate::loaded::Loaded;
 use crate::proposers::{Drafter, Proposers};
 
@@ -64,7 +64,7 @@ pub fn start(
     let engines = engines
         .collect::<Result<_, _>>()
         .map_err(PeerError::engine(ROLE))?;
-    Ok(Peer::new(
+    Ok(PeerServer::new(
         proposers,
         engines,
         description,
@@ -75,10 +75,10 @@ pub fn start(
 }
 
 /// The service as tonic calls it.
-pub(crate) struct Service(pub(crate) Arc<Drafter>);
+pub(crate) struct DrafterService(pub(crate) Arc<Drafter>);
 
 #[tonic::async_trait]
-impl drafter_server::Drafter for Service {
+impl drafter_server::Drafter for DrafterService {
     type DraftStream = ReplyStream;
 
     async fn describe(
@@ -135,7 +135,7 @@ pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescr
 
 /// Returns the description of a drafter without a model: Max-Gram with this vocabulary and table.
 pub(crate) fn of_max_gram(
-    vocabulary: &Vocabulary,
+    vocabulary: &DraftVocabulary,
     table: Option<&BigramFile>,
     config: &DrafterConfig,
 ) -> v1::PeerDescription {

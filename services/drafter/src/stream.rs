@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use peer::{Peer, Role, RoundContext, RoundError};
+use peer::{PeerServer, Role, RoundContext, RoundError};
 use server::progress::{self, Reporter};
 use server::trace::Span;
 use server::transport::MAX_MESSAGE_BYTES;
@@ -18,11 +18,11 @@ use wire::v1::drafter_server::DrafterServer;
 use wire::v1::round_answer::Part;
 use wire::v1::round_request::Round;
 
-use crate::block::{Draft, Drafted};
+use crate::block::{BlockWriter, DraftStep};
 use crate::config::ROLE;
 use crate::draft_params::DraftParams;
 use crate::proposers::{DraftSession, Drafter, Proposers};
-use crate::service::Service;
+use crate::service::DrafterService;
 use crate::task::DraftTask;
 use crate::{cascade, grams};
 
@@ -52,7 +52,8 @@ impl Role for Proposers {
             return Ok(());
         }
         let (tree, sessions) = (requested.tree, drafter.sessions().attached);
-        let mut draft = Draft::new(context.began, sessions, form, tree, wire.tokens_per_block);
+        let mut draft =
+            BlockWriter::new(context.began, sessions, form, tree, wire.tokens_per_block);
         let (reporter, mut progressing) = progress::channel();
         // Boxed, for a cascade's state is large and would be moved from future to future.
         let drafting = Box::pin(propose(
@@ -77,8 +78,8 @@ impl Role for Proposers {
         Failure::Internal.status(format!("cascade: {bad}"))
     }
 
-    fn routes(peer: Arc<Peer<Self>>) -> Routes {
-        let service = DrafterServer::new(Service(peer));
+    fn routes(peer: Arc<PeerServer<Self>>) -> Routes {
+        let service = DrafterServer::new(DrafterService(peer));
         Routes::new(
             service
                 .max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -92,7 +93,7 @@ async fn propose(
     drafter: &Drafter,
     session: &mut DraftSession,
     requested: DraftParams,
-    draft: &mut Draft,
+    draft: &mut BlockWriter,
     context: &RoundContext<'_>,
     reporter: Reporter,
 ) -> Result<(), RoundError> {
@@ -127,7 +128,7 @@ fn draft_alone(
     session: &DraftSession,
     requested: DraftParams,
     reporter: Reporter,
-) -> Result<mpsc::Receiver<Result<Drafted, RoundError>>, RoundError> {
+) -> Result<mpsc::Receiver<Result<DraftStep, RoundError>>, RoundError> {
     let label = session.spec.verification.label;
     let label = label.filter(|_| requested.stop_rule.needs_head());
     let head = label.and_then(|label| proposers.head(label));
@@ -139,8 +140,8 @@ fn draft_alone(
 /// Adds what was reported to the block, and sends a message if one is full or the last. Whether the block
 /// has ended.
 async fn pass_on(
-    draft: &mut Draft,
-    drafted: Drafted,
+    draft: &mut BlockWriter,
+    drafted: DraftStep,
     context: &RoundContext<'_>,
 ) -> Result<bool, Status> {
     draft.cost.add(&drafted.cost);

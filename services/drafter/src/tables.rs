@@ -8,7 +8,7 @@ use peer::PeerError;
 use server::config::Switch;
 
 use crate::config::{AUTOMATIC, DrafterConfig, NO_TABLE, wrong};
-use crate::fits::Vocabulary;
+use crate::fits::DraftVocabulary;
 
 /// A bigram table in a model's folder.
 const BESIDE_MODEL: &str = "bigram.safetensors";
@@ -38,7 +38,7 @@ pub(crate) fn beside(
     model: &Outline,
     config: &DrafterConfig,
 ) -> Result<Option<BigramFile>, BigramError> {
-    let vocabulary = Vocabulary {
+    let vocabulary = DraftVocabulary {
         size: model.vocab_size,
         fingerprint: model.vocab_fingerprint.to_vec(),
         eos_token_ids: Vec::new(),
@@ -52,7 +52,7 @@ pub(crate) fn beside(
 /// # Errors
 /// Names the file and what is wrong with it.
 pub(crate) fn of_vocabulary(
-    vocabulary: &Vocabulary,
+    vocabulary: &DraftVocabulary,
     config: &DrafterConfig,
 ) -> Result<Option<BigramFile>, BigramError> {
     let fits =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::source::{InspectedText, SpecialTokens};
-use peer::{Peer, ReplyStream, Session};
+use peer::{HeldSession, PeerServer, ReplyStream};
 use tonic::codegen::tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1;
@@ -17,10 +17,10 @@ const TOKENIZER_PART_BYTES: usize = 1 << 20;
 type BoxStream<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// A verifier with its model loaded and its engine running.
-pub type Verifier = Peer<Target>;
+pub type Verifier = PeerServer<Target>;
 
 /// A session of a verifier.
-pub(crate) type VerifySession = Session<Target>;
+pub(crate) type VerifySession = HeldSession<Target>;
 
 /// What a verifier tells of its target model's text, which the coordinator asks it for, and who computes the model.
 pub struct Target {
@@ -50,10 +50,10 @@ impl Target {
 }
 
 /// The service as tonic calls it.
-pub(crate) struct Service(pub(crate) Arc<Verifier>);
+pub(crate) struct VerifierService(pub(crate) Arc<Verifier>);
 
 #[tonic::async_trait]
-impl verifier_server::Verifier for Service {
+impl verifier_server::Verifier for VerifierService {
     type TokenizerStream = BoxStream<v1::TokenizerPart>;
     type VerifyStream = ReplyStream;
 

@@ -6,7 +6,7 @@ mod prompt;
 
 use std::sync::Arc;
 
-use peer::{Peer, Role, RoundContext, RoundError, Session};
+use peer::{HeldSession, PeerServer, Role, RoundContext, RoundError};
 use server::trace::Span;
 use server::transport::MAX_MESSAGE_BYTES;
 use speculation::proposal::BadProposal;
@@ -18,7 +18,7 @@ use wire::v1::verifier_server::VerifierServer;
 
 use crate::config::ROLE;
 use crate::remote::RemoteMemory;
-use crate::service::{Service, Target, Verifier, VerifySession};
+use crate::service::{Target, Verifier, VerifierService, VerifySession};
 
 impl Role for Target {
     const NAME: &'static str = ROLE;
@@ -28,14 +28,18 @@ impl Role for Target {
 
     type Memory = RemoteMemory;
 
-    fn admit(peer: &Peer<Self>, session: &Session<Self>, has_output: bool) -> Result<(), Status> {
+    fn admit(
+        peer: &PeerServer<Self>,
+        session: &HeldSession<Self>,
+        has_output: bool,
+    ) -> Result<(), Status> {
         let remote = peer.role.remote.as_ref();
         remote.map_or(Ok(()), |remote| remote.admit(session, has_output))
     }
 
     async fn round(
-        peer: &Peer<Self>,
-        session: &mut Session<Self>,
+        peer: &PeerServer<Self>,
+        session: &mut HeldSession<Self>,
         round: Round,
         context: RoundContext<'_>,
         span: &mut Span,
@@ -53,8 +57,8 @@ impl Role for Target {
     }
 
     fn opened(
-        peer: &Peer<Self>,
-        session: &mut Session<Self>,
+        peer: &PeerServer<Self>,
+        session: &mut HeldSession<Self>,
         numerics: &str,
     ) -> Result<(), Status> {
         match &peer.role.remote {
@@ -68,8 +72,8 @@ impl Role for Target {
         BadField::new("proposals", bad.to_string()).into()
     }
 
-    fn routes(peer: Arc<Peer<Self>>) -> Routes {
-        let service = VerifierServer::new(Service(peer));
+    fn routes(peer: Arc<PeerServer<Self>>) -> Routes {
+        let service = VerifierServer::new(VerifierService(peer));
         Routes::new(
             service
                 .max_decoding_message_size(MAX_MESSAGE_BYTES)

@@ -16,7 +16,7 @@ use wire::v1;
 
 use crate::error::RoundError;
 use crate::granted::Granted;
-use crate::role::{Role, Session};
+use crate::role::{HeldSession, Role};
 
 /// A round under way, and where its replies go.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl RoundContext<'_> {
     ///
     /// # Errors
     /// If the client is gone, or does not read.
-    pub async fn advance<R: Role>(&self, session: &mut Session<R>) -> Result<bool, Status> {
+    pub async fn advance<R: Role>(&self, session: &mut HeldSession<R>) -> Result<bool, Status> {
         let round = &self.round;
         let Err(need) = session
             .committed

@@ -21,6 +21,6 @@ pub use context::{Cost, READ_TIMEOUT, REPLY_BUFFER, RoundContext};
 pub use describe::{describe, outline};
 pub use error::{PeerError, RoundError};
 pub use granted::{GRANT_TIMEOUT, Granted};
-pub use role::{CountedHistory, Peer, Role, Session};
+pub use role::{CountedHistory, HeldSession, PeerServer, Role};
 pub use service::{Bounds, run};
 pub use stream::{IDLE_TIMEOUT, OPEN_TIMEOUT, ReplyStream, spawn};

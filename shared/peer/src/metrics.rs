@@ -7,10 +7,10 @@ use model::engine::{EngineHandle, Gauges, MemoryGauges, Totals};
 use server::lease::SessionCounts;
 use server::metrics::names;
 
-use crate::role::{Peer, Role};
+use crate::role::{PeerServer, Role};
 use crate::service::Bounds;
 
-impl<R: Role> Peer<R> {
+impl<R: Role> PeerServer<R> {
     /// Sessions with an open stream, and sessions waiting for their next one.
     pub fn sessions(&self) -> SessionCounts {
         self.sessions.counts()

@@ -46,8 +46,8 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// # Errors
     /// If it may not.
     fn admit(
-        _peer: &Peer<Self>,
-        _session: &Session<Self>,
+        _peer: &PeerServer<Self>,
+        _session: &HeldSession<Self>,
         _has_output: bool,
     ) -> Result<(), Status> {
         Ok(())
@@ -56,8 +56,8 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// Answers one round, as far as it is granted, or says that it does no such rounds; `span` is the round's. It is dropped, at whatever it awaits, when the
     /// client is gone or closes the session, or another stream takes it.
     fn round(
-        peer: &Peer<Self>,
-        session: &mut Session<Self>,
+        peer: &PeerServer<Self>,
+        session: &mut HeldSession<Self>,
         round: Round,
         context: RoundContext<'_>,
         span: &mut Span,
@@ -69,8 +69,8 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// # Errors
     /// If the peer's numerics are different by now.
     fn opened(
-        peer: &Peer<Self>,
-        _session: &mut Session<Self>,
+        peer: &PeerServer<Self>,
+        _session: &mut HeldSession<Self>,
         numerics: &str,
     ) -> Result<(), Status> {
         peer.computes(numerics)
@@ -80,11 +80,11 @@ pub trait Role: Sized + Send + Sync + 'static {
     fn bad_proposal(bad: &BadProposal) -> Status;
 
     /// Returns the gRPC service of `peer`.
-    fn routes(peer: Arc<Peer<Self>>) -> Routes;
+    fn routes(peer: Arc<PeerServer<Self>>) -> Routes;
 }
 
 /// A drafter or a verifier, and what its streams share.
-pub struct Peer<R: Role> {
+pub struct PeerServer<R: Role> {
     /// What it needs for its own part.
     pub role: R,
     /// The engine of each model, the largest model's first.
@@ -95,13 +95,13 @@ pub struct Peer<R: Role> {
     pub traces: Traces,
     /// What it counts.
     pub metrics: PeerMetrics,
-    pub(crate) sessions: Leases<Session<R>>,
+    pub(crate) sessions: Leases<HeldSession<R>>,
     pub(crate) health: Health,
     pub(crate) server: ServerConfig,
     pub(crate) process: Process,
 }
 
-impl<R: Role> Peer<R> {
+impl<R: Role> PeerServer<R> {
     /// Checks that the peer computes what a coordinator expects; an empty text expects nothing.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl<R: Role> Peer<R> {
 }
 
 /// What is kept of a session between rounds. All of it can be rebuilt from the next Open.
-pub struct Session<R: Role> {
+pub struct HeldSession<R: Role> {
     /// What it was opened with.
     pub spec: Arc<SessionSpec>,
     /// Its output so far.
@@ -131,9 +131,9 @@ pub struct Session<R: Role> {
     pub(crate) history: HistorySlot,
 }
 
-impl<R: Role> Session<R> {
+impl<R: Role> HeldSession<R> {
     /// Returns the session that was opened: `held` if it is the same, else a new one.
-    pub(crate) fn resumed(peer: &Peer<R>, spec: SessionSpec, held: Option<Self>) -> Self {
+    pub(crate) fn resumed(peer: &PeerServer<R>, spec: SessionSpec, held: Option<Self>) -> Self {
         if let Some(session) = held.filter(|session| *session.spec == spec) {
             return session;
         }

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use wire::{open, v1};
 
 use crate::error::PeerError;
-use crate::role::{Peer, Role};
+use crate::role::{PeerServer, Role};
 
 /// Binds, loads, starts and serves until `shutdown` completes; then drains. If that is before the models
 /// are loaded, nothing is waited for.
@@ -26,7 +26,7 @@ use crate::role::{Peer, Role};
 pub async fn run<R: Role, L: Send + 'static>(
     listen: Listen,
     load: impl FnOnce() -> Result<L, PeerError> + Send + 'static,
-    start: impl FnOnce(L) -> Result<Arc<Peer<R>>, PeerError>,
+    start: impl FnOnce(L) -> Result<Arc<PeerServer<R>>, PeerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), PeerError> {
     let mut shutdown = std::pin::pin!(shutdown);
@@ -37,7 +37,7 @@ pub async fn run<R: Role, L: Send + 'static>(
     start(loaded?)?.serve(listener, shutdown).await
 }
 
-impl<R: Role> Peer<R> {
+impl<R: Role> PeerServer<R> {
     /// A peer whose models run on `engines`, the largest model's first, and took `load_times` to load.
     pub fn new(
         role: R,

@@ -20,7 +20,7 @@ use wire::{open, round, v1};
 
 use crate::context::{READ_TIMEOUT, REPLY_BUFFER, ReplySender, RoundContext};
 use crate::granted::{Granted, Granting, grants};
-use crate::role::{Peer, Role, Session};
+use crate::role::{HeldSession, PeerServer, Role};
 
 /// How long a stream may take to say which session it is.
 pub const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ enum End {
 
 /// Serves one stream in a task of its own.
 pub fn spawn<R: Role>(
-    peer: Arc<Peer<R>>,
+    peer: Arc<PeerServer<R>>,
     mut requests: Streaming<v1::SessionRequest>,
 ) -> ReplyStream {
     let (sender, receiver) = mpsc::channel(REPLY_BUFFER);
@@ -60,7 +60,7 @@ pub fn spawn<R: Role>(
 }
 
 async fn serve<R: Role>(
-    peer: &Peer<R>,
+    peer: &PeerServer<R>,
     requests: &mut Streaming<v1::SessionRequest>,
     replies: &ReplySender,
 ) -> Result<(), Status> {
@@ -82,7 +82,7 @@ async fn serve<R: Role>(
             AttachError::Full { .. } => overloaded(error.to_string(), SESSIONS_RETRY_AFTER),
             AttachError::Stale { .. } => Failure::Superseded.status(error.to_string()),
         })?;
-    let mut session = Session::resumed(peer, spec, held);
+    let mut session = HeldSession::resumed(peer, spec, held);
     if let Err(status) = R::opened(peer, &mut session, &numerics) {
         hold.detach(session, Duration::from_millis(lease_ms.into()));
         return Err(status);
@@ -114,7 +114,7 @@ async fn serve<R: Role>(
 
 /// Tells the client as soon as the service drains, also in the midst of a round. Another replica may
 /// take the session when the round is over; if there is none, it goes on here.
-async fn tell_draining<R: Role>(peer: &Peer<R>, replies: &ReplySender) -> Infallible {
+async fn tell_draining<R: Role>(peer: &PeerServer<R>, replies: &ReplySender) -> Infallible {
     peer.health.draining().await;
     // If the client is gone, its stream's end says so.
     let _ = replies.send(Reply::Draining(v1::Draining {})).await;
@@ -122,9 +122,9 @@ async fn tell_draining<R: Role>(peer: &Peer<R>, replies: &ReplySender) -> Infall
 }
 
 async fn rounds<R: Role>(
-    peer: &Peer<R>,
-    hold: &Attached<Session<R>>,
-    session: &mut Session<R>,
+    peer: &PeerServer<R>,
+    hold: &Attached<HeldSession<R>>,
+    session: &mut HeldSession<R>,
     requests: &mut Streaming<v1::SessionRequest>,
     replies: &ReplySender,
     epoch: u32,
@@ -167,8 +167,8 @@ async fn rounds<R: Role>(
 /// Answers one round: as it was answered before, if this is a copy. It is dropped, at whatever it awaits, when the
 /// client is gone or closes the session, or another stream takes it.
 async fn answer<R: Role>(
-    peer: &Peer<R>,
-    session: &mut Session<R>,
+    peer: &PeerServer<R>,
+    session: &mut HeldSession<R>,
     request: v1::RoundRequest,
     granted: Granted,
     replies: &ReplySender,

@@ -99,8 +99,8 @@ impl Role for Left {
     type Memory = ();
 
     async fn round(
-        peer: &Peer<Self>,
-        _session: &mut Session<Self>,
+        peer: &PeerServer<Self>,
+        _session: &mut HeldSession<Self>,
         _round: Round,
         context: RoundContext<'_>,
         _span: &mut Span,
@@ -129,15 +129,15 @@ impl Role for Left {
         Status::internal(bad.to_string())
     }
 
-    fn routes(_peer: Arc<Peer<Self>>) -> Routes {
+    fn routes(_peer: Arc<PeerServer<Self>>) -> Routes {
         Routes::default()
     }
 }
 
 /// A peer whose client leaves so, and the client's ends of a stream to it that says these.
-fn served(leave: Leave, said: Vec<Request>) -> (Arc<Peer<Left>>, Client) {
+fn served(leave: Leave, said: Vec<Request>) -> (Arc<PeerServer<Left>>, Client) {
     let process = Process::default();
-    let peer = Arc::new(Peer {
+    let peer = Arc::new(PeerServer {
         role: Left {
             leave,
             client: Mutex::default(),
@@ -189,7 +189,7 @@ async fn a_client_that_resets_frees_its_session_and_what_breaks_or_fails_detache
 }
 
 /// The client's ends of a stream that is open and in the midst of a round, when `then` comes too.
-async fn beside_a_round(then: Request) -> (Arc<Peer<Left>>, Client) {
+async fn beside_a_round(then: Request) -> (Arc<PeerServer<Left>>, Client) {
     let (peer, mut client) = served(Leave::Waiting, vec![opening(), round(), then]);
     for _ in 0..3 {
         client.requests.send(Ok(EMPTY)).await.expect("room");
