@@ -287,8 +287,8 @@ impl Peers {
 
     fn endpoint(&self, peer: Peer) -> Option<&Arc<pool::PeerEndpoint>> {
         match peer {
-            Peer::Drafter => self.drafter.endpoint(),
-            Peer::Verifier => self.verifier.endpoint(),
+            Peer::Drafter => self.drafter.endpoint.as_ref(),
+            Peer::Verifier => self.verifier.endpoint.as_ref(),
         }
     }
 

@@ -19,13 +19,10 @@ pub(crate) struct BlockWriter {
     is_tree: bool,
     nodes: Growth,
     proposals: Vec<Proposal>,
-    /// What is told of the position after the block.
-    bonus: Option<Proposal>,
+    /// The end, once it is known.
+    end: Option<BlockEnd>,
     /// What it cost so far.
     pub(crate) cost: Cost,
-    forwards: Vec<u32>,
-    /// Models that forward; 0 before the end.
-    models: usize,
     /// Tokens already in `parts`.
     sent: usize,
     parts: Vec<Part>,
@@ -52,40 +49,41 @@ impl BlockWriter {
             is_tree: tree != TreeShape::Chain,
             nodes: Growth::default(),
             proposals: Vec::new(),
-            bonus: None,
+            end: None,
             cost: Cost::default(),
-            forwards: Vec::new(),
-            models: 0,
             sent: 0,
             parts: Vec::new(),
         }
     }
 
-    /// Adds a drafted token, with its siblings in a tree.
-    pub(crate) fn add(&mut self, drawn: DraftNode) {
-        self.nodes.push(drawn.token.id, &drawn.siblings);
-        self.proposals.push(drawn.token.proposal);
+    /// Adds a step of the block.
+    pub(crate) fn add(&mut self, step: DraftStep) {
+        self.cost.add(&step.cost);
+        if let Some(DraftNode { token, siblings }) = step.drawn {
+            self.nodes.push(token.id, &siblings);
+            self.proposals.push(token.proposal);
+        }
+        self.end = step.ending;
     }
 
-    /// Ends the block: what is told of the position after it, and the forwards of each model.
-    pub(crate) fn end(&mut self, ending: BlockEnd) {
-        self.bonus = ending.bonus;
-        self.models = ending.forwards.len();
-        self.forwards = ending.forwards;
+    /// Returns whether the block has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.end.is_some()
     }
 
     /// Where the time went. The first round of a session forwards its prompt; a later one that forwards more
     /// than it drafts brings a session up to date that was lost.
     pub(crate) fn share(&self, is_first: bool) -> Share {
-        let drafting = self.models * (2 * self.nodes.tokens().len() + 2);
+        let models = self.end.as_ref().map_or(0, |end| end.forwards.len());
+        let drafting = models * (2 * self.nodes.tokens().len() + 2);
         let prefills = is_first || self.cost.step.forwarded_tokens > drafting;
         self.cost.share(prefills)
     }
 
     /// The next message, once it is full or the block has ended.
-    pub(crate) fn take_block(&mut self, cause: Option<v1::StopCause>) -> Option<v1::DraftBlock> {
+    pub(crate) fn take_block(&mut self) -> Option<v1::DraftBlock> {
         let nodes = self.nodes.tokens().len();
-        if cause.is_none() && nodes - self.sent < self.tokens_per_block {
+        if self.end.is_none() && nodes - self.sent < self.tokens_per_block {
             return None;
         }
         let mut tree = v1::TokenTree {
@@ -95,17 +93,20 @@ impl BlockWriter {
         if self.is_tree {
             tree.parents = drafting::parents_to_wire(&self.nodes.parents()[self.sent..]);
         }
-        let reported = |bonus| proposal::one_to_wire(bonus, self.form);
-        let block = v1::DraftBlock {
+        let mut block = v1::DraftBlock {
             offset: self.sent as u32,
             tree: Some(tree),
             proposals: proposal::to_wire(std::mem::take(&mut self.proposals), self.form),
-            bonus: self.bonus.take().map(reported),
-            last: cause.is_some(),
-            stop_cause: cause.unwrap_or_default().into(),
-            timing: cause.map(|_| self.cost.timing(self.began, self.sessions)),
-            forwards: std::mem::take(&mut self.forwards),
+            ..Default::default()
         };
+        if let Some(end) = &mut self.end {
+            let bonus = end.bonus.take();
+            block.bonus = bonus.map(|bonus| proposal::one_to_wire(bonus, self.form));
+            block.last = true;
+            block.stop_cause = end.cause.into();
+            block.timing = Some(self.cost.timing(self.began, self.sessions));
+            block.forwards.clone_from(&end.forwards);
+        }
         self.sent = nodes;
         self.parts.push(Part::Block(block.clone()));
         Some(block)

@@ -141,19 +141,12 @@ fn draft_alone(
 /// has ended.
 async fn pass_on(
     draft: &mut BlockWriter,
-    drafted: DraftStep,
+    step: DraftStep,
     context: &RoundContext<'_>,
 ) -> Result<bool, Status> {
-    draft.cost.add(&drafted.cost);
-    if let Some(drawn) = drafted.drawn {
-        draft.add(drawn);
-    }
-    let cause = drafted.ending.as_ref().map(|ending| ending.cause);
-    if let Some(ending) = drafted.ending {
-        draft.end(ending);
-    }
-    if let Some(block) = draft.take_block(cause) {
+    draft.add(step);
+    if let Some(block) = draft.take_block() {
         context.answer(Part::Block(block)).await?;
     }
-    Ok(cause.is_some())
+    Ok(draft.has_ended())
 }

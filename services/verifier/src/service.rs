@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::source::{InspectedText, SpecialTokens};
 use peer::{HeldSession, PeerServer, ReplyStream};
-use tonic::codegen::tokio_stream::Stream;
+use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1;
 use wire::v1::verifier_server;
@@ -13,8 +13,6 @@ use crate::remote::Remote;
 
 /// Bytes of tokenizer.json in one message: well below every default limit of message sizes.
 const TOKENIZER_PART_BYTES: usize = 1 << 20;
-
-type BoxStream<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// A verifier with its model loaded and its engine running.
 pub type Verifier = PeerServer<Target>;

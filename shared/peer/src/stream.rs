@@ -139,7 +139,7 @@ async fn rounds<R: Role>(
             Some(Request::Round(round)) => round,
             // The round that it was for has ended meanwhile.
             Some(Request::Grant(_)) => continue,
-            Some(Request::Close(_)) => return close(replies).await,
+            Some(Request::Close(_)) => return Ok(close(replies).await),
             Some(Request::Open(_)) => return Err(open::repeated().into()),
             None => return Err(unknown("request").into()),
         };
@@ -150,7 +150,7 @@ async fn rounds<R: Role>(
             () = hold.superseded() => return Err(superseded()),
             () = replies.0.closed() => return client_gone(&mut inbox, hold).await,
             closing = inbox.beside(&granting) => match closing {
-                Ok(()) => return close(replies).await,
+                Ok(()) => return Ok(close(replies).await),
                 Err(wrong) => return Err(wrong.into()),
             },
         };
@@ -212,9 +212,10 @@ async fn answer<R: Role>(
 }
 
 /// Ends the stream of a session that is not wanted any more.
-async fn close(replies: &ReplySender) -> Result<End, Status> {
-    replies.send(Reply::Closed(v1::Closed {})).await?;
-    Ok(End::Closed)
+async fn close(replies: &ReplySender) -> End {
+    // The client may be gone by now; its session goes all the same.
+    let _ = replies.send(Reply::Closed(v1::Closed {})).await;
+    End::Closed
 }
 
 /// How a stream ends that nobody reads any more: what the client's side of it says tells why.

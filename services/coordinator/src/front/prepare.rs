@@ -158,8 +158,7 @@ impl Shared {
                 .await?;
         }
         // Whatever drafts, output that does not depend on it is the target's.
-        if model.verifiers_vary()
-            || request.method.depends_on_draft() && model.drafters_vary().await
+        if model.likeness.vary() || request.method.depends_on_draft() && model.drafters_vary().await
         {
             request.is_reproducible = false;
         }

@@ -86,23 +86,20 @@ impl Opener {
     ) -> Result<PeerStream, CallError> {
         let request = Arc::clone(&self.request);
         let description = described(endpoint, peer, &self.target.description).await?;
-        let unable = |lacking| CallError::Unable(Box::new(lacking));
-        match peer {
-            Peer::Drafter => {
-                let able = request.drafter_requirements.check(&description);
-                able.map_err(unable)?;
-                if (request.draft_room(&description, request.lead_len())).is_none() {
-                    // It may have been started anew with a longer one.
-                    endpoint.forget();
-                    return Err(CallError::ContextFull(description.context_len));
-                }
-            }
-            Peer::Verifier => {
-                self.model.check_weights(endpoint, &description)?;
-                let able = request.verifier_requirements.check(&description);
-                let able = able.and_then(|()| check_room(&request, &description));
-                able.map_err(unable)?;
-            }
+        if peer == Peer::Verifier {
+            self.model.check_weights(endpoint, &description)?;
+        }
+        let able = match peer {
+            Peer::Drafter => request.drafter_requirements.check(&description),
+            Peer::Verifier => (request.verifier_requirements.check(&description))
+                .and_then(|()| check_room(&request, &description)),
+        };
+        able.map_err(|lacking| CallError::Unable(Box::new(lacking)))?;
+        let room = request.draft_room(&description, request.lead_len());
+        if peer == Peer::Drafter && room.is_none() {
+            // It may have been started anew with a longer one.
+            endpoint.forget();
+            return Err(CallError::ContextFull(description.context_len));
         }
         self.epoch += 1;
         let open = open(&request, self.session_id, self.epoch, peer, &description);

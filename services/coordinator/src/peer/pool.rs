@@ -7,7 +7,7 @@ mod likeness;
 mod model;
 mod texts;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use server::process::Process;
 use speculation::session::Peer;
@@ -63,6 +63,32 @@ impl Models {
     }
 }
 
+/// The values of the keys that were asked for lately, the latest last; at most `MOST`.
+#[derive(Debug)]
+pub(crate) struct Recent<K, V, const MOST: usize>(Mutex<Vec<(K, V)>>);
+
+impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: PartialEq, V: Clone + Default, const MOST: usize> Recent<K, V, MOST> {
+    /// Returns the value of `key`: a new one if it is not known, for which the one asked for the longest time ago makes
+    /// room.
+    pub(crate) fn find(&self, key: K) -> V {
+        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.iter().position(|(other, _)| *other == key);
+        let value = found.map(|at| known.remove(at).1).unwrap_or_default();
+        if known.len() == MOST {
+            known.remove(0);
+        }
+        known.push((key, value.clone()));
+        value
+    }
+}
+
 /// Which peer a session needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerQuery {
@@ -81,19 +107,14 @@ pub(crate) enum Requirements {
 }
 
 impl Requirements {
-    fn are_met_by(self, peer: &PeerDescription) -> bool {
-        let checked = match self {
-            Self::Drafter(required) => required.check(peer),
-            Self::Verifier(required) => required.check(peer),
-        };
-        checked.is_ok()
-    }
-}
-
-impl PeerQuery {
     /// Whether `endpoint` is not known to fall short.
-    fn may_be(&self, endpoint: &PeerEndpoint) -> bool {
-        let known = self.requirements.zip(endpoint.description());
-        known.is_none_or(|(requirements, known)| requirements.are_met_by(&known))
+    fn may_be_met_by(self, endpoint: &PeerEndpoint) -> bool {
+        endpoint.description().is_none_or(|known| {
+            let checked = match self {
+                Self::Drafter(required) => required.check(&known),
+                Self::Verifier(required) => required.check(&known),
+            };
+            checked.is_ok()
+        })
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct PeerSession {
     /// stream to the same peer finds it.
     silent: Option<PeerStream>,
     /// Where the stream leads, or would have led.
-    endpoint: Option<Arc<PeerEndpoint>>,
+    pub(super) endpoint: Option<Arc<PeerEndpoint>>,
     /// Where the stream before led, what its numbers depend on, and how many tokens were emitted by the time of
     /// its last answer.
     before: Option<PreviousPeer>,
@@ -230,11 +230,6 @@ impl PeerSession {
         if let Some(stream) = &mut self.stream {
             stream.succeeded(emitted);
         }
-    }
-
-    /// Where the stream leads, or would have led.
-    pub(super) fn endpoint(&self) -> Option<&Arc<PeerEndpoint>> {
-        self.endpoint.as_ref()
     }
 
     /// Gives up waiting for the peer.

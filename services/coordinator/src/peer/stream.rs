@@ -4,6 +4,7 @@ mod read_ahead;
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use server::channel::connection_fault;
 use server::deadline::within;
@@ -17,6 +18,7 @@ use tonic::Status;
 use v1::session_reply::Reply;
 use v1::session_request::Request;
 use wire::failure::Failure;
+use wire::round::MAX_TIMEOUT;
 use wire::status::{PeerFailure, classify, describe};
 use wire::{encoded_bytes, v1};
 
@@ -29,9 +31,6 @@ use read_ahead::ReadAhead;
 /// Messages on their way to a peer. A round is asked only after the one before was answered, so
 /// there is never more than one, and a Close.
 const REQUEST_BUFFER: usize = 4;
-
-/// Longest time that a peer is told it may take, in milliseconds: the protocol's limit.
-const MAX_TIMEOUT_MS: u128 = 600_000;
 
 /// Bytes of the messages exchanged with the peers of a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -140,11 +139,12 @@ impl PeerStream {
     ) -> v1::RoundHeader {
         let from_len = self.held.min(output.len());
         let trace_context = position.trace.map(TraceContext::to_bytes);
-        let timeout_ms = position.deadline.left().as_millis();
+        let timeout = position.deadline.left();
+        let timeout = timeout.clamp(Duration::from_millis(1), MAX_TIMEOUT);
         v1::RoundHeader {
             round: position.round,
             epoch: self.epoch,
-            timeout_ms: timeout_ms.clamp(1, MAX_TIMEOUT_MS) as u32,
+            timeout_ms: timeout.as_millis() as u32,
             from_len: from_len as u32,
             committed: output[from_len..].to_vec(),
             digest,

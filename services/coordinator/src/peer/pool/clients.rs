@@ -63,9 +63,18 @@ pub(crate) async fn described(
     kind: Peer,
     target: &PeerDescription,
 ) -> Result<Arc<PeerDescription>, CallError> {
+    let description = known_or_asked(endpoint, kind).await?;
+    checked(endpoint, target, description)
+}
+
+/// Returns a peer's description, which is asked for if it is not known. It is known once it was checked.
+pub(super) async fn known_or_asked(
+    endpoint: &PeerEndpoint,
+    kind: Peer,
+) -> Result<Arc<PeerDescription>, CallError> {
     match endpoint.description() {
-        Some(description) => checked(endpoint, target, description),
-        None => ask(endpoint, kind, target).await,
+        Some(description) => Ok(description),
+        None => describe(endpoint, kind).await,
     }
 }
 

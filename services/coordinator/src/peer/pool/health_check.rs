@@ -11,9 +11,9 @@ use wire::describe::has_model;
 use wire::status::BadField;
 use wire::v1::PeerDescription;
 
-use super::PeerEndpoint;
 use super::clients::{ask, describe, described};
 use super::model::ServedModel;
+use super::{PeerEndpoint, Requirements};
 use crate::admitted::{DrafterRequirements, VerifierRequirements};
 use crate::peer::error::CallError;
 
@@ -111,11 +111,9 @@ impl ServedModel {
         let Err(lacking) = required.check(target) else {
             return Ok(());
         };
-        let may_be = |verifier: &Arc<PeerEndpoint>| {
-            let known = verifier.description();
-            known.is_none_or(|known| required.check(&known).is_ok())
-        };
-        if self.endpoints(Peer::Verifier).await.iter().any(may_be) {
+        let required = Requirements::Verifier(required);
+        let verifiers = self.endpoints(Peer::Verifier).await;
+        if verifiers.iter().any(|it| required.may_be_met_by(it)) {
             return Ok(());
         }
         Err(lacking)

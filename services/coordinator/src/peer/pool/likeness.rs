@@ -12,7 +12,7 @@ use wire::v1::{Numerics, PeerDescription};
 
 /// The descriptions that the verifiers of one model last gave of themselves.
 #[derive(Debug)]
-pub(super) struct Likeness {
+pub(crate) struct Likeness {
     /// Whether other weights are allowed.
     mixed_weights: bool,
     known: Mutex<KnownVerifiers>,
@@ -83,7 +83,7 @@ impl Likeness {
     }
 
     /// Number of verifiers that are refused.
-    pub(super) fn refused(&self) -> usize {
+    pub(crate) fn refused(&self) -> usize {
         let known = lock(&self.known);
         let verifiers = known.verifiers.values();
         verifiers
@@ -92,12 +92,12 @@ impl Likeness {
     }
 
     /// Whether two verifiers that are used compute other bits, or make other prompts of the same messages.
-    pub(super) fn vary(&self) -> bool {
+    pub(crate) fn vary(&self) -> bool {
         self.kinds().len() > 1
     }
 
     /// Describes the differences between verifiers to operators; the list is empty if all are alike.
-    pub(super) fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let kinds = self.kinds();
         let known = lock(&self.known);
         let refused = known.verifiers.iter().filter_map(|(address, verifier)| {
@@ -179,7 +179,7 @@ impl KnownVerifiers {
 
 /// What checks of the drafters found so far.
 #[derive(Debug, Default)]
-pub(super) struct Compatibility(Mutex<DrafterCheck>);
+pub(crate) struct Compatibility(Mutex<DrafterCheck>);
 
 #[derive(Debug, Default)]
 struct DrafterCheck {
@@ -192,7 +192,8 @@ struct DrafterCheck {
 }
 
 impl Compatibility {
-    pub(super) fn problem(&self) -> Option<Arc<str>> {
+    /// Returns the mismatch between the drafters and the target, if none of them fits.
+    pub(crate) fn problem(&self) -> Option<Arc<str>> {
         lock(&self.0).problem.clone()
     }
 

@@ -8,7 +8,7 @@ use speculation::session::Peer;
 use text::ServedText;
 use wire::v1::PeerDescription;
 
-use super::clients::describe;
+use super::clients::known_or_asked;
 use super::estimates::Estimates;
 use super::likeness::{Compatibility, Likeness};
 use super::texts::Texts;
@@ -25,8 +25,8 @@ pub(crate) struct ServedModel {
     drafters: PeerReplicas,
     verifiers: PeerReplicas,
     texts: Texts,
-    pub(super) compatibility: Compatibility,
-    pub(super) likeness: Likeness,
+    pub(crate) compatibility: Compatibility,
+    pub(crate) likeness: Likeness,
     /// What the target said last: what requests begin with while no verifier answers.
     last_target: Mutex<Option<Target>>,
     /// What requests measured, for draft lengths that follow it.
@@ -89,26 +89,6 @@ impl ServedModel {
             Some(problem) => format!("those of model '{}' do not fit: {problem}", self.name),
             None => format!("model '{}' has none", self.name),
         }
-    }
-
-    /// The mismatch between its drafters and its target, if none of them fits.
-    pub(crate) fn drafter_mismatch(&self) -> Option<Arc<str>> {
-        self.compatibility.problem()
-    }
-
-    /// Number of verifiers that are refused for their weights.
-    pub(crate) fn refused_verifiers(&self) -> usize {
-        self.likeness.refused()
-    }
-
-    /// Describes the differences between its verifiers to operators.
-    pub(crate) fn unlike(&self) -> Vec<String> {
-        self.likeness.problems()
-    }
-
-    /// Whether two of its verifiers, as far as they are known, compute other bits.
-    pub(crate) fn verifiers_vary(&self) -> bool {
-        self.likeness.vary()
     }
 
     /// All known addresses of these peers.
@@ -175,10 +155,7 @@ impl ServedModel {
     }
 
     async fn target_at(&self, endpoint: &PeerEndpoint) -> Result<Target, CallError> {
-        let description = match endpoint.description() {
-            Some(description) => description,
-            None => describe(endpoint, Peer::Verifier).await?,
-        };
+        let description = known_or_asked(endpoint, Peer::Verifier).await?;
         self.check_weights(endpoint, &description)?;
         let text = self.texts.of(endpoint, &description).await?;
         endpoint.described(Arc::clone(&description));
@@ -201,7 +178,7 @@ impl ServedModel {
     /// Whether a session may go to this peer, as far as is known.
     fn suits(&self, query: &PeerQuery, endpoint: &PeerEndpoint) -> bool {
         let is_refused = query.peer == Peer::Verifier && self.likeness.refuses(endpoint.address());
-        !is_refused && query.may_be(endpoint)
+        !is_refused && (query.requirements).is_none_or(|it| it.may_be_met_by(endpoint))
     }
 
     /// The peer that `query` asks for; one that is not known to fall short of its requirements, if there is one.

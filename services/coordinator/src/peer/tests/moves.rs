@@ -69,7 +69,7 @@ async fn a_session_goes_elsewhere_from_where_it_stalled() {
     ] {
         let (mut peers, _wire) = at_drafter(description(100, 8)).await;
         let before = peers.drafter.next_place(&peers.opener).await;
-        let stream = peers.drafter.endpoint().expect("a stream");
+        let stream = peers.drafter.endpoint.clone().expect("a stream");
         assert_eq!(before.address(), stream.address());
         peers.give_up(Peer::Drafter, loss);
         let after = peers.drafter.next_place(&peers.opener).await;
