@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::asking::Asking;
 use super::distribution::PartialDistribution;
 use super::noise_ranking::{KeyedUniforms, NoiseRanking};
 use super::partial_row::PartialRow;
 use super::refusal::{Refusal, must_ask};
+use super::row_query::RowQuery;
 use crate::TokenId;
 use crate::history::History;
 use crate::logprobs::TokenLogprobs;
@@ -76,11 +76,11 @@ impl Chain {
 
     /// Returns what to ask for first. `draft_probs` are a draft model's sampling distributions at the chain's
     /// positions, the largest probabilities first, as far as they are known.
-    pub fn start(&self, draft_probs: &[Vec<f64>], lists_are_shared: bool) -> Asking {
+    pub fn start(&self, draft_probs: &[Vec<f64>], lists_are_shared: bool) -> RowQuery {
         let params = &self.rules.params;
         let allowed = params.allowed_tokens.len();
-        let asking = if params.temperature == 0.0 || (1..=MOST_ALLOWED).contains(&allowed) {
-            Asking::GREEDY
+        let query = if params.temperature == 0.0 || (1..=MOST_ALLOWED).contains(&allowed) {
+            RowQuery::GREEDY
         } else {
             let rows = if lists_are_shared {
                 self.scored().len() + 1
@@ -88,28 +88,29 @@ impl Chain {
                 1
             };
             let starts = draft_probs.iter();
-            let starts = starts.map(|probs| Asking::for_draft(probs, self.rules.vocab_size, rows));
-            let larger = |a: Asking, b: Asking| Asking {
+            let starts =
+                starts.map(|probs| RowQuery::for_draft(probs, self.rules.vocab_size, rows));
+            let larger = |a: RowQuery, b: RowQuery| RowQuery {
                 top: a.top.max(b.top),
                 noise: a.noise.max(b.noise),
             };
-            starts.reduce(larger).unwrap_or(Asking::START)
+            starts.reduce(larger).unwrap_or(RowQuery::START)
         };
         let told = self.rules.logprobs.unwrap_or(0);
-        Asking {
-            top: asking.top.max(told),
-            ..asking
+        RowQuery {
+            top: query.top.max(told),
+            ..query
         }
     }
 
     /// The tokens whose log probabilities are wanted of each row from [`Self::decided`] on, ascending. `history` is
     /// that after the draft tokens that stand.
-    pub fn asked(&mut self, asking: Asking, history: &History) -> Vec<Vec<TokenId>> {
+    pub fn asked(&mut self, query: RowQuery, history: &History) -> Vec<Vec<TokenId>> {
         let rows = self.scored().len() + 1;
-        if asking.is_whole(self.rules.vocab_size) {
+        if query.is_whole(self.rules.vocab_size) {
             return vec![Vec::new(); rows - self.decided];
         }
-        self.rank(asking.noise, rows);
+        self.rank(query.noise, rows);
         let params = &self.rules.params;
         let mut must = must_ask(params, history, MOST_ALLOWED);
         if params.presence_penalty < 0.0 || params.frequency_penalty < 0.0 {
@@ -117,8 +118,8 @@ impl Chain {
         }
         let of_row = |offset: usize| {
             let mut tokens = must.clone();
-            if asking.noise > 0 {
-                tokens.extend(self.rankings[offset].tokens().take(asking.noise));
+            if query.noise > 0 {
+                tokens.extend(self.rankings[offset].tokens().take(query.noise));
             }
             if let Test::Token(drafted) = &self.rules.test
                 && let Some(drafted) = drafted.get(offset)

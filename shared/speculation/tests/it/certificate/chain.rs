@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use speculation::TokenId;
 use speculation::certificate::chain::{Chain, Decided, Rules, Test};
-use speculation::certificate::{Asking, PartialRow};
+use speculation::certificate::{PartialRow, RowQuery};
 use speculation::chance::RoundChance;
 use speculation::history::History;
 use speculation::logprobs::Likely;
@@ -88,20 +88,20 @@ impl Round {
         .collect()
     }
 
-    /// Decides, beginning with `asking`; how often more was asked for. None where parts of rows can never tell.
-    fn decide(&self, test: Test, mut asking: Asking) -> Option<(Decided, usize)> {
+    /// Decides, beginning with `query`; how often more was asked for. None where parts of rows can never tell.
+    fn decide(&self, test: Test, mut query: RowQuery) -> Option<(Decided, usize)> {
         let mut chain = Chain::new(self.rules(test), &self.drafts, BASE);
         let mut history = self.case.history.clone();
         let vocab = self.case.vocab();
         for again in 0.. {
-            let asked = chain.asked(asking, &history);
-            let top = asking.top.min(vocab);
+            let asked = chain.asked(query, &history);
+            let top = query.top.min(vocab);
             let rows = self.parts(chain.decided(), top, &asked);
             if let Some(decided) = chain.decide(&rows, &mut history).ok()? {
                 return Some((decided, again));
             }
-            assert!(!asking.is_whole(vocab), "a whole row leaves nothing open");
-            asking = asking.grown(vocab);
+            assert!(!query.is_whole(vocab), "a whole row leaves nothing open");
+            query = query.grown(vocab);
         }
         unreachable!("a range without an end")
     }
@@ -180,11 +180,11 @@ fn coupled_chains_are_decided_as_whole_rows_decide_them() {
     let (mut compared, mut accepted, mut again, mut ended) = (0, 0, 0, 0);
     for number in 0..20_000 {
         let round = Round::new(number);
-        let asking = Asking {
+        let query = RowQuery {
             top: 1 + number as usize % 7,
             noise: number as usize % 5,
         };
-        let Some((decided, more)) = round.decide(Test::Coupled, asking) else {
+        let Some((decided, more)) = round.decide(Test::Coupled, query) else {
             continue;
         };
         let dense = round.dense(Verification::COUPLED).expect("a verdict");
@@ -208,15 +208,15 @@ fn tests_of_draft_tokens_are_those_of_whole_rows_and_so_is_what_replaces_them() 
     let (mut compared, mut accepted, mut again, mut replaced) = (0, 0, 0, 0);
     for number in 0..20_000 {
         let round = Round::new(number);
-        let asking = Asking {
+        let query = RowQuery {
             top: 1 + number as usize % 7,
             noise: number as usize % 5,
         };
         let test = || Test::Token(round.drafted.clone());
-        let Some((decided, more)) = round.decide(test(), asking) else {
+        let Some((decided, more)) = round.decide(test(), query) else {
             continue;
         };
-        let whole = Asking {
+        let whole = RowQuery {
             top: round.case.vocab(),
             noise: 0,
         };
@@ -249,22 +249,22 @@ fn a_chain_begins_with_as_much_as_its_distributions_are_flat() {
         Chain::new(rules, &[1, 2, 3], BASE).start(probs, are_shared)
     };
     let plain = SamplingParams::default;
-    assert_eq!(start(plain(), None, &[], true), Asking::START);
+    assert_eq!(start(plain(), None, &[], true), RowQuery::START);
     let greedy = SamplingParams {
         temperature: 0.0,
         ..plain()
     };
-    assert_eq!(start(greedy.clone(), None, &[], true), Asking::GREEDY);
+    assert_eq!(start(greedy.clone(), None, &[], true), RowQuery::GREEDY);
     let few = SamplingParams {
         allowed_tokens: vec![5, 6],
         ..plain()
     };
-    assert_eq!(start(few, None, &[], true), Asking::GREEDY);
+    assert_eq!(start(few, None, &[], true), RowQuery::GREEDY);
     // Alternatives that are told are asked for.
     assert_eq!(start(greedy, Some(20), &[], true).top, 20);
     let sure: Vec<f64> = (0..200).map(|rank| 0.5_f64.powi(rank + 1)).collect();
     let flat: Vec<f64> = (1..200).map(|rank| 0.1 / f64::from(rank)).collect();
-    let of = |probs: &[f64], rows| Asking::for_draft(probs, vocab_size, rows);
+    let of = |probs: &[f64], rows| RowQuery::for_draft(probs, vocab_size, rows);
     // One list for all rows holds that of each; of several positions the flattest tells.
     let both = [sure.clone(), flat.clone()];
     assert_eq!(start(plain(), None, &both, true), of(&flat, 4));
