@@ -19,11 +19,12 @@ use wire::v1;
 use wire::v1::verifier_server::VerifierServer;
 
 use crate::config::ROLE;
-use crate::remote::RemoteMemory;
-use crate::service::{Service, Target, Verifier, VerifySession};
+use crate::remote::RemoteSession;
+use crate::scorer::{Verifier, VerifierRole, VerifySession};
+use crate::service::VerifierService;
 
 /// What is asked of a round.
-pub enum Round {
+pub enum RoundRequest {
     /// That a block be decided, or its distributions sent.
     Block(Box<v1::VerifyRound>),
     /// That tokens be decoded without drafts.
@@ -32,8 +33,8 @@ pub enum Round {
     Score(v1::ScoreRound),
 }
 
-impl Round {
-    /// Whether output precedes the round.
+impl RoundRequest {
+    /// Returns whether output precedes the round.
     fn has_output(&self) -> bool {
         let header = match self {
             Self::Block(round) => round.header(),
@@ -44,7 +45,7 @@ impl Round {
     }
 }
 
-impl Role for Target {
+impl Role for VerifierRole {
     const NAME: &'static str = ROLE;
     const SERVICE: &'static str = "outrider.v1.Verifier";
     const MODEL: &'static str = "target model";
@@ -52,16 +53,16 @@ impl Role for Target {
 
     type Request = v1::VerifyRequest;
     type Reply = v1::VerifyReply;
-    type Round = Round;
+    type Round = RoundRequest;
     type Answer = v1::Verdict;
-    type Memory = RemoteMemory;
+    type Memory = RemoteSession;
 
-    fn read(request: v1::VerifyRequest) -> Option<StreamRequest<Round>> {
+    fn read(request: v1::VerifyRequest) -> Option<StreamRequest<RoundRequest>> {
         Some(match request.request? {
             Request::Open(open) => StreamRequest::Open(open.into()),
-            Request::Round(round) => StreamRequest::Round(Round::Block(round.into())),
-            Request::Decode(round) => StreamRequest::Round(Round::Decode(round)),
-            Request::Score(round) => StreamRequest::Round(Round::Score(round)),
+            Request::Round(round) => StreamRequest::Round(RoundRequest::Block(round.into())),
+            Request::Decode(round) => StreamRequest::Round(RoundRequest::Decode(round)),
+            Request::Score(round) => StreamRequest::Round(RoundRequest::Score(round)),
             Request::Grant(grant) => StreamRequest::Grant(grant.until),
             Request::Close(_) => StreamRequest::Close,
         })
@@ -80,22 +81,20 @@ impl Role for Target {
     async fn round(
         peer: &Peer<Self>,
         session: &mut Session<Self>,
-        requested: Round,
+        requested: RoundRequest,
         granted: Granted,
         epoch: u32,
         replies: &Replies<v1::VerifyReply>,
     ) -> Result<(), Status> {
-        if let Some(remote) = &peer.role.remote {
-            remote.admit(session, requested.has_output())?;
-        }
+        peer.role.scorer.admit(session, requested.has_output())?;
         match requested {
-            Round::Block(requested) => {
+            RoundRequest::Block(requested) => {
                 block::verify(peer, session, replies, *requested, epoch).await
             }
-            Round::Decode(requested) => {
+            RoundRequest::Decode(requested) => {
                 decode::decode(peer, session, replies, requested, granted, epoch).await
             }
-            Round::Score(requested) => {
+            RoundRequest::Score(requested) => {
                 prompt::score(peer, session, replies, requested, granted, epoch).await
             }
         }
@@ -106,10 +105,7 @@ impl Role for Target {
         session: &mut Session<Self>,
         numerics: &str,
     ) -> Result<(), Status> {
-        match &peer.role.remote {
-            Some(remote) => remote.opened(session, numerics),
-            None => peer.computes(numerics),
-        }
+        peer.role.scorer.open(peer, session, numerics)
     }
 
     /// It came with the round.
@@ -118,7 +114,7 @@ impl Role for Target {
     }
 
     fn routes(peer: Arc<Peer<Self>>) -> Routes {
-        let service = VerifierServer::new(Service(peer));
+        let service = VerifierServer::new(VerifierService(peer));
         Routes::new(
             service
                 .max_decoding_message_size(MAX_MESSAGE_BYTES)

@@ -1,162 +1,144 @@
-//! Scoring a block of drafts, or a part of the prompt, on the engine thread: one forward, whose rows a [`Judge`] turns
-//! into an answer.
+//! Scoring a block of drafts, or a part of the prompt, on the engine thread: one forward, whose rows a [`RowConsumer`]
+//! turns into a result.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
-use peer::{Cost, CountedHistory, Role, RoundError, Session};
+use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::history::History;
 use tokio::sync::oneshot;
 use wire::open::SessionSpec;
 
-/// What is made of the rows of a block.
-pub(crate) trait Judge: Send + 'static {
-    /// What comes of it.
-    type Verdict: Send;
+use crate::scorer::VerifySession;
 
-    /// Takes the logits `rows`, (drafts + 1, their length): after the output, then after each draft token.
-    fn judge(
+/// Turns the rows of one forward into a result.
+pub(super) trait RowConsumer: Send + 'static {
+    /// The result.
+    type Output: Send;
+
+    /// Takes the logits `rows`, (scored tokens, their length): after each token from [`Task::scored_from`] on.
+    fn evaluate(
         &mut self,
-        block: &mut Block,
+        input: &mut ScoringInput,
         rows: (&mut [f32], usize),
-    ) -> Result<Self::Verdict, RoundError>;
+    ) -> Result<Self::Output, RoundError>;
 
     /// See [`Task::parents`].
     fn parents(&self) -> &[Option<u32>] {
         &[]
     }
-
-    /// See [`Task::kept`]; asked once the block is judged.
-    fn kept(&self) -> &[u32] {
-        &[]
-    }
 }
 
-/// A block of drafts on top of a session's output.
-pub(crate) struct Block {
-    pub(crate) spec: Arc<SessionSpec>,
+/// The tokens of a forward, and what their session says of them.
+pub(super) struct ScoringInput {
+    pub(super) spec: Arc<SessionSpec>,
     /// Prompt (or start token), output and drafts.
-    pub(crate) tokens: Vec<TokenId>,
-    pub(crate) base_len: usize,
+    tokens: Vec<TokenId>,
+    /// Number of output tokens before the drafts.
+    pub(super) base_len: usize,
     /// See [`Task::scored_from`].
-    scored_from: usize,
+    pub(super) scored_from: usize,
+    /// See [`Task::kept`]; set where a tree is evaluated.
+    pub(super) kept: Vec<u32>,
     /// After the output.
-    pub(crate) history: CountedHistory,
+    pub(super) history: CountedHistory,
 }
 
-impl Block {
-    /// The drafts, and what was seen before them.
-    pub(crate) fn drafts(&mut self) -> (&[TokenId], &mut History) {
+impl ScoringInput {
+    /// Returns the drafts, and what was seen before them.
+    pub(super) fn drafts(&mut self) -> (&[TokenId], &mut History) {
         let first = self.spec.lead().len() + self.base_len;
         (&self.tokens[first..], &mut self.history)
     }
 }
 
-/// Scores `drafts` on top of the session's output; what `judge` makes of them, and what it cost. How far it is
-/// goes to `progress`.
-pub(crate) async fn score<J: Judge>(
-    session: &Session<impl Role>,
-    drafts: &[TokenId],
-    judge: J,
-    progress: Reporter,
-) -> Judged<J> {
-    let base_len = session.committed.tokens().len();
-    let block = Block {
-        spec: Arc::clone(&session.spec),
-        tokens: session.sequence(drafts),
-        base_len,
-        scored_from: session.spec.lead().len() + base_len - 1,
-        history: session.history(),
-    };
-    run(session, block, judge, progress).await
+/// Returns the tokens of `drafts` on top of the session's output, and the first whose row is wanted.
+pub(super) fn after_output(session: &VerifySession, drafts: &[TokenId]) -> (Vec<TokenId>, usize) {
+    let tokens = session.sequence(drafts);
+    let scored_from = tokens.len() - drafts.len() - 1;
+    (tokens, scored_from)
 }
 
-/// Scores the tokens `range` of the prompt, before any output. Returns what `judge` computes from the rows of these
-/// tokens, and the cost.
-pub(crate) async fn score_prompt<J: Judge>(
-    session: &Session<impl Role>,
-    range: Range<usize>,
-    judge: J,
+/// Forwards `tokens`, those of `session` and what follows them, and has `consumer` evaluate the rows from `scored_from`
+/// on. Returns its result, and the cost.
+///
+/// # Errors
+/// If the engine takes no more tasks or fails, or as the consumer.
+pub(super) async fn score<C: RowConsumer>(
+    session: &VerifySession,
+    tokens: Vec<TokenId>,
+    scored_from: usize,
+    consumer: C,
     progress: Reporter,
-) -> Judged<J> {
-    let block = Block {
+) -> ScoringResult<C> {
+    let (sender, receiver) = oneshot::channel();
+    let input = ScoringInput {
         spec: Arc::clone(&session.spec),
-        tokens: session.spec.lead()[..range.end].to_vec(),
-        base_len: 0,
-        scored_from: range.start,
+        tokens,
+        base_len: session.committed.tokens().len(),
+        scored_from,
+        kept: Vec::new(),
         history: session.history(),
     };
-    run(session, block, judge, progress).await
-}
-
-async fn run<J: Judge>(
-    session: &Session<impl Role>,
-    block: Block,
-    judge: J,
-    progress: Reporter,
-) -> Judged<J> {
-    let (answer, answered) = oneshot::channel();
     session.submit(ScoringTask {
-        block,
-        judge,
+        input,
+        consumer,
         progress,
-        answer: Some(answer),
+        result: Some(sender),
     })?;
-    answered.await.map_err(|_| RoundError::Dropped)?
+    receiver.await.map_err(|_| RoundError::Dropped)?
 }
 
-/// What a task answers: what was judged, and what it cost.
-type Judged<J> = Result<(<J as Judge>::Verdict, Cost), RoundError>;
+/// What was made of the rows, and what they cost.
+type ScoringResult<C> = Result<(<C as RowConsumer>::Output, Cost), RoundError>;
 
-struct ScoringTask<J: Judge> {
-    block: Block,
-    judge: J,
+struct ScoringTask<C: RowConsumer> {
+    input: ScoringInput,
+    consumer: C,
     progress: Reporter,
-    answer: Option<oneshot::Sender<Judged<J>>>,
+    result: Option<oneshot::Sender<ScoringResult<C>>>,
 }
 
-impl<J: Judge> ScoringTask<J> {
-    fn answer(&mut self, answer: Judged<J>) {
-        if let Some(waiting) = self.answer.take() {
+impl<C: RowConsumer> ScoringTask<C> {
+    fn finish(&mut self, result: ScoringResult<C>) {
+        if let Some(waiting) = self.result.take() {
             // The receiver is gone if nobody waits any more.
-            let _ = waiting.send(answer);
+            let _ = waiting.send(result);
         }
     }
 }
 
-impl<J: Judge> Task for ScoringTask<J> {
+impl<C: RowConsumer> Task for ScoringTask<C> {
     fn tokens(&self) -> &[TokenId] {
-        &self.block.tokens
+        &self.input.tokens
     }
 
     fn source(&self) -> &[TokenId] {
-        self.block.spec.source()
+        self.input.spec.source()
     }
 
     fn scored_from(&self) -> usize {
-        self.block.scored_from
+        self.input.scored_from
     }
 
     fn parents(&self) -> &[Option<u32>] {
-        self.judge.parents()
+        self.consumer.parents()
     }
 
     fn kept(&self) -> &[u32] {
-        self.judge.kept()
+        &self.input.kept
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
         let (step, row_len) = (rows.timing(), rows.vocab_size());
         let began = Instant::now();
-        let judged = self
-            .judge
-            .judge(&mut self.block, (rows.logits_mut(), row_len));
+        let rows = (rows.logits_mut(), row_len);
+        let evaluated = self.consumer.evaluate(&mut self.input, rows);
         let accept = began.elapsed();
-        self.answer(judged.map(|verdict| (verdict, Cost { step, accept })));
+        self.finish(evaluated.map(|output| (output, Cost { step, accept })));
         Progress::Done
     }
 
@@ -165,10 +147,10 @@ impl<J: Judge> Task for ScoringTask<J> {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
+        self.result.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
     fn fail(mut self: Box<Self>, error: EngineError) {
-        self.answer(Err(error.into()));
+        self.finish(Err(error.into()));
     }
 }

@@ -1,84 +1,101 @@
-//! A chain of draft tokens over the rows of one forward: decided here, or its distributions sent to the coordinator,
+//! A block of draft tokens over the rows of one forward: decided here, or its distributions sent to the coordinator,
 //! which decides. Something may be told of the draft model.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use peer::RoundError;
-use speculation::TokenId;
-use speculation::history::History;
+use speculation::certificate::Decided;
 use speculation::pipeline::{Pipeline, Want};
-use speculation::proposal::Proposal;
-use speculation::round::{self, RoundInputs, Scratch, TargetRows};
+use speculation::round::{self, BlockInput, RoundInputs, Scratch, TargetRows};
 use speculation::target::TargetProbs;
-use speculation::verification::layers::{Horizon, Layer};
 use speculation::verification::{self, Verdict};
 use wire::{slice, v1};
 
-use crate::scoring::{Block, Judge};
+use super::logprobs::of_emitted;
+use super::scoring::{RowConsumer, ScoringInput};
+use super::tree;
 
 thread_local! {
     /// Rows of the engine's thread that every round writes to.
     static SCRATCH: RefCell<(Scratch<f32>, Vec<f32>)> = RefCell::default();
 }
 
-/// What is to be decided.
-#[derive(Default)]
-pub(crate) struct VerifyInput {
-    pub(crate) drafts: Vec<TokenId>,
-    /// What was told of the draft model, at each draft token.
-    pub(crate) proposals: Vec<Proposal>,
-    /// The same at the position after them.
-    pub(crate) bonus: Option<Proposal>,
-    pub(crate) horizon: Horizon,
-    pub(crate) layers: Vec<Layer>,
+/// Decides `block`, a chain, by its rows of logits (drafts + 1, their length).
+///
+/// # Errors
+/// If a row gives no distribution, or a draft distribution that is needed is missing or malformed.
+fn verify_chain(
+    block: &BlockInput,
+    input: &mut ScoringInput,
+    rows: (&mut [f32], usize),
+) -> Result<Verdict, RoundError> {
+    let spec = &Arc::clone(&input.spec);
+    let greedy = spec.sampling.temperature == 0.0;
+    let mut want = Want::of_target(spec.target.needs(greedy));
+    want.unscaled |= spec.verification.reads_unscaled;
+    let inputs = RoundInputs {
+        target: &spec.target,
+        verification: spec.verification,
+        greedy,
+        drafts: block.drafts.tokens(),
+        proposals: &block.proposals,
+        bonus: block.bonus.as_ref(),
+        vocab_size: spec.vocab_size as usize,
+    };
+    let chain = verification::Block {
+        drafts: block.drafts.tokens(),
+        base_len: input.base_len as u32,
+        ends: &spec.sampling.end_tokens,
+        horizon: block.horizon,
+        layers: &block.layers,
+    };
+    SCRATCH.with_borrow_mut(|(scratch, unscaled)| {
+        let rows = LogitRows::new(input, want, rows, unscaled);
+        round::decide(inputs, &chain, spec.noise, rows, scratch)
+    })
 }
 
-impl Judge for VerifyInput {
-    type Verdict = Verdict;
+/// A block that is decided here.
+impl RowConsumer for BlockInput {
+    type Output = Decided;
 
-    fn judge(
+    fn evaluate(
         &mut self,
-        block: &mut Block,
-        rows: (&mut [f32], usize),
-    ) -> Result<Verdict, RoundError> {
-        let spec = &Arc::clone(&block.spec);
-        let greedy = spec.sampling.temperature == 0.0;
-        let mut want = Want::of_target(spec.target.needs(greedy));
-        want.unscaled |= spec.verification.reads_unscaled;
-        let inputs = RoundInputs {
-            target: &spec.target,
-            verification: spec.verification,
-            greedy,
-            drafts: &self.drafts,
-            proposals: &self.proposals,
-            bonus: self.bonus.as_ref(),
-            vocab_size: spec.vocab_size as usize,
+        input: &mut ScoringInput,
+        (rows, row_len): (&mut [f32], usize),
+    ) -> Result<Decided, RoundError> {
+        // Deciding turns the logits into distributions, in place.
+        let logits = input.spec.logprobs.map(|top| (top, rows.to_vec()));
+        let verdict = if self.drafts.is_chain() {
+            verify_chain(self, input, (rows, row_len))?
+        } else {
+            tree::verify(self, input, (rows, row_len))?
         };
-        let requested = verification::Block {
-            drafts: &self.drafts,
-            base_len: block.base_len as u32,
-            ends: &spec.sampling.end_tokens,
-            horizon: self.horizon,
-            layers: &self.layers,
+        input.kept.clone_from(&verdict.path);
+        let vocab_size = input.spec.vocab_size as usize;
+        let logprobs = match logits {
+            Some((top, logits)) => of_emitted(&verdict, top, (&logits, row_len), vocab_size)?,
+            None => Vec::new(),
         };
-        SCRATCH.with_borrow_mut(|(scratch, unscaled)| {
-            let rows = LogitRows::new(block, want, rows, unscaled);
-            round::decide(inputs, &requested, spec.noise, rows, scratch)
-        })
+        Ok(Decided { verdict, logprobs })
+    }
+
+    fn parents(&self) -> &[Option<u32>] {
+        self.drafts.parents()
     }
 }
 
 /// What is wanted of each position of a chain that the coordinator decides.
-pub(crate) struct Wanted(pub(crate) v1::SliceRequest);
+pub(super) struct SliceOptions(pub(super) v1::SliceRequest);
 
-impl Judge for Wanted {
+impl RowConsumer for SliceOptions {
     /// One slice a position, headers still to be set.
-    type Verdict = Vec<v1::Slice>;
+    type Output = Vec<v1::Slice>;
 
-    fn judge(
+    fn evaluate(
         &mut self,
-        block: &mut Block,
+        input: &mut ScoringInput,
         rows: (&mut [f32], usize),
     ) -> Result<Vec<v1::Slice>, RoundError> {
         let Self(wanted) = *self;
@@ -88,8 +105,8 @@ impl Judge for Wanted {
             unscaled: wanted.unscaled,
         };
         let mut unscaled = Vec::new();
-        let drafts = block.drafts().0.len();
-        let mut rows = LogitRows::new(block, want, rows, &mut unscaled);
+        let drafts = input.drafts().0.len();
+        let mut rows = LogitRows::new(input, want, rows, &mut unscaled);
         (0..=drafts)
             .map(|offset| {
                 let distributions = rows.distributions(offset)?;
@@ -111,36 +128,28 @@ impl Judge for Wanted {
 
 /// The rows of a forward along a chain, made distributions as they are needed.
 struct LogitRows<'a> {
+    input: &'a mut ScoringInput,
     pipeline: Pipeline,
-    history: &'a mut History,
-    base_len: u32,
-    drafts: &'a [TokenId],
-    vocab_size: usize,
     /// Logits (drafts + 1, `row_len`); a row that was requested has been turned into a distribution.
     rows: &'a mut [f32],
     row_len: usize,
     want: Want,
+    /// Scratch.
     unscaled: &'a mut Vec<f32>,
 }
 
 impl<'a> LogitRows<'a> {
-    /// The distributions after the output and each prefix of the drafts of `block`, of the logits `rows`
+    /// Returns the distributions after the output and each prefix of the drafts of `input`, of the logits `rows`
     /// (drafts + 1, `row_len`); `unscaled` is scratch.
     fn new(
-        block: &'a mut Block,
+        input: &'a mut ScoringInput,
         want: Want,
         (rows, row_len): (&'a mut [f32], usize),
         unscaled: &'a mut Vec<f32>,
     ) -> Self {
-        let spec = Arc::clone(&block.spec);
-        let base_len = block.base_len as u32;
-        let (drafts, history) = block.drafts();
         Self {
-            pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
-            history,
-            base_len,
-            drafts,
-            vocab_size: spec.vocab_size as usize,
+            pipeline: Pipeline::new(Arc::clone(&input.spec.sampling)),
+            input,
             rows,
             row_len,
             want,
@@ -153,15 +162,17 @@ impl TargetRows<f32> for LogitRows<'_> {
     type Error = RoundError;
 
     fn distributions(&mut self, offset: usize) -> Result<TargetProbs<'_, f32>, RoundError> {
+        let vocab_size = self.input.spec.vocab_size as usize;
+        let position = (self.input.base_len + offset) as u32;
+        let (drafts, history) = self.input.drafts();
         let before = offset.checked_sub(1);
-        if let Some(&draft) = before.and_then(|before| self.drafts.get(before)) {
-            self.history.push(draft);
+        if let Some(&draft) = before.and_then(|before| drafts.get(before)) {
+            history.push(draft);
         }
-        let probs = &mut self.rows[offset * self.row_len..][..self.vocab_size];
-        let position = self.base_len + offset as u32;
+        let probs = &mut self.rows[offset * self.row_len..][..vocab_size];
         let observed =
             self.pipeline
-                .distributions(probs, self.unscaled, self.want, self.history, position)?;
+                .distributions(probs, self.unscaled, self.want, history, position)?;
         Ok(TargetProbs {
             probs,
             unscaled: observed.unscaled.then_some(&self.unscaled[..]),
@@ -170,6 +181,7 @@ impl TargetRows<f32> for LogitRows<'_> {
     }
 
     fn row(&self, offset: usize) -> &[f32] {
-        &self.rows[offset * self.row_len..][..self.vocab_size]
+        let vocab_size = self.input.spec.vocab_size as usize;
+        &self.rows[offset * self.row_len..][..vocab_size]
     }
 }

@@ -5,27 +5,18 @@ use std::time::{Duration, Instant};
 use peer::{Cost, Replies, RoundError, Turn, traced};
 use server::progress;
 use server::trace::names;
-use speculation::draft_tree::DraftTree;
+use speculation::drafting::TreeShape;
+use speculation::methods::Options;
+use speculation::round::BlockInput;
 use speculation::verification::layers::Horizon;
 use tonic::Status;
 use v1::verify_reply::Reply;
+use wire::open::SessionSpec;
 use wire::status::BadField;
 use wire::{drafting, logprobs, proposal, round, v1, verdict};
 
 use super::{check_room, reply};
-use crate::logprobs::WithLogprobs;
-use crate::remote;
-use crate::scoring::score;
-use crate::service::{Target, Verifier, VerifySession};
-use crate::tree::{self, Tree};
-use crate::verify::{VerifyInput, Wanted};
-
-/// A block that is to be scored, and what is to come of it.
-struct Block {
-    drafts: DraftTree,
-    requested: VerifyInput,
-    slices: Option<v1::SliceRequest>,
-}
+use crate::scorer::{Verifier, VerifierRole, VerifySession};
 
 /// Answers one block: with the verdict kept, or by scoring it.
 pub(super) async fn verify(
@@ -37,7 +28,7 @@ pub(super) async fn verify(
 ) -> Result<(), Status> {
     let began = Instant::now();
     let (header, slices) = (wire.header.take(), wire.slices);
-    let (drafts, requested) = requested(verifier, session, wire)?;
+    let block = requested(verifier, session, wire)?;
     let round = round::from_wire(header, epoch, session.spec.vocab_size)?;
     let trace_context = &round.trace_context;
     let mut span = verifier.traces.round(names::VERIFY, trace_context, began);
@@ -50,22 +41,17 @@ pub(super) async fn verify(
         };
         return replies.send(reply(Reply::Verdict(again))).await;
     }
-    let scored = drafts.len() + 1;
-    let block = Block {
-        drafts,
-        requested,
-        slices,
-    };
+    let scored = block.drafts.len() + 1;
     let turn = Turn {
         round,
         began,
         replies,
     };
-    let answering = answer(verifier, session, &turn, block);
-    if let Some(cost) = traced::<Target, _>(&mut span, answering).await? {
-        // What an engine elsewhere reads beside the rows is not told.
-        let is_here = verifier.role.remote.is_none();
-        let prefills = is_here && cost.step.forwarded_tokens > scored;
+    let answering = answer(verifier, session, &turn, block, slices);
+    if let Some(cost) = traced::<VerifierRole, _>(&mut span, answering).await? {
+        // Where rows come in parts, tokens are forwarded again for more of the same rows.
+        let rows_are_parts = verifier.description.rows_are_parts;
+        let prefills = !rows_are_parts && cost.step.forwarded_tokens > scored;
         span.add_share(&cost.share(prefills), began, None);
     }
     Ok(())
@@ -75,17 +61,13 @@ pub(super) async fn verify(
 async fn answer(
     verifier: &Verifier,
     session: &mut VerifySession,
-    turn: &Turn<'_, Target>,
-    block: Block,
+    turn: &Turn<'_, VerifierRole>,
+    block: BlockInput,
+    slices: Option<v1::SliceRequest>,
 ) -> Result<Option<Cost>, RoundError> {
-    let Block {
-        drafts,
-        requested,
-        slices,
-    } = block;
-    let (round, replies) = (&turn.round, turn.replies);
+    let (round, replies, scorer) = (&turn.round, turn.replies, &verifier.role.scorer);
     // A node stands at its depth, so what a tree needs of the context is its longest path.
-    let levels = drafts.levels() as usize;
+    let levels = block.drafts.levels() as usize;
     check_room(verifier, session, round.key.base_len, levels)?;
     if !turn.advance(session).await? {
         return Ok(None);
@@ -93,8 +75,8 @@ async fn answer(
     let (reporter, mut progressing) = progress::channel();
     let header = Some(round.reply_header(false));
     if session.spec.accept_at_coordinator {
-        let wanted = Wanted(slices.unwrap_or_default());
-        let scoring = score(session, drafts.tokens(), wanted, reporter);
+        let drafts = block.drafts.tokens();
+        let scoring = scorer.slices(session, drafts, slices.unwrap_or_default(), reporter);
         let (mut slices, mut cost) = turn.wait(&mut progressing, scoring).await??;
         // Nothing is decided here.
         cost.accept = Duration::ZERO;
@@ -109,27 +91,12 @@ async fn answer(
         }
         return Ok(Some(cost));
     }
-    let deciding = async {
-        let tokens = drafts.tokens().to_vec();
-        if let Some(remote) = &verifier.role.remote {
-            let deciding = remote::decide(remote, session, requested, reporter, round.timeout);
-            Box::pin(deciding).await
-        } else if drafts.is_chain() {
-            score(session, &tokens, WithLogprobs(requested), reporter).await
-        } else {
-            let tree = WithLogprobs(Tree {
-                drafts,
-                proposals: requested.proposals,
-                path: Vec::new(),
-            });
-            score(session, &tokens, tree, reporter).await
-        }
-    };
-    let ((decided, of_tokens), cost) = turn.wait(&mut progressing, deciding).await??;
+    let deciding = scorer.decide(session, block, reporter, round.timeout);
+    let (decided, cost) = turn.wait(&mut progressing, deciding).await??;
     let timing = cost.timing(turn.began, verifier.sessions().attached);
     let verdict = v1::Verdict {
-        logprobs: of_tokens.iter().map(logprobs::to_wire).collect(),
-        ..verdict::to_wire(decided, round.reply_header(false), timing)
+        logprobs: decided.logprobs.iter().map(logprobs::to_wire).collect(),
+        ..verdict::to_wire(decided.verdict, round.reply_header(false), timing)
     };
     cost.count(&verifier.metrics);
     session.answers.keep(round.key, verdict.clone());
@@ -142,13 +109,13 @@ fn requested(
     verifier: &Verifier,
     session: &VerifySession,
     wire: v1::VerifyRound,
-) -> Result<(DraftTree, VerifyInput), BadField> {
+) -> Result<BlockInput, BadField> {
     let spec = &session.spec;
     let limits = verifier.description.limits.unwrap_or_default();
     let limit = limits.max_draft_tokens as usize;
     let drafts = drafting::tree_from_wire(wire.drafts, limit, spec.vocab_size)?;
     if !drafts.is_chain() {
-        tree::check(spec)?;
+        check_tree(spec)?;
         let reported = [
             (
                 "proposals",
@@ -168,7 +135,10 @@ fn requested(
         return Err(BadField::new("stopped", problem));
     }
     if spec.accept_at_coordinator {
-        return Ok((drafts, VerifyInput::default()));
+        return Ok(BlockInput {
+            drafts,
+            ..BlockInput::default()
+        });
     }
     if wire.slices.is_some() {
         let problem = "come only where the coordinator decides";
@@ -178,7 +148,7 @@ fn requested(
     let bonus = wire
         .bonus_q
         .map(|bonus| proposal::one_from_wire(bonus, form, fields));
-    let requested = VerifyInput {
+    Ok(BlockInput {
         // Of a tree, one for each group of siblings.
         proposals: proposal::from_wire(wire.proposals, drafts.inner().len(), form, fields)?,
         bonus: bonus.transpose()?,
@@ -187,12 +157,25 @@ fn requested(
             stopped: wire.stopped,
         },
         layers: verdict::layers_from_wire(&wire.layers)?,
-        drafts: drafts.tokens().to_vec(),
-    };
-    Ok((drafts, requested))
+        drafts,
+    })
 }
 
-/// Draft tokens there would be if no end token had cut the block.
+/// Checks that a session's rounds may be trees.
+fn check_tree(spec: &SessionSpec) -> Result<(), BadField> {
+    let options = Options {
+        target: spec.target,
+        verification: spec.verification,
+        // Which one, nodes and their parents say.
+        tree: TreeShape::Alternates(1),
+        accept_at_coordinator: spec.accept_at_coordinator,
+        ..Options::default()
+    };
+    let conflict = options.check();
+    conflict.map_err(|conflict| BadField::new("drafts.parents", conflict.problem))
+}
+
+/// Returns the number of draft tokens there would be if no end token had cut the block.
 fn horizon(requested: Option<u32>, drafts: usize, limit: usize) -> Result<u32, BadField> {
     match requested {
         None => Ok(drafts as u32),

@@ -1,5 +1,6 @@
 //! Decoding without drafts.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use peer::{Cost, Granted, Replies, RoundError, Turn, traced};
@@ -8,14 +9,11 @@ use server::trace::names;
 use speculation::TokenId;
 use tonic::Status;
 use v1::verify_reply::Reply;
-use wire::round::Round;
 use wire::status::BadField;
 use wire::{logprobs, round, v1};
 
 use super::{check_room, reply};
-use crate::decode::{DecodeTask, DecodedToken};
-use crate::remote;
-use crate::service::{Target, Verifier, VerifySession};
+use crate::scorer::{DecodeRun, DecodedToken, Verifier, VerifierRole, VerifySession};
 
 /// Decodes alone, as far as it is granted, and streams the tokens as they come.
 pub(super) async fn decode(
@@ -38,7 +36,7 @@ pub(super) async fn decode(
         began,
         replies,
     };
-    let mut decoding = Decoding {
+    let mut decoding = DecodeRound {
         verifier,
         turn,
         max_tokens: requested.max_tokens,
@@ -46,7 +44,7 @@ pub(super) async fn decode(
         decoded: Vec::new(),
         total: Cost::default(),
     };
-    let ended = traced::<Target, _>(&mut span, decoding.run(session)).await;
+    let ended = traced::<VerifierRole, _>(&mut span, decoding.run(session)).await;
     let (total, decoded) = (decoding.total, decoding.decoded.len());
     let prefills = total.step.forwarded_tokens > decoded + 1;
     span.add_share(&total.share(prefills), began, None);
@@ -55,9 +53,9 @@ pub(super) async fn decode(
 }
 
 /// A round under way.
-struct Decoding<'a> {
+struct DecodeRound<'a> {
     verifier: &'a Verifier,
-    turn: Turn<'a, Target>,
+    turn: Turn<'a, VerifierRole>,
     max_tokens: u32,
     granted: Granted,
     /// Tokens sent so far.
@@ -65,7 +63,7 @@ struct Decoding<'a> {
     total: Cost,
 }
 
-impl Decoding<'_> {
+impl DecodeRound<'_> {
     async fn run(&mut self, session: &mut VerifySession) -> Result<(), RoundError> {
         let base_len = self.turn.round.key.base_len;
         // The last token is never forwarded, so it needs no place.
@@ -92,20 +90,12 @@ impl Decoding<'_> {
         let (reporter, mut progressing) = progress::channel();
         let (before, limit) = (self.decoded.len(), self.turn.round.timeout);
         let (left, granted) = (self.max_tokens - before as u32, self.granted.clone());
-        let mut reports = if let Some(remote) = &self.verifier.role.remote {
-            let decoded = &self.decoded;
-            let reading = remote::decode(remote, session, decoded, left, granted, reporter, limit);
-            self.turn
-                .wait(&mut progressing, Box::pin(reading))
-                .await??
-        } else {
-            let (task, reports) = DecodeTask::new(session, &self.decoded, left, granted, reporter);
-            session.submit(task)?;
-            reports
-        };
+        let (run, mut results) = DecodeRun::new(session, &self.decoded, left, granted, reporter);
+        let starting = Arc::clone(&self.verifier.role.scorer).decode(session, run, limit);
+        self.turn.wait(&mut progressing, starting).await??;
         loop {
             let began = Instant::now();
-            let next = self.turn.wait(&mut progressing, reports.recv()).await?;
+            let next = self.turn.wait(&mut progressing, results.recv()).await?;
             let next = match next {
                 Some(next) => next?,
                 // It stopped where no more was granted, which may have changed since.
@@ -127,8 +117,17 @@ impl Decoding<'_> {
     ) -> Result<bool, RoundError> {
         let (verifier, cost) = (self.verifier, next.cost);
         let index = self.decoded.len() as u32;
-        let timing = cost.timing(began, verifier.sessions().attached);
-        let message = message(session, &self.turn.round, next, index, timing);
+        let mut header = self.turn.round.reply_header(false);
+        header.base_len += index;
+        let ends = session.spec.sampling.end_tokens.contains(&next.token);
+        let last = ends || index + 1 == self.max_tokens;
+        let message = v1::Decoded {
+            header: Some(header),
+            token_ids: vec![next.token],
+            logprobs: next.logprobs.iter().map(logprobs::to_wire).collect(),
+            last,
+            timing: Some(cost.timing(began, verifier.sessions().attached)),
+        };
         self.decoded.push(next.token);
         if index == 0 {
             cost.count(&verifier.metrics);
@@ -137,31 +136,10 @@ impl Decoding<'_> {
             verifier.metrics.forwarded(forward, sequences);
         }
         self.total.add(&cost);
-        let last = message.last || index + 1 == self.max_tokens;
-        let message = v1::Decoded { last, ..message };
         self.turn
             .replies
             .send(reply(Reply::Decoded(message)))
             .await?;
         Ok(last)
-    }
-}
-
-/// The reply with a decoded token, `index` of them after the first; the last one if it ends the output.
-fn message(
-    session: &VerifySession,
-    round: &Round,
-    decoded: &DecodedToken,
-    index: u32,
-    timing: v1::Timing,
-) -> v1::Decoded {
-    let mut header = round.reply_header(false);
-    header.base_len += index;
-    v1::Decoded {
-        header: Some(header),
-        token_ids: vec![decoded.token],
-        logprobs: decoded.logprobs.iter().map(logprobs::to_wire).collect(),
-        last: session.spec.sampling.end_tokens.contains(&decoded.token),
-        timing: Some(timing),
     }
 }
