@@ -17,14 +17,15 @@ use std::time::{Duration, Instant};
 
 use speculation::TokenId;
 use speculation::proposal::Proposal;
+use speculation::round::BlockInput;
 use speculation::session::{Input, Peer, Plan, Request};
 use wire::messages::{Drafting, Verifying};
-use wire::v1::Timing;
+use wire::v1::{self, Timing};
 
 use crate::admitted::AdmittedRequest;
 use error::PeerError;
 use pool::{ServedModel, Target};
-use rounds::{PendingDecode, PendingDraft, PendingScore, PendingVerify, WireBlock};
+use rounds::{PendingDecode, PendingDraft, PendingScore, PendingVerify, ScoredBlock};
 use session::{Opener, PeerSession};
 
 pub use rounds::PARTS_AHEAD;
@@ -132,12 +133,13 @@ impl Peers {
                 let answer = verify.next(verifier, &request, position).await;
                 match answer.map_err(failed)? {
                     Some(answer) => return Ok(answer),
-                    None => verify.scored(&pending.request, position, proposals),
+                    None => verify.scored(&pending.request, proposals),
                 }
             }
             None => Err(PeerError::Decision),
         };
-        self.decide(block.map_err(failed)?, position).await
+        let block = block.map_err(failed)?;
+        self.decide(block, proposals, position).await
     }
 
     async fn ask(
@@ -180,15 +182,18 @@ impl Peers {
     /// needed.
     async fn decide(
         &mut self,
-        block: WireBlock,
+        (block, distributions): (BlockInput, v1::RoundDistributions),
+        proposals: &RoundProposals,
         position: Position<'_>,
     ) -> Result<Answer, Failure> {
         let began = Instant::now();
         let request = Arc::clone(&self.opener.request);
-        let last = block.slices.last();
-        let reported = last.and_then(|slice| slice.timing).unwrap_or_default();
-        let distributions = rounds::report(&request, &block);
-        let mut block = block.read(&request).await?;
+        let last = distributions.target.last();
+        let timing = last.and_then(|slice| slice.timing).unwrap_or_default();
+        let reported = (request.report_distributions).then(|| distributions.clone());
+        let base_len = position.output.len() as u32;
+        let scored = ScoredBlock::read(&request, base_len, block, distributions, proposals);
+        let mut block = scored.await?;
         let mut fetched = 0;
         loop {
             let decided = rounds::decide(&request, block).await?;
@@ -200,16 +205,16 @@ impl Peers {
                     };
                     return Ok(Answer {
                         decided: began.elapsed(),
-                        distributions,
+                        distributions: reported,
                         distributions_fetched: fetched,
-                        ..Answer::new(input, reported)
+                        ..Answer::new(input, timing)
                     });
                 }
                 (None, block) => block,
             };
-            let bonus = self.bonus(position, &block.drafts).await;
+            let bonus = self.bonus(position, block.input.drafts.tokens()).await;
             let peer = Peer::Drafter;
-            block.bonus = Some(bonus.map_err(|error| Failure { peer, error })?);
+            block.input.bonus = Some(bonus.map_err(|error| Failure { peer, error })?);
             fetched += 1;
         }
     }

@@ -22,11 +22,11 @@ use super::error::PeerError;
 use crate::admitted::AdmittedRequest;
 
 pub use credit::PARTS_AHEAD;
-pub(super) use decide::{WireBlock, decide};
+pub(super) use decide::{ScoredBlock, decide};
 pub(super) use decode::PendingDecode;
 pub(super) use draft::{PendingDraft, bonus};
 pub(super) use score::PendingScore;
-pub(super) use verify::{PendingVerify, report};
+pub(super) use verify::PendingVerify;
 
 /// What came of a request of the session.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! A draft block, asked of a verifier: to be decided, or to be scored.
 
 use speculation::draft_tree::DraftTree;
+use speculation::round::BlockInput;
 use speculation::session::{Input, Peer, Request as SessionRequest};
 use speculation::verification::layers::{Horizon, Layer};
 use v1::verify_reply::Reply;
@@ -8,7 +9,7 @@ use v1::verify_request::Request;
 use wire::{drafting, slice, v1, verdict};
 
 use super::exchange::{Exchange, Heard};
-use super::{Answer, OutputLogprobs, RoundProposals, WireBlock};
+use super::{Answer, OutputLogprobs, RoundProposals};
 use crate::admitted::AdmittedRequest;
 use crate::peer::error::PeerError;
 use crate::peer::session::{Opener, PeerSession};
@@ -128,13 +129,12 @@ impl PendingVerify {
         }
     }
 
-    /// The block as it is to be decided here: what the verifier and the drafter sent of it.
+    /// Returns the block as it is to be decided here, and what the drafter and the verifier sent of its distributions.
     pub(crate) fn scored(
         &mut self,
         requested: &SessionRequest,
-        position: Position<'_>,
         proposals: &RoundProposals,
-    ) -> Result<WireBlock, PeerError> {
+    ) -> Result<(BlockInput, v1::RoundDistributions), PeerError> {
         let SessionRequest::Verify {
             drafts,
             horizon,
@@ -143,28 +143,18 @@ impl PendingVerify {
         else {
             return Err(PeerError::Decision);
         };
-        Ok(WireBlock {
-            base_len: position.output.len() as u32,
-            drafts: drafts.tokens().to_vec(),
-            proposals: proposals.of(drafts),
-            bonus: proposals.bonus.clone(),
+        let distributions = v1::RoundDistributions {
+            draft_token_ids: drafts.tokens().to_vec(),
+            draft: proposals.of(drafts),
+            target: std::mem::take(&mut self.slices),
+        };
+        let block = BlockInput {
+            drafts: drafts.clone(),
             horizon: proposals.horizon(*horizon, drafts),
             layers: layers.clone(),
-            slices: std::mem::take(&mut self.slices),
-        })
+            // Read later.
+            ..BlockInput::default()
+        };
+        Ok((block, distributions))
     }
-}
-
-/// The distributions of a block, as they are reported.
-pub(crate) fn report(
-    request: &AdmittedRequest,
-    block: &WireBlock,
-) -> Option<v1::RoundDistributions> {
-    request
-        .report_distributions
-        .then(|| v1::RoundDistributions {
-            draft_token_ids: block.drafts.clone(),
-            draft: block.proposals.clone(),
-            target: block.slices.clone(),
-        })
 }
