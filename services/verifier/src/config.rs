@@ -119,7 +119,7 @@ impl RemoteConfig {
     /// Names the setting at fault.
     pub(crate) fn check(&self) -> Result<(), ScoringError> {
         if self.is_set() {
-            return self.settings().check_url();
+            self.settings().checked_url()?;
         }
         Ok(())
     }

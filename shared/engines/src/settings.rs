@@ -30,16 +30,11 @@ impl ConnectionSettings {
         self.key_file.is_some() && uri.scheme_str() == Some("http") && !is_here
     }
 
-    /// Checks the address, and looks at no file.
+    /// Returns the address without slashes at its end. No file is looked at.
     ///
     /// # Errors
     /// If it is none.
-    pub fn check_url(&self) -> Result<(), ScoringError> {
-        self.checked_url().map(drop)
-    }
-
-    /// Returns the address without slashes at its end.
-    pub(crate) fn checked_url(&self) -> Result<String, ScoringError> {
+    pub fn checked_url(&self) -> Result<String, ScoringError> {
         let url = self.url.trim_end_matches('/').to_owned();
         let bad_url = |problem: &str| ScoringError::Settings {
             field: "url",

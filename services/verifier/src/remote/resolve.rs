@@ -49,18 +49,19 @@ impl OpenChain {
         spec: &SessionSpec,
         memory: &mut RemoteSession,
         history: CountedHistory,
-        tokens: Vec<TokenId>,
+        mut tokens: Vec<TokenId>,
         drafts: &[TokenId],
         test: Test,
     ) -> Self {
         let committed = tokens.len();
+        tokens.extend(drafts);
         let base_len = (committed - spec.lead().len()) as u32;
         let chain = Chain::new(rules(spec, test), drafts, base_len);
         Self {
             query: chain.start(&[], false),
             chain,
             history,
-            tokens: [&tokens, drafts].concat(),
+            tokens,
             committed,
             vocab_size: spec.vocab_size as usize,
             generation: memory.generation.unwrap_or_default(),

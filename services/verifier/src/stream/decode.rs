@@ -67,12 +67,8 @@ impl DecodeRound<'_> {
     async fn run(&mut self, session: &mut VerifySession) -> Result<(), RoundError> {
         let base_len = self.turn.round.key.base_len;
         // The last token is never forwarded, so it needs no place.
-        check_room(
-            self.verifier,
-            session,
-            base_len,
-            self.max_tokens as usize - 1,
-        )?;
+        let more = self.max_tokens as usize - 1;
+        check_room(self.verifier, session, base_len, more)?;
         if !self.turn.advance(session).await? {
             return Ok(());
         }
