@@ -73,10 +73,9 @@ async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
     let position = position(&OUTPUT);
     let opener = &mut peers.opener;
     let started = PendingVerify::start(&mut verifier, opener, position, block, &proposals).await;
-    let scored = started
-        .expect("sent")
-        .scored(&requested, position, &proposals);
-    assert_eq!(scored.expect("a block").horizon, 5.into());
+    let scored = started.expect("sent").scored(&requested, &proposals);
+    let (block, _) = scored.expect("a block");
+    assert_eq!(block.horizon, 5.into());
 }
 
 #[tokio::test]
