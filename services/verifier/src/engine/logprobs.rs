@@ -5,7 +5,7 @@ use speculation::logprobs::{LogitsRow, TokenLogprobs};
 use speculation::pipeline::DistributionError;
 use speculation::verification::Verdict;
 
-use super::scoring::{RowConsumer, ScoringInput};
+use super::{RowConsumer, ScoringInput};
 
 /// Returns the log probabilities of each token that `verdict` emits, with the `top` most likely ones, from the `logits` of
 /// its block (nodes + 1, `row_len`), of which `vocab_size` count.

@@ -12,7 +12,7 @@ use speculation::verification::tree::{self, NodeDistributions};
 use speculation::verification::tree_rejection::{self, SiblingDistributions};
 use speculation::verification::{Verdict, Verification};
 
-use super::scoring::ScoringInput;
+use super::ScoringInput;
 
 /// Decides `block` by its rows of logits (nodes + 1, their length): one path of the tree stands.
 ///

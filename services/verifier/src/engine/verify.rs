@@ -13,8 +13,8 @@ use speculation::verification::{self, Verdict};
 use wire::{slice, v1};
 
 use super::logprobs::of_emitted;
-use super::scoring::{RowConsumer, ScoringInput};
 use super::tree;
+use super::{RowConsumer, ScoringInput};
 
 thread_local! {
     /// Rows of the engine's thread that every round writes to.
