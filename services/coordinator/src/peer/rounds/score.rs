@@ -34,7 +34,7 @@ impl PendingScore {
         from: u32,
     ) -> Result<Self, PeerError> {
         let stream = session.ready(opener, position.allowance).await?;
-        let len = opener.request.lead_len();
+        let len = opener.request.decoder_prefix_len();
         let credit = Credit::new(from, len.saturating_sub(1) as u32);
         let round = Request::Score(v1::ScoreRound {
             from,

@@ -1,10 +1,14 @@
-//! What a drafter must be able to do for a request.
+//! What peers must be able to do for a request.
 
-use speculation::drafting::Drafting;
+use speculation::drafting::{Drafting, TreeShape};
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
+use speculation::sampling::SamplingParams;
 use speculation::verification::AcceptanceLabel;
+use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
+use wire::settings::FIELD;
 use wire::status::BadField;
+use wire::whole_rows::NeedsWholeRows;
 use wire::{drafting, v1};
 
 /// What a drafter must be able to do for a request.
@@ -109,129 +113,82 @@ pub(crate) fn has_head(drafter: &v1::PeerDescription, label: AcceptanceLabel) ->
     drafter.heads.iter().any(|head| head.label() == wanted)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What a verifier must be able to do for a request, and some cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VerifierRequirements {
+    /// Number of the verification, if it is the verifier that decides.
+    verification: Option<i32>,
+    /// Name of the verification.
+    name: &'static str,
+    has_tree: bool,
+    /// Whether draft tokens are tested against the distribution that they were drawn from.
+    tests_drafts: bool,
+    /// Whether a stop rule ends residuals that last beyond their block.
+    stops_layers: bool,
+    /// What needs whole rows, if anything does.
+    whole_rows: Option<NeedsWholeRows>,
+}
 
-    const MODEL: DrafterRequirements = DrafterRequirements {
-        drafting: Drafting::Model,
-        label: None,
-        cuts_proposals: false,
-        width: 1,
-    };
-
-    /// Checks what a drafter that changes one of a model alone so says to requirements: a field and words, or nothing.
-    fn says(
-        requirements: DrafterRequirements,
-        change: fn(&mut v1::PeerDescription),
-        expected: Option<(&str, &str)>,
-    ) {
-        let mut drafter = v1::PeerDescription {
-            model: "x".to_owned(),
-            draftings: vec![v1::Drafting::Model.into()],
-            limits: Some(v1::PeerLimits {
-                max_draft_tokens: 8,
-                ..Default::default()
-            }),
-            ..Default::default()
-        };
-        change(&mut drafter);
-        match (requirements.check(&drafter), expected) {
-            (Ok(()), None) => {}
-            (Err(bad), Some((field, words))) if bad.field == field => {
-                assert!(bad.problem.contains(words), "{bad}");
-            }
-            (found, expected) => panic!("{requirements:?}: {found:?}, not {expected:?}"),
+impl VerifierRequirements {
+    /// Returns what `method` needs of a verifier, with tokens drawn by `params`.
+    pub(crate) fn of(method: &Choice, params: &SamplingParams) -> Self {
+        Self {
+            verification: (!method.accept_at_coordinator).then_some(method.verification.wire),
+            name: method.verification.name,
+            has_tree: method.tree != TreeShape::Chain,
+            tests_drafts: method.verification.reads_draft,
+            stops_layers: method.stop_rule.policy().is_some() && method.verification.carries_layers,
+            whole_rows: NeedsWholeRows::of(
+                params,
+                &method.target,
+                method.verification,
+                method.accept_at_coordinator,
+            ),
         }
     }
 
-    const MAX_GRAM: DrafterRequirements = DrafterRequirements {
-        drafting: Drafting::MaxGram,
-        ..MODEL
-    };
-    const CASCADE: DrafterRequirements = DrafterRequirements {
-        drafting: Drafting::Cascade,
-        ..MODEL
-    };
-
-    #[test]
-    fn a_drafter_drafts_in_the_ways_that_it_names() {
-        says(MODEL, |_| {}, None);
-        says(
-            MAX_GRAM,
-            |_| {},
-            Some(("settings.drafting", "'x' offers no max-gram")),
-        );
-        says(
-            CASCADE,
-            |_| {},
-            Some(("settings.drafting", "'x' holds no cascade")),
-        );
-        let of_max_gram = |drafter: &mut v1::PeerDescription| {
-            drafter.draftings = vec![v1::Drafting::MaxGram.into()];
+    /// Checks that `verifier` can do it.
+    ///
+    /// # Errors
+    /// Names the field of the request, the verifier and what it lacks.
+    pub(crate) fn check(self, verifier: &v1::PeerDescription) -> Result<(), BadField> {
+        let refused = |field: &str, problem: &str| {
+            let problem = format!("verifier '{}' {problem}", verifier.model);
+            Err(BadField::new(field, problem))
         };
-        says(MAX_GRAM, of_max_gram, None);
-        says(
-            MODEL,
-            of_max_gram,
-            Some(("settings.drafting", "no draft model")),
-        );
-        assert!(MAX_GRAM.is_special() && CASCADE.is_special() && !MODEL.is_special());
-    }
-
-    #[test]
-    fn a_head_must_have_the_label_of_the_verification() {
-        let of_label = |label| DrafterRequirements {
-            label: Some(label),
-            ..MODEL
-        };
-        let holds_rejection = |drafter: &mut v1::PeerDescription| {
-            drafter.heads.push(v1::AcceptanceHead {
-                label: v1::Verification::Token.into(),
-                depth: 1,
-            });
-        };
-        let lacks = (
-            "settings.draft_len",
-            "label 'coupled'; train one with outrider-bench train-head",
-        );
-        says(of_label(AcceptanceLabel::Rejection), holds_rejection, None);
-        says(
-            of_label(AcceptanceLabel::Coupled),
-            holds_rejection,
-            Some(lacks),
-        );
-    }
-
-    #[test]
-    fn proposals_of_a_lenient_cascade_are_not_cut() {
-        let cut = |of| DrafterRequirements {
-            cuts_proposals: true,
-            ..of
-        };
-        let strict = |drafter: &mut v1::PeerDescription| {
-            drafter.draftings = vec![v1::Drafting::Model.into(), v1::Drafting::Cascade.into()];
-            drafter.cascade = Some(v1::DraftCascade::default());
-        };
-        let lenient = |drafter: &mut v1::PeerDescription| {
-            drafter.draftings = vec![v1::Drafting::Model.into(), v1::Drafting::Cascade.into()];
-            drafter.cascade.get_or_insert_default().lenient = true;
-        };
-        says(
-            cut(CASCADE),
-            lenient,
-            Some(("settings.proposal", "lenient")),
-        );
-        says(CASCADE, lenient, None);
-        says(cut(MODEL), lenient, None);
-        says(cut(CASCADE), strict, None);
-    }
-
-    #[test]
-    fn a_level_of_a_tree_fits_into_a_block() {
-        let wide = |width| DrafterRequirements { width, ..MODEL };
-        says(wide(8), |_| {}, None);
-        says(wide(9), |_| {}, Some(("settings.tree", "at most 8")));
-        assert!(wide(8).needs_asking() && !MODEL.needs_asking());
+        if let Some(needs) = self.whole_rows
+            && verifier.rows_are_parts
+        {
+            let mut bad = needs.refused_by(&verifier.model);
+            if !bad.field.starts_with("sampling.") {
+                bad.field = format!("{FIELD}.{}", bad.field);
+            }
+            return Err(bad);
+        }
+        let has = |feature: &str| verifier.features.iter().any(|name| name == feature);
+        if let Some(verification) = self.verification
+            && !verifier.verifications.contains(&verification)
+        {
+            let problem = format!("has no verification '{}' yet; ask for another", self.name);
+            return refused("settings.verification", &problem);
+        }
+        if self.has_tree && !verifier.trees {
+            return refused("settings.tree", "does not verify trees; ask for a chain");
+        }
+        if self.has_tree && self.tests_drafts && !has(TOKEN_TREES) {
+            let problem = "does not verify trees by rejection yet; ask for a chain, or for verification coupled";
+            return refused("settings.tree", problem);
+        }
+        if self.stops_layers && !has(STOPPED_LAYERS) {
+            let problem = format!(
+                "takes no stop rule with verification '{}' yet; ask for a fixed length",
+                self.name
+            );
+            return refused("settings.draft_len", &problem);
+        }
+        Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
