@@ -1,6 +1,5 @@
 //! A client's request, checked against the model that it asks for.
 
-mod drafting;
 pub(crate) mod limits;
 mod memory;
 mod method;
@@ -79,7 +78,7 @@ pub(crate) fn check(
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
     limits::check_logprobs(&method, logprobs)?;
     limits::check_prompt_logprobs(request.prompt_logprobs, logprobs, description)?;
-    let draft_len = drafting::levels(&method, most_drafts, config)?;
+    let draft_len = method::draft_levels(&method, most_drafts, config)?;
     limits::check_window(&method, most_drafts)?;
     memory::check_message(&method, draft_len, vocab_size, request.report_distributions)?;
     Ok(AdmittedRequest {
