@@ -1,8 +1,7 @@
 //! The only loop that polls the session and awaits its peers: carries out what the session asks for, and tells
 //! it what came.
 
-mod answer;
-mod answers;
+mod channel;
 mod response;
 mod round;
 
@@ -18,8 +17,8 @@ use wire::v1;
 
 use crate::admitted::{AdmittedRequest, session_config};
 use crate::config::CoordinatorConfig;
-use crate::events::{Event, Fault};
-use crate::observe::Observer;
+use crate::events::{PeerFault, RequestEvent};
+use crate::observe::RequestObserver;
 use crate::peer::pool::{EstimateKind, ServedModel, Target};
 use crate::peer::{
     Allowance, Answer, Failure, Loss, Peers, PendingRequest, Position, RoundProposals,
@@ -27,12 +26,11 @@ use crate::peer::{
 use crate::quota::Quota;
 use round::RoundRecord;
 
-pub use answer::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
-pub(crate) use answer::{AnswerSender, AnswerStream, answers};
+pub(crate) use channel::{ResponseSender, ResponseStream, response_channel};
 pub(crate) use response::RESTART_RETRY_AFTER;
-use response::{Cut, Response};
+use response::{ClientResponse, EarlyEnd};
 
-/// Longest that a peer is waited for where the session sets no time.
+/// Longest time that a peer is waited for where the session sets none.
 const FOREVER: Duration = Duration::from_secs(3_600);
 
 /// A request that is about to run.
@@ -50,16 +48,26 @@ pub(crate) struct Prepared {
     pub(crate) quota: Quota,
 }
 
+impl Prepared {
+    /// Returns the event that it is in order.
+    pub(crate) fn event(&self) -> RequestEvent<'_> {
+        RequestEvent::Prepared {
+            request: &self.request,
+            request_id: &self.request_id,
+        }
+    }
+}
+
 /// One request under way.
 pub(crate) struct Driver {
     request: Arc<AdmittedRequest>,
     session: Session,
     peers: Peers,
-    response: Response,
+    response: ClientResponse,
     /// The text of tokens still held, and how many of them it holds.
     held_text: Output,
     looked_at: usize,
-    observer: Observer,
+    observer: RequestObserver,
     began: Instant,
     /// What the session waits for.
     pending: Option<PendingRequest>,
@@ -85,10 +93,10 @@ enum Woken {
 impl Driver {
     pub(crate) fn new(
         prepared: Prepared,
-        answers: AnswerSender,
+        sender: ResponseSender,
         config: &CoordinatorConfig,
         health: Health,
-        observer: Observer,
+        observer: RequestObserver,
     ) -> Self {
         let Prepared {
             request,
@@ -115,15 +123,15 @@ impl Driver {
         Self {
             session: Session::new(session),
             peers: Peers::new(Arc::clone(&request), model, target, session_id),
-            response: Response {
+            response: ClientResponse {
                 output: response,
-                answers,
+                sender,
                 health,
                 deadline: began + request.timeout,
                 request_id,
                 first_token: None,
                 delivered: 0,
-                cut: None,
+                early_end: None,
             },
             held_text,
             looked_at: 0,
@@ -152,7 +160,7 @@ impl Driver {
             match self.wait().await {
                 Woken::Answer(answer) => self.handle(answer),
                 Woken::ClientGone => self.session.handle(Input::Cancel, self.now()),
-                Woken::LastCall => self.cut(Cut::LastCall),
+                Woken::LastCall => self.end_early(EarlyEnd::LastCall),
                 Woken::Timeout => self.handle_timeout(),
             }
         }
@@ -163,8 +171,8 @@ impl Driver {
     }
 
     /// Ends the request: nobody waits for what its session would come to.
-    fn cut(&mut self, cut: Cut) {
-        self.response.cut = Some(cut);
+    fn end_early(&mut self, by: EarlyEnd) {
+        self.response.early_end = Some(by);
         self.session.handle(Input::Cancel, self.now());
     }
 
@@ -178,7 +186,7 @@ impl Driver {
                 request,
             } => {
                 let (sent, peer) = (&request, request.peer());
-                self.observer.observe(&Event::Sent {
+                self.observer.observe(&RequestEvent::Sent {
                     round,
                     attempt,
                     base_len,
@@ -186,7 +194,7 @@ impl Driver {
                 });
                 let opens_round = std::mem::replace(&mut self.round.decided, round) != round;
                 if let Some(lengths) = self.session.goodput().filter(|_| opens_round) {
-                    self.observer.observe(&Event::LengthDecided {
+                    self.observer.observe(&RequestEvent::LengthDecided {
                         decision: lengths.decision(),
                         prices: lengths.prices(),
                     });
@@ -244,7 +252,7 @@ impl Driver {
         tokio::select! {
             biased;
             () = self.response.health.last_call() => Woken::LastCall,
-            () = self.response.answers.closed() => Woken::ClientGone,
+            () = self.response.sender.closed() => Woken::ClientGone,
             answer = answering => Woken::Answer(answer),
             () = tokio::time::sleep_until(until.into()) => Woken::Timeout,
         }
@@ -256,7 +264,7 @@ impl Driver {
         // The request's own deadline is nobody's fault; nor is a pause.
         if let Some(pending) = self.pending.take().filter(|_| now < self.request.timeout) {
             let peer = pending.request.peer();
-            self.observe_failure(pending.round, peer, Fault::Timeout, "no answer in time");
+            self.observe_failure(pending.round, peer, PeerFault::Timeout, "no answer in time");
             self.peers.give_up(peer, Loss::Silent);
         }
         self.session.handle_timeout(now);

@@ -9,21 +9,7 @@ use wire::status::BadField;
 use wire::{settings, v1};
 
 use crate::config::CoordinatorConfig;
-
-/// Longest stop string, in bytes.
-pub const MAX_STOP_BYTES: usize = 256;
-
-/// Longest name of a model, a method, a rule or a role, in bytes.
-pub const MAX_NAME_BYTES: usize = 256;
-
-/// Tokens that a call of `/tokenize` may come to and one of `/detokenize` may have, whatever the model's context.
-pub const MAX_TOKENIZED: usize = 1 << 17;
-
-/// Longest prompt that a chat template makes of a conversation, in bytes: several times what a client can send.
-pub const MAX_RENDERED_BYTES: usize = 16 << 20;
-
-/// More than any token stands for on average.
-pub const MAX_BYTES_PER_TOKEN: usize = 256;
+use crate::limits::{MAX_NAME_BYTES, MAX_STOP_BYTES};
 
 pub(super) fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result<(), BadField> {
     if (least..=most).contains(&value) {

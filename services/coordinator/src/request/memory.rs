@@ -7,7 +7,7 @@ use speculation::session::Plan;
 use wire::status::BadField;
 
 use crate::admitted::AdmittedRequest;
-use crate::config::MAX_DRAFT_LEN;
+use crate::limits::MAX_DRAFT_LEN;
 
 /// Bytes of a number of a distribution that comes whole.
 const NUMBER: u64 = 4;

@@ -6,7 +6,7 @@ use wire::status::BadField;
 use wire::v1::generate_request::Prompt;
 use wire::v1::{self, ChatMessage};
 
-use super::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_RENDERED_BYTES};
+use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_RENDERED_BYTES};
 use crate::peer::pool::Target;
 
 /// A prompt that was taken from a request, and is still to become tokens.

@@ -1,13 +1,14 @@
-//! What is counted of one served model, whoever asks for it.
+//! What is counted of models, methods and tenants, whoever asks for them. Handles are made once, so that counting in every
+//! round takes no lookup; what counts seldom is looked up then.
 
 use std::time::Duration;
 
-use server::metrics::{Counter, Histogram, Metrics, names};
+use server::metrics::{Counter, Histogram, Metric, Metrics, names};
 use speculation::goodput::{Decision, Why};
-use speculation::session::Peer;
+use speculation::session::{Peer, Statistics};
 use wire::v1;
 
-use crate::events::Fault;
+use crate::events::PeerFault;
 
 /// Draft positions that are counted one by one.
 const POSITIONS: usize = 20;
@@ -15,22 +16,14 @@ const POSITIONS: usize = 20;
 /// What is counted together of the positions beyond.
 const BEYOND: &str = "21+";
 
-/// The metrics of one served model. Made once, so that counting takes no lookup.
+/// The metrics of one served model.
 #[derive(Clone, Debug)]
 pub(in crate::observe) struct ModelMetrics {
+    metrics: Metrics,
     /// Name of the model.
     pub(in crate::observe) model: String,
-    pub(super) prompt_tokens: Counter,
-    pub(super) fallback_tokens: Counter,
-    pub(super) rested_tokens: Counter,
-    pub(super) measured_gain: Histogram,
     predicted_gain: Histogram,
     decisions: [Counter; Why::ALL.len()],
-    pub(super) inexact: Counter,
-    pub(super) migrations: Counter,
-    drafter_retries: Counter,
-    verifier_retries: Counter,
-    fallbacks: [Counter; Fault::ALL.len()],
     /// One for each position, and one for those beyond.
     drafted: Vec<Counter>,
     accepted: Vec<Counter>,
@@ -54,8 +47,25 @@ struct Peered {
 }
 
 impl ModelMetrics {
+    /// Returns the metrics of `model`. Those that count seldom begin from nothing, so that their first time is seen as a
+    /// change.
     pub(in crate::observe) fn new(metrics: &Metrics, model: &str) -> Self {
-        let counter = |metric| metrics.counter(metric, &[model]);
+        for seldom in [
+            &names::PROMPT_TOKENS,
+            &names::FALLBACK_TOKENS,
+            &names::RESTED_TOKENS,
+            &names::INEXACT_REQUESTS,
+            &names::MIGRATIONS,
+        ] {
+            metrics.counter(seldom, &[model]);
+        }
+        metrics.histogram(&names::MEASURED_GAIN, &[model]);
+        for peer in Peer::ALL {
+            metrics.counter(&names::RETRIES, &[model, peer.name()]);
+        }
+        for (_, fault) in PeerFault::ALL {
+            metrics.counter(&names::FALLBACKS, &[model, fault]);
+        }
         let positions = |metric| {
             let single = (1..=POSITIONS).map(|position| position.to_string());
             let labels = single.chain([BEYOND.to_owned()]);
@@ -69,22 +79,12 @@ impl ModelMetrics {
             queue: phase(&format!("{what}_queue")),
             forward: phase(&format!("{what}_forward")),
         };
-        let retries = |peer| metrics.counter(&names::RETRIES, &[model, peer]);
         Self {
+            metrics: metrics.clone(),
             model: model.to_owned(),
-            prompt_tokens: counter(&names::PROMPT_TOKENS),
-            fallback_tokens: counter(&names::FALLBACK_TOKENS),
-            rested_tokens: counter(&names::RESTED_TOKENS),
-            measured_gain: metrics.histogram(&names::MEASURED_GAIN, &[model]),
             predicted_gain: metrics.histogram(&names::PREDICTED_GAIN, &[model]),
             decisions: Why::ALL
                 .map(|why| metrics.counter(&names::LENGTH_DECISIONS, &[model, why.name()])),
-            inexact: counter(&names::INEXACT_REQUESTS),
-            migrations: counter(&names::MIGRATIONS),
-            drafter_retries: retries("drafter"),
-            verifier_retries: retries("verifier"),
-            fallbacks: Fault::ALL
-                .map(|fault| metrics.counter(&names::FALLBACKS, &[model, fault.name()])),
             drafted: positions(&names::POSITION_DRAFTED),
             accepted: positions(&names::POSITION_ACCEPTED),
             phases: Phases {
@@ -96,25 +96,28 @@ impl ModelMetrics {
         }
     }
 
+    /// Adds `value` to a metric of the model that counts seldom.
+    pub(super) fn add(&self, metric: &Metric, value: f64) {
+        self.metrics.counter(metric, &[&self.model]).inc_by(value);
+    }
+
+    /// Adds 1 to a metric of the model and of another label that counts seldom.
+    pub(super) fn add_one(&self, metric: &Metric, label: &str) {
+        self.metrics.counter(metric, &[&self.model, label]).inc();
+    }
+
+    /// A request has measured by how much its draft lengths paid.
+    pub(super) fn gained(&self, gain: f64) {
+        let metric = &names::MEASURED_GAIN;
+        self.metrics.histogram(metric, &[&self.model]).observe(gain);
+    }
+
     /// The length of a round was decided.
     pub(super) fn length_decided(&self, decision: Decision) {
         self.decisions[decision.why as usize].inc();
         if let Some(gain) = decision.gain {
             self.predicted_gain.observe(gain);
         }
-    }
-
-    /// A request to `peer` was sent again.
-    pub(super) fn retried(&self, peer: Peer) {
-        match peer {
-            Peer::Drafter => self.drafter_retries.inc(),
-            Peer::Verifier => self.verifier_retries.inc(),
-        };
-    }
-
-    /// A request went on without its drafter.
-    pub(super) fn fell_back(&self, fault: Fault) {
-        self.fallbacks[fault as usize].inc();
     }
 
     /// A draft block that reached `levels` positions was accepted up to `accepted` of them.
@@ -166,6 +169,85 @@ fn reach(positions: &[Counter], len: usize) {
 
 fn micros(us: u32) -> Duration {
     Duration::from_micros(us.into())
+}
+
+/// The metrics of a model and method.
+#[derive(Debug)]
+pub(super) struct MethodMetrics {
+    pub(super) emitted: Counter,
+    rounds: Counter,
+    drafted: Counter,
+    accepted: Counter,
+    discarded: Counter,
+    lengths: Histogram,
+    target_forwards: Counter,
+    judged: Counter,
+    deferred: Counter,
+}
+
+impl MethodMetrics {
+    pub(super) fn new(metrics: &Metrics, model: &str, method: &str) -> Self {
+        let counter = |metric| metrics.counter(metric, &[model, method]);
+        Self {
+            emitted: counter(&names::EMITTED_TOKENS),
+            rounds: counter(&names::ROUNDS),
+            drafted: counter(&names::DRAFT_TOKENS),
+            accepted: counter(&names::ACCEPTED_TOKENS),
+            discarded: counter(&names::DISCARDED_TOKENS),
+            lengths: metrics.histogram(&names::ACCEPTED_LENGTH, &[model, method]),
+            target_forwards: counter(&names::TARGET_FORWARDS),
+            judged: counter(&names::JUDGED_POSITIONS),
+            deferred: counter(&names::DEFERRED_POSITIONS),
+        }
+    }
+
+    /// A draft block was verified.
+    pub(super) fn block(&self, drafted: u32, accepted: u32) {
+        self.rounds.inc();
+        self.drafted.inc_by(drafted.into());
+        self.accepted.inc_by(accepted.into());
+        self.lengths.observe(accepted.into());
+    }
+
+    /// A request is over.
+    pub(super) fn finish(&self, statistics: &Statistics) {
+        self.discarded.inc_by(statistics.discarded.into());
+        self.target_forwards
+            .inc_by(statistics.target_forwards.into());
+        self.judged.inc_by(statistics.deferral_positions.into());
+        self.deferred.inc_by(statistics.deferral_sum);
+    }
+}
+
+/// The tenant of requests that show no token, or one without a name.
+const UNNAMED: &str = "unnamed";
+
+/// The metrics of one tenant. Names come from the file of tokens, so that there are no more than it has.
+#[derive(Debug)]
+pub(super) struct TenantMetrics {
+    metrics: Metrics,
+    tenant: String,
+    pub(super) prompt_tokens: Counter,
+    pub(super) output_tokens: Counter,
+}
+
+impl TenantMetrics {
+    pub(super) fn new(metrics: &Metrics, tenant: Option<&str>) -> Self {
+        let tenant = tenant.unwrap_or(UNNAMED).to_owned();
+        let tokens = |kind| metrics.counter(&names::TENANT_TOKENS, &[&tenant, kind]);
+        Self {
+            prompt_tokens: tokens("prompt"),
+            output_tokens: tokens("output"),
+            metrics: metrics.clone(),
+            tenant,
+        }
+    }
+
+    /// Counts a request that came to `outcome`.
+    pub(super) fn request(&self, outcome: &str) {
+        let labels = [self.tenant.as_str(), outcome];
+        self.metrics.counter(&names::TENANT_REQUESTS, &labels).inc();
+    }
 }
 
 #[cfg(test)]
