@@ -61,7 +61,7 @@ impl PeerCallSpan {
         Some(reason)
     }
 
-    /// When it ended: now, if its client left before anything was heard.
+    /// Returns when it ended: now, if its client left before anything was heard.
     pub(super) fn ended(&mut self) -> Instant {
         *self.ended.get_or_insert_with(Instant::now)
     }

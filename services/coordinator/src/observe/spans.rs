@@ -30,7 +30,7 @@ pub(super) struct RequestSpans {
 }
 
 impl RequestSpans {
-    /// A request that came in; none if it is not traced.
+    /// Begins with a request that came in; none if it is not traced.
     pub(super) fn arrived(
         process: &Process,
         metadata: &MetadataMap,
@@ -53,7 +53,7 @@ impl RequestSpans {
         })
     }
 
-    /// The span of the request.
+    /// Returns the span of the request.
     pub(super) fn context(&self) -> Option<TraceContext> {
         self.root.context()
     }
@@ -205,7 +205,7 @@ impl RequestSpans {
         }
     }
 
-    /// Nobody waits for it any more.
+    /// Ends a request that nobody waits for any more.
     fn dropped(&mut self, stage: RequestStage) {
         self.root.set(names::STAGE, stage.name());
         if let Some(last) = self.round.take() {

@@ -46,7 +46,7 @@ struct RunningMetrics {
 }
 
 impl RequestMetrics {
-    /// A request came in; `tenant` is the name of the token that it shows, if the token has one.
+    /// Begins with a request that came in; `tenant` is the name of the token that it shows, if the token has one.
     pub(in crate::observe) fn new(
         process: &Process,
         models: Arc<HashMap<String, Arc<ModelMetrics>>>,
@@ -63,7 +63,7 @@ impl RequestMetrics {
         }
     }
 
-    /// It never began.
+    /// Counts a request that never began.
     pub(in crate::observe) fn refused(&self, status: &Status) {
         let reason = refusal(status.code());
         self.tenant.request("refused");
@@ -104,7 +104,7 @@ impl RequestMetrics {
         }
     }
 
-    /// It is in order and about to run.
+    /// Counts a request that is in order and about to run.
     fn prepared(&mut self, request: &AdmittedRequest) {
         let Some(model) = self.models.get(&request.model).cloned() else {
             return;
@@ -122,13 +122,13 @@ impl RequestMetrics {
         });
     }
 
-    /// The client went away while it waited for `stage`.
+    /// Counts a client that went away while it waited for `stage`.
     fn cancelled(&self, stage: RequestStage) {
         let labels = [stage.name()];
         self.metrics.counter(&names::CANCELLATIONS, &labels).inc();
     }
 
-    /// It is over. `trace_id` names its trace, if it is sampled.
+    /// Counts a request that is over. `trace_id` names its trace, if it is sampled.
     fn finished(
         &mut self,
         request: &AdmittedRequest,
@@ -188,7 +188,7 @@ impl RunningMetrics {
         }
     }
 
-    /// Output goes to the client.
+    /// Counts output that goes to the client.
     fn emitted(&mut self, tokens: u32) {
         if tokens == 0 {
             return;
@@ -201,7 +201,7 @@ impl RunningMetrics {
         }
     }
 
-    /// A draft block was verified.
+    /// Counts a draft block that was verified.
     fn block(&mut self, drafted: u32, accepted: u32) {
         self.rounds += 1;
         self.of_method.block(drafted, accepted);
@@ -242,7 +242,7 @@ struct OutputTiming {
 }
 
 impl OutputTiming {
-    /// The first tokens come.
+    /// Begins when the first tokens come.
     fn begins(at: Instant) -> Self {
         Self {
             first: at,
@@ -251,20 +251,20 @@ impl OutputTiming {
         }
     }
 
-    /// So many more tokens come.
+    /// Adds so many more tokens.
     fn goes_on(&mut self, at: Instant, tokens: u32) {
         self.last = at;
         self.later += tokens;
     }
 
-    /// Seconds that each token after the first ones took. None if there is none.
+    /// Returns the seconds that each token after the first ones took. None if there is none.
     fn per_token(&self) -> Option<f64> {
         let took = (self.last - self.first).as_secs_f64();
         (self.later > 0).then(|| took / f64::from(self.later))
     }
 }
 
-/// How a request ended, in a word.
+/// Returns how a request ended, in a word.
 pub(in crate::observe) fn outcome(finished: &v1::Finished) -> &'static str {
     match finished.reason() {
         v1::FinishReason::Stop => "stop",

@@ -27,24 +27,21 @@ pub(in crate::observe) struct ModelMetrics {
     /// One for each position, and one for those beyond.
     drafted: Vec<Counter>,
     accepted: Vec<Counter>,
-    phases: Phases,
+    /// In the order of [`PHASES`].
+    phases: [Histogram; PHASES.len()],
 }
 
-#[derive(Clone, Debug)]
-struct Phases {
-    draft: Peered,
-    verify: Peered,
-    accept: Histogram,
-    wire: Histogram,
-}
-
-/// What asking a peer took, and what the peer says of it.
-#[derive(Clone, Debug)]
-struct Peered {
-    whole: Histogram,
-    queue: Histogram,
-    forward: Histogram,
-}
+/// The parts of a round whose times are counted.
+const PHASES: [&str; 8] = [
+    "draft",
+    "draft_queue",
+    "draft_forward",
+    "verify",
+    "verify_queue",
+    "verify_forward",
+    "verify_accept",
+    "wire",
+];
 
 impl ModelMetrics {
     /// Returns the metrics of `model`. Those that count seldom begin from nothing, so that their first time is seen as a
@@ -73,12 +70,6 @@ impl ModelMetrics {
                 .map(|position| metrics.counter(metric, &[model, &position]))
                 .collect()
         };
-        let phase = |phase: &str| metrics.histogram(&names::ROUND_DURATION, &[model, phase]);
-        let peered = |what: &str| Peered {
-            whole: phase(what),
-            queue: phase(&format!("{what}_queue")),
-            forward: phase(&format!("{what}_forward")),
-        };
         Self {
             metrics: metrics.clone(),
             model: model.to_owned(),
@@ -87,12 +78,7 @@ impl ModelMetrics {
                 .map(|why| metrics.counter(&names::LENGTH_DECISIONS, &[model, why.name()])),
             drafted: positions(&names::POSITION_DRAFTED),
             accepted: positions(&names::POSITION_ACCEPTED),
-            phases: Phases {
-                draft: peered("draft"),
-                verify: peered("verify"),
-                accept: phase("verify_accept"),
-                wire: phase("wire"),
-            },
+            phases: PHASES.map(|phase| metrics.histogram(&names::ROUND_DURATION, &[model, phase])),
         }
     }
 
@@ -106,13 +92,13 @@ impl ModelMetrics {
         self.metrics.counter(metric, &[&self.model, label]).inc();
     }
 
-    /// A request has measured by how much its draft lengths paid.
+    /// Counts by how much a request has measured that its draft lengths paid.
     pub(super) fn gained(&self, gain: f64) {
         let metric = &names::MEASURED_GAIN;
         self.metrics.histogram(metric, &[&self.model]).observe(gain);
     }
 
-    /// The length of a round was decided.
+    /// Counts the length of a round that was decided.
     pub(super) fn length_decided(&self, decision: Decision) {
         self.decisions[decision.why as usize].inc();
         if let Some(gain) = decision.gain {
@@ -120,41 +106,40 @@ impl ModelMetrics {
         }
     }
 
-    /// A draft block that reached `levels` positions was accepted up to `accepted` of them.
+    /// Counts a draft block that reached `levels` positions and was accepted up to `accepted` of them.
     pub(super) fn block(&self, levels: u32, accepted: u32) {
         reach(&self.drafted, levels as usize);
         reach(&self.accepted, accepted as usize);
     }
 
-    /// A round took its time.
+    /// Counts the time that a round took.
     pub(super) fn round(&self, report: &v1::RoundReport) {
-        let Phases {
-            draft,
-            verify,
-            accept,
-            wire,
-        } = &self.phases;
-        let peers = [
-            (draft, report.draft_us, report.drafter),
-            (verify, report.verify_us, report.verifier),
-        ];
-        let mut rest = 0;
-        for (phase, whole_us, reported) in peers {
-            if whole_us == 0 {
-                continue;
+        for (phase, us) in self.phases.iter().zip(durations(report)) {
+            if let Some(us) = us {
+                phase.observe_duration(Duration::from_micros(us.into()));
             }
-            let reported = reported.unwrap_or_default();
-            phase.whole.observe_duration(micros(whole_us));
-            phase.queue.observe_duration(micros(reported.queue_us));
-            phase.forward.observe_duration(micros(reported.forward_us));
-            rest += whole_us.saturating_sub(reported.total_us);
         }
-        if report.verify_us > 0 {
-            let reported = report.verifier.unwrap_or_default();
-            accept.observe_duration(micros(reported.accept_us));
-        }
-        wire.observe_duration(micros(rest));
     }
+}
+
+/// Returns the times of a round in microseconds, in the order of [`PHASES`]; none for a peer that was not asked. What peers
+/// do not say of a round is the wire.
+fn durations(report: &v1::RoundReport) -> [Option<u32>; PHASES.len()] {
+    let drafter = report.drafter.unwrap_or_default();
+    let verifier = report.verifier.unwrap_or_default();
+    let [draft, verify] = [report.draft_us, report.verify_us].map(|us| (us > 0).then_some(us));
+    let wire = report.draft_us.saturating_sub(drafter.total_us)
+        + report.verify_us.saturating_sub(verifier.total_us);
+    [
+        draft,
+        draft.map(|_| drafter.queue_us),
+        draft.map(|_| drafter.forward_us),
+        verify,
+        verify.map(|_| verifier.queue_us),
+        verify.map(|_| verifier.forward_us),
+        verify.map(|_| verifier.accept_us),
+        Some(wire),
+    ]
 }
 
 /// Counts the first `len` positions.
@@ -165,10 +150,6 @@ fn reach(positions: &[Counter], len: usize) {
     if len > POSITIONS {
         positions[POSITIONS].inc_by((len - POSITIONS) as f64);
     }
-}
-
-fn micros(us: u32) -> Duration {
-    Duration::from_micros(us.into())
 }
 
 /// The metrics of a model and method.
@@ -201,7 +182,7 @@ impl MethodMetrics {
         }
     }
 
-    /// A draft block was verified.
+    /// Counts a draft block that was verified.
     pub(super) fn block(&self, drafted: u32, accepted: u32) {
         self.rounds.inc();
         self.drafted.inc_by(drafted.into());
@@ -209,7 +190,7 @@ impl MethodMetrics {
         self.lengths.observe(accepted.into());
     }
 
-    /// A request is over.
+    /// Counts a request that is over.
     pub(super) fn finish(&self, statistics: &Statistics) {
         self.discarded.inc_by(statistics.discarded.into());
         self.target_forwards
