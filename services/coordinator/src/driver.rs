@@ -258,7 +258,7 @@ impl Driver {
         }
     }
 
-    /// A time has come that the session set.
+    /// Handles a time that the session set and that has come.
     fn handle_timeout(&mut self) {
         let now = self.now();
         // The request's own deadline is nobody's fault; nor is a pause.
@@ -271,7 +271,7 @@ impl Driver {
         self.observe_losses();
     }
 
-    /// A response that is held until it is complete is complete where a stop string stands in it.
+    /// Ends a response that is held until it is complete where a stop string stands in it.
     fn end_held_at_stop(&mut self) {
         let held = self.session.held();
         let new = held.get(self.looked_at..).unwrap_or_default();
@@ -286,14 +286,14 @@ impl Driver {
     }
 }
 
-/// A number from 0 to 1 that depends on the seed alone; neighbouring seeds get numbers far apart.
+/// Returns a number from 0 to 1 that depends on the seed alone; neighbouring seeds get numbers far apart.
 fn spread(seed: u64) -> f64 {
     // 2^64 over the golden ratio: multiples of it fall evenly over the range.
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as f64 / f64::from(u32::MAX)
 }
 
-/// A number from 0 to 1 that differs between requests.
+/// Returns a number from 0 to 1 that differs between requests.
 fn jitter() -> f64 {
     // Without a source of entropy nothing is spread, and nothing else is wrong.
     getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX))

@@ -34,7 +34,7 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// For requests for `models`. `gauges` is asked at every scrape, for as long as it answers.
+    /// Observes requests for `models`. `gauges` is asked at every scrape, for as long as it answers.
     pub(crate) fn new<'a>(
         process: &Process,
         models: impl Iterator<Item = &'a str>,
@@ -66,7 +66,7 @@ pub(crate) struct RequestObserver {
 }
 
 impl RequestObserver {
-    /// A request came in; `tenant` is the name of the token that it shows, if the token has one.
+    /// Begins with a request that came in; `tenant` is the name of the token that it shows, if the token has one.
     pub(crate) fn arrived(
         observation: &Observation,
         metadata: &MetadataMap,
@@ -90,12 +90,12 @@ impl RequestObserver {
         }
     }
 
-    /// When it came in.
+    /// Returns when it came in.
     pub(crate) fn began(&self) -> Instant {
         self.began
     }
 
-    /// The span of the request, if it is traced.
+    /// Returns the span of the request, if it is traced.
     pub(crate) fn context(&self) -> Option<TraceContext> {
         self.spans.as_ref()?.context()
     }
@@ -110,7 +110,7 @@ impl RequestObserver {
         self.log.lines()
     }
 
-    /// Something happened to the request.
+    /// Tells logs, metrics and spans what happened to the request.
     pub(crate) fn observe(&mut self, event: &RequestEvent<'_>) {
         if let RequestEvent::Sent { request, .. } = event {
             self.stage = RequestStage::of(request);
@@ -122,7 +122,7 @@ impl RequestObserver {
         }
     }
 
-    /// It ended before it began: it was not let in, or something is wrong with it, or no verifier is there.
+    /// Ends a request that never began: it was not let in, or something is wrong with it, or no verifier is there.
     pub(crate) fn refused(mut self, status: &Status) {
         self.ended = true;
         self.metrics.refused(status);
@@ -131,7 +131,7 @@ impl RequestObserver {
         }
     }
 
-    /// It is over, as the client is told.
+    /// Ends a request, as the client is told.
     pub(crate) fn finish(
         mut self,
         request: &AdmittedRequest,

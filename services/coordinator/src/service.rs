@@ -181,7 +181,7 @@ async fn serve_http(
     server::http::serve(front, listener, config, gate, tls, &shared.health).await;
 }
 
-/// The models whose drafters do not fit, or whose verifiers are not alike, and why.
+/// Returns what tells the models whose drafters do not fit, or whose verifiers are not alike, and why.
 fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 'static {
     let models = Arc::downgrade(models);
     move || {
@@ -201,7 +201,7 @@ fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 
     }
 }
 
-/// How the coordinator is, for as long as it lives.
+/// Returns what tells how the coordinator is, for as long as it lives.
 fn gauges(
     models: &Arc<Models>,
     admission: &Admission,

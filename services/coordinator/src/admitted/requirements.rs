@@ -39,17 +39,17 @@ impl DrafterRequirements {
         }
     }
 
-    /// Whether it is more than every drafter with a draft model can do.
+    /// Returns whether it is more than every drafter with a draft model can do.
     pub(crate) fn is_special(self) -> bool {
         self.drafting != Drafting::Model || self.label.is_some()
     }
 
-    /// Whether a drafter must be asked before it is known to do it.
+    /// Returns whether a drafter must be asked before it is known to do it.
     pub(crate) fn needs_asking(self) -> bool {
         self.is_special() || self.width > 1
     }
 
-    /// The refusal of special requirements where there is no drafter at all, which `reason` explains.
+    /// Returns the refusal of special requirements where there is no drafter at all, which `reason` explains.
     pub(crate) fn without_drafters(self, reason: &str) -> BadField {
         let field = match self.drafting {
             Drafting::Model => "settings.draft_len",
@@ -107,7 +107,7 @@ impl DrafterRequirements {
     }
 }
 
-/// Whether `drafter` has an acceptance head for `label`.
+/// Returns whether `drafter` has an acceptance head for `label`.
 pub(crate) fn has_head(drafter: &v1::PeerDescription, label: AcceptanceLabel) -> bool {
     let wanted = drafting::label_to_wire(label);
     drafter.heads.iter().any(|head| head.label() == wanted)

@@ -66,7 +66,7 @@ enum DraftLenSetting {
 }
 
 impl DefaultDraftLen {
-    /// The number, if there is one.
+    /// Returns the number, if there is one.
     pub fn fixed(self) -> Option<NonZeroU32> {
         match self {
             Self::Auto => None,

@@ -212,7 +212,7 @@ impl Driver {
         }
     }
 
-    /// The method that made the output: the target alone if nothing was ever drafted, although the
+    /// Returns the method that made the output: the target alone if nothing was ever drafted, although the
     /// method asked for it.
     fn effective_method(&self) -> &'static str {
         let method = &self.request.method;
@@ -227,7 +227,7 @@ impl Driver {
     }
 }
 
-/// Why an answer ended that a stopping coordinator could not wait for.
+/// Returns why an answer ended that a stopping coordinator could not wait for.
 fn interrupted() -> (v1::FinishReason, Code, String) {
     let what = "the coordinator is shutting down; ask again".to_owned();
     (v1::FinishReason::Error, Failure::Unavailable.code(), what)

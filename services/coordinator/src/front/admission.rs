@@ -87,19 +87,19 @@ impl Admission {
         }
     }
 
-    /// Requests under way.
+    /// Returns how many requests are under way.
     pub(crate) fn running(&self) -> usize {
         self.max_requests - self.permits.available_permits()
     }
 
-    /// Most of them.
+    /// Returns how many may be under way at a time.
     pub(crate) fn max_requests(&self) -> usize {
         self.max_requests
     }
 
-    /// Returns places for all `count` outputs of one request of `client`, each of which runs as a request of its own, or none;
-    /// and counts the request among those that the client's token may make in a minute. There must be a place for each
-    /// among all requests, and among those of the token.
+    /// Returns places for all `count` outputs of one request of `client`, each of which runs as a request of its own, or
+    /// none; and counts the request among those that the client's token may make in a minute. There must be a place for
+    /// each among all requests, and among those of the token.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` with a time to wait; `INVALID_ARGUMENT` naming `n` if there can never be that many.
@@ -147,7 +147,7 @@ impl Admission {
         }
     }
 
-    /// The status of a request that must wait, for `what`; logs that there are such requests.
+    /// Returns the status of a request that must wait, for `why`; logs that there are such requests.
     fn refuse(&self, why: String) -> Status {
         self.refuse_for(why, RETRY_AFTER)
     }

@@ -93,7 +93,7 @@ impl coordinator_server::Coordinator for GrpcService {
     }
 }
 
-/// A model and what its peers say of themselves; both are asked at once.
+/// Returns a model and what its peers say of themselves; both are asked at once.
 async fn list(model: &ServedModel, timeout: Duration) -> v1::ServedModel {
     let describe = async |kind| {
         let described = tokio::time::timeout(timeout, describe(model, kind)).await;
@@ -107,7 +107,7 @@ async fn list(model: &ServedModel, timeout: Duration) -> v1::ServedModel {
     }
 }
 
-/// A peer's description; none if it cannot be reached.
+/// Returns a peer's description; none if it cannot be reached.
 async fn describe(model: &ServedModel, kind: Peer) -> Option<v1::PeerDescription> {
     let wanted = Wanted {
         peer: kind,

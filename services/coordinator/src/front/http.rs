@@ -46,7 +46,7 @@ use server::auth::Guard;
 use super::prepare::SharedState;
 use crate::limits::MAX_REQUEST_BYTES;
 use error::ApiError;
-use state::{HttpState, unix_time};
+use state::{HttpState, TextCall, unix_time};
 
 /// Returns what answers on the port. `is_local` says whether it can be reached from this machine alone.
 pub(crate) fn front(
@@ -73,7 +73,7 @@ pub(crate) fn front(
     }
 }
 
-/// All routes.
+/// Returns all routes.
 fn routes(shared: &Arc<SharedState>, guard: Guard, is_local: bool) -> Router {
     let state = HttpState {
         shared: Arc::clone(shared),
@@ -83,8 +83,8 @@ fn routes(shared: &Arc<SharedState>, guard: Guard, is_local: bool) -> Router {
     let api = Router::new()
         .route("/v1/models", get(models))
         .route("/v1/models/{*name}", get(model))
-        .route("/v1/completions", post(completions::create))
-        .route("/v1/chat/completions", post(chat::create))
+        .route("/v1/completions", post(completion))
+        .route("/v1/chat/completions", post(chat_turn))
         .route("/v1/responses", post(responses::create))
         .route("/tokenize", post(tokens::tokenize))
         .route("/tokenizer_info", get(tokens::info))
@@ -111,6 +111,14 @@ async fn not_allowed(request: Request) -> ApiError {
     let (method, path) = (request.method(), request.uri().path());
     let problem = format!("{method} is not what {path} takes");
     ApiError::http(StatusCode::METHOD_NOT_ALLOWED, problem)
+}
+
+async fn completion(call: TextCall) -> Result<Response, ApiError> {
+    answer::create(call, completions::read, &completions::LAYOUT).await
+}
+
+async fn chat_turn(call: TextCall) -> Result<Response, ApiError> {
+    answer::create(call, chat::read, &chat::LAYOUT).await
 }
 
 fn described(name: &str, created: u64) -> Value {

@@ -216,7 +216,7 @@ impl SharedState {
         asked.map_err(|_| Failure::Late.status("no verifier answered in time"))?
     }
 
-    /// The model called `name`; the first one if it is empty.
+    /// Returns the model called `name`; the first one if it is empty.
     ///
     /// # Errors
     /// Names those that are served.
@@ -246,7 +246,7 @@ async fn target(model: &ServedModel, session_id: &[u8; 16]) -> Result<Target, St
     })
 }
 
-/// A name for a session that nobody else has or can guess.
+/// Returns a name for a session that nobody else has or can guess.
 fn random_id() -> Result<[u8; 16], Status> {
     let mut id = [0; 16];
     getrandom::fill(&mut id)

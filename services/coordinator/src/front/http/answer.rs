@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
+use axum::extract::State;
 use axum::http::HeaderName;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::sse::{Event, KeepAlive};
@@ -15,12 +16,13 @@ use axum::response::{IntoResponse, Response, Sse};
 use futures_util::future::try_join_all;
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
+use wire::status::BadField;
 
 use super::error::ApiError;
 use super::guard::RequestId;
 use super::logprobs::LogprobsForm;
 use super::output::{OutputToken, WholeOutput};
-use super::state::RunningRequest;
+use super::state::{ParsedRequest, RunningRequest, TextCall};
 
 /// How long a stream may be silent before a comment keeps its connection alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -53,14 +55,17 @@ struct ChoicesAnswer {
     request: RunningRequest,
 }
 
-/// Returns the response to `request`.
+/// Answers a request that `read` reads, as `layout` says.
 ///
 /// # Errors
-/// Of a whole answer, what one of its outputs failed with.
-pub(super) async fn respond(
+/// What the request is refused with; of a whole answer, also what one of its outputs failed with.
+pub(super) async fn create(
+    (State(state), caller, headers, body): TextCall,
+    read: fn(&[u8]) -> Result<ParsedRequest, BadField>,
     layout: &'static AnswerLayout,
-    mut request: RunningRequest,
 ) -> Result<Response, ApiError> {
+    let (request, reading) = state.read(body, read).await?;
+    let mut request = state.start(request, &caller, &headers, reading).await?;
     let id = Extension(RequestId(request.id.clone()));
     let outputs = std::mem::take(&mut request.outputs);
     let answer = ChoicesAnswer { layout, request };

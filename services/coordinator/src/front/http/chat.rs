@@ -1,22 +1,16 @@
 //! `/v1/chat/completions`: the next turn of a conversation.
 
-use axum::Extension;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::Response;
 use serde_json::json;
 use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
 
-use super::answer::{self, AnswerLayout};
-use super::error::{ApiError, FieldNames};
+use super::answer::AnswerLayout;
+use super::error::FieldNames;
 use super::fields::{JsonFields, list};
-use super::guard::Caller;
 use super::logprobs;
 use super::messages;
 use super::options;
-use super::state::{HttpState, ParsedRequest};
+use super::state::ParsedRequest;
 
 const NAMES: FieldNames = &[("prompt", "messages")];
 
@@ -26,18 +20,7 @@ const NEWER_NAMES: FieldNames = &[
     ("max_tokens", "max_completion_tokens"),
 ];
 
-/// Answers a request.
-pub(super) async fn create(
-    State(state): State<HttpState>,
-    caller: Extension<Caller>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, ApiError> {
-    let (request, reading) = state.read(body, read).await?;
-    let request = state.start(request, &caller, &headers, reading).await?;
-    answer::respond(&LAYOUT, request).await
-}
-
+/// Reads a request's body.
 pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
     let mut fields = JsonFields::of_body(body)?;
     let newer = fields.take("max_completion_tokens")?;
@@ -79,7 +62,7 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
 }
 
 /// The layout of chats.
-static LAYOUT: AnswerLayout = AnswerLayout {
+pub(super) static LAYOUT: AnswerLayout = AnswerLayout {
     prefix: "chatcmpl-",
     whole_object: "chat.completion",
     piece_object: "chat.completion.chunk",

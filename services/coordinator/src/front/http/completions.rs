@@ -1,23 +1,16 @@
 //! `/v1/completions`: texts that go on.
 
-use axum::Extension;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::Response;
 use serde_json::json;
 use serde_json::value::RawValue;
 use wire::status::BadField;
 use wire::v1;
 use wire::v1::generate_request::Prompt;
 
-use super::answer::{self, AnswerLayout};
-use super::error::ApiError;
+use super::answer::AnswerLayout;
 use super::fields::{JsonFields, Readable, list};
-use super::guard::Caller;
 use super::logprobs;
 use super::options;
-use super::state::{HttpState, ParsedRequest};
+use super::state::ParsedRequest;
 use crate::limits::MOST_OUTPUTS;
 
 /// Most prompts of a request: each has an output at least.
@@ -43,18 +36,6 @@ fn prompts(json: &str) -> serde_json::Result<Vec<Prompt>> {
         Some(b']') => Ok(Vec::new()),
         _ => Vec::of_json(json).map(|ids| vec![tokens(ids)]),
     }
-}
-
-/// Answers a request.
-pub(super) async fn create(
-    State(state): State<HttpState>,
-    caller: Extension<Caller>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, ApiError> {
-    let (request, reading) = state.read(body, read).await?;
-    let request = state.start(request, &caller, &headers, reading).await?;
-    answer::respond(&LAYOUT, request).await
 }
 
 /// Reads a request's body.
@@ -90,7 +71,7 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
 }
 
 /// The layout of completions.
-static LAYOUT: AnswerLayout = AnswerLayout {
+pub(super) static LAYOUT: AnswerLayout = AnswerLayout {
     prefix: "cmpl-",
     whole_object: "text_completion",
     piece_object: "text_completion",

@@ -35,7 +35,7 @@ const SHARED_NAMES: FieldNames = &[
 const MAX_MESSAGE_BYTES: usize = 2 << 10;
 const MAX_FIELD_BYTES: usize = 256;
 
-/// The beginning of a text of any length.
+/// Returns the beginning of a text of any length.
 pub(super) fn beginning(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -60,7 +60,7 @@ impl From<BadField> for ApiError {
 }
 
 impl ApiError {
-    /// An error of the transport: the request did not come so far that a field could be wrong.
+    /// Returns an error of the transport: the request did not come so far that a field could be wrong.
     pub(super) fn http(http: StatusCode, message: impl Into<String>) -> Self {
         Self {
             status: Status::invalid_argument(message),
@@ -76,8 +76,8 @@ impl ApiError {
         Self { names, ..self }
     }
 
-    /// The name in the request of the field that is wrong, if the error is about one, and the message; neither is longer
-    /// than an error need be, whatever the request holds.
+    /// Returns the name in the request of the field that is wrong, if the error is about one, and the message; neither is
+    /// longer than an error need be, whatever the request holds.
     fn described(&self) -> (Option<String>, String) {
         let message = beginning(self.status.message(), MAX_MESSAGE_BYTES);
         let Some(field) = self.field() else {
@@ -116,14 +116,14 @@ impl ApiError {
         StatusCode::from_u16(failure.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// The field that is wrong, if one is.
+    /// Returns the field that is wrong, if one is.
     fn field(&self) -> Option<String> {
         let details = self.status.get_details_bad_request()?;
         let violation = details.field_violations.into_iter().next()?;
         Some(violation.field)
     }
 
-    /// `{"error": {message, type, param, code}}`.
+    /// Returns `{"error": {message, type, param, code}}`.
     pub(super) fn body(&self) -> Value {
         let code = self.code();
         let (kind, name) = match code.as_u16() {

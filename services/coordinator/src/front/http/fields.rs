@@ -90,7 +90,7 @@ pub(super) fn problem(error: &serde_json::Error) -> String {
 }
 
 impl<'a> JsonFields<'a> {
-    /// The fields of a request's body.
+    /// Returns the fields of a request's body.
     ///
     /// # Errors
     /// If it is not one JSON object, or has too many fields.
@@ -102,7 +102,7 @@ impl<'a> JsonFields<'a> {
         Ok(Self::new(String::new(), left))
     }
 
-    /// The fields of an object that stands at `path` in the request.
+    /// Returns the fields of an object that stands at `path` in the request.
     ///
     /// # Errors
     /// If it is none, or has too many fields.
@@ -156,7 +156,7 @@ impl<'a> JsonFields<'a> {
         self.take_by(name, T::of_json)
     }
 
-    /// Whether the field `name` is there, and not null; whatever it holds.
+    /// Returns whether the field `name` is there, and not null; whatever it holds.
     pub(super) fn has(&mut self, name: &'static str) -> bool {
         self.take_raw(name).is_some()
     }

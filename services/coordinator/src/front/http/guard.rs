@@ -123,7 +123,7 @@ pub(super) async fn received(request: Request, next: Next) -> Response {
     error.into_response()
 }
 
-/// The client's name for a request, if it can be given back.
+/// Returns the client's name for a request, if it can be given back.
 fn named(headers: &HeaderMap) -> Option<HeaderValue> {
     let given = headers.get(REQUEST_ID)?;
     let is_text = given.to_str().is_ok();

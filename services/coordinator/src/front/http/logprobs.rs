@@ -107,12 +107,12 @@ fn items<'a>(
     })
 }
 
-/// A log probability as JSON, which has no infinity.
+/// Returns a log probability as JSON, which has no infinity.
 fn number(logprob: f32) -> Value {
     json!(logprob.clamp(-9999.0, 0.0))
 }
 
-/// The alternatives by their texts, and the token itself. Tokens of one text are told apart by their ids.
+/// Returns the alternatives by their texts, and the token itself. Tokens of one text are told apart by their ids.
 fn by_text(text: &ServedText, token: u32, of_token: &v1::TokenLogprobs) -> Value {
     let mut all = Map::new();
     let mut add = |token: u32, logprob: f32| {
@@ -133,7 +133,7 @@ fn by_text(text: &ServedText, token: u32, of_token: &v1::TokenLogprobs) -> Value
     Value::Object(all)
 }
 
-/// An object for each token.
+/// Returns an object for each token.
 pub(super) fn of_tokens(text: &ServedText, tokens: &[OutputToken]) -> Value {
     tokens
         .iter()
@@ -153,4 +153,41 @@ fn of_token(text: &ServedText, token: &OutputToken) -> Option<Value> {
 fn named(text: &ServedText, token: u32, logprob: f32) -> Value {
     let (name, bytes) = token_text(text, token);
     json!({ "token": name, "logprob": number(logprob), "bytes": bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "normalizer": null, "decoder": null,
+        "pre_tokenizer": {"type": "WhitespaceSplit"}, "truncation": null, "padding": null, "post_processor": null,
+        "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "ü": 1, "c": 2}}}"#;
+
+    /// A client reads the same JSON, however an answer is sent.
+    #[test]
+    fn pieces_together_are_the_whole() {
+        let text = ServedText::new(TOKENIZER.as_bytes(), v1::TokenizerPart::default());
+        let text = Arc::new(text.expect("a tokenizer"));
+        let token = |at: u32| OutputToken {
+            id: at % 3,
+            piece: ["a", "ü", "cc"][at as usize % 3].to_owned(),
+            // As the first token of a prompt, the first has none.
+            logprobs: (at > 0).then(|| v1::TokenLogprobs {
+                logprob: -0.5 - at as f32,
+                top: vec![v1::TopLogprob {
+                    token_id: (at + 1) % 3,
+                    logprob: f32::NEG_INFINITY,
+                }],
+                log_normaliser: 0.0,
+            }),
+        };
+        for form in [&OF_COMPLETIONS, &OF_CHATS] {
+            for count in [0, 1, 2, 64, 65, 200] {
+                let tokens: Vec<_> = (0..count).map(token).collect();
+                let whole = form.of(&text, &tokens, 7).to_string();
+                let pieces = form.pieces(Arc::clone(&text), tokens, 7);
+                assert_eq!(pieces.collect::<String>(), whole, "{count} tokens");
+            }
+        }
+    }
 }

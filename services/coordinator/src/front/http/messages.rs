@@ -63,7 +63,7 @@ fn turn(path: &str, message: &RawValue, types: &[&str]) -> Result<v1::ChatMessag
 /// What stands between the parts of a content, as vLLM and llama.cpp have it.
 const BETWEEN_PARTS: &str = "\n";
 
-/// The text of a content.
+/// Reads the text of a content.
 fn text(path: &str, content: &RawValue, types: &[&str]) -> Result<String, BadField> {
     match TextOrList::of_json(content.get(), MAX_PARTS) {
         Ok(TextOrList::Text(text)) => Ok(text),
@@ -79,7 +79,7 @@ fn text(path: &str, content: &RawValue, types: &[&str]) -> Result<String, BadFie
     }
 }
 
-/// The text of a part of a content.
+/// Reads the text of a part of a content.
 fn part_text(path: &str, part: &RawValue, types: &[&str]) -> Result<String, BadField> {
     if !part.get().starts_with('{') {
         let problem = format!("expected {{\"type\": \"{}\", \"text\": ...}}", types[0]);

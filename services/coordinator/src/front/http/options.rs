@@ -34,7 +34,8 @@ pub(super) struct Delivery {
 const TOKEN_BYTES: u64 = 256;
 const ALTERNATIVE_BYTES: u64 = 16;
 
-/// Bytes that an answer keeps of each token until its end: of one that comes whole, and tells tokens beside their text.
+/// Returns the bytes that an answer keeps of each token until its end: of one that comes whole, and tells tokens beside
+/// their text.
 pub(super) fn kept_per_token(request: &v1::GenerateRequest, delivery: Delivery) -> u64 {
     match delivery {
         Delivery { stream: true, .. } => 0,

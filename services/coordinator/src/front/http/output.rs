@@ -95,7 +95,7 @@ impl OutputProgress {
         Ok(OutputDelta::Nothing)
     }
 
-    /// The tokens of the next part of the prompt. Its first token has no log probabilities.
+    /// Returns the tokens of the next part of the prompt. Its first token has no log probabilities.
     fn add_prompt(&mut self, part: v1::PromptPart, text: &Arc<ServedText>) -> Vec<OutputToken> {
         let new = || text::Output::new(Arc::clone(text), Vec::new(), &[]);
         let prompt = self.prompt_text.get_or_insert_with(new);
@@ -110,7 +110,7 @@ impl OutputProgress {
         output_tokens(part.token_ids, pieces, logprobs)
     }
 
-    /// Why it ended, in OpenAI's words.
+    /// Returns why it ended, in OpenAI's words.
     pub(super) fn finish_reason(&self) -> &'static str {
         match self.finished.reason() {
             v1::FinishReason::Length => "length",
@@ -153,7 +153,7 @@ impl WholeOutput {
         }
     }
 
-    /// The tokens of the output alone.
+    /// Returns the tokens of the output alone.
     pub(super) fn own_tokens(&self) -> &[OutputToken] {
         self.tokens
             .get(self.progress.prompt_tokens..)
@@ -176,7 +176,7 @@ fn output_tokens(
     tokens.collect()
 }
 
-/// What a token stands for by itself: its text, and its bytes.
+/// Returns what a token stands for by itself: its text, and its bytes.
 pub(super) fn token_text(text: &ServedText, token: u32) -> (String, Vec<u8>) {
     let bytes = text.token_bytes(token);
     (String::from_utf8_lossy(&bytes).into_owned(), bytes)

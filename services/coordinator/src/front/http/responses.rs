@@ -3,9 +3,7 @@
 mod events;
 mod object;
 
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::json;
@@ -16,11 +14,11 @@ use wire::v1;
 
 use super::error::ApiError;
 use super::fields::{JsonFields, TextOrList, list, quoted};
-use super::guard::{Caller, RequestId};
+use super::guard::RequestId;
 use super::messages;
 use super::options;
 use super::output::WholeOutput;
-use super::state::{HttpState, ParsedRequest};
+use super::state::{ParsedRequest, TextCall};
 use object::{EchoedFields, ResponseObject};
 
 /// Bytes that a response takes for a log probability: it is told whole at the end, also of a stream.
@@ -34,10 +32,7 @@ const WITH_LOGPROBS: &str = "message.output_text.logprobs";
 
 /// Answers a request.
 pub(super) async fn create(
-    State(state): State<HttpState>,
-    caller: Extension<Caller>,
-    headers: HeaderMap,
-    body: Bytes,
+    (State(state), caller, headers, body): TextCall,
 ) -> Result<Response, ApiError> {
     let ((request, echoed), reading) = state.read(body, read).await?;
     let mut request = state.start(request, &caller, &headers, reading).await?;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use axum::Extension;
 use axum::body::Bytes;
+use axum::extract::State;
 use axum::http::HeaderMap;
 use text::ServedText;
 use tokio::sync::OwnedSemaphorePermit;
@@ -32,6 +34,9 @@ pub(super) struct HttpState {
     /// Whether the one model that is served answers to any name.
     pub(super) any_model: bool,
 }
+
+/// What the handler of a request for texts gets.
+pub(super) type TextCall = (State<HttpState>, Extension<Caller>, HeaderMap, Bytes);
 
 /// A request for texts that was read, and is still to be admitted.
 pub(super) struct ParsedRequest {

@@ -26,7 +26,7 @@ pub(super) struct ModelQuery {
     model: String,
 }
 
-/// The chat template and the names of special tokens; null for what the tokenizer does not have.
+/// Returns the chat template and the names of special tokens; null for what the tokenizer does not have.
 pub(super) async fn info(
     State(state): State<HttpState>,
     query: Result<Query<ModelQuery>, QueryRejection>,
@@ -56,7 +56,7 @@ pub(super) struct Tokenized {
     max_model_len: u32,
 }
 
-/// The tokens of `prompt`, also where they are more than the model's context holds.
+/// Returns the tokens of `prompt`, also where they are more than the model's context holds.
 pub(super) async fn tokenize(
     State(state): State<HttpState>,
     caller: Extension<Caller>,
@@ -100,7 +100,7 @@ pub(super) async fn tokenize(
     }))
 }
 
-/// The text of `tokens`.
+/// Returns the text of `tokens`.
 pub(super) async fn detokenize(
     State(state): State<HttpState>,
     caller: Extension<Caller>,
@@ -132,12 +132,12 @@ pub(super) async fn detokenize(
     Ok(Json(json!({ "prompt": text })))
 }
 
-/// Most tokens of one call: what can be sent as a prompt, and more for a model whose context is short.
+/// Returns the most tokens of one call: what can be sent as a prompt, and more for a model whose context is short.
 fn most_tokens(context_len: u32) -> usize {
     MAX_TOKENIZED.max(context_len as usize)
 }
 
-/// What `work` comes to. A long text would hold up every stream of an async thread.
+/// Returns what `work` comes to. A long text would hold up every stream of an async thread.
 async fn off_async_threads<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Status> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -43,7 +43,7 @@ pub(super) enum ResponseStatus {
 }
 
 impl ResponseStatus {
-    /// The value of `status`, which also ends the type of the event that reports the state.
+    /// Returns the value of `status`, which also ends the type of the event that reports the state.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::InProgress => "in_progress",
@@ -53,7 +53,7 @@ impl ResponseStatus {
         }
     }
 
-    /// The state of a response whose output has ended.
+    /// Returns the state of a response whose output has ended.
     pub(super) fn of(output: &OutputProgress) -> Self {
         match output.finished.reason() {
             v1::FinishReason::Length => Self::Incomplete,
