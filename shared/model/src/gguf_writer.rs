@@ -14,8 +14,8 @@ use thiserror::Error;
 use self::header::{Entry, Fields};
 pub use self::{error::GgufWriteError, verify::verify};
 use crate::checkpoint::Checkpoint;
-use crate::decoder::tensors::TensorNames;
-use crate::gguf::{rope_factors, tensor_names};
+use crate::decoder::tensors::{TensorNames, tensors};
+use crate::gguf::rope_factors;
 use crate::weights::{Layout, NamedTensor, Weights, encode, rotary_source};
 
 /// What matrices are written in. Vectors, such as norms and biases, are always f32.
@@ -154,8 +154,7 @@ pub fn write(
 
     let rope = config.rope.as_ref();
     let factors = rope.map_or_else(Vec::new, |rope| rope_factors::write(rope, config.head_dim));
-    let names = TensorNames::of(checkpoint.weights());
-    let tensors = tensor_names::tensors(config, names);
+    let tensors = tensors(config, TensorNames::of(checkpoint.weights()));
     let entries = tensors.iter().map(|tensor| {
         let format = format.of(&tensor.shape);
         (tensor.gguf.as_str(), tensor.shape.clone(), format)

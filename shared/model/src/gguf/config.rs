@@ -9,17 +9,12 @@ use candle_core::quantized::GgmlDType;
 use serde_json::{Value as Json, json};
 
 use super::rope_factors;
-use super::{
-    container::Container,
-    error::GgufError,
-    tensor_names::{EMBEDDING, HEAD},
-    tokenizer::ENDS,
-    value::Metadata,
-};
+use super::{GgufError, container::Container, tokenizer::ENDS, value::Metadata};
 use crate::config::{
     Architecture, ModelConfig,
     architecture::{FAMILIES, Family, GgufWindows},
 };
+use crate::decoder::tensors::{GGUF_EMBEDDING, GGUF_HEAD};
 
 /// Name of our own key: all end tokens, where the format's own keys hold one of each kind.
 pub(crate) const EOS_TOKEN_IDS: &str = "outrider.eos_token_ids";
@@ -97,7 +92,7 @@ fn json(file: &Container) -> Result<Json, GgufError> {
     let epsilon = "attention.layer_norm_rms_epsilon";
     let rows = file
         .tensors
-        .get(EMBEDDING)
+        .get(GGUF_EMBEDDING)
         .and_then(|(info, _)| info.shape.first().copied());
     let mut config = json!({
         "model_type": family.model_types[0],
@@ -110,7 +105,7 @@ fn json(file: &Container) -> Result<Json, GgufError> {
         "head_dim": head_dim,
         "max_position_embeddings": whole("context_length")?,
         "rms_norm_eps": keys.required(epsilon, keys.real(epsilon)?)?,
-        "tie_word_embeddings": !has(HEAD),
+        "tie_word_embeddings": !has(GGUF_HEAD),
         "attention_bias": architecture == "llama" && has("blk.0.attn_q.bias"),
         "mlp_bias": has("blk.0.ffn_gate.bias"),
     });

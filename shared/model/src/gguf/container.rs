@@ -7,9 +7,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::array::{self, Array};
-use super::error::GgufError;
-use super::value::{Metadata, Value};
+use super::GgufError;
+use super::value::{self, Metadata, MetadataValue};
 use crate::weights::ggml_type;
 use crate::{
     mistaken,
@@ -87,8 +86,7 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
         let key = cursor.name()?;
         cursor.reading = format!("the metadata {key}");
         let kind = cursor.u32()?;
-        let value = cursor.value(kind)?;
-        metadata.0.insert(key, value);
+        metadata.0.insert(key, cursor.value(kind)?);
     }
     let mut infos = Vec::new();
     for _ in 0..tensor_count {
@@ -219,48 +217,32 @@ impl<'a> Cursor<'a> {
         Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
     }
 
-    fn string(&mut self) -> Result<String, String> {
-        let length = self.length()?;
-        // Some published files are not UTF-8 throughout.
-        Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
-    }
-
-    fn value(&mut self, kind: u32) -> Result<Value, String> {
-        match kind {
-            array::STRING => Ok(Value::String(self.string()?)),
-            array::ARRAY => Ok(Value::Array(self.items()?)),
-            kind => {
-                let number = match array::width(kind) {
-                    Some(width) => array::number(kind, self.take(width)?),
-                    None => None,
-                };
-                let unknown = || format!("{} is of the unknown type {kind}", self.reading);
-                number.map(Value::from).ok_or_else(unknown)
-            }
+    /// A value of type `kind`, which stays as it is.
+    fn value(&mut self, kind: u32) -> Result<MetadataValue, String> {
+        if kind == value::ARRAY {
+            let (kind, len) = (self.u32()?, self.length()?);
+            let from = self.at;
+            self.pass(kind, len, 1)?;
+            return Ok(MetadataValue::array(kind, len, &self.bytes[from..self.at]));
         }
-    }
-
-    /// An array, which stays as it is.
-    fn items(&mut self) -> Result<Array, String> {
-        let (kind, len) = (self.u32()?, self.length()?);
         let from = self.at;
-        self.pass(kind, len, 1)?;
-        Ok(Array::new(kind, len, &self.bytes[from..self.at]))
+        self.pass(kind, 1, 0)?;
+        Ok(MetadataValue::one(kind, &self.bytes[from..self.at]))
     }
 
     /// Goes past `len` items of type `kind` of an array that `depth - 1` others are around.
     fn pass(&mut self, kind: u32, len: usize, depth: usize) -> Result<(), String> {
-        if let Some(width) = array::width(kind) {
+        if let Some(width) = value::width(kind) {
             self.take(len.saturating_mul(width))?;
             return Ok(());
         }
         for _ in 0..len {
             match kind {
-                array::STRING => {
+                value::STRING => {
                     let length = self.length()?;
                     self.take(length)?;
                 }
-                array::ARRAY if depth < MAX_DEPTH => {
+                value::ARRAY if depth < MAX_DEPTH => {
                     let (kind, len) = (self.u32()?, self.length()?);
                     self.pass(kind, len, depth + 1)?;
                 }

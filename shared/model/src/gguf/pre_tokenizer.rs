@@ -5,7 +5,7 @@ mod known;
 use serde_json::{Value as Json, json};
 
 use self::known::KNOWN;
-use super::error::GgufError;
+use super::GgufError;
 
 /// One step of cutting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::io::Write;
 use candle_core::quantized::GgmlDType;
 use tempfile::NamedTempFile;
 
+use super::GgufError;
 use super::container::Container;
-use super::error::GgufError;
-use super::value::{Metadata, Value};
+use super::value::{Metadata, MetadataValue, STRING};
 use crate::gguf_writer::header;
 use crate::gguf_writer::header::{Field, Fields};
 
@@ -51,30 +51,43 @@ pub(crate) fn refused(bytes: &[u8]) -> String {
         .map_or(error.clone(), |(_, reason)| reason.to_owned())
 }
 
-pub(crate) fn metadata(entries: &[(&str, Value)]) -> Metadata {
+pub(crate) fn metadata(entries: &[(&str, MetadataValue)]) -> Metadata {
     let entries = entries
         .iter()
         .map(|(key, value)| ((*key).to_owned(), value.clone()));
     Metadata(entries.collect())
 }
 
-pub(crate) fn text(text: &str) -> Value {
-    Value::String(text.to_owned())
+pub(crate) fn text(text: &str) -> MetadataValue {
+    let length = (text.len() as u64).to_le_bytes();
+    MetadataValue::one(STRING, &[&length[..], text.as_bytes()].concat())
+}
+
+pub(crate) fn whole(number: i64) -> MetadataValue {
+    MetadataValue::one(11, &number.to_le_bytes())
+}
+
+pub(crate) fn real(number: f64) -> MetadataValue {
+    MetadataValue::one(12, &number.to_le_bytes())
+}
+
+pub(crate) fn flag(value: bool) -> MetadataValue {
+    MetadataValue::one(7, &[value.into()])
 }
 
 /// An array as it is read from a file.
-pub(in crate::gguf) fn array<T: Field>(items: Vec<T>) -> Value {
+pub(in crate::gguf) fn array<T: Field>(items: Vec<T>) -> MetadataValue {
     let mut fields = Fields::default();
     fields.insert("items", items);
     let file = open(&bytes(&fields, &[])).unwrap();
     file.metadata.0["items"].clone()
 }
 
-pub(crate) fn strings(items: &[&str]) -> Value {
+pub(crate) fn strings(items: &[&str]) -> MetadataValue {
     array(items.to_vec())
 }
 
-pub(crate) fn wholes(items: &[i32]) -> Value {
+pub(crate) fn wholes(items: &[i32]) -> MetadataValue {
     array(items.to_vec())
 }
 

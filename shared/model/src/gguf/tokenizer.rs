@@ -9,7 +9,7 @@ pub(crate) mod sentencepiece;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{error::GgufError, pre_tokenizer::PreTokenizer, value::Metadata};
+use super::{GgufError, pre_tokenizer::PreTokenizer, value::Metadata};
 use crate::tokenizer::{self, Special};
 
 /// Kinds of tokens in the metadata.

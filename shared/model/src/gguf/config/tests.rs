@@ -2,8 +2,7 @@ use candle_core::quantized::GgmlDType;
 
 use super::*;
 use crate::{
-    gguf::tests::{array, floats, metadata, strings, tensors, text, wholes},
-    gguf::value::Value,
+    gguf::tests::{array, floats, metadata, real, strings, tensors, text, whole, wholes},
     rope::RopeScaling,
 };
 
@@ -15,8 +14,8 @@ fn model(architecture: &str, more: &str) -> Metadata {
     for word in usual.split_whitespace().chain(more.split_whitespace()) {
         let (key, value) = word.split_once('=').unwrap();
         let value = match (value.parse(), value.parse()) {
-            (Ok(whole), _) => Value::Whole(whole),
-            (_, Ok(real)) => Value::Real(real),
+            (Ok(number), _) => whole(number),
+            (_, Ok(number)) => real(number),
             _ => text(value),
         };
         let of = if key.starts_with("tokenizer.") {
@@ -31,7 +30,7 @@ fn model(architecture: &str, more: &str) -> Metadata {
 
 fn read_with(metadata: &Metadata, names: &[&str]) -> Result<ModelConfig, GgufError> {
     let mut all = vec![(
-        EMBEDDING,
+        GGUF_EMBEDDING,
         &[40_usize, 1][..],
         GgmlDType::F32,
         floats(&[0.0; 40]),

@@ -7,7 +7,7 @@ use llama_cpp::{Piece, Vocabulary};
 use serde_json::{Map, Value as Json, json};
 
 use super::{begin_and_end, kind};
-use crate::gguf::{error::GgufError, pre_tokenizer::PreTokenizer, value::Metadata};
+use crate::gguf::{GgufError, pre_tokenizer::PreTokenizer, value::Metadata};
 use crate::tokenizer;
 
 /// Stands once or more before the name of a token whose bytes another has, too; decoding removes it. No text becomes

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Token, added, begin_and_end, kind, vocabulary};
 use crate::gguf::{
-    error::GgufError,
+    GgufError,
     value::{MOST_ITEMS, Metadata},
 };
 
