@@ -1,13 +1,10 @@
 //! Families of models: which `config.json` is whose, and how it is read.
 //!
-//! To add one: a file here with its [`Family`], a name in [`Architecture`], and a line each in [`FAMILIES`] and in
-//! [`Architecture::family`].
+//! To add one: its [`Family`] in a file here, beside one that it is like or in its own, a name in [`Architecture`], and
+//! a line in [`FAMILIES`].
 
-mod decoder_only;
-mod gemma2;
-mod gemma3;
+mod gemma;
 mod llama;
-mod phi3;
 mod qwen;
 pub(crate) mod t5;
 
@@ -61,25 +58,18 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &llama::MISTRAL,
     &qwen::QWEN2,
     &qwen::QWEN3,
-    &gemma2::FAMILY,
-    &gemma3::FAMILY,
-    &phi3::FAMILY,
+    &gemma::GEMMA2,
+    &gemma::GEMMA3,
+    &llama::PHI3,
     &t5::FAMILY,
 ];
 
 impl Architecture {
     /// Returns what is particular to it.
     pub(crate) fn family(self) -> &'static Family {
-        match self {
-            Self::Llama => &llama::LLAMA,
-            Self::Mistral => &llama::MISTRAL,
-            Self::Qwen2 => &qwen::QWEN2,
-            Self::Qwen3 => &qwen::QWEN3,
-            Self::Gemma2 => &gemma2::FAMILY,
-            Self::Gemma3 => &gemma3::FAMILY,
-            Self::Phi3 => &phi3::FAMILY,
-            Self::T5 => &t5::FAMILY,
-        }
+        let mut families = FAMILIES.iter();
+        let own = families.find(|family| family.architecture == self);
+        own.expect("each architecture is that of a family")
     }
 }
 

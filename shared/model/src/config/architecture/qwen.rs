@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{Family, GgufFamily, GgufWindows, decoder_only};
+use super::{Family, GgufFamily, GgufWindows, llama::like_llama};
 use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
 
 pub(super) static QWEN2: Family = Family {
@@ -61,7 +61,7 @@ fn qwen(raw: &RawConfig, architecture: Architecture) -> Result<ModelConfig, Conf
         "num_key_value_heads": 32,
         "sliding_window": 4096,
     }));
-    let config = decoder_only::like_llama(&raw, architecture)?;
+    let config = like_llama(&raw, architecture)?;
     let window = if raw.flag("use_sliding_window")? {
         raw.optional("sliding_window")?
     } else {
