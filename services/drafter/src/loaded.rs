@@ -122,13 +122,16 @@ impl Loaded {
     ) -> Result<Self, PeerError> {
         config.check_limits()?;
         let heads = heads(&mut models[0], config).map_err(|error| wrong("heads", error))?;
-        let bigram = tables::beside(&models[0].outline(), config);
+        let bigram = tables::beside(&models[0].outline, config);
         let bigram = bigram.map_err(|error| wrong("bigram", error))?;
         let has_max_gram = tables::has_max_gram(config, bigram.is_some())?;
         for problem in out_of_order(&models) {
             tracing::warn!("{problem}");
         }
-        let names = models.iter().map(|model| model.name.as_str()).collect();
+        let names = models
+            .iter()
+            .map(|model| model.outline.name.as_str())
+            .collect();
         let cascade = config.cascade.of(names, has_max_gram)?;
         Ok(Self {
             models,
@@ -179,10 +182,10 @@ fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
             format!(
                 "drafter.cascade.models[{index}]: '{}' reads {} weights a token, more than the {} of '{}' before \
                  it; the largest should come first, and each be smaller than the one before",
-                pair[1].name,
+                pair[1].outline.name,
                 weights(&pair[1]),
                 weights(&pair[0]),
-                pair[0].name
+                pair[0].outline.name
             )
         })
         .collect()
@@ -194,13 +197,12 @@ fn smaller(
     config: &DrafterConfig,
     observer: &Arc<dyn Observer>,
 ) -> Result<Vec<ServedModel<Model>>, PeerError> {
-    let first = served.outline();
     let sources = config.cascade.sources();
     sources
         .map(|(setting, source)| {
             let model = source.load_observed(observer);
             let model = model.map_err(|error| wrong(&setting, error))?;
-            fits::same_vocabulary(&model.outline(), &first)
+            fits::same_vocabulary(&model.outline, &served.outline)
                 .map_err(|problem| wrong(&setting, problem))?;
             Ok(model)
         })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::Model;
 use model::engine::{self, EngineHandle};
 use model::progress::{Lines, Observer};
-use model::source::{Inspected, InspectedText, ServedModel};
+use model::source::{Inspected, ServedModel};
 use peer::{Bounds, Peer, PeerError};
 use server::process::Process;
 use speculation::ports::LanguageModel;
@@ -106,8 +106,8 @@ where
     M: LanguageModel + Send + 'static,
     M::Cache: Send,
 {
-    if served.tokenizer_json.is_empty() {
-        let name = &served.name;
+    if served.text.tokenizer_json.is_empty() {
+        let name = &served.outline.name;
         let problem = format!("no tokenizer.json beside the weights of '{name}'");
         return Err(PeerError::setting(ROLE, "model", problem));
     }
@@ -119,13 +119,11 @@ where
     };
     let engine = engine::spawn(served.model, bounds.engine(), "target-engine");
     let (engine, _thread) = engine.map_err(PeerError::engine(ROLE))?;
-    let text = InspectedText {
-        tokenizer_json: served.tokenizer_json,
-        special_tokens: served.special_tokens,
-        chat_template: served.chat_template,
+    let target = Target {
+        text: served.text,
+        remote: None,
     };
-    let target = Target { text, remote: None };
-    let load_time = (served.name, served.load_time);
+    let load_time = (served.outline.name, served.load_time);
     Ok(serving(
         target,
         vec![engine],

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::source::{InspectedText, SpecialTokens};
+use model::source::{SpecialTokens, TextEncoding};
 use peer::{Peer, ReplyStream, Session};
 use tonic::codegen::tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -24,7 +24,7 @@ pub(crate) type VerifySession = Session<Target>;
 
 /// What a verifier tells of its target model's text, which the coordinator asks it for, and who computes the model.
 pub struct Target {
-    pub(crate) text: InspectedText,
+    pub(crate) text: TextEncoding,
     /// The engine elsewhere that computes it, if there is one.
     pub(crate) remote: Option<Arc<Remote>>,
 }
@@ -33,7 +33,7 @@ impl Target {
     /// Returns the fingerprint of tokenizer, chat template and special tokens, in hexadecimal. A coordinator fetches them
     /// again when it changes.
     pub(crate) fn text_fingerprint(&self) -> String {
-        let InspectedText {
+        let TextEncoding {
             tokenizer_json,
             special_tokens,
             chat_template,

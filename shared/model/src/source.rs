@@ -6,17 +6,14 @@ mod inspected;
 #[cfg(feature = "llama-cpp")]
 mod llama_cpp;
 mod located;
-mod rounding;
 mod served;
 mod text;
-mod threads;
 
 pub use crate::reference::{BadReference, HubReference, ModelReference};
 pub use error::SourceError;
-pub use inspected::{Inspected, InspectedText, Outline};
+pub use inspected::{Inspected, Outline, TextEncoding};
 pub use served::{Numerics, ServedModel, serve};
 pub use text::ModelText;
-pub use threads::share_threads;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -153,16 +150,6 @@ impl ModelSource {
         Ok(served)
     }
 
-    /// Opens and loads the model alone, as training new heads needs it: those it has may be for other
-    /// weights.
-    ///
-    /// # Errors
-    /// As [`ModelSource::load`], heads apart.
-    pub fn load_without_heads(&self) -> Result<ServedModel<Model>, SourceError> {
-        let observer = unobserved();
-        self.serve(&self.locate(&observer)?, &observer)
-    }
-
     /// The name the model is served under.
     pub fn served_name(&self) -> String {
         if !self.name.is_empty() {
@@ -272,7 +259,7 @@ impl ModelSource {
         let computation = self.computation_of(&checkpoint)?;
         // How the built-in models are computed is part of what they are.
         if matches!(located, Located::Stored(_))
-            && let Some(warning) = rounding::warning(self, &checkpoint, computation)
+            && let Some(warning) = served::rounding_warning(self, &checkpoint, computation)
         {
             tracing::warn!(model = self.served_name(), "{warning}");
         }
@@ -297,6 +284,18 @@ impl ModelSource {
         })?;
         Ok(opened.observed(&self.served_name(), Arc::clone(observer)))
     }
+}
+
+/// Shares the cores that this process may use among those of `sources` that llama.cpp computes, as
+/// [`Settings::share_threads`] says.
+pub fn share_threads<'a>(sources: impl IntoIterator<Item = &'a mut ModelSource>) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let sources = sources.into_iter();
+    let by_llama_cpp = sources.filter(|source| source.engine == EngineKind::LlamaCpp);
+    Settings::share_threads(
+        by_llama_cpp.map(|source| &mut source.llama_cpp),
+        cores as u32,
+    );
 }
 
 /// For those who do not watch.
@@ -354,9 +353,10 @@ mod tests {
     fn the_embedded_pair_shares_one_vocabulary() {
         let target = ModelSource::embedded("target").load().expect("a target");
         let draft = ModelSource::embedded("draft").load().expect("a draft");
-        assert_eq!(target.vocab_fingerprint, draft.vocab_fingerprint);
+        let fingerprint = |served: &ServedModel<Model>| served.outline.vocab_fingerprint;
+        assert_eq!(fingerprint(&target), fingerprint(&draft));
         assert_eq!(
-            (target.vocab_size, target.name.as_str()),
+            (target.outline.vocab_size, target.outline.name.as_str()),
             (4096, "default-target")
         );
         assert_ne!(target.numerics, draft.numerics);

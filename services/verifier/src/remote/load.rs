@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engines::{Engine, EngineError, Identity, Ids, ScoringEngine};
-use model::source::{InspectedText, ModelText};
+use model::source::{ModelText, TextEncoding};
 use peer::PeerError;
 use speculation::verification::Verification;
 use wire::{digest, v1};
@@ -160,7 +160,7 @@ pub fn ask_engine(config: &VerifierConfig) -> Result<String, PeerError> {
 pub(crate) struct Started {
     pub(crate) remote: Arc<Remote>,
     /// How texts and chats become the model's tokens.
-    pub(crate) text: InspectedText,
+    pub(crate) text: TextEncoding,
     /// What a verifier over it says of itself.
     pub(crate) description: v1::PeerDescription,
     /// What it took to be loaded.
