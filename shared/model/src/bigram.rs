@@ -17,6 +17,8 @@ use sha2::{Digest, Sha256};
 use speculation::max_gram::{BadBigram, Bigram};
 use thiserror::Error;
 
+use crate::checkpoint::hex;
+
 /// Version of the file's layout.
 const FORMAT: u32 = 1;
 /// The metadata entry. All stands in one, as JSON: safetensors writes its entries in no fixed order, and
@@ -179,7 +181,7 @@ impl BigramFile {
     fn to_bytes(&self) -> Result<Vec<u8>, std::io::Error> {
         let stored = Stored {
             format: FORMAT,
-            vocab_fingerprint: hexadecimal(&self.vocab_fingerprint),
+            vocab_fingerprint: hex(&self.vocab_fingerprint),
             eos_token_ids: self.eos_token_ids.clone(),
         };
         let entry = serde_json::to_string(&stored)?;
@@ -195,7 +197,7 @@ impl BigramFile {
     pub fn fingerprint(&self) -> String {
         let words = self.table.table().iter();
         let bytes: Vec<u8> = words.flat_map(|next| next.to_le_bytes()).collect();
-        hexadecimal(&Sha256::digest(bytes).into())
+        hex(&Sha256::digest(bytes))
     }
 
     /// Checks that the table is of a model's vocabulary; `file` is for messages.
@@ -217,15 +219,6 @@ impl BigramFile {
             expected: vocab_size,
         })
     }
-}
-
-fn hexadecimal(bytes: &[u8; 32]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn fingerprint(digits: &str) -> Option<[u8; 32]> {
@@ -326,9 +319,9 @@ mod tests {
         let table = BigramFile::open("embedded").expect("embedded");
         let target = crate::source::ModelSource::embedded("target");
         let target = target.load().expect("a target");
-        let size = target.vocab_size;
+        let size = target.outline.vocab_size;
         table
-            .check(&target.vocab_fingerprint, size, "embedded")
+            .check(&target.outline.vocab_fingerprint, size, "embedded")
             .expect("one vocabulary");
         assert_eq!(table.eos_token_ids, target.eos_token_ids);
     }

@@ -1,10 +1,9 @@
 //! A checkpoint: a folder in the Hugging Face layout, the same files in memory, or a GGUF file.
 
 mod fingerprint;
-mod headers;
-mod matrices;
 mod special_tokens;
 mod synthetic;
+mod tensors;
 mod text_files;
 mod tokenizer_json;
 mod unread;
@@ -23,25 +22,23 @@ use speculation::{TokenId, pipeline};
 use thiserror::Error;
 use tokenizers::Tokenizer;
 
-pub(crate) use self::matrices::Matrices;
 pub use self::special_tokens::SpecialTokens;
+use self::synthetic::RandomWeights;
+pub(crate) use self::tensors::Matrices;
 use self::text_files::chat_template;
 pub(crate) use self::text_files::{TextFiles, optional};
-#[cfg(test)]
-pub(crate) use synthetic::weights as random_weights;
 
 #[cfg(not(feature = "device"))]
 use crate::computation::PlaceError;
 use crate::computation::{Computation, NumberFormat};
 use crate::config::{ConfigError, ModelConfig};
 use crate::decoder::Decoder;
-use crate::decoder::tensors::{Part, TensorNames, row_ranges};
+use crate::decoder::tensors::{Part, TensorNames, row_ranges, tensors};
 #[cfg(feature = "device")]
 use crate::device::{DeviceError, DeviceModel};
 use crate::gguf::{self, GgufError};
 use crate::linear::WeightFormat;
-use crate::load_progress::LoadProgress;
-use crate::progress::Observer;
+use crate::progress::{LoadProgress, Observer};
 use crate::runtime::Model;
 use crate::t5::T5;
 use crate::tokenizer::{self, TokenizerError};
@@ -51,7 +48,7 @@ use crate::weights::{Weights, WeightsError};
 pub struct Checkpoint {
     config: ModelConfig,
     weights: Weights,
-    text: TextFiles,
+    pub(crate) text: TextFiles,
     /// Digest of the weights, once it was asked for.
     weights_digest: OnceLock<Sha256>,
 }
@@ -169,7 +166,7 @@ impl Checkpoint {
         let config = gguf::config::read(&file)?;
         let tokenizer = gguf::tokenizer::read(&file.metadata)?;
         let template = file.metadata.string("tokenizer.chat_template")?;
-        let tensors = gguf::tensor_names::tensors(&config, TensorNames::TEXT);
+        let tensors = tensors(&config, TensorNames::TEXT);
         Ok(Self {
             text: TextFiles {
                 chat_template: template.map(str::to_owned),
@@ -215,8 +212,13 @@ impl Checkpoint {
         seed: u64,
         scale: impl Fn(&str) -> f32,
     ) -> Result<Self, CheckpointError> {
-        let weights = Weights::from_bytes(synthetic::weights(&config, seed, scale)?)?;
-        Ok(Self::of(config, weights))
+        let random = RandomWeights {
+            seed,
+            format: NumberFormat::F32,
+            drawn: usize::MAX,
+            scale,
+        };
+        Self::drawn(config, random)
     }
 
     /// A model of random weights for timing, of which the same rows are repeated in large matrices: one of billions of
@@ -229,7 +231,20 @@ impl Checkpoint {
         seed: u64,
         format: NumberFormat,
     ) -> Result<Self, CheckpointError> {
-        let file = synthetic::file(&config, seed, format)?;
+        let random = RandomWeights {
+            seed,
+            format,
+            drawn: synthetic::DRAWN,
+            scale: |_: &str| 1.0,
+        };
+        Self::drawn(config, random)
+    }
+
+    fn drawn(
+        config: ModelConfig,
+        random: RandomWeights<impl Fn(&str) -> f32>,
+    ) -> Result<Self, CheckpointError> {
+        let file = synthetic::file(&config, random)?;
         Ok(Self::of(config, Weights::from_file(file)))
     }
 
@@ -243,11 +258,6 @@ impl Checkpoint {
     /// The model's sizes and constants.
     pub fn config(&self) -> &ModelConfig {
         &self.config
-    }
-
-    /// Returns what text needs of it.
-    pub(crate) fn into_text(self) -> TextFiles {
-        self.text
     }
 
     /// The model's own end tokens: those of `config.json`, of `generation_config.json` and of
@@ -273,11 +283,6 @@ impl Checkpoint {
         &self.weights
     }
 
-    /// Bytes of all tensors as they are stored.
-    pub fn weights_bytes(&self) -> u64 {
-        self.weights.bytes()
-    }
-
     /// The bytes of `tokenizer.json`.
     pub fn tokenizer_json(&self) -> Option<&[u8]> {
         self.text.tokenizer.as_deref()
@@ -298,12 +303,8 @@ impl Checkpoint {
 
     /// The tokens that its chat template may name: by the tokenizer's config, or else by their ids.
     pub fn special_tokens(&self, tokenizer: &Tokenizer) -> SpecialTokens {
-        let named = self.text.named_tokens.clone();
-        let ids = (
-            self.config.bos_token_id,
-            self.config.eos_token_ids.first().copied(),
-        );
-        named.unwrap_or_else(|| SpecialTokens::by_id(ids.0, ids.1, tokenizer))
+        let config = &self.config;
+        (self.text).special_tokens(config.bos_token_id, &config.eos_token_ids, tokenizer)
     }
 
     /// The format that is fastest on a CPU and faithful to the file: Q8_0, which decodes a token in a quarter
@@ -398,4 +399,4 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,7 +4,6 @@
 mod heads;
 mod layer;
 mod loading;
-pub mod products;
 pub(crate) mod tensors;
 
 use std::{fmt, sync::Arc};
@@ -110,6 +109,12 @@ impl Decoder {
     /// The model's sizes and constants.
     pub fn config(&self) -> &ModelConfig {
         &self.config
+    }
+
+    /// Returns the matrices of a forward, in the order of their products.
+    pub fn matrices(&self) -> impl Iterator<Item = &Linear> {
+        let layers = self.layers.iter().flat_map(Layer::matrices);
+        layers.chain([self.ends.head()])
     }
 }
 

@@ -13,7 +13,6 @@ mod backend;
 mod cache;
 mod layer;
 mod linear;
-mod memory;
 mod rows;
 
 use candle_core::{DType, Device, Result, Tensor};
@@ -22,10 +21,10 @@ use thiserror::Error;
 
 use self::attention::{AttentionPlan, MAX_SCORES, Room, Selection};
 use self::backend::first_line;
+use self::cache::CacheMemory;
 pub use self::cache::DeviceCache;
 use self::layer::{Layer, Pass};
 use self::linear::{Linear, Loader, Norm};
-use self::memory::CacheMemory;
 use self::rows::BatchRows;
 use crate::{
     computation::{NumberFormat, Place, PlaceError},

@@ -17,7 +17,6 @@
 //! exceed the budget of [`EngineConfig::kv_tokens`], and then to the youngest of the running tasks: they
 //! wait, the oldest goes on.
 
-mod batch;
 mod budget;
 mod gather;
 mod handle;

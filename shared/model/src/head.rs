@@ -9,8 +9,6 @@
 mod file;
 mod inference;
 #[cfg(test)]
-mod reference;
-#[cfg(test)]
 mod tests;
 
 use crate::cpu::Cpu;

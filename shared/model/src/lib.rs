@@ -32,11 +32,9 @@ pub mod gguf_writer;
 pub mod head;
 #[cfg(feature = "hub")]
 pub mod hub;
-pub mod kernels;
 mod linear;
 #[cfg(feature = "llama-cpp")]
 pub mod llama_cpp;
-mod load_progress;
 mod mistaken;
 mod mlp;
 mod norm;
@@ -62,10 +60,11 @@ pub use self::{
     checkpoint::{Checkpoint, CheckpointError, CheckpointFiles},
     computation::{Computation, CpuFormat, NumberFormat, Place},
     config::{Activation, Architecture, ModelConfig, RopeConfig},
+    cpu::{Cpu, Running, Threads},
     decoder::Decoder,
     forward_error::ForwardError,
     head::AcceptanceHead,
-    linear::{GgmlFormat, UnknownWeightFormat, WeightFormat},
+    linear::{Linear, LinearScratch, Order, UnknownWeightFormat, WeightFormat},
     rope::RopeScaling,
     runtime::{Model, SequenceCache},
     sequence::Sequence,

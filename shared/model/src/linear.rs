@@ -5,7 +5,7 @@
 
 #[cfg(target_arch = "x86_64")]
 #[macro_use]
-mod macros;
+mod x86;
 
 mod activations;
 mod blocked;
@@ -25,13 +25,11 @@ mod q8;
 mod q8_x86;
 mod shares;
 mod storage;
-#[cfg(target_arch = "x86_64")]
-mod x86;
 
 pub(crate) use self::{
     activations::{Activations, ActivationsWriter},
     blocked::Computed,
-    order::{GROUP, Order},
+    order::GROUP,
     storage::Storage,
 };
 use self::{
@@ -42,8 +40,10 @@ use self::{
 };
 pub use self::{
     format::{UnknownWeightFormat, WeightFormat},
-    ggml::GgmlFormat,
+    order::Order,
 };
+use candle_core::quantized::GgmlDType;
+
 use crate::cpu::Cpu;
 
 /// Multiply-adds below which a product stays on the calling thread: what handing a part over costs.
@@ -51,7 +51,7 @@ const PARALLEL_WORK: usize = 64 << 10;
 
 /// A linear layer: `y = W x + b`, W of shape `(outputs, inputs)`.
 #[derive(Clone, Debug)]
-pub(crate) struct Linear {
+pub struct Linear {
     matrix: Matrix,
     bias: Option<Vec<f32>>,
     inputs: usize,
@@ -80,13 +80,13 @@ macro_rules! packed {
 
 /// Buffers that products reuse.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LinearScratch {
+pub struct LinearScratch {
     quantized: Vec<InputBlock>,
 }
 
 impl Linear {
     /// Takes `weights`, `(outputs, inputs)`, and `bias`, `(outputs)`.
-    pub(crate) fn new(
+    pub fn new(
         weights: &[f32],
         bias: Option<Vec<f32>>,
         inputs: usize,
@@ -138,37 +138,40 @@ impl Linear {
         }
     }
 
-    /// Takes ggml's blocks as they are, `(outputs, inputs)`, and `bias`, `(outputs)`. `None` if they are
-    /// not as many bytes as that takes, or rows are no whole blocks.
-    pub(crate) fn from_ggml(
+    /// Takes ggml's blocks in Q8_0 or Q4_K as they are, `(outputs, inputs)`, and `bias`, `(outputs)`. `None` if they
+    /// are in another format or not as many bytes as that takes, or rows are no whole blocks.
+    pub fn from_ggml(
         order: Order,
-        format: GgmlFormat,
+        format: GgmlDType,
         bytes: &[u8],
         bias: Option<Vec<f32>>,
         outputs: usize,
         inputs: usize,
     ) -> Option<Self> {
-        if format.matrix_bytes(outputs, inputs) != Some(bytes.len()) {
+        if ggml::matrix_bytes(format, outputs, inputs) != Some(bytes.len()) {
             return None;
         }
         let rows = bytes.chunks_exact(bytes.len() / outputs);
         let matrix = match format {
-            GgmlFormat::Q8_0 => Matrix::Q8(Packed::new(order, inputs, rows, q8::from_ggml)),
-            GgmlFormat::Q4_K => Matrix::Q4(Packed::new(order, inputs, rows, q4::from_ggml)),
+            GgmlDType::Q8_0 => Matrix::Q8(Packed::new(order, inputs, rows, q8::from_ggml)),
+            GgmlDType::Q4K => Matrix::Q4(Packed::new(order, inputs, rows, q4::from_ggml)),
+            _ => return None,
         };
         Some(Self::of(matrix, bias, order, outputs, inputs))
     }
 
-    pub(crate) fn inputs(&self) -> usize {
+    /// Returns the length of a row that it is multiplied with.
+    pub fn inputs(&self) -> usize {
         self.inputs
     }
 
-    pub(crate) fn outputs(&self) -> usize {
+    /// Returns the length of a row that comes out.
+    pub fn outputs(&self) -> usize {
         self.outputs
     }
 
     /// Bytes of the weights, what pads them included.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         packed!(&self.matrix, matrix => matrix.bytes())
     }
 
@@ -178,13 +181,13 @@ impl Linear {
     }
 
     /// Writes the products of `x`, `(rows, inputs)`, to `y`, `(rows, outputs)`.
-    pub(crate) fn forward(&self, cpu: &Cpu, x: &[f32], y: &mut [f32], scratch: &mut LinearScratch) {
+    pub fn forward(&self, cpu: &Cpu, x: &[f32], y: &mut [f32], scratch: &mut LinearScratch) {
         self.forward_before(None, cpu, x, y, scratch);
     }
 
     /// The same, where the product with `next` is likely to come next: its first weights are asked for when
     /// these are read.
-    pub(crate) fn forward_before(
+    pub fn forward_before(
         &self,
         next: Option<&Self>,
         cpu: &Cpu,

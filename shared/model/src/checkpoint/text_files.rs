@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use serde::Deserialize;
 use speculation::TokenId;
+use tokenizers::Tokenizer;
 
 use super::CheckpointError;
 use super::special_tokens::SpecialTokens;
@@ -22,7 +23,7 @@ pub(crate) struct TextFiles {
     pub(super) other_tokenizer: Option<&'static str>,
     pub(crate) chat_template: Option<String>,
     /// Tokens that the tokenizer's config names.
-    pub(crate) named_tokens: Option<SpecialTokens>,
+    pub(super) named_tokens: Option<SpecialTokens>,
     /// End tokens of `generation_config.json` and of the tokenizer's config.
     pub(crate) more_ends: Vec<TokenId>,
 }
@@ -45,6 +46,18 @@ impl TextFiles {
             .other_tokenizer
             .map_or(TokenizerError::Missing, TokenizerError::OtherKind);
         self.tokenizer.as_deref().ok_or(missing)
+    }
+
+    /// Returns the tokens that a chat template may name: by the tokenizer's config, or else by the ids of the model's
+    /// own first token and of its ends.
+    pub(crate) fn special_tokens(
+        &self,
+        bos: Option<TokenId>,
+        ends: &[TokenId],
+        tokenizer: &Tokenizer,
+    ) -> SpecialTokens {
+        let by_id = || SpecialTokens::by_id(bos, ends.first().copied(), tokenizer);
+        self.named_tokens.clone().unwrap_or_else(by_id)
     }
 
     /// Those in `folder`, or in `tokenizer` beside it, where a draft and a target share one.

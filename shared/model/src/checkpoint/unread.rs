@@ -1,7 +1,7 @@
 //! Tensors of a checkpoint that no part of the model reads: without them it may be another model than was trained.
 
 use super::CheckpointError;
-use super::matrices::shapes;
+use super::tensors::shapes;
 use crate::config::ModelConfig;
 use crate::decoder::tensors::{TensorNames, row_ranges};
 use crate::weights::Weights;

@@ -66,7 +66,8 @@ struct Shared {
 }
 
 /// A running forward; its threads wait awake until it is dropped.
-pub(crate) struct Running<'a>(&'a Pool);
+#[derive(Debug)]
+pub struct Running<'a>(&'a Pool);
 
 impl Pool {
     /// Starts `threads - 1` workers; where the system refuses a thread there is one less.

@@ -1,11 +1,13 @@
-//! Keys and values of one sequence, on the device.
+//! Keys and values of one sequence, on the device, and what memory those of all sequences take.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use candle_core::{DType, Device, Result, Tensor};
-use speculation::ports::KvCache;
+use speculation::ports::{KvCache, KvMemory};
 
-use super::memory::{CacheMemory, HeldPages, PAGE};
 use crate::config::ModelConfig;
 
 /// State of one sequence of a [`super::DeviceModel`].
@@ -252,5 +254,47 @@ impl KvCache for DeviceCache {
             shared.block = Arc::new(copy.ok()?);
         }
         Some(shared)
+    }
+}
+
+/// Slots of a page. A cache grows by whole pages, each in all layers.
+const PAGE: usize = 64;
+
+/// Counts the pages of all caches of a model.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CacheMemory {
+    used: Arc<AtomicUsize>,
+}
+
+/// Pages held; given back when dropped.
+#[derive(Debug)]
+struct HeldPages {
+    memory: CacheMemory,
+    count: usize,
+}
+
+impl CacheMemory {
+    /// Takes note of `count` pages more.
+    fn hold(&self, count: usize) -> HeldPages {
+        self.used.fetch_add(count, Ordering::Relaxed);
+        HeldPages {
+            memory: self.clone(),
+            count,
+        }
+    }
+
+    /// Returns what all caches take now.
+    pub(super) fn taken(&self) -> KvMemory {
+        KvMemory {
+            used_pages: self.used.load(Ordering::Relaxed),
+            page_tokens: PAGE,
+            pages_a_run: 1,
+        }
+    }
+}
+
+impl Drop for HeldPages {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.count, Ordering::Relaxed);
     }
 }

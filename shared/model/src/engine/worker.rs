@@ -1,6 +1,6 @@
 //! The loop of the engine thread.
 
-mod room;
+mod batch;
 pub(super) mod steps;
 
 use std::{

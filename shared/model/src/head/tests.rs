@@ -1,11 +1,13 @@
 //! Heads against their definition, and what is refused.
 
+mod reference;
+
 use serde_json::Value;
 use speculation::philox::philox;
 use speculation::simd::Level;
 use speculation::verification::AcceptanceLabel;
 
-use super::reference::Reference;
+use self::reference::Reference;
 use super::*;
 
 /// The cases of `kind` in the golden file.

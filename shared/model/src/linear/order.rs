@@ -5,7 +5,7 @@ pub(crate) const GROUP: usize = 32;
 
 /// The order in which a matrix computes its outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Order {
+pub enum Order {
     /// As they are given.
     #[default]
     AsGiven,

@@ -202,6 +202,28 @@ impl<B: Wide> Packed<B> {
     }
 }
 
+/// Does `call`, in which `LINES` are those of memory that a kernel asks for, for each two that it reads, to do
+/// what `ahead` says.
+#[cfg(target_arch = "x86_64")]
+macro_rules! asking {
+    ($ahead:expr, $lines:ident => $call:expr) => {
+        match $ahead {
+            Ahead::None => {
+                const $lines: usize = 0;
+                $call
+            }
+            Ahead::Half(_) => {
+                const $lines: usize = 1;
+                $call
+            }
+            Ahead::Soon | Ahead::From(_) => {
+                const $lines: usize = 2;
+                $call
+            }
+        }
+    };
+}
+
 /// Adds the products of the blocks `chunk` of `ROWS` rows of `x` with `weights`, which are as many.
 fn dot<B: Wide, const ROWS: usize>(
     level: Level,

@@ -99,29 +99,3 @@ impl TensorFile {
         tensors.map(move |(name, info)| (name.as_str(), info, bytes(info)))
     }
 }
-
-#[cfg(all(test, feature = "llama-cpp"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_main_format_may_be_one_that_is_not_read() {
-        let tensor = |format_name: &str, shape: &[usize], bytes| TensorInfo {
-            format: None,
-            format_name: format_name.to_owned(),
-            shape: shape.to_vec(),
-            range: 0..bytes,
-        };
-        let tensors = [
-            ("norm", tensor("F32", &[64], 256)),
-            ("matrix", tensor("IQ4_XS", &[64, 256], 0)),
-            ("broken", tensor("Q8_0", &[0, usize::MAX, 3], 0)),
-        ];
-        let tensors = tensors.map(|(name, info)| (name.to_owned(), info));
-        let file = TensorFile {
-            bytes: Box::new(vec![0; 256]),
-            tensors: tensors.into(),
-        };
-        assert_eq!(file.main_format(), "IQ4_XS");
-    }
-}

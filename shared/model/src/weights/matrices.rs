@@ -3,7 +3,7 @@
 use candle_core::quantized::GgmlDType;
 
 use super::{Layout, Weights, WeightsError, encode, stored};
-use crate::linear::{GgmlFormat, Linear, Order, WeightFormat};
+use crate::linear::{Linear, Order, WeightFormat};
 
 impl Weights {
     /// Formats of all matrices in the files, but of those that are not read.
@@ -29,10 +29,10 @@ impl Weights {
     ) -> Result<Linear, WeightsError> {
         let inputs = parts.first().map_or(0, |(_, [_, inputs])| *inputs);
         let outputs: usize = parts.iter().map(|(_, [outputs, _])| outputs).sum();
-        if let Some((ggml, dtype)) = blocks_of(format, inputs)
-            && let Some(bytes) = self.stacked_blocks(parts, dtype)?
+        if let Some(blocks) = blocks_of(format, inputs)
+            && let Some(bytes) = self.stacked_blocks(parts, blocks)?
             && let Some(linear) =
-                Linear::from_ggml(order, ggml, &bytes, bias.clone(), outputs, inputs)
+                Linear::from_ggml(order, blocks, &bytes, bias.clone(), outputs, inputs)
         {
             return Ok(linear);
         }
@@ -117,15 +117,12 @@ impl Weights {
     }
 }
 
-/// Blocks that a matrix is held in, if its rows are whole ones.
-fn blocks_of(format: WeightFormat, inputs: usize) -> Option<(GgmlFormat, GgmlDType)> {
-    let q4_k = (GgmlFormat::Q4_K, GgmlDType::Q4K);
-    let q8_0 = (GgmlFormat::Q8_0, GgmlDType::Q8_0);
-    let formats: &[(GgmlFormat, GgmlDType)] = match format {
-        WeightFormat::F32 => &[],
-        WeightFormat::Q8_0 => &[q8_0],
-        WeightFormat::Q4_K => &[q4_k, q8_0],
+/// Returns the format of the blocks that a matrix is held in, if its rows are whole ones.
+fn blocks_of(format: WeightFormat, inputs: usize) -> Option<GgmlDType> {
+    let format = match format.of_rows(inputs) {
+        WeightFormat::F32 => return None,
+        WeightFormat::Q8_0 => GgmlDType::Q8_0,
+        WeightFormat::Q4_K => GgmlDType::Q4K,
     };
-    let fits = |(format, _): &&(GgmlFormat, GgmlDType)| inputs.is_multiple_of(format.block());
-    formats.iter().find(fits).copied()
+    inputs.is_multiple_of(format.block_size()).then_some(format)
 }

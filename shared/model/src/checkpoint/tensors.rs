@@ -1,15 +1,47 @@
-//! What is known of the weights by the headers of their files, before any of them is read.
+//! What is known of a checkpoint's tensors before any of them is read: their shapes, and the formats that they are stored
+//! and computed in. Where rows are no whole blocks of the format that is asked for, a matrix is computed in another one.
 
 use std::collections::BTreeMap;
 
 use super::Checkpoint;
-use super::matrices::shapes;
 use crate::{
-    computation::Computation, decoder::tensors::TensorNames, linear::WeightFormat,
+    computation::Computation,
+    config::{ModelConfig, architecture::t5},
+    decoder::tensors::{TensorNames, tensors},
+    linear::WeightFormat,
     weights::WeightsError,
 };
 
+/// The matrices of a model in a format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Matrices {
+    /// Those in another format: names in the checkpoint, and which format.
+    pub(crate) others: Vec<(String, WeightFormat)>,
+    /// How many there are in all.
+    pub(crate) count: usize,
+}
+
 impl Checkpoint {
+    /// Returns what its matrices are computed in where `format` is asked for.
+    pub(crate) fn matrices(&self, format: WeightFormat) -> Matrices {
+        let mut tensors = shapes(&self.config, TensorNames::of(&self.weights));
+        // Biases of positions are looked up, not multiplied.
+        tensors.retain(|(name, _)| !name.ends_with("relative_attention_bias.weight"));
+        let computed = tensors
+            .into_iter()
+            .filter_map(|(name, shape)| match shape[..] {
+                [_, inputs] => Some((name, format.of_rows(inputs))),
+                _ => None,
+            });
+        let computed: Vec<_> = computed.collect();
+        Matrices {
+            count: computed.len(),
+            others: (computed.into_iter())
+                .filter(|(_, computed)| *computed != format)
+                .collect(),
+        }
+    }
+
     /// Checks that every tensor is there, in the shape that the config implies.
     ///
     /// # Errors
@@ -37,6 +69,17 @@ impl Checkpoint {
         });
         bits.sum::<u64>() / 16
     }
+}
+
+/// Returns names and shapes of all tensors, a decoder-only model's under `names`.
+pub(super) fn shapes(config: &ModelConfig, names: TensorNames) -> Vec<(String, Vec<usize>)> {
+    if config.encoder.is_some() {
+        return t5::shapes(config);
+    }
+    let tensors = tensors(config, names).into_iter();
+    tensors
+        .map(|tensor| (tensor.hugging_face, tensor.shape))
+        .collect()
 }
 
 /// Sixteenths of a byte that a number takes in a tensor of this shape, the scales of blocks included.
