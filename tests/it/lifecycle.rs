@@ -111,7 +111,7 @@ async fn one_model_without_a_verifier_keeps_no_other_from_being_served() {
     let (verifier, _) = verifier(target()).await;
     let mut config = config(&[], &["http://127.0.0.1:9".to_owned()]);
     let mut served = config.models[0].clone();
-    served.outline.name = "served".to_owned();
+    served.name = "served".to_owned();
     served.verifiers = vec![verifier.url()];
     config.models.push(served);
     let coordinator = coordinator(config).await;

@@ -35,7 +35,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
-pub use self::handle::{EngineHandle, Gauges, MemoryGauges, Rejected, Totals};
+pub use self::handle::{EngineHandle, EngineStats, Rejected};
 pub use self::task::{EngineError, Progress, SlotId, StepRows, StepTiming, Task};
 use self::{budget::Budget, handle::Shared, worker::Worker};
 

@@ -18,7 +18,7 @@ use super::{
     EngineConfig,
     budget::Budget,
     gather::Gather,
-    handle::{Gauges, Job, Queued, Shared, Totals},
+    handle::{Job, Queued, Shared},
     pace::Pace,
     prefixes::Prefixes,
     running::{Forward, Running},
@@ -234,7 +234,7 @@ where
         let Some(shared) = self.prefixes.begin(tenant, tokens) else {
             return sequence;
         };
-        self.shared.figures().memory.shared_tokens += shared.tokens().len() as u64;
+        self.shared.stats().shared_tokens += shared.tokens().len() as u64;
         shared
     }
 
@@ -304,15 +304,12 @@ where
         }
         let forwarded = planned(&mut self.running).map(|running| running.forwarded(forward));
         let again: usize = forwarded.sum();
-        let mut figures = self.shared.figures();
-        figures.memory.reprefilled_tokens += again as u64;
-        figures.totals = figures.totals
-            + Totals {
-                forwards: 1,
-                tokens: (tokens + read) as u64,
-                prefill_tokens: prefilled as u64,
-                busy: forward.elapsed,
-            };
+        let mut stats = self.shared.stats();
+        stats.reprefilled_tokens += again as u64;
+        stats.forwards += 1;
+        stats.forwarded_tokens += (tokens + read) as u64;
+        stats.prefill_tokens += prefilled as u64;
+        stats.busy += forward.elapsed;
         Ok(())
     }
 
@@ -348,18 +345,15 @@ where
 
     fn publish(&self) {
         let running = self.running.iter().map(|own| own.sequence.tokens().len());
-        let mut figures = self.shared.figures();
-        figures.row = self.row();
-        figures.gauges = Gauges {
-            running: self.running.len(),
-            queued: 0,
-            sequences: self.running.len() + self.slots.len(),
-            cached_tokens: running.sum::<usize>() + self.slots.tokens(),
-        };
+        let mut stats = self.shared.stats();
+        stats.row = self.row();
+        stats.running = self.running.len();
+        stats.sequences = self.running.len() + self.slots.len();
+        stats.cached_tokens = running.sum::<usize>() + self.slots.tokens();
         if let Some(memory) = self.model.memory() {
-            figures.memory.pages = memory.used_pages;
-            figures.memory.tokens = memory.used_tokens();
-            figures.memory.budget_tokens = self.budget.tokens;
+            stats.pages = memory.used_pages;
+            stats.kv_tokens = memory.used_tokens();
+            stats.budget_tokens = self.budget.tokens;
         }
     }
 }

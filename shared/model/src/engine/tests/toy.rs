@@ -294,14 +294,14 @@ impl Bench {
     }
 
     /// Waits until the gauges say what they should.
-    pub(super) fn until(&self, condition: impl Fn(Gauges) -> bool) {
+    pub(super) fn until(&self, condition: impl Fn(EngineStats) -> bool) {
         for _ in 0..2000 {
-            if condition(self.handle.gauges()) {
+            if condition(self.handle.stats()) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        panic!("gauges stay at {:?}", self.handle.gauges());
+        panic!("gauges stay at {:?}", self.handle.stats());
     }
 }
 
