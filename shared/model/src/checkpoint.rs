@@ -1,7 +1,6 @@
 //! A checkpoint: a folder in the Hugging Face layout, the same files in memory, or a GGUF file.
 
 mod fingerprint;
-mod special_tokens;
 mod synthetic;
 mod tensors;
 mod text_files;
@@ -22,11 +21,11 @@ use speculation::{TokenId, pipeline};
 use thiserror::Error;
 use tokenizers::Tokenizer;
 
-pub use self::special_tokens::SpecialTokens;
 use self::synthetic::RandomWeights;
 pub(crate) use self::tensors::Matrices;
 use self::text_files::chat_template;
 pub(crate) use self::text_files::{TextFiles, optional};
+pub use self::tokenizer_json::SpecialTokens;
 
 #[cfg(not(feature = "device"))]
 use crate::computation::PlaceError;

@@ -8,7 +8,7 @@ mod raw;
 mod rope;
 mod validation;
 
-use speculation::TokenId;
+use speculation::{TokenId, ports::ModelShape};
 
 pub use self::error::ConfigError;
 pub(crate) use self::error::unless;
@@ -194,6 +194,16 @@ impl ModelConfig {
         let projections = 2 + usize::from(self.gated);
         let feed_forward = projections * self.hidden_size * self.intermediate_size;
         self.layers * (attention + cross + feed_forward) + self.vocab_size * self.hidden_size
+    }
+
+    /// Returns what the engine must know of the model's sizes.
+    pub(crate) fn shape(&self) -> ModelShape {
+        ModelShape {
+            vocab_size: self.vocab_size,
+            hidden_size: self.hidden_size,
+            context_len: self.context_len,
+            source_len: self.encoder.map_or(0, |_| self.context_len),
+        }
     }
 
     /// Whether decoder layer `layer` is one of those with a window.

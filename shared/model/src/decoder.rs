@@ -1,7 +1,6 @@
 //! Decoder-only models: layers of grouped-query attention with rotary positions, and gated feed-forward
 //! networks, each behind a root mean square norm. Families differ by what [`ModelConfig`] says.
 
-mod heads;
 mod layer;
 mod loading;
 pub(crate) mod tensors;
@@ -123,12 +122,7 @@ impl LanguageModel for Decoder {
     type Error = ForwardError;
 
     fn shape(&self) -> ModelShape {
-        ModelShape {
-            vocab_size: self.config.vocab_size,
-            hidden_size: self.config.hidden_size,
-            context_len: self.config.context_len,
-            source_len: 0,
-        }
+        self.config.shape()
     }
 
     fn new_cache(&self) -> SequenceCache {

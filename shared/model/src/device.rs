@@ -217,12 +217,7 @@ impl LanguageModel for DeviceModel {
     type Error = ForwardError;
 
     fn shape(&self) -> ModelShape {
-        ModelShape {
-            vocab_size: self.config.vocab_size,
-            hidden_size: self.config.hidden_size,
-            context_len: self.config.context_len,
-            source_len: 0,
-        }
+        self.config.shape()
     }
 
     fn caps(&self) -> Caps {

@@ -11,7 +11,7 @@ use crate::{
     cache::SequenceCache,
     config::ModelConfig,
     cpu::Cpu,
-    forward_error::{ForwardError, check_len, check_tokens},
+    forward_error::{ForwardError, check_segment},
     linear::{Linear, LinearScratch},
     norm::RmsNorm,
 };
@@ -49,13 +49,7 @@ impl States {
             self.trees.resize_with(batch.len(), TreePaths::default);
         }
         for (segment, tree) in batch.iter().zip(&mut self.trees) {
-            if let Some(from) = segment.cache.tree_from() {
-                return Err(ForwardError::TreeInCache { from });
-            }
-            tree.read(segment.parents, segment.tokens.len())?;
-            let tokens = segment.cache.len() + segment.trunk() + tree.depth();
-            check_len(tokens, config.context_len)?;
-            check_tokens(segment.tokens, config.vocab_size)?;
+            check_segment(segment, segment.cache.tree_from(), config.shape(), tree)?;
         }
         Ok(())
     }

@@ -128,41 +128,32 @@ fn of_kind<'a, C>(
         .collect()
 }
 
-#[cfg_attr(
-    not(any(feature = "device", feature = "llama-cpp")),
-    expect(
-        clippy::unnecessary_wraps,
-        reason = "there is no other kind without the features"
-    )
+#[allow(
+    irrefutable_let_patterns,
+    clippy::unnecessary_wraps,
+    reason = "there is no other kind without the features"
 )]
 fn on_cpu(cache: &mut SequenceCache) -> Option<&mut CpuCache> {
-    match cache {
-        SequenceCache::Cpu(cache) => Some(cache),
-        #[cfg(feature = "device")]
-        SequenceCache::Device(_) => None,
-        #[cfg(feature = "llama-cpp")]
-        SequenceCache::LlamaCpp(_) => None,
-    }
+    let SequenceCache::Cpu(cache) = cache else {
+        return None;
+    };
+    Some(cache)
 }
 
 #[cfg(feature = "device")]
 fn on_device(cache: &mut SequenceCache) -> Option<&mut DeviceCache> {
-    match cache {
-        SequenceCache::Device(cache) => Some(cache),
-        SequenceCache::Cpu(_) => None,
-        #[cfg(feature = "llama-cpp")]
-        SequenceCache::LlamaCpp(_) => None,
-    }
+    let SequenceCache::Device(cache) = cache else {
+        return None;
+    };
+    Some(cache)
 }
 
 #[cfg(feature = "llama-cpp")]
 fn in_llama_cpp(cache: &mut SequenceCache) -> Option<&mut LlamaCache> {
-    match cache {
-        SequenceCache::LlamaCpp(cache) => Some(cache),
-        SequenceCache::Cpu(_) => None,
-        #[cfg(feature = "device")]
-        SequenceCache::Device(_) => None,
-    }
+    let SequenceCache::LlamaCpp(cache) = cache else {
+        return None;
+    };
+    Some(cache)
 }
 
 impl LanguageModel for Model {
@@ -209,17 +200,11 @@ impl LanguageModel for Model {
         cache: &mut SequenceCache,
         source: &[TokenId],
     ) -> Result<(), ForwardError> {
-        match self {
-            Self::T5(model) => {
-                let cache = on_cpu(cache).ok_or(ForwardError::ForeignCache)?;
-                model.encode(cache, source)
-            }
-            Self::Decoder(_) => Ok(()),
-            #[cfg(feature = "device")]
-            Self::Device(_) => Ok(()),
-            #[cfg(feature = "llama-cpp")]
-            Self::LlamaCpp(_) => Ok(()),
+        if let Self::T5(model) = self {
+            let cache = on_cpu(cache).ok_or(ForwardError::ForeignCache)?;
+            return model.encode(cache, source);
         }
+        Ok(())
     }
 
     fn forward(

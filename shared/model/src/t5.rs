@@ -69,10 +69,8 @@ struct Scratch {
     attended: Vec<f32>,
     attention: AttentionScratch,
     mlp: MlpScratch,
-    /// Before the function of a feed-forward network that is not gated, `(rows, intermediate)`.
+    /// Inside a feed-forward network that is not gated, `(rows, intermediate)`.
     inner: Vec<f32>,
-    /// After it.
-    activated: Vec<f32>,
     /// What a sublayer adds to the hidden states, `(rows, hidden)`.
     update: Vec<f32>,
 }
@@ -143,12 +141,7 @@ impl LanguageModel for T5 {
     type Error = ForwardError;
 
     fn shape(&self) -> ModelShape {
-        ModelShape {
-            vocab_size: self.config.vocab_size,
-            hidden_size: self.config.hidden_size,
-            context_len: self.config.context_len,
-            source_len: self.config.context_len,
-        }
+        self.config.shape()
     }
 
     fn new_cache(&self) -> SequenceCache {

@@ -9,8 +9,7 @@ use speculation::TokenId;
 use tokenizers::Tokenizer;
 
 use super::CheckpointError;
-use super::special_tokens::SpecialTokens;
-use super::tokenizer_json::{Around, added_id, as_used};
+use super::tokenizer_json::{AroundText, SpecialTokens, added_id, as_used};
 use crate::config::OneOrMany;
 use crate::{mistaken, python_json, tokenizer::TokenizerError};
 
@@ -77,7 +76,7 @@ impl TextFiles {
         let tokenizer_config = tokenizer_config.as_deref();
         let generation = optional(&folder.join("generation_config.json"))?;
         let named_tokens = tokenizer_config.and_then(SpecialTokens::named_in);
-        let around = tokenizer_config.map_or_else(Around::default, Around::read);
+        let around = tokenizer_config.map_or_else(AroundText::default, AroundText::read);
         let tokenizer = optional(&text.join("tokenizer.json"))?
             .map(|json| as_used(json, around, named_tokens.as_ref()));
         let mut more_ends = match generation {
@@ -152,13 +151,13 @@ pub(super) fn chat_template(json: Option<&[u8]>) -> Result<Option<String>, Check
         template: String,
     }
     #[derive(Deserialize)]
-    struct TokenizerConfig {
+    struct TemplateConfig {
         chat_template: Option<Template>,
     }
     let Some(json) = json else {
         return Ok(None);
     };
-    let config: TokenizerConfig =
+    let config: TemplateConfig =
         python_json::from_slice(json).map_err(CheckpointError::TokenizerConfig)?;
     Ok(match config.chat_template {
         None => None,

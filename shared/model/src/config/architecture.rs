@@ -41,6 +41,17 @@ pub(crate) struct GgufFamily {
     pub(crate) windows: GgufWindows,
 }
 
+impl GgufFamily {
+    /// A family whose rows of queries and keys stand as they do in its checkpoints.
+    const fn named(architecture: &'static str, windows: GgufWindows) -> Self {
+        Self {
+            architecture,
+            rotary_pairs: false,
+            windows,
+        }
+    }
+}
+
 /// Which layers have a window in the GGUF files of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GgufWindows {

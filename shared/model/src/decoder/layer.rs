@@ -1,10 +1,10 @@
-//! One decoder layer.
+//! One decoder layer, and what the rows of a batch see in it.
 
-use speculation::ports::Segment;
+use speculation::ports::{KvCache, Segment};
+use speculation::simd::Level;
 use speculation::tree_paths::TreePaths;
 
 use super::{
-    heads::Heads,
     loading::LayerWeights,
     tensors::Part::{
         AttentionNorm, AttentionPostNorm, Key, KeyNorm, MlpNorm, MlpPostNorm, Output, Query,
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     activation::add,
-    attention::{Attention, AttentionScratch, Scoring},
-    cache::SequenceCache,
+    attention::{Attention, AttentionScratch, Scoring, View, Views},
+    cache::{LayerCache, SequenceCache},
     config::ModelConfig,
     cpu::{Cpu, SharedSlice},
     linear::{Linear, LinearScratch},
@@ -183,16 +183,13 @@ impl Layer {
         let heads = Heads {
             batch,
             trees: pass.trees,
-            layer: index,
+            layer: self,
+            index,
             level: pass.cpu.level,
             rotary: match pass.window_rotary {
                 Some(rotary) if self.windowed => rotary,
                 _ => pass.rotary,
             },
-            query_norm: self.query_norm.as_ref(),
-            key_norm: self.key_norm.as_ref(),
-            query_dim: self.query_dim,
-            kv_dim: self.kv_dim,
             qkv,
         };
         let attention = Attention {
@@ -203,5 +200,81 @@ impl Layer {
         };
         let output = &mut scratch.attended;
         attention.forward(pass.cpu, output, &mut scratch.attention);
+    }
+}
+
+/// What the projections of a layer gave, and what the rows of the batch see of it and of what was before.
+struct Heads<'a, 'b> {
+    batch: &'a [Segment<'b, SequenceCache>],
+    trees: &'a [TreePaths],
+    layer: &'a Layer,
+    /// Index of the layer.
+    index: usize,
+    level: Level,
+    rotary: &'a Rotary,
+    /// Query, key and value of each row: `(rows, query_dim + 2 * kv_dim)`.
+    qkv: SharedSlice<'a, f32>,
+}
+
+impl Views for Heads<'_, '_> {
+    fn segments(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn rows(&self, segment: usize) -> usize {
+        self.batch[segment].tokens.len()
+    }
+
+    fn cache(&self, segment: usize) -> &LayerCache {
+        &self.batch[segment].cache.layers[self.index]
+    }
+
+    fn view(&self, segment: usize, row: usize) -> View<'_> {
+        View::of_row(&self.batch[segment], &self.trees[segment], row)
+    }
+
+    /// Normalises and rotates queries and keys where they stand, and writes keys and values to the cache.
+    unsafe fn place(&self, segment: usize, first: usize, kv_head: usize) {
+        let cache = self.cache(segment);
+        let head_dim = cache.head_dim();
+        let Layer {
+            query_dim, kv_dim, ..
+        } = *self.layer;
+        let group_dim = query_dim / cache.kv_heads();
+        for row in 0..self.rows(segment) {
+            let at = (first + row) * (query_dim + 2 * kv_dim);
+            let key = at + query_dim + kv_head * head_dim;
+            // SAFETY: this head's alone, which nobody else has, as the caller promises.
+            let (query, key, value) = unsafe {
+                (
+                    self.qkv.range(at + kv_head * group_dim, group_dim),
+                    self.qkv.range(key, head_dim),
+                    self.qkv.range(key + kv_dim, head_dim),
+                )
+            };
+            if let Some(norm) = &self.layer.query_norm {
+                norm.forward_in_place(self.level, query);
+            }
+            if let Some(norm) = &self.layer.key_norm {
+                norm.forward_in_place(self.level, key);
+            }
+            let (slot, position) = self.slot(segment, row);
+            self.rotary.apply(self.level, query, position);
+            self.rotary.apply(self.level, key, position);
+            // SAFETY: as above.
+            unsafe { cache.write_head(slot, kv_head, key, value) };
+        }
+    }
+}
+
+impl Heads<'_, '_> {
+    /// Where a row's keys and values go, and its position: what comes after a tree's root is as deep as it is.
+    fn slot(&self, segment: usize, row: usize) -> (usize, usize) {
+        let tree = &self.trees[segment];
+        let segment = &self.batch[segment];
+        let (start, trunk) = (segment.cache.len(), segment.trunk());
+        let depth = row.checked_sub(trunk).map(|node| tree.path(node).len() - 1);
+        let position = depth.map_or(row, |depth| trunk + depth);
+        (start + row, start + position)
     }
 }

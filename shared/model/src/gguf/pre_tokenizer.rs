@@ -1,10 +1,7 @@
 //! How text is cut into words before byte-level BPE: `tokenizer.ggml.pre` names one of a list.
 
-mod known;
-
 use serde_json::{Value as Json, json};
 
-use self::known::KNOWN;
 use super::GgufError;
 
 /// One step of cutting.
@@ -30,6 +27,17 @@ pub(crate) struct PreTokenizer {
     pub(crate) ignore_merges: bool,
     /// Whether llama.cpp begins texts with the token for it where the file does not say.
     pub(crate) add_bos: bool,
+}
+
+/// A way of cutting by `steps`, with nothing that goes with it.
+const fn cuts(names: &'static [&'static str], steps: &'static [Step]) -> PreTokenizer {
+    PreTokenizer {
+        names,
+        steps,
+        nfc: false,
+        ignore_merges: false,
+        add_bos: false,
+    }
 }
 
 /// How some files spell the contractions of the patterns above.
@@ -137,3 +145,97 @@ fn split(pattern: &str) -> Json {
     json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated",
         "invert": false})
 }
+
+const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const DEEPSEEK3: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##;
+const GPT4O: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+/// All that are known, by name. The first that cuts as a tokenizer does names it when it is written.
+const KNOWN: [PreTokenizer; 13] = [
+    PreTokenizer {
+        ignore_merges: true,
+        add_bos: true,
+        ..cuts(
+            &[
+                "llama-bpe",
+                "llama3",
+                "llama-v3",
+                "falcon3",
+                "pixtral",
+                "lfm2",
+            ],
+            &[Step::Split(LLAMA3)],
+        )
+    },
+    cuts(
+        &["smaug-bpe", "dbrx", "chatglm-bpe"],
+        &[Step::Split(LLAMA3)],
+    ),
+    PreTokenizer {
+        nfc: true,
+        ..cuts(&["qwen2", "deepseek-r1-qwen"], &[Step::Split(QWEN2)])
+    },
+    PreTokenizer {
+        ignore_merges: true,
+        add_bos: true,
+        ..cuts(&["tekken"], &[Step::Split(TEKKEN)])
+    },
+    cuts(
+        &[
+            "smollm",
+            "starcoder",
+            "refact",
+            "codeshell",
+            "command-r",
+            "exaone",
+            "minerva-7b",
+        ],
+        &[Step::Digits, Step::Gpt2],
+    ),
+    cuts(
+        &["gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "trillion"],
+        &[Step::Gpt2],
+    ),
+    cuts(
+        &["stablelm2", "hunyuan", "megrez", "grok-2"],
+        &[Step::Split(QWEN2)],
+    ),
+    PreTokenizer {
+        ignore_merges: true,
+        ..cuts(&["glm4", "glm5"], &[Step::Split(LLAMA3)])
+    },
+    cuts(&["gpt-4o", "llama4"], &[Step::Split(GPT4O)]),
+    cuts(
+        &["deepseek-v3", "hunyuan-dense"],
+        &[
+            Step::Split(r"\p{N}{1,3}"),
+            Step::Split("[一-龥぀-ゟ゠-ヿ]+"),
+            Step::Split(DEEPSEEK3),
+        ],
+    ),
+    cuts(
+        &["deepseek-coder"],
+        &[
+            Step::Split(r"[\r\n]"),
+            Step::Split(r"\s?\p{L}+"),
+            Step::Split(r"\s?\p{P}+"),
+            Step::Split("[一-龥ࠀ-一가-퟿]+"),
+            Step::Digits,
+        ],
+    ),
+    cuts(
+        &["viking"],
+        &[Step::Split(r" ?[^(\s|.,!?…。，、।۔،)]+"), Step::Digits],
+    ),
+    // What llama.cpp falls back to.
+    cuts(
+        &["default"],
+        &[
+            Step::Split(r"[\p{P}\$\+<=>\^~\|]+"),
+            Step::Gpt2,
+            Step::Split(r"\p{N}+"),
+            Step::Split("[0-9][0-9][0-9]"),
+        ],
+    ),
+];

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ureq::http::StatusCode;
 
 use super::http::{Ask, Http, LINKED_ETAG, redirect, text};
-use super::integrity::{is_sha256, sha256};
+use super::integrity::{damage, is_sha256};
 use super::{HubError, cache::Blob};
 
 /// Attempts in a row that bring nothing before a download is given up.
@@ -213,14 +213,14 @@ fn check(file: &str, metadata: &Metadata, blob: &Blob) -> Result<(), HubError> {
     if !is_sha256(&metadata.etag) {
         return Ok(());
     }
-    let found = sha256(&blob.incomplete).map_err(HubError::io(&blob.incomplete))?;
-    if found.eq_ignore_ascii_case(&metadata.etag) {
+    let damage =
+        damage(&blob.incomplete, &metadata.etag).map_err(HubError::io(&blob.incomplete))?;
+    let Some(problem) = damage else {
         return Ok(());
-    }
+    };
     fs::remove_file(&blob.incomplete).map_err(HubError::io(&blob.incomplete))?;
     Err(HubError::WrongHash {
         file: file.to_owned(),
-        expected: metadata.etag.clone(),
-        found,
+        problem,
     })
 }

@@ -10,7 +10,7 @@ use super::{
     Shared,
     cache::{LlamaCache, Tree},
 };
-use crate::forward_error::{ForwardError, check_len, check_tokens};
+use crate::forward_error::{ForwardError, check_segment};
 
 /// Reads the trees, and refuses what cannot be forwarded.
 pub(super) fn check(
@@ -18,16 +18,9 @@ pub(super) fn check(
     shape: ModelShape,
 ) -> Result<Vec<TreePaths>, ForwardError> {
     let read = |segment: &Segment<'_, LlamaCache>| {
-        if segment.cache.tree.is_some() {
-            return Err(ForwardError::TreeInCache {
-                from: segment.cache.trunk,
-            });
-        }
+        let held_tree = segment.cache.tree.is_some().then_some(segment.cache.trunk);
         let mut tree = TreePaths::default();
-        tree.read(segment.parents, segment.tokens.len())?;
-        let tokens = segment.cache.len() + segment.trunk() + tree.depth();
-        check_len(tokens, shape.context_len)?;
-        check_tokens(segment.tokens, shape.vocab_size)?;
+        check_segment(segment, held_tree, shape, &mut tree)?;
         Ok(tree)
     };
     batch.iter().map(read).collect()

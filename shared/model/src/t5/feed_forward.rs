@@ -79,39 +79,36 @@ impl FeedForward {
                 activation,
             } => {
                 let rows = x.len() / output.outputs();
-                let (inner, activated) = (&mut scratch.inner, &mut scratch.activated);
+                let inner = &mut scratch.inner;
                 inner.resize(rows * input.outputs(), 0.0);
-                activated.resize(inner.len(), 0.0);
                 input.forward(cpu, normed, inner, linear);
-                cpu.level.run(Plain {
+                cpu.level.run(Activate {
                     activation: *activation,
-                    input: inner,
-                    output: activated,
+                    values: inner,
                 });
-                output.forward(cpu, activated, update, linear);
+                output.forward(cpu, inner, update, linear);
             }
         }
         add(x, update);
     }
 }
 
-/// `output = activation(input)`, number by number.
-struct Plain<'a> {
+/// `values = activation(values)`, number by number.
+struct Activate<'a> {
     activation: Activation,
-    input: &'a [f32],
-    output: &'a mut [f32],
+    values: &'a mut [f32],
 }
 
-impl WithFunction for Plain<'_> {
+impl WithFunction for Activate<'_> {
     #[inline(always)]
     fn with(self, function: impl Fn(f32) -> f32) {
-        for (output, input) in self.output.iter_mut().zip(self.input) {
-            *output = function(*input);
+        for value in self.values {
+            *value = function(*value);
         }
     }
 }
 
-impl Kernel for Plain<'_> {
+impl Kernel for Activate<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -137,13 +134,12 @@ mod tests {
         ] {
             let expected: Vec<f32> = input.iter().map(|x| formula(*x)).collect();
             for level in Level::all() {
-                let mut output = vec![0.0; 101];
-                level.run(Plain {
+                let mut values = input.clone();
+                level.run(Activate {
                     activation,
-                    input: &input,
-                    output: &mut output,
+                    values: &mut values,
                 });
-                assert_eq!(output, expected, "{activation:?} {level:?}");
+                assert_eq!(values, expected, "{activation:?} {level:?}");
             }
         }
     }

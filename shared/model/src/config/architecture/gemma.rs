@@ -15,11 +15,7 @@ pub(super) static GEMMA2: Family = Family {
     read: gemma2,
     keys: &[],
     fused: false,
-    gguf: Some(GgufFamily {
-        architecture: "gemma2",
-        rotary_pairs: false,
-        windows: GgufWindows::Pattern,
-    }),
+    gguf: Some(GgufFamily::named("gemma2", GgufWindows::Pattern)),
 };
 
 pub(super) static GEMMA3: Family = Family {
@@ -30,11 +26,7 @@ pub(super) static GEMMA3: Family = Family {
     read: gemma3,
     keys: &[],
     fused: false,
-    gguf: Some(GgufFamily {
-        architecture: "gemma3",
-        rotary_pairs: false,
-        windows: GgufWindows::Pattern,
-    }),
+    gguf: Some(GgufFamily::named("gemma3", GgufWindows::Pattern)),
 };
 
 fn gemma2(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {

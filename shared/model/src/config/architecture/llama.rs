@@ -16,9 +16,8 @@ pub(super) static LLAMA: Family = Family {
     keys: &[],
     fused: false,
     gguf: Some(GgufFamily {
-        architecture: "llama",
         rotary_pairs: true,
-        windows: GgufWindows::None,
+        ..GgufFamily::named("llama", GgufWindows::None)
     }),
 };
 
@@ -31,9 +30,8 @@ pub(super) static MISTRAL: Family = Family {
     keys: &[],
     fused: false,
     gguf: Some(GgufFamily {
-        architecture: "llama",
         rotary_pairs: true,
-        windows: GgufWindows::All,
+        ..GgufFamily::named("llama", GgufWindows::All)
     }),
 };
 
@@ -45,11 +43,7 @@ pub(super) static PHI3: Family = Family {
     read: phi3,
     keys: &[],
     fused: true,
-    gguf: Some(GgufFamily {
-        architecture: "phi3",
-        rotary_pairs: false,
-        windows: GgufWindows::All,
-    }),
+    gguf: Some(GgufFamily::named("phi3", GgufWindows::All)),
 };
 
 fn llama(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {

@@ -14,11 +14,7 @@ pub(super) static QWEN2: Family = Family {
     read: qwen2,
     keys: &[],
     fused: false,
-    gguf: Some(GgufFamily {
-        architecture: "qwen2",
-        rotary_pairs: false,
-        windows: GgufWindows::None,
-    }),
+    gguf: Some(GgufFamily::named("qwen2", GgufWindows::None)),
 };
 
 pub(super) static QWEN3: Family = Family {
@@ -29,11 +25,7 @@ pub(super) static QWEN3: Family = Family {
     read: qwen3,
     keys: &[],
     fused: false,
-    gguf: Some(GgufFamily {
-        architecture: "qwen3",
-        rotary_pairs: false,
-        windows: GgufWindows::None,
-    }),
+    gguf: Some(GgufFamily::named("qwen3", GgufWindows::None)),
 };
 
 fn qwen2(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
