@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use model::engine::{EngineError, Progress, StepRows, Task};
+use model::engine::{StepRows, Task, TaskError, TaskProgress};
 use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
@@ -338,11 +338,11 @@ impl Task for ReviewTask {
         context_len - 1 + self.from
     }
 
-    fn step(&mut self, rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {
         self.block = self.advance(rows);
         match self.block {
-            Some(_) => Progress::Continue,
-            None => Progress::Done,
+            Some(_) => TaskProgress::Continue,
+            None => TaskProgress::Done,
         }
     }
 
@@ -356,7 +356,7 @@ impl Task for ReviewTask {
         self.done.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
-    fn fail(mut self: Box<Self>, error: EngineError) {
+    fn fail(mut self: Box<Self>, error: TaskError) {
         self.give_back(Err(error.into()));
     }
 }

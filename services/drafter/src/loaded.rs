@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::Model;
 use model::bigram::BigramFile;
 use model::head::AcceptanceHead;
-use model::progress::{Lines, Observer};
+use model::progress::{ProgressLines, ProgressObserver};
 use model::source::{ServedModel, share_threads};
 use peer::PeerError;
 use speculation::cascade::CascadeConfig;
@@ -38,7 +38,7 @@ impl Loaded {
     /// # Errors
     /// [`PeerError`] naming the setting, and what is wrong with it.
     pub fn load(config: &DrafterConfig) -> Result<Self, PeerError> {
-        Self::load_observed(config, &(Arc::new(Lines::default()) as _))
+        Self::load_observed(config, &(Arc::new(ProgressLines::default()) as _))
     }
 
     /// The same, which `observer` watches.
@@ -47,7 +47,7 @@ impl Loaded {
     /// As [`Loaded::load`].
     pub fn load_observed(
         config: &DrafterConfig,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<Self, PeerError> {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
@@ -95,13 +95,13 @@ impl Loaded {
     /// # Errors
     /// As [`Loaded::load`].
     pub fn beside(served: ServedModel<Model>, config: &DrafterConfig) -> Result<Self, PeerError> {
-        Self::with_smaller(served, config, &(Arc::new(Lines::default()) as _))
+        Self::with_smaller(served, config, &(Arc::new(ProgressLines::default()) as _))
     }
 
     fn with_smaller(
         served: ServedModel<Model>,
         config: &DrafterConfig,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<Self, PeerError> {
         let mut models = smaller(&served, config, observer)?;
         models.insert(0, served);
@@ -195,7 +195,7 @@ fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
 fn smaller(
     served: &ServedModel<Model>,
     config: &DrafterConfig,
-    observer: &Arc<dyn Observer>,
+    observer: &Arc<dyn ProgressObserver>,
 ) -> Result<Vec<ServedModel<Model>>, PeerError> {
     let sources = config.cascade.sources();
     sources

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::engine::{EngineError, Progress, StepRows, Task};
+use model::engine::{StepRows, Task, TaskError, TaskProgress};
 use peer::{Cost, CountedHistory, Granted, Role, RoundError, Session};
 use server::progress::Reporter;
 use speculation::TokenId;
@@ -117,7 +117,7 @@ impl Task for DecodeTask {
         self.tokens.len() - 1
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
         let step = rows.timing();
         self.progress.count(step.forwarded_tokens);
         let began = Instant::now();
@@ -127,7 +127,7 @@ impl Task for DecodeTask {
             Ok(chosen) => chosen,
             Err(error) => {
                 self.report(Err(error.into()));
-                return Progress::Done;
+                return TaskProgress::Done;
             }
         };
         self.tokens.push(token);
@@ -140,9 +140,9 @@ impl Task for DecodeTask {
         }));
         let ended = self.spec.sampling.end_tokens.contains(&token);
         if ended || self.left == 0 || self.position() >= self.granted.until() {
-            Progress::Done
+            TaskProgress::Done
         } else {
-            Progress::Continue
+            TaskProgress::Continue
         }
     }
 
@@ -154,7 +154,7 @@ impl Task for DecodeTask {
         self.reports.is_closed()
     }
 
-    fn fail(self: Box<Self>, error: EngineError) {
+    fn fail(self: Box<Self>, error: TaskError) {
         self.report(Err(error.into()));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::Model;
 use model::engine::{self, EngineHandle};
-use model::progress::{Lines, Observer};
+use model::progress::{ProgressLines, ProgressObserver};
 use model::source::{Inspected, ServedModel};
 use peer::{Bounds, Peer, PeerError};
 use server::process::Process;
@@ -46,7 +46,10 @@ impl Loaded {
 ///
 /// # Errors
 /// [`PeerError`] naming what is wrong with the model or another setting.
-pub fn load(config: &VerifierConfig, observer: &Arc<dyn Observer>) -> Result<Loaded, PeerError> {
+pub fn load(
+    config: &VerifierConfig,
+    observer: &Arc<dyn ProgressObserver>,
+) -> Result<Loaded, PeerError> {
     if let Some(problem) = config.check().into_iter().next() {
         return Err(problem);
     }
@@ -88,7 +91,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), PeerError> {
     let (listen, of_model) = (config.listen, config.clone());
-    let load = move || load(&of_model, &(Arc::new(Lines::default()) as _));
+    let load = move || load(&of_model, &(Arc::new(ProgressLines::default()) as _));
     let start = |model: Loaded| model.start(&config, process);
     peer::run(listen, load, start, shutdown).await
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::engine::{EngineError, Progress, StepRows, Task};
+use model::engine::{StepRows, Task, TaskError, TaskProgress};
 use peer::{Cost, CountedHistory, Role, RoundError, Session};
 use server::progress::Reporter;
 use speculation::TokenId;
@@ -149,7 +149,7 @@ impl<J: Judge> Task for ScoringTask<J> {
         self.judge.kept()
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
         let (step, row_len) = (rows.timing(), rows.vocab_size());
         let began = Instant::now();
         let judged = self
@@ -157,7 +157,7 @@ impl<J: Judge> Task for ScoringTask<J> {
             .judge(&mut self.block, (rows.logits_mut(), row_len));
         let accept = began.elapsed();
         self.answer(judged.map(|verdict| (verdict, Cost { step, accept })));
-        Progress::Done
+        TaskProgress::Done
     }
 
     fn prefilled(&mut self, done: usize, total: usize) {
@@ -168,7 +168,7 @@ impl<J: Judge> Task for ScoringTask<J> {
         self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
-    fn fail(mut self: Box<Self>, error: EngineError) {
+    fn fail(mut self: Box<Self>, error: TaskError) {
         self.answer(Err(error.into()));
     }
 }

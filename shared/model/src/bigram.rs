@@ -18,6 +18,7 @@ use speculation::max_gram::{BadBigram, Bigram};
 use thiserror::Error;
 
 use crate::checkpoint::hex;
+use crate::weights::file::json_entry;
 
 /// Version of the file's layout.
 const FORMAT: u32 = 1;
@@ -29,7 +30,7 @@ const TENSOR: &str = "next";
 /// What the metadata entry holds.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct StoredBigram {
     format: u32,
     vocab_fingerprint: String,
     eos_token_ids: Vec<u32>,
@@ -119,13 +120,7 @@ impl BigramFile {
         };
         let parsed = SafeTensors::deserialize(bytes);
         let tensors = parsed.map_err(|error| malformed(error.to_string()))?;
-        let read =
-            SafeTensors::read_metadata(bytes).map_err(|error| malformed(error.to_string()))?;
-        let metadata = read.1.metadata().as_ref();
-        let entry = metadata.and_then(|metadata| metadata.get(ENTRY));
-        let entry = entry.ok_or_else(|| malformed(format!("its metadata has no entry {ENTRY}")))?;
-        let stored: serde_json::Value =
-            serde_json::from_str(entry).map_err(|error| malformed(format!("{ENTRY}: {error}")))?;
+        let stored = json_entry(bytes, ENTRY).map_err(malformed)?;
         // Before the other fields, which another format may name otherwise.
         let format = &stored["format"];
         if format.as_u64() != Some(FORMAT.into()) {
@@ -133,7 +128,7 @@ impl BigramFile {
                 "its format is {format}, expected {FORMAT}"
             )));
         }
-        let stored: Stored = serde_json::from_value(stored)
+        let stored: StoredBigram = serde_json::from_value(stored)
             .map_err(|error| malformed(format!("{ENTRY}: {error}")))?;
         let tensor = tensors.tensor(TENSOR);
         let tensor = tensor.map_err(|error| malformed(error.to_string()))?;
@@ -145,7 +140,7 @@ impl BigramFile {
         let (words, _) = tensor.data().as_chunks::<4>();
         let next = words.iter().map(|&word| u32::from_le_bytes(word)).collect();
         let table = Bigram::new(next).map_err(|error: BadBigram| malformed(error.to_string()))?;
-        let Stored {
+        let StoredBigram {
             vocab_fingerprint,
             eos_token_ids,
             ..
@@ -179,7 +174,7 @@ impl BigramFile {
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, std::io::Error> {
-        let stored = Stored {
+        let stored = StoredBigram {
             format: FORMAT,
             vocab_fingerprint: hex(&self.vocab_fingerprint),
             eos_token_ids: self.eos_token_ids.clone(),
@@ -276,7 +271,7 @@ mod tests {
             safetensors::serialize([(TENSOR, view)], Some(metadata.collect())).expect("bytes")
         };
         let entry = |format: u32| {
-            let stored = Stored {
+            let stored = StoredBigram {
                 format,
                 vocab_fingerprint: "0".repeat(64),
                 eos_token_ids: vec![0],

@@ -10,7 +10,6 @@ mod unread;
 use std::{
     borrow::Cow,
     fmt::Write,
-    io,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -24,30 +23,30 @@ use tokenizers::Tokenizer;
 use self::synthetic::RandomWeights;
 pub(crate) use self::tensors::Matrices;
 use self::text_files::chat_template;
-pub(crate) use self::text_files::{TextFiles, optional};
+pub(crate) use self::text_files::{TokenizerFiles, optional};
 pub use self::tokenizer_json::SpecialTokens;
 
 #[cfg(not(feature = "device"))]
-use crate::computation::PlaceError;
+use crate::computation::ComputeDeviceError;
 use crate::computation::{Computation, NumberFormat};
-use crate::config::{ConfigError, ModelConfig};
+use crate::config::{ModelConfig, ModelConfigError};
 use crate::decoder::Decoder;
-use crate::decoder::tensors::{Part, TensorNames, row_ranges, tensors};
+use crate::decoder::tensors::{LayerPart, TensorNames, row_ranges, tensors};
 #[cfg(feature = "device")]
 use crate::device::{DeviceError, DeviceModel};
 use crate::gguf::{self, GgufError};
 use crate::linear::WeightFormat;
-use crate::progress::{LoadProgress, Observer};
+use crate::progress::{LoadProgress, ProgressObserver};
 use crate::runtime::Model;
 use crate::t5::T5;
 use crate::tokenizer::{self, TokenizerError};
-use crate::weights::{Weights, WeightsError};
+use crate::weights::{UnreadableFile, Weights, WeightsError};
 
 /// A model as it is stored: config, weights, and what text needs.
 pub struct Checkpoint {
     config: ModelConfig,
     weights: Weights,
-    pub(crate) text: TextFiles,
+    pub(crate) text: TokenizerFiles,
     /// Digest of the weights, once it was asked for.
     weights_digest: OnceLock<Sha256>,
 }
@@ -72,13 +71,8 @@ pub enum CheckpointError {
     #[error("{} has no config.json; a model's folder holds config.json, tokenizer.json and the weights, *.safetensors", .0.display())]
     NoConfig(PathBuf),
     /// A file cannot be read.
-    #[error("{} cannot be read", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableFile),
     /// A file holds something else than its name says.
     #[error("{} cannot be used: {what}", path.display())]
     Mistaken {
@@ -97,7 +91,7 @@ pub enum CheckpointError {
     },
     /// `config.json` describes no model that can be run.
     #[error("the model's config is refused")]
-    Config(#[from] ConfigError),
+    Config(#[from] ModelConfigError),
     /// `tokenizer_config.json` makes no sense.
     #[error("tokenizer_config.json cannot be read")]
     TokenizerConfig(#[source] serde_json::Error),
@@ -113,7 +107,7 @@ pub enum CheckpointError {
     /// This build computes nothing on devices.
     #[cfg(not(feature = "device"))]
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] ComputeDeviceError),
     /// The model cannot be brought to a device.
     #[cfg(feature = "device")]
     #[error("the model cannot be loaded onto the device")]
@@ -138,7 +132,7 @@ impl Checkpoint {
         let config = optional(&folder.join("config.json"))?;
         let config = config.ok_or_else(|| CheckpointError::NoConfig(folder.to_owned()))?;
         Ok(Self {
-            text: TextFiles::open(folder)?,
+            text: TokenizerFiles::open(folder)?,
             ..Self::of(ModelConfig::from_json(&config)?, Weights::open(folder)?)
         })
     }
@@ -148,29 +142,29 @@ impl Checkpoint {
         let names = TensorNames::of(&weights);
         // Some models have biases before attention and none after it, and one word for both in their config.
         if config.output_bias && config.encoder.is_none() {
-            config.output_bias = weights.contains(&names.bias(&config, 0, Part::Output));
+            config.output_bias = weights.contains(&names.bias(&config, 0, LayerPart::Output));
         }
         let fused = row_ranges(&config, names);
         Self {
             weights: weights.with_row_ranges(fused),
             config,
-            text: TextFiles::default(),
+            text: TokenizerFiles::default(),
             weights_digest: OnceLock::new(),
         }
     }
 
     /// Opens a GGUF file: its metadata is config, tokenizer and chat template.
     fn open_gguf(path: &Path) -> Result<Self, CheckpointError> {
-        let file = gguf::Container::open(path)?;
+        let file = gguf::GgufFile::open(path)?;
         let config = gguf::config::read(&file)?;
         let tokenizer = gguf::tokenizer::read(&file.metadata)?;
         let template = file.metadata.string("tokenizer.chat_template")?;
         let tensors = tensors(&config, TensorNames::TEXT);
         Ok(Self {
-            text: TextFiles {
+            text: TokenizerFiles {
                 chat_template: template.map(str::to_owned),
                 tokenizer: tokenizer.map(Cow::Owned),
-                ..TextFiles::default()
+                ..TokenizerFiles::default()
             },
             ..Self::of(config, Weights::from_gguf(file.tensors, tensors))
         })
@@ -183,10 +177,10 @@ impl Checkpoint {
     pub fn from_bytes(files: CheckpointFiles) -> Result<Self, CheckpointError> {
         let config = ModelConfig::from_json(&files.config)?;
         Ok(Self {
-            text: TextFiles {
+            text: TokenizerFiles {
                 tokenizer: files.tokenizer,
                 chat_template: chat_template(files.tokenizer_config.as_deref())?,
-                ..TextFiles::default()
+                ..TokenizerFiles::default()
             },
             ..Self::of(config, Weights::from_bytes(files.weights)?)
         })
@@ -336,7 +330,7 @@ impl Checkpoint {
 
     /// The same, which `observer` watches under the name `name`.
     #[must_use]
-    pub fn observed(mut self, name: &str, observer: Arc<dyn Observer>) -> Self {
+    pub fn observed(mut self, name: &str, observer: Arc<dyn ProgressObserver>) -> Self {
         self.weights.progress = LoadProgress::of(name, observer);
         self
     }
@@ -353,7 +347,7 @@ impl Checkpoint {
                 Model::Device(DeviceModel::load(config, weights, format, place)?)
             }
             #[cfg(not(feature = "device"))]
-            Computation::Device(place, _) => return Err(PlaceError::NotBuilt(place).into()),
+            Computation::Device(place, _) => return Err(ComputeDeviceError::NotBuilt(place).into()),
         })
     }
 

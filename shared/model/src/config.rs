@@ -10,7 +10,7 @@ mod validation;
 
 use speculation::{TokenId, ports::ModelShape};
 
-pub use self::error::ConfigError;
+pub use self::error::ModelConfigError;
 pub(crate) use self::error::unless;
 pub(crate) use self::raw::{OneOrMany, RawConfig};
 pub use crate::rope::RopeConfig;
@@ -223,7 +223,7 @@ impl ModelConfig {
     ///
     /// # Errors
     /// If the model is not one this crate can run; the message names the key and what was found.
-    pub fn from_json(json: &[u8]) -> Result<Self, ConfigError> {
+    pub fn from_json(json: &[u8]) -> Result<Self, ModelConfigError> {
         architecture::read(json)?.validate()
     }
 }

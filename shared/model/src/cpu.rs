@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use speculation::simd::Level;
 
 use self::pool::Pool;
-pub use self::pool::Running;
+pub use self::pool::RunningForward;
 pub(crate) use self::pool::first_part;
 
 /// The pool of this process.
@@ -74,7 +74,7 @@ impl Threads {
     }
 
     /// Opens the pool for a forward: until the guard is dropped its threads wait for work awake.
-    pub fn open(&self) -> Running<'_> {
+    pub fn open(&self) -> RunningForward<'_> {
         self.pool.open(self.limit)
     }
 

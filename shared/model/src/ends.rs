@@ -8,7 +8,7 @@ use speculation::{
 
 use crate::{
     activation::SoftCap,
-    cache::SequenceCache,
+    cache::CpuCache,
     config::ModelConfig,
     cpu::Cpu,
     forward_error::{ForwardError, check_segment},
@@ -43,7 +43,7 @@ impl States {
     pub(crate) fn check(
         &mut self,
         config: &ModelConfig,
-        batch: &[Segment<'_, SequenceCache>],
+        batch: &[Segment<'_, CpuCache>],
     ) -> Result<(), ForwardError> {
         if self.trees.len() < batch.len() {
             self.trees.resize_with(batch.len(), TreePaths::default);
@@ -85,7 +85,7 @@ impl Ends {
         &self,
         (config, cpu): (&ModelConfig, &Cpu),
         next: Option<&Linear>,
-        batch: &[Segment<'_, SequenceCache>],
+        batch: &[Segment<'_, CpuCache>],
         states: &mut States,
         linear: &mut LinearScratch,
         rows: &mut Rows,
@@ -125,7 +125,7 @@ impl Ends {
 }
 
 /// Makes room in the caches for the tokens of `batch`.
-pub(crate) fn reserve(batch: &mut [Segment<'_, SequenceCache>]) {
+pub(crate) fn reserve(batch: &mut [Segment<'_, CpuCache>]) {
     for segment in batch {
         let len = segment.cache.len() + segment.tokens.len();
         segment.cache.reserve(len);
@@ -133,7 +133,7 @@ pub(crate) fn reserve(batch: &mut [Segment<'_, SequenceCache>]) {
 }
 
 /// Declares the tokens of `batch` written to the caches.
-pub(crate) fn written(batch: &mut [Segment<'_, SequenceCache>]) {
+pub(crate) fn written(batch: &mut [Segment<'_, CpuCache>]) {
     for segment in batch {
         let len = segment.cache.len() + segment.tokens.len();
         let tree_from = len - segment.parents.len();

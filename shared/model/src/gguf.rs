@@ -13,26 +13,22 @@ pub(crate) mod tests;
 pub(crate) mod tokenizer;
 mod value;
 
-use std::{io, path::PathBuf};
+use std::path::PathBuf;
 
 use thiserror::Error;
 
-pub(crate) use self::container::Container;
+pub(crate) use self::container::GgufFile;
 #[cfg(feature = "llama-cpp")]
-pub(crate) use self::value::Metadata;
-use crate::config::ConfigError;
+pub(crate) use self::value::GgufMetadata;
+use crate::config::ModelConfigError;
+use crate::weights::UnreadableFile;
 
 /// Why a GGUF file cannot be read as a checkpoint.
 #[derive(Debug, Error)]
 pub enum GgufError {
     /// The file cannot be opened.
-    #[error("{} cannot be read", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableFile),
     /// Not GGUF, or not whole.
     #[error("{} is truncated or not a GGUF file: {reason}", path.display())]
     Malformed {
@@ -72,7 +68,7 @@ pub enum GgufError {
     },
     /// The model's constants make no sense.
     #[error("its metadata describes no model that can be run")]
-    Config(#[from] ConfigError),
+    Config(#[from] ModelConfigError),
     /// Frequencies that are divided by factors that are not understood.
     #[error(
         "its tensor {0} does not hold factors of frequencies: f32 numbers, and in rope_freqs.weight those of Llama 3"

@@ -33,14 +33,14 @@ pub(crate) use self::{
     storage::Storage,
 };
 use self::{
-    blocked::{Output, multiply},
+    blocked::{ProductOutput, multiply},
     inputs::{InputBlock, quantize_rows},
     packed::{Packed, Wide},
     shares::Shares,
 };
 pub use self::{
     format::{UnknownWeightFormat, WeightFormat},
-    order::Order,
+    order::OutputOrder,
 };
 use candle_core::quantized::GgmlDType;
 
@@ -52,28 +52,28 @@ const PARALLEL_WORK: usize = 64 << 10;
 /// A linear layer: `y = W x + b`, W of shape `(outputs, inputs)`.
 #[derive(Clone, Debug)]
 pub struct Linear {
-    matrix: Matrix,
+    matrix: PackedMatrix,
     bias: Option<Vec<f32>>,
     inputs: usize,
-    /// What pads an [`Order`] included.
+    /// What pads an [`OutputOrder`] included.
     outputs: usize,
-    order: Order,
+    order: OutputOrder,
 }
 
 #[derive(Clone, Debug)]
-enum Matrix {
-    Q8(Packed<q8::WeightBlock>),
-    Q4(Packed<q4::WeightBlock>),
-    Dense(Packed<dense::Weights>),
+enum PackedMatrix {
+    Q8(Packed<q8::Q8Block>),
+    Q4(Packed<q4::Q4Block>),
+    Dense(Packed<dense::DenseWeights>),
 }
 
 /// `body` with the matrix of whatever format.
 macro_rules! packed {
     ($of:expr, $matrix:ident => $body:expr) => {
         match $of {
-            Matrix::Q8($matrix) => $body,
-            Matrix::Q4($matrix) => $body,
-            Matrix::Dense($matrix) => $body,
+            PackedMatrix::Q8($matrix) => $body,
+            PackedMatrix::Q4($matrix) => $body,
+            PackedMatrix::Dense($matrix) => $body,
         }
     };
 }
@@ -92,12 +92,12 @@ impl Linear {
         inputs: usize,
         format: WeightFormat,
     ) -> Self {
-        Self::in_order(Order::AsGiven, weights, bias, inputs, format)
+        Self::in_order(OutputOrder::AsGiven, weights, bias, inputs, format)
     }
 
     /// The same, the outputs in `order`.
     pub(crate) fn in_order(
-        order: Order,
+        order: OutputOrder,
         weights: &[f32],
         bias: Option<Vec<f32>>,
         inputs: usize,
@@ -106,18 +106,20 @@ impl Linear {
         let outputs = weights.len() / inputs;
         let rows = weights.chunks_exact(inputs);
         let matrix = match format.of_rows(inputs) {
-            WeightFormat::Q4_K => Matrix::Q4(Packed::new(order, inputs, rows, q4::quantize)),
-            WeightFormat::Q8_0 => Matrix::Q8(Packed::new(order, inputs, rows, q8::quantize)),
-            WeightFormat::F32 => Matrix::Dense(Packed::new(order, inputs, rows, dense::interleave)),
+            WeightFormat::Q4_K => PackedMatrix::Q4(Packed::new(order, inputs, rows, q4::quantize)),
+            WeightFormat::Q8_0 => PackedMatrix::Q8(Packed::new(order, inputs, rows, q8::quantize)),
+            WeightFormat::F32 => {
+                PackedMatrix::Dense(Packed::new(order, inputs, rows, dense::interleave))
+            }
         };
         Self::of(matrix, bias, order, outputs, inputs)
     }
 
     /// `bias` is in the order in which outputs were given.
     fn of(
-        matrix: Matrix,
+        matrix: PackedMatrix,
         bias: Option<Vec<f32>>,
-        order: Order,
+        order: OutputOrder,
         given: usize,
         inputs: usize,
     ) -> Self {
@@ -141,7 +143,7 @@ impl Linear {
     /// Takes ggml's blocks in Q8_0 or Q4_K as they are, `(outputs, inputs)`, and `bias`, `(outputs)`. `None` if they
     /// are in another format or not as many bytes as that takes, or rows are no whole blocks.
     pub fn from_ggml(
-        order: Order,
+        order: OutputOrder,
         format: GgmlDType,
         bytes: &[u8],
         bias: Option<Vec<f32>>,
@@ -153,8 +155,8 @@ impl Linear {
         }
         let rows = bytes.chunks_exact(bytes.len() / outputs);
         let matrix = match format {
-            GgmlDType::Q8_0 => Matrix::Q8(Packed::new(order, inputs, rows, q8::from_ggml)),
-            GgmlDType::Q4K => Matrix::Q4(Packed::new(order, inputs, rows, q4::from_ggml)),
+            GgmlDType::Q8_0 => PackedMatrix::Q8(Packed::new(order, inputs, rows, q8::from_ggml)),
+            GgmlDType::Q4K => PackedMatrix::Q4(Packed::new(order, inputs, rows, q4::from_ggml)),
             _ => return None,
         };
         Some(Self::of(matrix, bias, order, outputs, inputs))
@@ -212,15 +214,15 @@ impl Linear {
         debug_assert_eq!(x.len() / self.inputs, y.len() / self.outputs);
         let blocks = &mut scratch.quantized;
         match &self.matrix {
-            Matrix::Q8(matrix) => {
+            PackedMatrix::Q8(matrix) => {
                 quantize_rows(cpu, x, self.inputs, blocks);
                 self.product(next, cpu, matrix, blocks, y, after);
             }
-            Matrix::Q4(matrix) => {
+            PackedMatrix::Q4(matrix) => {
                 quantize_rows(cpu, x, self.inputs, blocks);
                 self.product(next, cpu, matrix, blocks, y, after);
             }
-            Matrix::Dense(matrix) => self.product(next, cpu, matrix, x, y, after),
+            PackedMatrix::Dense(matrix) => self.product(next, cpu, matrix, x, y, after),
         }
     }
 
@@ -234,9 +236,9 @@ impl Linear {
     ) {
         debug_assert_eq!(x.rows(), y.len() / self.outputs);
         match &self.matrix {
-            Matrix::Q8(matrix) => self.product(next, cpu, matrix, &x.blocks, y, |_| ()),
-            Matrix::Q4(matrix) => self.product(next, cpu, matrix, &x.blocks, y, |_| ()),
-            Matrix::Dense(matrix) => self.product(next, cpu, matrix, &x.values, y, |_| ()),
+            PackedMatrix::Q8(matrix) => self.product(next, cpu, matrix, &x.blocks, y, |_| ()),
+            PackedMatrix::Q4(matrix) => self.product(next, cpu, matrix, &x.blocks, y, |_| ()),
+            PackedMatrix::Dense(matrix) => self.product(next, cpu, matrix, &x.values, y, |_| ()),
         }
     }
 
@@ -259,7 +261,7 @@ impl Linear {
         } else {
             cpu.threads.count()
         };
-        let output = Output::new(y, self.outputs, self.bias.as_deref());
+        let output = ProductOutput::new(y, self.outputs, self.bias.as_deref());
         let shares = self.shares(matrix, threads);
         cpu.threads.each(shares.parts, |part| {
             let range = shares.groups(part);

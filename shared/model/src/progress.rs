@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum WorkKind {
     /// A file comes from the hub.
     Downloading,
     /// Weights are read and brought to the format they are computed in.
@@ -17,7 +17,7 @@ pub enum Work {
     Writing,
 }
 
-impl fmt::Display for Work {
+impl fmt::Display for WorkKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Downloading => "downloading",
@@ -30,9 +30,9 @@ impl fmt::Display for Work {
 /// How far it is. `done_bytes` never goes back but where a download must begin anew, and is `total_bytes` once,
 /// when the work is done; of work that fails, there is nothing more to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress<'a> {
+pub struct WorkProgress<'a> {
     /// What is done.
-    pub work: Work,
+    pub work: WorkKind,
     /// The file or the model it is done on.
     pub name: &'a str,
     /// Bytes that are done.
@@ -41,7 +41,7 @@ pub struct Progress<'a> {
     pub total_bytes: u64,
 }
 
-impl Progress<'_> {
+impl WorkProgress<'_> {
     /// Whether the work is done.
     pub fn is_done(&self) -> bool {
         self.done_bytes == self.total_bytes
@@ -54,9 +54,9 @@ impl Progress<'_> {
 }
 
 /// Watches what is done on one model at a time.
-pub trait Observer: fmt::Debug + Send + Sync {
+pub trait ProgressObserver: fmt::Debug + Send + Sync {
     /// It is this far. Called often, from the thread that does the work.
-    fn progress(&self, at: Progress<'_>);
+    fn progress(&self, at: WorkProgress<'_>);
     /// Something that a user should read, in one line.
     fn note(&self, line: &str);
 }
@@ -66,15 +66,15 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Tells of a download now and then, and of its end.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct ProgressLines {
     /// When the last line was written, or the download began.
     last: Mutex<Option<Instant>>,
 }
 
-impl Lines {
+impl ProgressLines {
     /// The line to be written `now`, if there is one.
-    fn line(&self, at: Progress<'_>, now: Instant) -> Option<String> {
-        if at.work != Work::Downloading {
+    fn line(&self, at: WorkProgress<'_>, now: Instant) -> Option<String> {
+        if at.work != WorkKind::Downloading {
             return None;
         }
         let (file, bytes) = (at.name, at.total_bytes);
@@ -93,8 +93,8 @@ impl Lines {
     }
 }
 
-impl Observer for Lines {
-    fn progress(&self, at: Progress<'_>) {
+impl ProgressObserver for ProgressLines {
+    fn progress(&self, at: WorkProgress<'_>) {
         if let Some(line) = self.line(at, Instant::now()) {
             self.note(&line);
         }
@@ -113,7 +113,7 @@ const EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct LoadProgress {
     name: String,
-    observer: Arc<dyn Observer>,
+    observer: Arc<dyn ProgressObserver>,
     total_bytes: AtomicU64,
     done_bytes: AtomicU64,
     logged: Mutex<Instant>,
@@ -121,13 +121,13 @@ pub(crate) struct LoadProgress {
 
 impl Default for LoadProgress {
     fn default() -> Self {
-        Self::of("", Arc::new(Lines::default()))
+        Self::of("", Arc::new(ProgressLines::default()))
     }
 }
 
 impl LoadProgress {
     /// That of the model `name`, which `observer` watches.
-    pub(crate) fn of(name: &str, observer: Arc<dyn Observer>) -> Self {
+    pub(crate) fn of(name: &str, observer: Arc<dyn ProgressObserver>) -> Self {
         Self {
             name: name.to_owned(),
             observer,
@@ -162,8 +162,8 @@ impl LoadProgress {
     }
 
     fn tell(&self, done_bytes: u64) {
-        let at = Progress {
-            work: Work::Loading,
+        let at = WorkProgress {
+            work: WorkKind::Loading,
             name: &self.name,
             done_bytes,
             total_bytes: self.total_bytes.load(Ordering::Relaxed),
@@ -192,9 +192,9 @@ mod tests {
 
     #[test]
     fn a_download_is_told_of_every_ten_seconds_and_at_its_end() {
-        let (lines, began) = (Lines::default(), Instant::now());
+        let (lines, began) = (ProgressLines::default(), Instant::now());
         let line = |work, done_bytes, seconds| {
-            let at = Progress {
+            let at = WorkProgress {
                 work,
                 name: "a.gguf",
                 done_bytes,
@@ -203,7 +203,7 @@ mod tests {
             lines.line(at, began + Duration::from_secs(seconds))
         };
         let told = [(0, 0), (50, 9), (60, 11), (80, 20), (100, 21), (200, 22)];
-        let told = told.map(|(done, at)| line(Work::Downloading, done, at));
+        let told = told.map(|(done, at)| line(WorkKind::Downloading, done, at));
         let expected = [
             None,
             None,
@@ -214,8 +214,8 @@ mod tests {
         ];
         assert_eq!(told.each_ref().map(Option::as_deref), expected);
         // The next file has its own ten seconds.
-        assert_eq!(line(Work::Downloading, 1, 33), None);
-        assert_eq!(line(Work::Loading, 1, 99), None);
+        assert_eq!(line(WorkKind::Downloading, 1, 33), None);
+        assert_eq!(line(WorkKind::Loading, 1, 99), None);
     }
 
     #[test]
@@ -230,9 +230,9 @@ mod tests {
     #[derive(Debug, Default)]
     struct Seen(Mutex<Vec<(String, u64, u64)>>);
 
-    impl Observer for Seen {
-        fn progress(&self, at: Progress<'_>) {
-            assert_eq!(at.work, Work::Loading);
+    impl ProgressObserver for Seen {
+        fn progress(&self, at: WorkProgress<'_>) {
+            assert_eq!(at.work, WorkKind::Loading);
             let seen = (at.name.to_owned(), at.done_bytes, at.total_bytes);
             self.0.lock().expect("no panic").push(seen);
         }

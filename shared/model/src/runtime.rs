@@ -10,8 +10,7 @@ use crate::device::{DeviceCache, DeviceModel};
 #[cfg(feature = "llama-cpp")]
 use crate::llama_cpp::{LlamaCache, LlamaModel};
 use crate::{
-    cache::SequenceCache as CpuCache, config::ModelConfig, decoder::Decoder,
-    forward_error::ForwardError, t5::T5,
+    cache::CpuCache, config::ModelConfig, decoder::Decoder, forward_error::ForwardError, t5::T5,
 };
 
 /// A loaded model.

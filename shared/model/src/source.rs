@@ -23,10 +23,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 pub use crate::checkpoint::SpecialTokens;
-use crate::computation::{self, Computation, Place, UnknownComputation};
+use crate::computation::{self, Computation, ComputeDevice, UnknownComputation};
 use crate::embedded;
 use crate::linear::WeightFormat;
-use crate::progress::{Lines, Observer};
+use crate::progress::{ProgressLines, ProgressObserver};
 use crate::runtime::Model;
 use ::llama_cpp::Settings;
 use located::Located;
@@ -82,7 +82,7 @@ fn default_dtype() -> String {
 }
 
 fn default_device() -> String {
-    Place::Cpu.to_string()
+    ComputeDevice::Cpu.to_string()
 }
 
 impl ModelSource {
@@ -129,7 +129,7 @@ impl ModelSource {
     /// As [`ModelSource::load`].
     pub fn load_observed(
         &self,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<ServedModel<Model>, SourceError> {
         let located = self.locate(observer)?;
         let mut served = self.serve(&located, observer)?;
@@ -200,7 +200,10 @@ impl ModelSource {
     ///
     /// # Errors
     /// As [`ModelSource::open`].
-    pub fn open_observed(&self, observer: &Arc<dyn Observer>) -> Result<Checkpoint, SourceError> {
+    pub fn open_observed(
+        &self,
+        observer: &Arc<dyn ProgressObserver>,
+    ) -> Result<Checkpoint, SourceError> {
         self.open_located(&self.locate(observer)?, observer)
     }
 
@@ -209,7 +212,7 @@ impl ModelSource {
         not(feature = "hub"),
         expect(unused_variables, reason = "nothing is downloaded")
     )]
-    fn locate(&self, observer: &Arc<dyn Observer>) -> Result<Located, SourceError> {
+    fn locate(&self, observer: &Arc<dyn ProgressObserver>) -> Result<Located, SourceError> {
         match ModelReference::parse(&self.path)? {
             #[cfg(feature = "hub")]
             ModelReference::Hub(wanted) => {
@@ -247,7 +250,7 @@ impl ModelSource {
     fn serve(
         &self,
         located: &Located,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<ServedModel<Model>, SourceError> {
         if self.engine == EngineKind::LlamaCpp {
             #[cfg(feature = "llama-cpp")]
@@ -269,7 +272,7 @@ impl ModelSource {
     fn open_located(
         &self,
         located: &Located,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<Checkpoint, SourceError> {
         let opened = match located {
             Located::Embedded(role) if !embedded::ROLES.contains(&role.as_str()) => {
@@ -299,8 +302,8 @@ pub fn share_threads<'a>(sources: impl IntoIterator<Item = &'a mut ModelSource>)
 }
 
 /// For those who do not watch.
-fn unobserved() -> Arc<dyn Observer> {
-    Arc::new(Lines::default())
+fn unobserved() -> Arc<dyn ProgressObserver> {
+    Arc::new(ProgressLines::default())
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-pub use self::error::WeightsError;
 pub(crate) use self::stored::encode;
+pub use self::{error::WeightsError, file::UnreadableFile};
 use self::{file::TensorFile, stored::StoredTensor};
 use crate::{mistaken, progress::LoadProgress};
 
@@ -51,7 +51,7 @@ impl Weights {
     /// If there are none, or a file is truncated; the message names the file.
     pub fn open(folder: &Path) -> Result<Self, WeightsError> {
         let open = |path: &Path| {
-            let bytes = file::mapped(path).map_err(|source| WeightsError::io(path, source))?;
+            let bytes = file::mapped(path)?;
             let file = || path.display().to_string();
             if let Some(what) = mistaken::instead(&bytes) {
                 return Err(WeightsError::mistaken(file(), what));
@@ -202,7 +202,7 @@ impl Weights {
             Some(names) => names
                 .get(name)
                 .map(|named| (named.gguf.as_str(), named.layout))?,
-            None => (name, Layout::Same),
+            None => (name, TensorLayout::Same),
         };
         let (info, bytes) = self.files.iter().find_map(|file| file.get(name))?;
         Some(StoredTensor {
@@ -244,7 +244,7 @@ impl Weights {
 
 /// How a tensor's contents in the file differ from the Hugging Face checkpoint's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum TensorLayout {
     /// Not at all.
     Same,
     /// Rows of a head stand in the order in which llama.cpp rotates them for the Llama family: a
@@ -263,7 +263,7 @@ pub(crate) struct NamedTensor {
     pub(crate) hugging_face: String,
     pub(crate) gguf: String,
     pub(crate) shape: Vec<usize>,
-    pub(crate) layout: Layout,
+    pub(crate) layout: TensorLayout,
 }
 
 /// Which row of a checkpoint stands at row `row` of the file, `rows` being those of all `heads`.

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::engine::{EngineHandle, Rejected, Slot, Task};
+use model::engine::{EngineHandle, EngineSlot, Rejected, Task};
 use server::health::Health;
 use server::lease::Leases;
 use server::listen::ServerConfig;
@@ -154,7 +154,7 @@ pub struct Session<R: Role> {
     /// Its output so far.
     pub committed: Committed,
     /// The models' keys and values, the largest model's first; freed with the session.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<EngineSlot>,
     /// What was answered lately.
     pub answers: Answers<RoundKey, R::Answer>,
     /// What the role keeps.

@@ -104,7 +104,7 @@ fn bits_a_number(computation: Computation, shape: &[usize]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CpuFormat, KvFormat, ModelConfig, NumberFormat, Place};
+    use crate::{ComputeDevice, CpuFormat, KvFormat, ModelConfig, NumberFormat};
 
     #[test]
     fn sizes_follow_the_format() {
@@ -118,7 +118,7 @@ mod tests {
         let exact = in_format(WeightFormat::F32);
         assert_eq!(stored, BTreeMap::from([("F32".to_owned(), exact)]));
         let on_gpu =
-            |format| checkpoint.computed_bytes(Computation::Device(Place::Cuda(0), format));
+            |format| checkpoint.computed_bytes(Computation::Device(ComputeDevice::Cuda(0), format));
         assert_eq!(on_gpu(NumberFormat::F32), exact);
         assert_eq!(on_gpu(NumberFormat::Q8_0), in_format(WeightFormat::Q8_0));
         let quantised = in_format(WeightFormat::Q8_0);

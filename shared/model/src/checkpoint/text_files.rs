@@ -11,11 +11,11 @@ use tokenizers::Tokenizer;
 use super::CheckpointError;
 use super::tokenizer_json::{AroundText, SpecialTokens, added_id, as_used};
 use crate::config::OneOrMany;
-use crate::{mistaken, python_json, tokenizer::TokenizerError};
+use crate::{mistaken, python_json, tokenizer::TokenizerError, weights::UnreadableFile};
 
 /// What a model's folder says of its text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TextFiles {
+pub(crate) struct TokenizerFiles {
     /// `tokenizer.json`.
     pub(crate) tokenizer: Option<Cow<'static, [u8]>>,
     /// A tokenizer's file of a kind that is not read.
@@ -35,7 +35,7 @@ const OTHER_TOKENIZERS: [&str; 4] = [
     "vocab.json",
 ];
 
-impl TextFiles {
+impl TokenizerFiles {
     /// The bytes of `tokenizer.json`.
     ///
     /// # Errors
@@ -116,10 +116,7 @@ pub(crate) fn optional(path: &Path) -> Result<Option<Vec<u8>>, CheckpointError> 
             }),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(CheckpointError::Io {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(error) => Err(UnreadableFile::at(path)(error).into()),
     }
 }
 

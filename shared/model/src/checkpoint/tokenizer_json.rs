@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use speculation::TokenId;
 use tokenizers::Tokenizer;
 
-use crate::tokenizer::Special;
+use crate::tokenizer::SpecialToken;
 use crate::{python_json, tokenizer};
 
 /// Tokens that begin and end a text, as they are written.
@@ -145,7 +145,7 @@ fn processor_of(parts: &Parts, around: AroundText, named: &SpecialTokens) -> Opt
         (Some(true), Some(text)) => {
             let id = id_in(parts, text)?;
             let text = text.clone();
-            Some(Some(Special { id, text }))
+            Some(Some(SpecialToken { id, text }))
         }
         (Some(true), None) => None,
         (Some(false) | None, _) => Some(None),

@@ -1,6 +1,6 @@
 //! Families of models: which `config.json` is whose, and how it is read.
 //!
-//! To add one: its [`Family`] in a file here, beside one that it is like or in its own, a name in [`Architecture`], and
+//! To add one: its [`ModelFamily`] in a file here, beside one that it is like or in its own, a name in [`Architecture`], and
 //! a line in [`FAMILIES`].
 
 mod gemma;
@@ -8,11 +8,11 @@ mod llama;
 mod qwen;
 pub(crate) mod t5;
 
-use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
+use crate::config::{Architecture, ModelConfig, ModelConfigError, RawConfig};
 
 /// What is particular to one family. The rest of the crate reads a model's constants, never its family's name.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct ModelFamily {
     pub(crate) architecture: Architecture,
     /// Its name in the text that fingerprints are digests of.
     pub(crate) name: &'static str,
@@ -21,7 +21,7 @@ pub(crate) struct Family {
     /// Its language models, by the names that `architectures` gives.
     pub(crate) classes: &'static [&'static str],
     /// Turns keys into sizes and constants; they are validated afterwards.
-    pub(crate) read: fn(&RawConfig) -> Result<ModelConfig, ConfigError>,
+    pub(crate) read: fn(&RawConfig) -> Result<ModelConfig, ModelConfigError>,
     /// What its files call common keys otherwise: the common name, then its own.
     pub(crate) keys: &'static [(&'static str, &'static str)],
     /// Whether its checkpoints have one matrix for query, key and value, and one for gate and up.
@@ -64,7 +64,7 @@ pub(crate) enum GgufWindows {
 }
 
 /// All families. The first of those that share a GGUF architecture is the one of files without a window's length.
-pub(crate) static FAMILIES: &[&Family] = &[
+pub(crate) static FAMILIES: &[&ModelFamily] = &[
     &llama::LLAMA,
     &llama::MISTRAL,
     &qwen::QWEN2,
@@ -77,7 +77,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
 
 impl Architecture {
     /// Returns what is particular to it.
-    pub(crate) fn family(self) -> &'static Family {
+    pub(crate) fn family(self) -> &'static ModelFamily {
         let mut families = FAMILIES.iter();
         let own = families.find(|family| family.architecture == self);
         own.expect("each architecture is that of a family")
@@ -88,7 +88,7 @@ impl Architecture {
 ///
 /// # Errors
 /// If it is of none, or its family refuses it.
-pub(crate) fn read(json: &[u8]) -> Result<ModelConfig, ConfigError> {
+pub(crate) fn read(json: &[u8]) -> Result<ModelConfig, ModelConfigError> {
     let raw = RawConfig::read(json)?;
     // The other keys mean nothing before the family is known.
     let model_type: String = raw.optional("model_type")?.unwrap_or_default();
@@ -96,7 +96,7 @@ pub(crate) fn read(json: &[u8]) -> Result<ModelConfig, ConfigError> {
     let family = families.find(|family| family.model_types.contains(&model_type.as_str()));
     let Some(family) = family else {
         let types = FAMILIES.iter().flat_map(|family| family.model_types);
-        return Err(ConfigError::UnsupportedModel {
+        return Err(ModelConfigError::UnsupportedModel {
             found: model_type,
             supported: types.copied().collect::<Vec<_>>().join(", "),
         });
@@ -106,7 +106,7 @@ pub(crate) fn read(json: &[u8]) -> Result<ModelConfig, ConfigError> {
         .first()
         .filter(|class| !family.classes.contains(&class.as_str()));
     if let Some(other) = other {
-        return Err(ConfigError::UnsupportedArchitecture {
+        return Err(ModelConfigError::UnsupportedArchitecture {
             found: other.clone(),
             supported: family.classes.join(" or "),
         });

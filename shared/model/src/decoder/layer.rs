@@ -6,15 +6,15 @@ use speculation::tree_paths::TreePaths;
 
 use super::{
     loading::LayerWeights,
-    tensors::Part::{
+    tensors::LayerPart::{
         AttentionNorm, AttentionPostNorm, Key, KeyNorm, MlpNorm, MlpPostNorm, Output, Query,
         QueryNorm, Value,
     },
 };
 use crate::{
     activation::add,
-    attention::{Attention, AttentionScratch, Scoring, View, Views},
-    cache::{LayerCache, SequenceCache},
+    attention::{Attention, AttentionScoring, AttentionScratch, View, Views},
+    cache::{CpuCache, LayerCache},
     config::ModelConfig,
     cpu::{Cpu, SharedSlice},
     linear::{Linear, LinearScratch},
@@ -26,7 +26,7 @@ use crate::{
 
 /// Weights of a layer. Projections of the same input are one matrix.
 #[derive(Clone, Debug)]
-pub(super) struct Layer {
+pub(super) struct GatedLayer {
     attention_norm: RmsNorm,
     /// Query, key and value: `((heads + 2 * kv_heads) * head_dim, hidden)`.
     qkv: Linear,
@@ -43,14 +43,14 @@ pub(super) struct Layer {
     mlp_post_norm: Option<RmsNorm>,
     query_dim: usize,
     kv_dim: usize,
-    scoring: Scoring,
+    scoring: AttentionScoring,
     /// Whether it is one of the layers with a window, which may rotate in another way.
     windowed: bool,
 }
 
 /// What every layer of a forward works with.
 #[derive(Clone, Copy)]
-pub(super) struct Pass<'a> {
+pub(super) struct LayerPass<'a> {
     pub(super) cpu: &'a Cpu,
     pub(super) rotary: &'a Rotary,
     /// The rotation of layers with a window, where it differs.
@@ -77,7 +77,7 @@ pub(super) struct LayerScratch {
     update: Vec<f32>,
 }
 
-impl Layer {
+impl GatedLayer {
     /// Loads the `index`-th layer of `config`.
     pub(super) fn load(
         config: &ModelConfig,
@@ -96,7 +96,7 @@ impl Layer {
             mlp_post_norm: weights.optional_norm(MlpPostNorm)?,
             query_dim: config.heads * config.head_dim,
             kv_dim: config.kv_heads * config.head_dim,
-            scoring: Scoring {
+            scoring: AttentionScoring {
                 scale: config.attention_scale,
                 softcap: config.attention_softcap,
                 window: config.window_of(index),
@@ -120,9 +120,9 @@ impl Layer {
     /// `index`-th of the model, and writes their keys and values to the caches.
     pub(super) fn forward(
         &self,
-        pass: Pass<'_>,
+        pass: LayerPass<'_>,
         index: usize,
-        batch: &mut [Segment<'_, SequenceCache>],
+        batch: &mut [Segment<'_, CpuCache>],
         x: &mut [f32],
         scratch: &mut LayerScratch,
     ) {
@@ -173,14 +173,14 @@ impl Layer {
     /// Rotates queries and keys, and writes keys and values to the caches; all attend.
     fn attend(
         &self,
-        pass: Pass<'_>,
+        pass: LayerPass<'_>,
         index: usize,
-        batch: &[Segment<'_, SequenceCache>],
+        batch: &[Segment<'_, CpuCache>],
         scratch: &mut LayerScratch,
     ) {
         let width = self.qkv.outputs();
         let qkv = SharedSlice::new(&mut scratch.qkv);
-        let heads = Heads {
+        let heads = LayerHeads {
             batch,
             trees: pass.trees,
             layer: self,
@@ -204,10 +204,10 @@ impl Layer {
 }
 
 /// What the projections of a layer gave, and what the rows of the batch see of it and of what was before.
-struct Heads<'a, 'b> {
-    batch: &'a [Segment<'b, SequenceCache>],
+struct LayerHeads<'a, 'b> {
+    batch: &'a [Segment<'b, CpuCache>],
     trees: &'a [TreePaths],
-    layer: &'a Layer,
+    layer: &'a GatedLayer,
     /// Index of the layer.
     index: usize,
     level: Level,
@@ -216,7 +216,7 @@ struct Heads<'a, 'b> {
     qkv: SharedSlice<'a, f32>,
 }
 
-impl Views for Heads<'_, '_> {
+impl Views for LayerHeads<'_, '_> {
     fn segments(&self) -> usize {
         self.batch.len()
     }
@@ -237,7 +237,7 @@ impl Views for Heads<'_, '_> {
     unsafe fn place(&self, segment: usize, first: usize, kv_head: usize) {
         let cache = self.cache(segment);
         let head_dim = cache.head_dim();
-        let Layer {
+        let GatedLayer {
             query_dim, kv_dim, ..
         } = *self.layer;
         let group_dim = query_dim / cache.kv_heads();
@@ -267,7 +267,7 @@ impl Views for Heads<'_, '_> {
     }
 }
 
-impl Heads<'_, '_> {
+impl LayerHeads<'_, '_> {
     /// Where a row's keys and values go, and its position: what comes after a tree's root is as deep as it is.
     fn slot(&self, segment: usize, row: usize) -> (usize, usize) {
         let tree = &self.trees[segment];

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::config::ModelConfig;
-use crate::weights::{Layout, NamedTensor, RowRange, Weights};
+use crate::weights::{NamedTensor, RowRange, TensorLayout, Weights};
 
 /// The embedding table in a GGUF file.
 pub(crate) const GGUF_EMBEDDING: &str = "token_embd.weight";
@@ -13,7 +13,7 @@ pub(crate) const GGUF_HEAD: &str = "output.weight";
 
 /// What a layer's tensors are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum LayerPart {
     /// Norm before attention.
     AttentionNorm,
     Query,
@@ -38,7 +38,7 @@ pub(crate) enum Part {
     MlpPostNorm,
 }
 
-impl Part {
+impl LayerPart {
     /// All parts in their order, with their names within a layer: of Hugging Face's checkpoints, and of GGUF files.
     const TABLE: [(Self, &'static str, &'static str); 15] = [
         (Self::AttentionNorm, "input_layernorm", "attn_norm"),
@@ -101,19 +101,19 @@ impl Part {
     }
 
     /// Returns how its contents in a GGUF file differ from the checkpoint's.
-    fn layout(self, config: &ModelConfig) -> Layout {
+    fn layout(self, config: &ModelConfig) -> TensorLayout {
         let gguf = config.architecture.family().gguf.as_ref();
         let rotated = gguf.is_some_and(|gguf| gguf.rotary_pairs);
         match self {
-            Self::Query if rotated => Layout::RotaryPairs {
+            Self::Query if rotated => TensorLayout::RotaryPairs {
                 heads: config.heads,
             },
-            Self::Key if rotated => Layout::RotaryPairs {
+            Self::Key if rotated => TensorLayout::RotaryPairs {
                 heads: config.kv_heads,
             },
             // A vector is a norm.
             part if part.shape(config).len() == 1 => norm_layout(config),
-            _ => Layout::Same,
+            _ => TensorLayout::Same,
         }
     }
 
@@ -211,16 +211,16 @@ impl TensorNames {
     }
 
     /// A weight of layer `layer`.
-    pub(crate) fn weight(self, config: &ModelConfig, layer: usize, part: Part) -> String {
+    pub(crate) fn weight(self, config: &ModelConfig, layer: usize, part: LayerPart) -> String {
         self.tensor(config, layer, part, "weight")
     }
 
     /// A bias of layer `layer`.
-    pub(crate) fn bias(self, config: &ModelConfig, layer: usize, part: Part) -> String {
+    pub(crate) fn bias(self, config: &ModelConfig, layer: usize, part: LayerPart) -> String {
         self.tensor(config, layer, part, "bias")
     }
 
-    fn tensor(self, config: &ModelConfig, layer: usize, part: Part, kind: &str) -> String {
+    fn tensor(self, config: &ModelConfig, layer: usize, part: LayerPart, kind: &str) -> String {
         let (model, part) = (self.model, part.name(config));
         format!("{model}layers.{layer}.{part}.{kind}")
     }
@@ -238,16 +238,16 @@ pub(crate) fn tensors(config: &ModelConfig, names: TensorNames) -> Vec<NamedTens
     let table = vec![config.vocab_size, hidden];
     let (embedding, norm) = (names.embedding(), norm_layout(config));
     let mut tensors = vec![
-        named(embedding, GGUF_EMBEDDING, table.clone(), Layout::Same),
+        named(embedding, GGUF_EMBEDDING, table.clone(), TensorLayout::Same),
         named(names.norm(), "output_norm.weight", vec![hidden], norm),
     ];
     if !config.tie_word_embeddings {
-        tensors.push(named(names.head(), GGUF_HEAD, table, Layout::Same));
+        tensors.push(named(names.head(), GGUF_HEAD, table, TensorLayout::Same));
     }
     for layer in 0..config.layers {
-        for part in Part::of(config) {
+        for part in LayerPart::of(config) {
             let (shape, layout) = (part.shape(config), part.layout(config));
-            let gguf = format!("blk.{layer}.{}", Part::TABLE[part as usize].2);
+            let gguf = format!("blk.{layer}.{}", LayerPart::TABLE[part as usize].2);
             if part.has_bias(config) {
                 let bias = names.bias(config, layer, part);
                 let gguf = format!("{gguf}.bias");
@@ -261,11 +261,11 @@ pub(crate) fn tensors(config: &ModelConfig, names: TensorNames) -> Vec<NamedTens
 }
 
 /// Returns the layout of norms in a GGUF file.
-fn norm_layout(config: &ModelConfig) -> Layout {
+fn norm_layout(config: &ModelConfig) -> TensorLayout {
     if config.norm_plus_one {
-        Layout::PlusOne
+        TensorLayout::PlusOne
     } else {
-        Layout::Same
+        TensorLayout::Same
     }
 }
 
@@ -273,7 +273,7 @@ fn norm_layout(config: &ModelConfig) -> Layout {
 /// keep them apart.
 pub(crate) fn row_ranges(config: &ModelConfig, names: TensorNames) -> BTreeMap<String, RowRange> {
     let layers =
-        (0..config.layers).flat_map(|layer| Part::of(config).map(move |part| (layer, part)));
+        (0..config.layers).flat_map(|layer| LayerPart::of(config).map(move |part| (layer, part)));
     let mut ranges = BTreeMap::new();
     for (layer, fused) in layers {
         let mut first = 0;
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn each_part_finds_its_row_of_the_table() {
-        for (index, (part, ..)) in Part::TABLE.into_iter().enumerate() {
+        for (index, (part, ..)) in LayerPart::TABLE.into_iter().enumerate() {
             assert_eq!(part as usize, index);
         }
     }

@@ -51,7 +51,7 @@ fn load(checkpoint: &Checkpoint, format: NumberFormat) -> DeviceModel {
         checkpoint.config(),
         checkpoint.weights(),
         format,
-        Place::Cpu,
+        ComputeDevice::Cpu,
     )
     .unwrap()
 }
@@ -71,7 +71,7 @@ fn assert_near(found: &[f32], expected: &[f32], what: &str) {
 fn a_cache_of_another_device_is_refused() {
     let checkpoint = Checkpoint::random(ModelConfig::llama(), 1).unwrap();
     let mut ours = checkpoint.load(WeightFormat::F32).unwrap();
-    let on_device = Computation::Device(Place::Cpu, NumberFormat::F32);
+    let on_device = Computation::Device(ComputeDevice::Cpu, NumberFormat::F32);
     let mut device = checkpoint.load(on_device).unwrap();
     let mut caches = [ours.new_cache(), device.new_cache()];
     for (model, own) in [(&mut ours, 0), (&mut device, 1)] {

@@ -17,8 +17,8 @@ use super::task::{SlotId, Task};
 /// Submits tasks to an engine thread. Clones share the thread; it ends when the last is dropped.
 #[derive(Clone, Debug)]
 pub struct EngineHandle {
-    sender: Sender<Job>,
-    shared: Arc<Shared>,
+    sender: Sender<EngineJob>,
+    shared: Arc<EngineState>,
 }
 
 /// What an engine is doing and did since it started, sampled between two forwards. All of its memory is zero if the model
@@ -97,7 +97,7 @@ pub enum Rejected {
 }
 
 impl EngineHandle {
-    pub(super) fn new(sender: Sender<Job>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(sender: Sender<EngineJob>, shared: Arc<EngineState>) -> Self {
         Self { sender, shared }
     }
 
@@ -124,7 +124,7 @@ impl EngineHandle {
                 (queued < capacity).then_some(queued + 1)
             })
             .map_err(|_| Rejected::Full { capacity })?;
-        let job = Job::Run(Queued {
+        let job = EngineJob::Run(Queued {
             slot,
             tenant,
             task,
@@ -139,7 +139,7 @@ impl EngineHandle {
     /// Drops the keys and values of `slot`, after the tasks already submitted on it. Never fails:
     /// a stopped engine holds none.
     pub fn free(&self, slot: SlotId) {
-        let _stopped = self.sender.send(Job::Free(slot));
+        let _stopped = self.sender.send(EngineJob::Free(slot));
     }
 
     /// Whether the thread runs and nothing on it has panicked.
@@ -162,8 +162,8 @@ impl EngineHandle {
 }
 
 /// What travels to the engine thread. The channel itself has no bound: tasks are counted by
-/// `Shared::queued`, and a slot is freed about once.
-pub(super) enum Job {
+/// `EngineState::queued`, and a slot is freed about once.
+pub(super) enum EngineJob {
     Run(Queued),
     Free(SlotId),
 }
@@ -179,7 +179,7 @@ pub(super) struct Queued {
 
 /// What the thread and the handles both see.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct EngineState {
     pub(super) capacity: NonZeroUsize,
     pub(super) queued: AtomicUsize,
     /// But for what is queued. The engine's thread alone writes them, between two forwards.
@@ -188,7 +188,7 @@ pub(super) struct Shared {
     pub(super) healthy: AtomicBool,
 }
 
-impl Shared {
+impl EngineState {
     pub(super) fn new(capacity: NonZeroUsize, longest: usize) -> Arc<Self> {
         Arc::new(Self {
             capacity,

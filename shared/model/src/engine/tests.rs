@@ -146,7 +146,7 @@ fn a_failed_forward_fails_its_batch_and_no_more() {
     sums(&bench.submit(1, &[1, 2], 0));
     let failed = bench.submit(1, &[1, 2, FAILING], 2);
     let error = failed.recv_timeout(PATIENCE).unwrap().unwrap_err();
-    assert!(matches!(error, EngineError::Forward(_)));
+    assert!(matches!(error, TaskError::Forward(_)));
     let source = std::error::Error::source(&error).unwrap();
     assert_eq!(source.to_string(), "the toy was told to fail");
     assert_eq!(sums(&bench.submit(1, &[1, 2, 3], 2)), [6.0]);

@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::GgufError;
-use super::value::{self, Metadata, MetadataValue};
+use super::value::{self, GgufMetadata, MetadataValue};
 use crate::weights::ggml_type;
 use crate::{
     mistaken,
@@ -28,21 +28,18 @@ const MAX_ENTRIES: u64 = 1 << 17;
 const MAX_NAME: usize = (1 << 16) - 1;
 
 /// A mapped file.
-pub(crate) struct Container {
-    pub(crate) metadata: Metadata,
+pub(crate) struct GgufFile {
+    pub(crate) metadata: GgufMetadata,
     pub(crate) tensors: TensorFile,
 }
 
-impl Container {
+impl GgufFile {
     /// Maps the file and reads its header.
     ///
     /// # Errors
     /// If it cannot be read, is no GGUF file, or ends before its last tensor does.
     pub(crate) fn open(path: &Path) -> Result<Self, GgufError> {
-        let bytes = mapped(path).map_err(|source| GgufError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes = mapped(path)?;
         let (metadata, tensors) = header(&bytes).map_err(|reason| GgufError::Malformed {
             path: path.to_owned(),
             reason: mistaken::instead(&bytes).map_or(reason, str::to_owned),
@@ -57,7 +54,7 @@ impl Container {
     }
 }
 
-type Header = (Metadata, BTreeMap<String, TensorInfo>);
+type Header = (GgufMetadata, BTreeMap<String, TensorInfo>);
 
 /// Reads everything before the tensors' contents, and checks that they are all there.
 fn header(bytes: &[u8]) -> Result<Header, String> {
@@ -80,7 +77,7 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
     }
     let tensor_count = cursor.count("tensors")?;
     let metadata_count = cursor.count("values in its metadata")?;
-    let mut metadata = Metadata::default();
+    let mut metadata = GgufMetadata::default();
     for _ in 0..metadata_count {
         "a name in the metadata".clone_into(&mut cursor.reading);
         let key = cursor.name()?;
@@ -150,7 +147,7 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
 }
 
 /// Reads what tensors' places are multiples of.
-fn alignment(metadata: &Metadata) -> Result<usize, String> {
+fn alignment(metadata: &GgufMetadata) -> Result<usize, String> {
     let alignment = metadata.whole("general.alignment");
     let alignment = alignment
         .map_err(|error| error.to_string())?

@@ -6,7 +6,7 @@ use super::GgufError;
 
 /// One step of cutting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum CutStep {
     /// Every digit alone.
     Digits,
     /// What the pattern matches is a word, and so is what stands between.
@@ -20,7 +20,7 @@ enum Step {
 pub(crate) struct PreTokenizer {
     /// Its names; it is written under the first.
     names: &'static [&'static str],
-    steps: &'static [Step],
+    steps: &'static [CutStep],
     /// Whether text is brought to the normal form C before.
     pub(crate) nfc: bool,
     /// Whether a word that is a token is not built up by merges.
@@ -30,7 +30,7 @@ pub(crate) struct PreTokenizer {
 }
 
 /// A way of cutting by `steps`, with nothing that goes with it.
-const fn cuts(names: &'static [&'static str], steps: &'static [Step]) -> PreTokenizer {
+const fn cuts(names: &'static [&'static str], steps: &'static [CutStep]) -> PreTokenizer {
     PreTokenizer {
         names,
         steps,
@@ -94,11 +94,11 @@ impl PreTokenizer {
                 .iter()
                 .zip(self.steps)
                 .all(|(part, step)| match (step, part) {
-                    (Step::Gpt2, None) => true,
-                    (Step::Digits, Some(part)) => {
+                    (CutStep::Gpt2, None) => true,
+                    (CutStep::Digits, Some(part)) => {
                         part["type"] == "Digits" && part["individual_digits"] == true
                     }
-                    (Step::Split(pattern), Some(part)) => {
+                    (CutStep::Split(pattern), Some(part)) => {
                         let found = part["pattern"]["Regex"].as_str().unwrap_or_default();
                         part["type"] == "Split"
                             && part["behavior"] == "Isolated"
@@ -115,14 +115,14 @@ impl PreTokenizer {
             json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
                 "use_regex": use_regex})
         };
-        let last_is_gpt2 = self.steps.last() == Some(&Step::Gpt2);
+        let last_is_gpt2 = self.steps.last() == Some(&CutStep::Gpt2);
         let mut parts: Vec<Json> = Vec::new();
         for step in self.steps {
             parts.push(match step {
-                Step::Digits => json!({"type": "Digits", "individual_digits": true}),
-                Step::Split(pattern) => split(pattern),
-                Step::Gpt2 if last_is_gpt2 => continue,
-                Step::Gpt2 => split(GPT2),
+                CutStep::Digits => json!({"type": "Digits", "individual_digits": true}),
+                CutStep::Split(pattern) => split(pattern),
+                CutStep::Gpt2 if last_is_gpt2 => continue,
+                CutStep::Gpt2 => split(GPT2),
             });
         }
         parts.push(byte_level(last_is_gpt2));
@@ -165,21 +165,21 @@ const KNOWN: [PreTokenizer; 13] = [
                 "pixtral",
                 "lfm2",
             ],
-            &[Step::Split(LLAMA3)],
+            &[CutStep::Split(LLAMA3)],
         )
     },
     cuts(
         &["smaug-bpe", "dbrx", "chatglm-bpe"],
-        &[Step::Split(LLAMA3)],
+        &[CutStep::Split(LLAMA3)],
     ),
     PreTokenizer {
         nfc: true,
-        ..cuts(&["qwen2", "deepseek-r1-qwen"], &[Step::Split(QWEN2)])
+        ..cuts(&["qwen2", "deepseek-r1-qwen"], &[CutStep::Split(QWEN2)])
     },
     PreTokenizer {
         ignore_merges: true,
         add_bos: true,
-        ..cuts(&["tekken"], &[Step::Split(TEKKEN)])
+        ..cuts(&["tekken"], &[CutStep::Split(TEKKEN)])
     },
     cuts(
         &[
@@ -191,51 +191,54 @@ const KNOWN: [PreTokenizer; 13] = [
             "exaone",
             "minerva-7b",
         ],
-        &[Step::Digits, Step::Gpt2],
+        &[CutStep::Digits, CutStep::Gpt2],
     ),
     cuts(
         &["gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "trillion"],
-        &[Step::Gpt2],
+        &[CutStep::Gpt2],
     ),
     cuts(
         &["stablelm2", "hunyuan", "megrez", "grok-2"],
-        &[Step::Split(QWEN2)],
+        &[CutStep::Split(QWEN2)],
     ),
     PreTokenizer {
         ignore_merges: true,
-        ..cuts(&["glm4", "glm5"], &[Step::Split(LLAMA3)])
+        ..cuts(&["glm4", "glm5"], &[CutStep::Split(LLAMA3)])
     },
-    cuts(&["gpt-4o", "llama4"], &[Step::Split(GPT4O)]),
+    cuts(&["gpt-4o", "llama4"], &[CutStep::Split(GPT4O)]),
     cuts(
         &["deepseek-v3", "hunyuan-dense"],
         &[
-            Step::Split(r"\p{N}{1,3}"),
-            Step::Split("[一-龥぀-ゟ゠-ヿ]+"),
-            Step::Split(DEEPSEEK3),
+            CutStep::Split(r"\p{N}{1,3}"),
+            CutStep::Split("[一-龥぀-ゟ゠-ヿ]+"),
+            CutStep::Split(DEEPSEEK3),
         ],
     ),
     cuts(
         &["deepseek-coder"],
         &[
-            Step::Split(r"[\r\n]"),
-            Step::Split(r"\s?\p{L}+"),
-            Step::Split(r"\s?\p{P}+"),
-            Step::Split("[一-龥ࠀ-一가-퟿]+"),
-            Step::Digits,
+            CutStep::Split(r"[\r\n]"),
+            CutStep::Split(r"\s?\p{L}+"),
+            CutStep::Split(r"\s?\p{P}+"),
+            CutStep::Split("[一-龥ࠀ-一가-퟿]+"),
+            CutStep::Digits,
         ],
     ),
     cuts(
         &["viking"],
-        &[Step::Split(r" ?[^(\s|.,!?…。，、।۔،)]+"), Step::Digits],
+        &[
+            CutStep::Split(r" ?[^(\s|.,!?…。，、।۔،)]+"),
+            CutStep::Digits,
+        ],
     ),
     // What llama.cpp falls back to.
     cuts(
         &["default"],
         &[
-            Step::Split(r"[\p{P}\$\+<=>\^~\|]+"),
-            Step::Gpt2,
-            Step::Split(r"\p{N}+"),
-            Step::Split("[0-9][0-9][0-9]"),
+            CutStep::Split(r"[\p{P}\$\+<=>\^~\|]+"),
+            CutStep::Gpt2,
+            CutStep::Split(r"\p{N}+"),
+            CutStep::Split("[0-9][0-9][0-9]"),
         ],
     ),
 ];

@@ -26,7 +26,7 @@ pub(crate) struct MetadataValue {
 
 /// An item of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Item<'a> {
+pub(super) enum MetadataItem<'a> {
     /// Wide enough for every type of whole numbers.
     Whole(i128),
     Real(f64),
@@ -61,7 +61,7 @@ impl MetadataValue {
     }
 
     /// The items; none of an array of arrays, which no model has.
-    pub(super) fn items(&self) -> Option<impl Iterator<Item = Item<'_>>> {
+    pub(super) fn items(&self) -> Option<impl Iterator<Item = MetadataItem<'_>>> {
         let is_read = self.len == 0 || self.kind == STRING || width(self.kind).is_some();
         let width = width(self.kind).unwrap_or(1);
         let numbers = if self.kind == STRING {
@@ -76,12 +76,13 @@ impl MetadataValue {
         } else {
             &[]
         };
-        let strings = texts(strings).map(|text| Item::String(str::from_utf8(text).unwrap_or("")));
+        let strings =
+            texts(strings).map(|text| MetadataItem::String(str::from_utf8(text).unwrap_or("")));
         is_read.then(|| numbers.chain(strings))
     }
 
     /// Returns the item, unless it is an array.
-    fn item(&self) -> Option<Item<'_>> {
+    fn item(&self) -> Option<MetadataItem<'_>> {
         self.items().filter(|_| !self.is_array)?.next()
     }
 
@@ -89,18 +90,18 @@ impl MetadataValue {
     fn described(&self) -> String {
         match self.item() {
             None => format!("an array of {}", self.len),
-            Some(Item::String(text)) => {
+            Some(MetadataItem::String(text)) => {
                 let shown: String = text.chars().take(SHOWN).collect();
                 format!("the string {shown:?}")
             }
-            Some(Item::Whole(number)) => number.to_string(),
-            Some(Item::Real(number)) => format!("{number:?}"),
-            Some(Item::Bool(value)) => value.to_string(),
+            Some(MetadataItem::Whole(number)) => number.to_string(),
+            Some(MetadataItem::Real(number)) => format!("{number:?}"),
+            Some(MetadataItem::Bool(value)) => value.to_string(),
         }
     }
 }
 
-impl<'a> Item<'a> {
+impl<'a> MetadataItem<'a> {
     pub(super) fn whole(self) -> Option<u64> {
         match self {
             Self::Whole(number) => u64::try_from(number).ok(),
@@ -132,9 +133,9 @@ impl<'a> Item<'a> {
 
 /// All metadata of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Metadata(pub(crate) BTreeMap<String, MetadataValue>);
+pub(crate) struct GgufMetadata(pub(crate) BTreeMap<String, MetadataValue>);
 
-impl Metadata {
+impl GgufMetadata {
     /// The value of `key` as `read` understands it, `None` without the key.
     fn read<'a, T>(
         &'a self,
@@ -180,21 +181,21 @@ impl Metadata {
     }
 
     pub(crate) fn strings(&self, key: &str) -> Result<Option<Vec<&str>>, GgufError> {
-        self.array(key, "an array of strings", Item::text)
+        self.array(key, "an array of strings", MetadataItem::text)
     }
 
     pub(crate) fn wholes(&self, key: &str) -> Result<Option<Vec<u64>>, GgufError> {
-        self.array(key, "an array of whole numbers", Item::whole)
+        self.array(key, "an array of whole numbers", MetadataItem::whole)
     }
 
     pub(crate) fn reals(&self, key: &str) -> Result<Option<Vec<f64>>, GgufError> {
-        self.array(key, "an array of numbers", Item::real)
+        self.array(key, "an array of numbers", MetadataItem::real)
     }
 
     /// True or false for each layer.
     pub(crate) fn bools(&self, key: &str) -> Result<Option<Vec<bool>>, GgufError> {
         self.array(key, "an array of true and false", |item| match item {
-            Item::Bool(value) => Some(value),
+            MetadataItem::Bool(value) => Some(value),
             other => other.whole().map(|number| number != 0),
         })
     }
@@ -203,7 +204,7 @@ impl Metadata {
         &'a self,
         key: &str,
         expected: &'static str,
-        read: impl Fn(Item<'a>) -> Option<T>,
+        read: impl Fn(MetadataItem<'a>) -> Option<T>,
     ) -> Result<Option<Vec<T>>, GgufError> {
         let few = |value: &MetadataValue| (value.len <= MOST_ITEMS).then_some(());
         self.read(key, "an array of at most 2097152", few)?;
@@ -226,22 +227,22 @@ pub(super) fn width(kind: u32) -> Option<usize> {
 }
 
 /// The number of type `kind` that `bytes` are; none if they are none.
-pub(super) fn number(kind: u32, bytes: &[u8]) -> Option<Item<'static>> {
+pub(super) fn number(kind: u32, bytes: &[u8]) -> Option<MetadataItem<'static>> {
     fn exactly<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
         bytes.try_into().ok()
     }
     Some(match kind {
-        0 => Item::Whole(u8::from_le_bytes(exactly(bytes)?).into()),
-        1 => Item::Whole(i8::from_le_bytes(exactly(bytes)?).into()),
-        2 => Item::Whole(u16::from_le_bytes(exactly(bytes)?).into()),
-        3 => Item::Whole(i16::from_le_bytes(exactly(bytes)?).into()),
-        4 => Item::Whole(u32::from_le_bytes(exactly(bytes)?).into()),
-        5 => Item::Whole(i32::from_le_bytes(exactly(bytes)?).into()),
-        6 => Item::Real(f32::from_le_bytes(exactly(bytes)?).into()),
-        7 => Item::Bool(exactly::<1>(bytes)? != [0]),
-        10 => Item::Whole(u64::from_le_bytes(exactly(bytes)?).into()),
-        11 => Item::Whole(i64::from_le_bytes(exactly(bytes)?).into()),
-        12 => Item::Real(f64::from_le_bytes(exactly(bytes)?)),
+        0 => MetadataItem::Whole(u8::from_le_bytes(exactly(bytes)?).into()),
+        1 => MetadataItem::Whole(i8::from_le_bytes(exactly(bytes)?).into()),
+        2 => MetadataItem::Whole(u16::from_le_bytes(exactly(bytes)?).into()),
+        3 => MetadataItem::Whole(i16::from_le_bytes(exactly(bytes)?).into()),
+        4 => MetadataItem::Whole(u32::from_le_bytes(exactly(bytes)?).into()),
+        5 => MetadataItem::Whole(i32::from_le_bytes(exactly(bytes)?).into()),
+        6 => MetadataItem::Real(f32::from_le_bytes(exactly(bytes)?).into()),
+        7 => MetadataItem::Bool(exactly::<1>(bytes)? != [0]),
+        10 => MetadataItem::Whole(u64::from_le_bytes(exactly(bytes)?).into()),
+        11 => MetadataItem::Whole(i64::from_le_bytes(exactly(bytes)?).into()),
+        12 => MetadataItem::Real(f64::from_le_bytes(exactly(bytes)?)),
         _ => return None,
     })
 }

@@ -151,8 +151,9 @@ fn ggml_blocks_keep_their_values() {
     ];
     for (format, same) in formats {
         let (bytes, values) = ggml(&weights, inputs, format);
-        let take =
-            |bytes, inputs| Linear::from_ggml(Order::AsGiven, format, bytes, None, outputs, inputs);
+        let take = |bytes, inputs| {
+            Linear::from_ggml(OutputOrder::AsGiven, format, bytes, None, outputs, inputs)
+        };
         let taken = take(&bytes, inputs).unwrap();
         let made = Linear::new(&weights, None, inputs, same);
         let mut row = vec![0.0; inputs];
@@ -242,7 +243,9 @@ fn ggml_matrices_have_whole_blocks() {
     }
     assert_eq!(bytes(GgmlDType::Q4K, 2, 96), None);
     // 34 bytes hold the first block of 33 inputs: not all of them.
-    assert!(Linear::from_ggml(Order::AsGiven, GgmlDType::Q8_0, &[0; 34], None, 1, 33).is_none());
+    assert!(
+        Linear::from_ggml(OutputOrder::AsGiven, GgmlDType::Q8_0, &[0; 34], None, 1, 33).is_none()
+    );
 }
 
 #[test]

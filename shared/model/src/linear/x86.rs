@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 
 use super::{
     inputs::{BLOCK, InputBlock, ROUNDING, STEPS, scales},
-    packed::{LINE, Sums, VECTORS},
+    packed::{LINE, OutputSums, VECTORS},
 };
 
 /// Does `part` for `first..first + COUNT` of `rows` rows, 1 to 6: as they are, or in two parts as even as can be.
@@ -54,7 +54,7 @@ pub(super) fn ask(ahead: *const i8, line: usize, lines: usize) {
     reason = "rows and vectors index registers"
 )]
 #[target_feature(enable = "avx512f")]
-pub(super) fn load<const ROWS: usize>(sums: &[Sums; ROWS]) -> [[__m512; VECTORS]; ROWS] {
+pub(super) fn load<const ROWS: usize>(sums: &[OutputSums; ROWS]) -> [[__m512; VECTORS]; ROWS] {
     let mut loaded = [[_mm512_setzero_ps(); VECTORS]; ROWS];
     for row in 0..ROWS {
         for v in 0..VECTORS {
@@ -72,7 +72,10 @@ pub(super) fn load<const ROWS: usize>(sums: &[Sums; ROWS]) -> [[__m512; VECTORS]
     reason = "rows and vectors index registers"
 )]
 #[target_feature(enable = "avx512f")]
-pub(super) fn store<const ROWS: usize>(loaded: [[__m512; VECTORS]; ROWS], sums: &mut [Sums; ROWS]) {
+pub(super) fn store<const ROWS: usize>(
+    loaded: [[__m512; VECTORS]; ROWS],
+    sums: &mut [OutputSums; ROWS],
+) {
     for row in 0..ROWS {
         for v in 0..VECTORS {
             // SAFETY: 16 floats.

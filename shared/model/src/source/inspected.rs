@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::located::{Located, folder_of};
 use super::{EngineKind, ModelReference, ModelSource, SourceError, unobserved};
 use crate::checkpoint::{Checkpoint, CheckpointError, SpecialTokens};
-use crate::computation::{Computation, PlaceError, UnknownComputation};
+use crate::computation::{Computation, ComputeDeviceError, UnknownComputation};
 use crate::embedded;
 use crate::head::{self, AcceptanceHead, HeadError};
 use crate::tokenizer::{self, Tokenizer, token_bound, vocabulary_fingerprint};
@@ -214,13 +214,13 @@ impl ModelSource {
 }
 
 /// Checks that this build, on this machine, computes there.
-fn check_place(computation: Computation) -> Result<(), PlaceError> {
+fn check_place(computation: Computation) -> Result<(), ComputeDeviceError> {
     match computation {
         Computation::Cpu(_) => Ok(()),
         #[cfg(feature = "device")]
         Computation::Device(place, _) => crate::device::check(place),
         #[cfg(not(feature = "device"))]
-        Computation::Device(place, _) => Err(PlaceError::NotBuilt(place)),
+        Computation::Device(place, _) => Err(ComputeDeviceError::NotBuilt(place)),
     }
 }
 

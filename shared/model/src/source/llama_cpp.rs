@@ -17,7 +17,7 @@ use super::located::Located;
 use super::{ModelSource, Numerics, ServedModel, SourceError, SpecialTokens};
 use crate::checkpoint::hex;
 use crate::computation::AUTOMATIC;
-use crate::gguf::{self, Container, GgufError, Metadata};
+use crate::gguf::{self, GgufError, GgufFile, GgufMetadata};
 use crate::linear::WeightFormat;
 use crate::llama_cpp::LlamaModel;
 use crate::runtime::Model;
@@ -127,7 +127,7 @@ impl ModelSource {
     /// A tokenizer of llama.cpp's vocabulary, where ours is `refused` for its kind.
     fn by_pieces(
         &self,
-        metadata: &Metadata,
+        metadata: &GgufMetadata,
         model: &LlamaModel,
         refused: GgufError,
     ) -> Result<Option<Vec<u8>>, GgufError> {
@@ -203,7 +203,7 @@ impl Located {
 
 /// A file, and what is read of it before llama.cpp reads it.
 struct OpenedGguf {
-    file: Container,
+    file: GgufFile,
     /// The bytes of a `tokenizer.json`, if our own reader knows the tokenizer's kind.
     tokenizer: Result<Option<Vec<u8>>, GgufError>,
     special: SpecialIds,
@@ -218,7 +218,7 @@ struct SpecialIds {
 
 impl OpenedGguf {
     fn of(path: &Path) -> Result<Self, LlamaCppError> {
-        let file = Container::open(path)?;
+        let file = GgufFile::open(path)?;
         let metadata = &file.metadata;
         let ends = gguf::config::ends(metadata)?;
         let special = SpecialIds {

@@ -7,7 +7,7 @@ use candle_core::quantized::GgmlDType;
 use super::inspected::described;
 use super::{ModelSource, Outline, SourceError, TextEncoding};
 use crate::checkpoint::{Checkpoint, Matrices};
-use crate::computation::{AUTOMATIC, Computation, Place};
+use crate::computation::{AUTOMATIC, Computation, ComputeDevice};
 use crate::head::AcceptanceHead;
 use crate::linear::WeightFormat;
 use crate::runtime::Model;
@@ -92,7 +92,7 @@ pub fn serve(
         outline,
         text,
         numerics,
-        is_on_processors: !matches!(computation, Computation::Device(Place::Cuda(_), _)),
+        is_on_processors: !matches!(computation, Computation::Device(ComputeDevice::Cuda(_), _)),
         weights_fingerprint: checkpoint.fingerprint(),
         is_converted: checkpoint.is_gguf(),
         head_format: computation.on_cpu(),

@@ -8,8 +8,8 @@ use speculation::TokenId;
 use super::inspected::FittingTokenizer;
 use super::located::{Located, folder_of};
 use super::{Inspected, ModelSource, Outline, SourceError, TextEncoding};
-use crate::checkpoint::{Checkpoint, CheckpointError, TextFiles, optional};
-use crate::config::{ConfigError, OneOrMany};
+use crate::checkpoint::{Checkpoint, CheckpointError, TokenizerFiles, optional};
+use crate::config::{ModelConfigError, OneOrMany};
 use crate::tokenizer::Tokenizer;
 use crate::{embedded, python_json};
 
@@ -66,13 +66,17 @@ impl ModelSource {
                 let config = optional(&folder.join("config.json")).map_err(at)?;
                 let config = config.ok_or_else(|| at(CheckpointError::NoConfig(folder.into())))?;
                 let tokens = ModelTokens::read(&config).map_err(|error| at(error.into()))?;
-                (TextFiles::open(folder).map_err(at)?, tokens)
+                (TokenizerFiles::open(folder).map_err(at)?, tokens)
             }
         };
         self.text_of(files, &tokens)
     }
 
-    fn text_of(&self, files: TextFiles, tokens: &ModelTokens) -> Result<ModelText, SourceError> {
+    fn text_of(
+        &self,
+        files: TokenizerFiles,
+        tokens: &ModelTokens,
+    ) -> Result<ModelText, SourceError> {
         let json = files.tokenizer().map_err(|source| SourceError::Tokenizer {
             path: self.path.clone(),
             source,
@@ -115,7 +119,7 @@ impl ModelText {
     }
 }
 
-fn of_checkpoint(checkpoint: Checkpoint) -> (TextFiles, ModelTokens) {
+fn of_checkpoint(checkpoint: Checkpoint) -> (TokenizerFiles, ModelTokens) {
     let config = checkpoint.config();
     let tokens = ModelTokens {
         row_len: config.vocab_size,
@@ -126,7 +130,7 @@ fn of_checkpoint(checkpoint: Checkpoint) -> (TextFiles, ModelTokens) {
 }
 
 impl ModelTokens {
-    fn read(json: &[u8]) -> Result<Self, ConfigError> {
+    fn read(json: &[u8]) -> Result<Self, ModelConfigError> {
         let mut config: TokenConfig = python_json::from_slice(json)?;
         let text = config
             .text_config
@@ -137,7 +141,7 @@ impl ModelTokens {
             own.or(outer).map_or_else(Vec::new, OneOrMany::ids)
         };
         Ok(Self {
-            row_len: row_len.ok_or(ConfigError::Missing("vocab_size"))?,
+            row_len: row_len.ok_or(ModelConfigError::Missing("vocab_size"))?,
             bos: ids(text.bos_token_id, config.bos_token_id).first().copied(),
             eos: ids(text.eos_token_id, config.eos_token_id),
         })

@@ -3,12 +3,12 @@
 
 use speculation::simd::Kernel;
 
-use super::{Loader, Scratch};
+use super::{T5Loader, T5Scratch};
 use crate::{
     activation::{WithFunction, add, with_function},
     config::Activation,
     cpu::Cpu,
-    linear::{Linear, Order},
+    linear::{Linear, OutputOrder},
     mlp::GatedMlp,
     norm::RmsNorm,
     weights::WeightsError,
@@ -17,11 +17,11 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct FeedForward {
     norm: RmsNorm,
-    network: Network,
+    network: T5Network,
 }
 
 #[derive(Clone, Debug)]
-enum Network {
+enum T5Network {
     Gated(GatedMlp),
     Plain {
         /// `(intermediate, hidden)`.
@@ -34,23 +34,23 @@ enum Network {
 
 impl FeedForward {
     /// Loads the sublayer called `name`.
-    pub(super) fn load(loader: &Loader<'_>, layer: &str) -> Result<Self, WeightsError> {
+    pub(super) fn load(loader: &T5Loader<'_>, layer: &str) -> Result<Self, WeightsError> {
         let config = loader.config;
         let (hidden, ffn) = (config.hidden_size, config.intermediate_size);
         let name = format!("{layer}.DenseReluDense");
         // What goes through the function, and what it gates if there is such a thing.
         let (parts, order): (&[_], _) = if config.gated {
-            (&["wi_0", "wi_1"], Order::Paired)
+            (&["wi_0", "wi_1"], OutputOrder::Paired)
         } else {
-            (&["wi"], Order::AsGiven)
+            (&["wi"], OutputOrder::AsGiven)
         };
         let input = loader.stack(order, &name, parts, [ffn, hidden])?;
-        let output = loader.stack(Order::AsGiven, &name, &["wo"], [hidden, ffn])?;
+        let output = loader.stack(OutputOrder::AsGiven, &name, &["wo"], [hidden, ffn])?;
         let activation = config.activation;
         let network = if config.gated {
-            Network::Gated(GatedMlp::new(input, output, activation))
+            T5Network::Gated(GatedMlp::new(input, output, activation))
         } else {
-            Network::Plain {
+            T5Network::Plain {
                 input,
                 output,
                 activation,
@@ -63,17 +63,17 @@ impl FeedForward {
     }
 
     /// Adds the network's output to the hidden states `x`, `(rows, hidden)`.
-    pub(super) fn forward(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut Scratch) {
+    pub(super) fn forward(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut T5Scratch) {
         scratch.normed.resize(x.len(), 0.0);
         self.norm.forward(cpu.level, x, &mut scratch.normed);
         scratch.update.resize(x.len(), 0.0);
         let (normed, update) = (&scratch.normed, &mut scratch.update);
         let linear = &mut scratch.linear;
         match &self.network {
-            Network::Gated(mlp) => {
+            T5Network::Gated(mlp) => {
                 mlp.forward_before(None, cpu, normed, update, &mut scratch.mlp, linear);
             }
-            Network::Plain {
+            T5Network::Plain {
                 input,
                 output,
                 activation,

@@ -2,8 +2,8 @@
 
 use candle_core::quantized::GgmlDType;
 
-use super::{Layout, Weights, WeightsError, encode, stored};
-use crate::linear::{Linear, Order, WeightFormat};
+use super::{TensorLayout, Weights, WeightsError, encode, stored};
+use crate::linear::{Linear, OutputOrder, WeightFormat};
 
 impl Weights {
     /// Formats of all matrices in the files, but of those that are not read.
@@ -25,7 +25,7 @@ impl Weights {
         parts: &[(String, [usize; 2])],
         bias: Option<Vec<f32>>,
         format: WeightFormat,
-        order: Order,
+        order: OutputOrder,
     ) -> Result<Linear, WeightsError> {
         let inputs = parts.first().map_or(0, |(_, [_, inputs])| *inputs);
         let outputs: usize = parts.iter().map(|(_, [outputs, _])| outputs).sum();
@@ -98,7 +98,7 @@ impl Weights {
         wanted: GgmlDType,
     ) -> Result<Option<Vec<u8>>, WeightsError> {
         let stored = self.view(name, expected)?;
-        if stored.info.format != Some(wanted) || stored.layout == Layout::PlusOne {
+        if stored.info.format != Some(wanted) || stored.layout == TensorLayout::PlusOne {
             return Ok(None);
         }
         let bytes = stored.rows(wanted).into_owned();

@@ -9,13 +9,13 @@ use candle_core::{
 use half::{f16, slice::HalfFloatSliceExt};
 
 use super::file::TensorInfo;
-use super::{Layout, ggml_type, rotary_source};
+use super::{TensorLayout, ggml_type, rotary_source};
 
 /// A tensor's bytes where they lie, and what they mean.
 pub(super) struct StoredTensor<'a> {
     /// Of the whole tensor, also where only rows of it are meant.
     pub(super) info: &'a TensorInfo,
-    pub(super) layout: Layout,
+    pub(super) layout: TensorLayout,
     pub(super) bytes: &'a [u8],
 }
 
@@ -32,7 +32,7 @@ impl StoredTensor<'_> {
 
     /// The bytes, rows in the order of a Hugging Face checkpoint.
     pub(super) fn rows(&self, format: GgmlDType) -> Cow<'_, [u8]> {
-        let Layout::RotaryPairs { heads } = self.layout else {
+        let TensorLayout::RotaryPairs { heads } = self.layout else {
             return Cow::Borrowed(self.bytes);
         };
         let (rows, row) = self.row_bytes(format);
@@ -65,7 +65,7 @@ impl StoredTensor<'_> {
     ) -> Result<(), candle_core::Error> {
         let first = values.len();
         decode(format, &self.rows(format), values)?;
-        if self.layout == Layout::PlusOne {
+        if self.layout == TensorLayout::PlusOne {
             for value in &mut values[first..] {
                 *value -= 1.0;
             }

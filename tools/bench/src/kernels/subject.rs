@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use candle_core::quantized::GgmlDType;
-use model::{Cpu, Linear, LinearScratch, Order, WeightFormat};
+use model::{Cpu, Linear, LinearScratch, OutputOrder, WeightFormat};
 
 use super::candle::{CandleInputs, CandleMatrix};
 
@@ -41,8 +41,9 @@ impl Subject {
         let outputs = (bytes as f64 * 8.0 / bits / INPUTS as f64 / 32.0).round() as usize * 32;
         let (ours, candle) = if let Some(ggml) = ggml {
             let weights = blocks(ggml, outputs);
-            let ours = Linear::from_ggml(Order::AsGiven, ggml, &weights, None, outputs, INPUTS)
-                .context("the blocks do not make up the matrix")?;
+            let ours =
+                Linear::from_ggml(OutputOrder::AsGiven, ggml, &weights, None, outputs, INPUTS)
+                    .context("the blocks do not make up the matrix")?;
             let candle =
                 with_candle.then(|| CandleMatrix::from_ggml(ggml, weights, outputs, INPUTS));
             (ours, candle)

@@ -4,10 +4,10 @@
 
 use serde_json::json;
 
-use super::{Family, GgufFamily, GgufWindows, llama::decoder_only};
-use crate::config::{Activation, Architecture, ConfigError, ModelConfig, RawConfig, unless};
+use super::{GgufFamily, GgufWindows, ModelFamily, llama::decoder_only};
+use crate::config::{Activation, Architecture, ModelConfig, ModelConfigError, RawConfig, unless};
 
-pub(super) static GEMMA2: Family = Family {
+pub(super) static GEMMA2: ModelFamily = ModelFamily {
     architecture: Architecture::Gemma2,
     name: "Gemma2",
     model_types: &["gemma2"],
@@ -18,7 +18,7 @@ pub(super) static GEMMA2: Family = Family {
     gguf: Some(GgufFamily::named("gemma2", GgufWindows::Pattern)),
 };
 
-pub(super) static GEMMA3: Family = Family {
+pub(super) static GEMMA3: ModelFamily = ModelFamily {
     architecture: Architecture::Gemma3,
     name: "Gemma3",
     model_types: &["gemma3_text", "gemma3"],
@@ -29,7 +29,7 @@ pub(super) static GEMMA3: Family = Family {
     gguf: Some(GgufFamily::named("gemma3", GgufWindows::Pattern)),
 };
 
-fn gemma2(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+fn gemma2(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     let raw = raw.or(json!({
         "attn_logit_softcapping": 50.0,
         "final_logit_softcapping": 30.0,
@@ -50,7 +50,7 @@ fn gemma2(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
 }
 
 /// Reads what Gemma 2 and 3 have in common: all but where the windows are, and how layers rotate.
-fn gemma(raw: &RawConfig, architecture: Architecture) -> Result<ModelConfig, ConfigError> {
+fn gemma(raw: &RawConfig, architecture: Architecture) -> Result<ModelConfig, ModelConfigError> {
     let raw = raw.or(json!({
         "hidden_activation": "gelu_pytorch_tanh",
         // Left out of files, for the library's own default is true.
@@ -78,7 +78,7 @@ fn gemma(raw: &RawConfig, architecture: Architecture) -> Result<ModelConfig, Con
     })
 }
 
-fn gemma3(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+fn gemma3(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     // Models that see pictures keep what concerns text in a section.
     let Some(text) = raw.section("text_config")? else {
         return gemma3_text(raw);
@@ -97,7 +97,7 @@ fn gemma3(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
     })
 }
 
-fn gemma3_text(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+fn gemma3_text(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     // That section holds only what differs from these.
     let raw = raw.or(json!({
         "bos_token_id": 2,
@@ -133,7 +133,7 @@ fn gemma3_text(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
 }
 
 /// Every so many layers one sees everything, in files that do not list `layer_types`.
-fn pattern(raw: &RawConfig) -> Result<usize, ConfigError> {
+fn pattern(raw: &RawConfig) -> Result<usize, ModelConfigError> {
     let pattern = match raw.optional("sliding_window_pattern")? {
         Some(pattern) => pattern,
         None => raw.optional("_sliding_window_pattern")?.unwrap_or(6),

@@ -4,10 +4,10 @@
 
 use serde_json::json;
 
-use super::{Family, GgufFamily, GgufWindows};
-use crate::config::{Activation, Architecture, ConfigError, ModelConfig, RawConfig};
+use super::{GgufFamily, GgufWindows, ModelFamily};
+use crate::config::{Activation, Architecture, ModelConfig, ModelConfigError, RawConfig};
 
-pub(super) static LLAMA: Family = Family {
+pub(super) static LLAMA: ModelFamily = ModelFamily {
     architecture: Architecture::Llama,
     name: "Llama",
     model_types: &["llama"],
@@ -21,7 +21,7 @@ pub(super) static LLAMA: Family = Family {
     }),
 };
 
-pub(super) static MISTRAL: Family = Family {
+pub(super) static MISTRAL: ModelFamily = ModelFamily {
     architecture: Architecture::Mistral,
     name: "Mistral",
     model_types: &["mistral"],
@@ -35,7 +35,7 @@ pub(super) static MISTRAL: Family = Family {
     }),
 };
 
-pub(super) static PHI3: Family = Family {
+pub(super) static PHI3: ModelFamily = ModelFamily {
     architecture: Architecture::Phi3,
     name: "Phi3",
     model_types: &["phi3"],
@@ -46,7 +46,7 @@ pub(super) static PHI3: Family = Family {
     gguf: Some(GgufFamily::named("phi3", GgufWindows::All)),
 };
 
-fn llama(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+fn llama(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     let raw = raw.or(json!({"max_position_embeddings": 2048}));
     Ok(ModelConfig {
         mlp_bias: raw.flag("mlp_bias")?,
@@ -54,7 +54,7 @@ fn llama(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
     })
 }
 
-fn mistral(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+fn mistral(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     let raw = raw.or(json!({
         "max_position_embeddings": 131_072,
         "num_key_value_heads": 8,
@@ -74,7 +74,7 @@ fn mistral(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
 }
 
 /// Reads a Llama with fused matrices, a window in every layer or none, LongRoPE, and heads that may rotate in part.
-fn phi3(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+fn phi3(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     let raw = raw.or(json!({
         "bos_token_id": 1,
         "eos_token_id": 32_000,
@@ -104,7 +104,7 @@ fn phi3(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
 pub(super) fn decoder_only(
     raw: &RawConfig,
     architecture: Architecture,
-) -> Result<ModelConfig, ConfigError> {
+) -> Result<ModelConfig, ModelConfigError> {
     let hidden_size: usize = raw.required("hidden_size")?;
     let heads: usize = raw.required("num_attention_heads")?;
     let head_dim = match raw.optional("head_dim")? {
@@ -115,7 +115,11 @@ pub(super) fn decoder_only(
         }
         None => {
             let expected = "without head_dim it must divide hidden_size";
-            return Err(ConfigError::invalid("num_attention_heads", heads, expected));
+            return Err(ModelConfigError::invalid(
+                "num_attention_heads",
+                heads,
+                expected,
+            ));
         }
     };
     let bias = raw.flag("attention_bias")?;
@@ -144,7 +148,7 @@ pub(super) fn decoder_only(
 pub(super) fn like_llama(
     raw: &RawConfig,
     architecture: Architecture,
-) -> Result<ModelConfig, ConfigError> {
+) -> Result<ModelConfig, ModelConfigError> {
     let raw = raw.or(json!({
         "hidden_act": "silu",
         "rms_norm_eps": 1e-6,

@@ -66,7 +66,7 @@ impl Engine {
 
     /// All outputs, half of each by one task and half by the next, all sessions at once.
     fn generate(&mut self, requests: &[Request], hints: &[Vec<TokenId>]) -> Vec<Vec<TokenId>> {
-        let slots: Vec<Slot> = requests
+        let slots: Vec<EngineSlot> = requests
             .iter()
             .map(|_| self.handle.new_slot_of(""))
             .collect();

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use speculation::ports::{KvCache, LanguageModel};
 
 use super::Worker;
-use crate::engine::{pace, task::EngineError};
+use crate::engine::{pace, task::TaskError};
 
 impl<M: LanguageModel> Worker<M>
 where
@@ -176,7 +176,7 @@ where
     fn refuse(&mut self, index: usize, pages: usize) {
         let running = self.running.remove(index);
         let tokens = (self.model.memory()).map_or(0, |memory| memory.tokens(pages));
-        let error = EngineError::OverBudget {
+        let error = TaskError::OverBudget {
             tokens,
             kv_tokens: self.budget.tokens,
         };

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Metadata of a small model, with `more` words added or put in their place: keys and their values.
-fn model(architecture: &str, more: &str) -> Metadata {
+fn model(architecture: &str, more: &str) -> GgufMetadata {
     let mut all = metadata(&[("general.architecture", text(architecture))]);
     let usual = "block_count=3 context_length=512 embedding_length=64 feed_forward_length=128 \
                  attention.head_count=4 attention.head_count_kv=2 attention.layer_norm_rms_epsilon=1e-6";
@@ -28,7 +28,7 @@ fn model(architecture: &str, more: &str) -> Metadata {
     all
 }
 
-fn read_with(metadata: &Metadata, names: &[&str]) -> Result<ModelConfig, GgufError> {
+fn read_with(metadata: &GgufMetadata, names: &[&str]) -> Result<ModelConfig, GgufError> {
     let mut all = vec![(
         GGUF_EMBEDDING,
         &[40_usize, 1][..],
@@ -47,7 +47,7 @@ fn config(architecture: &str, more: &str) -> ModelConfig {
     read_with(&model(architecture, more), &[]).unwrap()
 }
 
-fn message(metadata: &Metadata) -> String {
+fn message(metadata: &GgufMetadata) -> String {
     let error = read_with(metadata, &[]).unwrap_err();
     let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
     format!("{error}{}", source.unwrap_or_default())
@@ -163,7 +163,7 @@ fn what_is_missing_or_wrong_is_named() {
     missing.0.remove("llama.embedding_length");
     for (metadata, key) in [
         (missing, "llama.embedding_length"),
-        (Metadata::default(), "general.architecture"),
+        (GgufMetadata::default(), "general.architecture"),
     ] {
         assert_eq!(message(&metadata), format!("its metadata has no {key}"));
     }

@@ -8,13 +8,13 @@ use crate::gguf::{
 };
 
 /// The same with another value of `key`.
-fn with(mut metadata: Metadata, key: &str, value: MetadataValue) -> Metadata {
+fn with(mut metadata: GgufMetadata, key: &str, value: MetadataValue) -> GgufMetadata {
     metadata.0.insert(format!("tokenizer.ggml.{key}"), value);
     metadata
 }
 
 /// A byte-level tokenizer that cuts as `pre` says: digits, letters and a few pairs.
-fn byte_level(pre: &str) -> Metadata {
+fn byte_level(pre: &str) -> GgufMetadata {
     let mut tokens: Vec<&str> = vec!["<s>", "</s>", "<user>"];
     tokens.extend(["0", "1", "2", "3", "a", "b", "c", "Ġ", "Ċ", "'"]);
     tokens.extend(["12", "123", "ab", "abc", "Ġa", "Ġab", "[PAD19]", "Ġ1"]);
@@ -33,16 +33,16 @@ fn byte_level(pre: &str) -> Metadata {
     ])
 }
 
-fn tokenizer(metadata: &Metadata) -> Tokenizer {
+fn tokenizer(metadata: &GgufMetadata) -> Tokenizer {
     crate::tokenizer::from_bytes(&read(metadata).unwrap().unwrap()).unwrap()
 }
 
-fn pieces(metadata: &Metadata, text: &str) -> Vec<String> {
+fn pieces(metadata: &GgufMetadata, text: &str) -> Vec<String> {
     let encoding = tokenizer(metadata).encode(text, true).unwrap();
     encoding.get_tokens().to_vec()
 }
 
-fn message(metadata: &Metadata) -> String {
+fn message(metadata: &GgufMetadata) -> String {
     read(metadata).unwrap_err().to_string()
 }
 
@@ -111,7 +111,7 @@ fn tokens_of_a_meaning_are_found_in_text() {
 }
 
 /// A SentencePiece tokenizer: pieces with scores, and all bytes.
-fn sentencepiece(prefix: Option<bool>) -> Metadata {
+fn sentencepiece(prefix: Option<bool>) -> GgufMetadata {
     let pieces = ["▁", "a", "b", "c", "▁a", "ab", "bc", "▁ab", "abc", "x  x"];
     let scores = [
         -90.0, -91.0, -92.0, -93.0, -3.0, -2.0, -1.0, -4.0, -5.0, -6.0,
@@ -210,7 +210,7 @@ fn what_is_unknown_or_contradicts_itself_is_named() {
     metadata.0.remove("tokenizer.ggml.bos_token_id");
     let missing = message(&metadata);
     assert_eq!(missing, "its metadata has no tokenizer.ggml.bos_token_id");
-    assert!(read(&Metadata::default()).unwrap().is_none());
+    assert!(read(&GgufMetadata::default()).unwrap().is_none());
 }
 
 /// Every piece can be cut anywhere: n pieces make n² / 2 merges.
