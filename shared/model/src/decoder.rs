@@ -10,7 +10,7 @@ use std::{fmt, sync::Arc};
 use speculation::ports::{KvCache, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 
 use self::{
-    layer::{GatedLayer, LayerPass, LayerScratch},
+    layer::{GatedLayer, LayerPass},
     loading::LayerWeights,
     tensors::TensorNames,
 };
@@ -19,7 +19,7 @@ use crate::{
     computation::CpuFormat,
     config::{ModelConfig, RopeConfig},
     cpu::Cpu,
-    ends::{self, Ends, States},
+    ends::{self, Ends, LayerScratch, States},
     forward_error::ForwardError,
     linear::{Linear, OutputOrder},
     rope::Rotary,

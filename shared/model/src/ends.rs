@@ -8,11 +8,13 @@ use speculation::{
 
 use crate::{
     activation::SoftCap,
+    attention::AttentionScratch,
     cache::CpuCache,
     config::ModelConfig,
     cpu::Cpu,
     forward_error::{ForwardError, check_segment},
     linear::{Linear, LinearScratch},
+    mlp::MlpScratch,
     norm::RmsNorm,
 };
 
@@ -36,6 +38,24 @@ pub(crate) struct States {
     pub(crate) last: Vec<f32>,
     /// After the norm.
     normed: Vec<f32>,
+}
+
+/// Buffers that layers reuse.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LayerScratch {
+    pub(crate) linear: LinearScratch,
+    /// `(rows, hidden)`.
+    pub(crate) normed: Vec<f32>,
+    /// Queries, or queries, keys and values.
+    pub(crate) projected: Vec<f32>,
+    /// `(rows, heads * head_dim)`.
+    pub(crate) attended: Vec<f32>,
+    pub(crate) attention: AttentionScratch,
+    pub(crate) mlp: MlpScratch,
+    /// Inside a feed-forward network that is not gated, `(rows, intermediate)`.
+    pub(crate) inner: Vec<f32>,
+    /// What attention or a feed-forward network adds to the hidden states, `(rows, hidden)`.
+    pub(crate) update: Vec<f32>,
 }
 
 impl States {

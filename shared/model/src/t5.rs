@@ -26,15 +26,13 @@ use self::{
     position::{Direction, RelativeBias},
 };
 use crate::{
-    attention::AttentionScratch,
     cache::{CpuCache, PagePool, free_pages, memory},
     computation::CpuFormat,
     config::ModelConfig,
     cpu::Cpu,
-    ends::{self, Ends, States},
+    ends::{self, Ends, LayerScratch, States},
     forward_error::{ForwardError, check_source},
-    linear::{Linear, LinearScratch},
-    mlp::MlpScratch,
+    linear::Linear,
     weights::{Weights, WeightsError},
 };
 
@@ -54,25 +52,7 @@ pub struct T5 {
     /// and there are no more of them than sequences.
     sources: Arc<PagePool>,
     states: States,
-    scratch: T5Scratch,
-}
-
-/// Buffers that layers reuse, so that decoding does not allocate.
-#[derive(Clone, Debug, Default)]
-struct T5Scratch {
-    linear: LinearScratch,
-    /// `(rows, hidden)`.
-    normed: Vec<f32>,
-    /// Queries, or queries, keys and values.
-    projected: Vec<f32>,
-    /// `(rows, heads * head_dim)`.
-    attended: Vec<f32>,
-    attention: AttentionScratch,
-    mlp: MlpScratch,
-    /// Inside a feed-forward network that is not gated, `(rows, intermediate)`.
-    inner: Vec<f32>,
-    /// What a sublayer adds to the hidden states, `(rows, hidden)`.
-    update: Vec<f32>,
+    scratch: LayerScratch,
 }
 
 impl fmt::Debug for T5 {
@@ -125,7 +105,7 @@ impl T5 {
             pool: PagePool::new(config.heads, config.head_dim, kv),
             sources: PagePool::new(config.heads, config.head_dim, kv),
             states: States::default(),
-            scratch: T5Scratch::default(),
+            scratch: LayerScratch::default(),
             config: config.clone(),
         })
     }

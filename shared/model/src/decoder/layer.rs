@@ -13,12 +13,13 @@ use super::{
 };
 use crate::{
     activation::add,
-    attention::{Attention, AttentionScoring, AttentionScratch, View, Views},
+    attention::{Attention, AttentionScoring, View, Views},
     cache::{CpuCache, LayerCache},
     config::ModelConfig,
     cpu::{Cpu, SharedSlice},
-    linear::{Linear, LinearScratch},
-    mlp::{GatedMlp, MlpScratch},
+    ends::LayerScratch,
+    linear::Linear,
+    mlp::GatedMlp,
     norm::RmsNorm,
     rope::Rotary,
     weights::WeightsError,
@@ -59,22 +60,6 @@ pub(super) struct LayerPass<'a> {
     pub(super) trees: &'a [TreePaths],
     /// The matrix that comes after the layer's.
     pub(super) next: &'a Linear,
-}
-
-/// Buffers of a layer's forward, reused by the next.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LayerScratch {
-    pub(super) linear: LinearScratch,
-    /// `(rows, hidden)`.
-    normed: Vec<f32>,
-    /// `(rows, (heads + 2 * kv_heads) * head_dim)`.
-    qkv: Vec<f32>,
-    /// `(rows, heads * head_dim)`.
-    attended: Vec<f32>,
-    attention: AttentionScratch,
-    mlp: MlpScratch,
-    /// What the layer adds to the hidden states, `(rows, hidden)`.
-    update: Vec<f32>,
 }
 
 impl GatedLayer {
@@ -133,12 +118,12 @@ impl GatedLayer {
         let rows = x.len() / self.output.outputs();
 
         self.attention_norm.forward(level, x, &mut scratch.normed);
-        scratch.qkv.resize(rows * self.qkv.outputs(), 0.0);
+        scratch.projected.resize(rows * self.qkv.outputs(), 0.0);
         self.qkv.forward_before(
             Some(&self.output),
             cpu,
             &scratch.normed,
-            &mut scratch.qkv,
+            &mut scratch.projected,
             &mut scratch.linear,
         );
         scratch.attended.resize(rows * self.query_dim, 0.0);
@@ -179,7 +164,7 @@ impl GatedLayer {
         scratch: &mut LayerScratch,
     ) {
         let width = self.qkv.outputs();
-        let qkv = SharedSlice::new(&mut scratch.qkv);
+        let qkv = SharedSlice::new(&mut scratch.projected);
         let heads = LayerHeads {
             batch,
             trees: pass.trees,
@@ -258,23 +243,13 @@ impl Views for LayerHeads<'_, '_> {
             if let Some(norm) = &self.layer.key_norm {
                 norm.forward_in_place(self.level, key);
             }
-            let (slot, position) = self.slot(segment, row);
+            let slot = self.batch[segment].cache.len() + row;
+            // The row sees its own position last.
+            let position = self.view(segment, row).visible - 1;
             self.rotary.apply(self.level, query, position);
             self.rotary.apply(self.level, key, position);
             // SAFETY: as above.
             unsafe { cache.write_head(slot, kv_head, key, value) };
         }
-    }
-}
-
-impl LayerHeads<'_, '_> {
-    /// Where a row's keys and values go, and its position: what comes after a tree's root is as deep as it is.
-    fn slot(&self, segment: usize, row: usize) -> (usize, usize) {
-        let tree = &self.trees[segment];
-        let segment = &self.batch[segment];
-        let (start, trunk) = (segment.cache.len(), segment.trunk());
-        let depth = row.checked_sub(trunk).map(|node| tree.path(node).len() - 1);
-        let position = depth.map_or(row, |depth| trunk + depth);
-        (start + row, start + position)
     }
 }

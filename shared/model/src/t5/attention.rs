@@ -1,10 +1,11 @@
 //! The attentions of a layer: of a stack's tokens to one another, and of the decoder's to the source.
 
-use super::{T5Loader, T5Scratch};
+use super::T5Loader;
 use crate::{
     activation::add,
     attention::{Attention, AttentionScoring, Views},
     cpu::{Cpu, SharedSlice},
+    ends::LayerScratch,
     linear::{Linear, OutputOrder},
     norm::RmsNorm,
     weights::WeightsError,
@@ -50,7 +51,7 @@ impl Projections {
 
     /// Writes queries, and keys and values if there are, of the hidden states `x`, `(rows, hidden)`, to
     /// `scratch.projected`, `(rows, parts, heads * head_dim)`, and makes room for what is attended.
-    pub(super) fn project(&self, cpu: &Cpu, x: &[f32], scratch: &mut T5Scratch) {
+    pub(super) fn project(&self, cpu: &Cpu, x: &[f32], scratch: &mut LayerScratch) {
         scratch.normed.resize(x.len(), 0.0);
         self.norm.forward(cpu.level, x, &mut scratch.normed);
         let rows = x.len() / self.output.outputs();
@@ -61,7 +62,7 @@ impl Projections {
     }
 
     /// Adds to `x` what was attended.
-    pub(super) fn finish(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut T5Scratch) {
+    pub(super) fn finish(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut LayerScratch) {
         scratch.update.resize(x.len(), 0.0);
         let (update, linear) = (&mut scratch.update, &mut scratch.linear);
         self.output.forward(cpu, &scratch.attended, update, linear);
@@ -71,7 +72,7 @@ impl Projections {
 
 /// Attends with the queries that stand first in each row of `scratch.projected`, of `stride` numbers, and
 /// writes the results to `scratch.attended`.
-pub(super) fn attend(cpu: &Cpu, stride: usize, views: &dyn Views, scratch: &mut T5Scratch) {
+pub(super) fn attend(cpu: &Cpu, stride: usize, views: &dyn Views, scratch: &mut LayerScratch) {
     let attention = Attention {
         queries: SharedSlice::new(&mut scratch.projected),
         stride,

@@ -6,7 +6,7 @@ use speculation::{
 };
 
 use super::{
-    T5Loader, T5Scratch,
+    T5Loader,
     attention::{Projections, attend, load_parts},
     feed_forward::FeedForward,
     position::RelativeBias,
@@ -15,6 +15,7 @@ use crate::{
     attention::{View, Views},
     cache::{CpuCache, LayerCache},
     cpu::Cpu,
+    ends::LayerScratch,
     linear::Linear,
     weights::WeightsError,
 };
@@ -60,7 +61,7 @@ impl DecoderLayer {
         cpu: &Cpu,
         states: &[f32],
         cache: &mut LayerCache,
-        scratch: &mut T5Scratch,
+        scratch: &mut LayerScratch,
     ) {
         let (inner, width) = (self.inner, 2 * self.inner);
         let (projected, linear) = (&mut scratch.projected, &mut scratch.linear);
@@ -80,7 +81,7 @@ impl DecoderLayer {
         index: usize,
         batch: &mut [Segment<'_, CpuCache>],
         x: &mut [f32],
-        scratch: &mut T5Scratch,
+        scratch: &mut LayerScratch,
     ) {
         let cpu = pass.cpu;
         self.attention.project(cpu, x, scratch);
@@ -98,7 +99,7 @@ impl DecoderLayer {
         pass: T5Pass<'_>,
         layer: usize,
         batch: &mut [Segment<'_, CpuCache>],
-        scratch: &mut T5Scratch,
+        scratch: &mut LayerScratch,
     ) {
         let (inner, width) = (self.inner, 3 * self.inner);
         let mut rows = scratch.projected.chunks_exact(width);

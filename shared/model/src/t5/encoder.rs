@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    T5Loader, T5Scratch,
+    T5Loader,
     attention::{Projections, attend},
     feed_forward::FeedForward,
     position::{Direction, RelativeBias},
@@ -12,6 +12,7 @@ use crate::{
     attention::{View, Views},
     cache::{CpuCache, LayerCache, PagePool},
     cpu::Cpu,
+    ends::LayerScratch,
     norm::RmsNorm,
     weights::WeightsError,
 };
@@ -56,7 +57,7 @@ impl Views for SourceViews<'_> {
 
 impl T5Encoder {
     pub(super) fn load(loader: &T5Loader<'_>) -> Result<Self, WeightsError> {
-        let layer = |index| {
+        let layer = |index| -> Result<_, WeightsError> {
             let name = |sublayer| format!("encoder.block.{index}.layer.{sublayer}");
             let parts = ["q", "k", "v"];
             Ok((
@@ -83,7 +84,7 @@ impl T5Encoder {
         positions: usize,
         x: &mut [f32],
         states: &mut Vec<f32>,
-        scratch: &mut T5Scratch,
+        scratch: &mut LayerScratch,
     ) {
         // One layer's keys and values serve all, one after the other.
         let mut cache = CpuCache::new(pool, [None]);

@@ -3,11 +3,12 @@
 
 use speculation::simd::Kernel;
 
-use super::{T5Loader, T5Scratch};
+use super::T5Loader;
 use crate::{
     activation::{WithFunction, add, with_function},
     config::Activation,
     cpu::Cpu,
+    ends::LayerScratch,
     linear::{Linear, OutputOrder},
     mlp::GatedMlp,
     norm::RmsNorm,
@@ -63,7 +64,7 @@ impl FeedForward {
     }
 
     /// Adds the network's output to the hidden states `x`, `(rows, hidden)`.
-    pub(super) fn forward(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut T5Scratch) {
+    pub(super) fn forward(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut LayerScratch) {
         scratch.normed.resize(x.len(), 0.0);
         self.norm.forward(cpu.level, x, &mut scratch.normed);
         scratch.update.resize(x.len(), 0.0);

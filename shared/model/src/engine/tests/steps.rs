@@ -15,7 +15,7 @@ use crate::{
         running::RunningTask,
         worker::steps::{TaskStep, share},
     },
-    sequence::Sequence,
+    sequence::CachedSequence,
 };
 
 /// Tells the thread it stepped on and the first of its logits, after a while.
@@ -55,7 +55,7 @@ fn steps_share_threads_and_each_gets_its_own_rows() {
                 task: Box::new(Tell(reported.clone())),
                 since: Instant::now(),
             };
-            RunningTask::new(queued, Sequence::new(ToyCache::default()))
+            RunningTask::new(queued, CachedSequence::new(ToyCache::default()))
         })
         .collect();
     let mut logits: Vec<f32> = (0..TASKS)
