@@ -49,7 +49,7 @@ impl Cluster {
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let processes = processes(&config, &process)?;
-        let ports = Ports::bind(&config, is_http_chosen).await?;
+        let ports = ClusterPorts::bind(&config, is_http_chosen).await?;
         let (mut of_draft, mut of_target) = (config.drafter.clone(), config.verifier.clone());
         share_threads(of_draft.sources_mut().chain([&mut of_target.model]));
         // On threads that nobody waits for if this is given up, or one of the two fails.
@@ -80,7 +80,7 @@ impl Cluster {
         let draft = Loaded::of(vec![draft], &config.drafter)?;
         let target = verifier::Loaded::Here(Box::new(target));
         let processes = processes(&config, &Process::default())?;
-        let ports = Ports::bind(&config, true).await?;
+        let ports = ClusterPorts::bind(&config, true).await?;
         Self::serve(config, processes, (Some(draft), target), ports, stop)
     }
 
@@ -88,7 +88,7 @@ impl Cluster {
         mut config: Config,
         (process, of_peers): Processes,
         (draft, target): (Option<Loaded>, verifier::Loaded),
-        ports: Ports,
+        ports: ClusterPorts,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         // Nobody but this process's coordinator need learn that they stop, and it has drained by then.
@@ -156,14 +156,14 @@ impl Cluster {
 }
 
 /// The ports of the services, bound before anything is loaded: one that is taken is told at once.
-struct Ports {
+struct ClusterPorts {
     drafter: TcpListener,
     verifier: TcpListener,
     coordinator: TcpListener,
     http: Option<TcpListener>,
 }
 
-impl Ports {
+impl ClusterPorts {
     async fn bind(config: &Config, is_http_chosen: bool) -> anyhow::Result<Self> {
         let bind = async |setting, listen: Listen| listen.bind().await.context(setting);
         Ok(Self {

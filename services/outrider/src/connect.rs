@@ -14,12 +14,11 @@ use wire::v1::verifier_client::VerifierClient;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::draft::leave_out_misfit;
 use crate::process;
 use crate::progress::Bars;
 
 /// A client of a verifier.
-pub type Verifier = VerifierClient<PeerChannel>;
+pub type VerifierStub = VerifierClient<PeerChannel>;
 
 /// How long what is left of the services of this process is waited for.
 const STOPPING: Duration = Duration::from_secs(1);
@@ -38,7 +37,7 @@ pub async fn ask<T>(
         return ask(to_coordinator(url, &config)?, url).await;
     }
     let mut config = config;
-    if let Some(note) = leave_out_misfit(&mut config) {
+    if let Some(note) = config.leave_out_misfit() {
         anstream::eprintln!("{note}");
     }
     let (process, stop) = (Process::default(), CancellationToken::new());
@@ -79,14 +78,14 @@ pub fn told(status: &Status) -> String {
 }
 
 /// A client of the verifier at `url`, as `config` says: it is talked to as a coordinator would.
-pub fn to_verifier(url: &str, config: &Config) -> anyhow::Result<Verifier> {
+pub fn to_verifier(url: &str, config: &Config) -> anyhow::Result<VerifierStub> {
     let process = process::of_peer(config, &Process::default())?;
     let channel = channel::connect(url, &config.coordinator.channel, &process);
     Ok(verifier_of(channel.context("--verifier")?))
 }
 
 /// A client of a verifier of this process, on loopback.
-pub fn to_verifier_within(url: &str) -> anyhow::Result<Verifier> {
+pub fn to_verifier_within(url: &str) -> anyhow::Result<VerifierStub> {
     Ok(verifier_of(loopback(url)?))
 }
 
@@ -94,6 +93,6 @@ fn loopback(url: &str) -> Result<PeerChannel, ChannelError> {
     channel::connect(url, &ChannelConfig::default(), &Process::default())
 }
 
-fn verifier_of(channel: PeerChannel) -> Verifier {
+fn verifier_of(channel: PeerChannel) -> VerifierStub {
     VerifierClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES)
 }

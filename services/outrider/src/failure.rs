@@ -1,36 +1,22 @@
 //! How a command tells that it failed: in words on stderr, and as JSON on stdout where JSON was asked for.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io::Write;
 
 use serde_json::json;
 use server::causes::in_one_line;
 use server::telemetry;
+use thiserror::Error;
 
 /// A failure that the JSON on stdout tells already.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{}", one_line(.0))]
 pub(crate) struct AlreadyReported(pub(crate) anyhow::Error);
 
-impl fmt::Display for AlreadyReported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&one_line(&self.0))
-    }
-}
-
-impl std::error::Error for AlreadyReported {}
-
 /// A failure of a process whose log lines are JSON.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{}", one_line(.0))]
 pub(crate) struct InLogLine(pub(crate) anyhow::Error);
-
-impl fmt::Display for InLogLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&one_line(&self.0))
-    }
-}
-
-impl std::error::Error for InLogLine {}
 
 /// Whether the command line asks for JSON. Looked for word by word, because a command line that cannot be
 /// understood may ask for it too.

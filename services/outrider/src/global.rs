@@ -9,7 +9,7 @@ use server::config::{self as layers, ConfigError, Loaded};
 use server::telemetry::LogFormat;
 
 use crate::args::ServicesArgs;
-use crate::config::{self, Config};
+use crate::config::Config;
 
 /// Options of all commands.
 #[derive(Clone, Debug, Args)]
@@ -62,9 +62,8 @@ impl Global {
 
     /// How log lines are written; known also where the rest of the configuration cannot be used.
     pub(crate) fn log_format(&self) -> LogFormat {
-        let flags = self.with_flags(json!({}));
-        let loaded = layers::load::<config::LogLines>(self.config.as_deref(), &flags);
-        loaded.map_or_else(|_| LogFormat::default(), |loaded| loaded.value.log.format)
+        let (loaded, _) = self.survey(json!({}));
+        loaded.map_or_else(LogFormat::default, |loaded| loaded.value.log.format)
     }
 
     fn with_flags(&self, mut flags: Value) -> Value {

@@ -40,40 +40,6 @@ pub(crate) fn first() -> io::Result<impl Future<Output = StopSignal>> {
     })
 }
 
-/// Ctrl-C, for a command that goes on after it.
-pub(crate) struct CtrlC(
-    #[cfg(unix)] tokio::signal::unix::Signal,
-    #[cfg(windows)] tokio::signal::windows::CtrlC,
-);
-
-impl CtrlC {
-    /// Begins to listen; from now on it does not end the process.
-    ///
-    /// # Errors
-    /// The operating system's, if it refuses a handler.
-    pub(crate) fn listen() -> io::Result<Self> {
-        #[cfg(unix)]
-        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
-        #[cfg(windows)]
-        let signal = tokio::signal::windows::ctrl_c()?;
-        Ok(Self(signal))
-    }
-
-    /// Waits for the next one that was not waited for.
-    pub(crate) async fn next(&mut self) {
-        self.0.recv().await;
-    }
-
-    /// Forgets those that nobody waited for.
-    pub(crate) async fn forget(&mut self) {
-        tokio::select! {
-            biased;
-            () = self.next() => {}
-            () = std::future::ready(()) => {}
-        }
-    }
-}
-
 /// Whether the process was started with SIGHUP ignored.
 #[cfg(unix)]
 fn is_hang_up_ignored() -> bool {

@@ -19,10 +19,6 @@ const SHORT: [&str; 1] = ["draft_len"];
 #[derive(Clone, Debug)]
 pub struct MethodArgs(pub MethodSpec);
 
-/// Who drafts, how much and in which shape.
-#[derive(Clone, Debug, Default)]
-pub struct DraftingArgs(pub MethodSpec);
-
 impl MethodArgs {
     /// Writes the choice to `request`; what was not given is left to the coordinator.
     ///
@@ -126,16 +122,6 @@ fn is_of_drafting(setting: &Setting) -> bool {
     OF_DRAFTING.iter().any(|other| other.name == setting.name)
 }
 
-/// Reads the flags of `of`.
-fn read(matches: &ArgMatches, of: &[&'static Setting], spec: &mut MethodSpec) {
-    for setting in of {
-        if let Ok(Some(text)) = matches.try_get_one::<String>(setting.name) {
-            // It is in the table.
-            let _ = spec.set(setting.name, SettingValue::read(text));
-        }
-    }
-}
-
 impl Args for MethodArgs {
     fn augment_args(command: Command) -> Command {
         let method = Arg::new("method")
@@ -154,6 +140,7 @@ impl Args for MethodArgs {
     }
 }
 
+/// A command that has only some of the flags has the others not given.
 impl FromArgMatches for MethodArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut args = Self::default();
@@ -162,33 +149,15 @@ impl FromArgMatches for MethodArgs {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        if let Some(method) = matches.get_one::<String>("method") {
+        if let Ok(Some(method)) = matches.try_get_one::<String>("method") {
             self.0.method.clone_from(method);
         }
-        read(matches, SETTINGS, &mut self.0);
-        Ok(())
-    }
-}
-
-impl Args for DraftingArgs {
-    fn augment_args(command: Command) -> Command {
-        command.args(OF_DRAFTING.iter().map(|it| flag(it)))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for DraftingArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut args = Self::default();
-        args.update_from_arg_matches(matches)?;
-        Ok(args)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        read(matches, &OF_DRAFTING, &mut self.0);
+        for setting in SETTINGS {
+            if let Ok(Some(text)) = matches.try_get_one::<String>(setting.name) {
+                // It is in the table.
+                let _ = self.0.set(setting.name, SettingValue::read(text));
+            }
+        }
         Ok(())
     }
 }

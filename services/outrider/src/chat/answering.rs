@@ -4,7 +4,7 @@ use client::{Answer, Client, Generation};
 use wire::v1;
 
 use super::conversation::Conversation;
-use super::settings::Settings;
+use super::settings::ChatSettings;
 use crate::generate::terminal::Terminal;
 use crate::generate::{self, TooLong};
 
@@ -26,14 +26,14 @@ async fn room(generation: &mut Generation, answer: &mut Answer) -> Result<u32, c
 pub(super) struct Dialogue {
     client: Client,
     url: String,
-    pub(super) settings: Settings,
+    pub(super) settings: ChatSettings,
     pub(super) conversation: Conversation,
     /// The last answer, as far as it came.
     pub(super) answer: Answer,
 }
 
 impl Dialogue {
-    pub(super) fn new(client: Client, url: &str, settings: Settings) -> Self {
+    pub(super) fn new(client: Client, url: &str, settings: ChatSettings) -> Self {
         Self {
             client,
             url: url.to_owned(),

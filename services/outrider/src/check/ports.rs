@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use server::listen::Listen;
 
-use super::{Problem, Role};
+use super::{ConfigProblem, ServeRole};
 use crate::config::Config;
 
 /// Where the services of `role` listen, each with its setting.
-pub(crate) fn of_services(config: &Config, role: Role) -> Vec<(&'static str, Listen)> {
+pub(crate) fn of_services(config: &Config, role: ServeRole) -> Vec<(&'static str, Listen)> {
     let mut found = Vec::new();
     if role.has_drafter() {
         found.push(("drafter.listen", config.drafter.listen));
@@ -26,7 +26,7 @@ pub(crate) fn of_services(config: &Config, role: Role) -> Vec<(&'static str, Lis
 
 /// Addresses that two ports of one process would have. A default address of the OpenAI API that is taken is done
 /// without.
-pub(super) fn shared(config: &Config, role: Role, is_http_chosen: bool) -> Vec<Problem> {
+pub(super) fn shared(config: &Config, role: ServeRole, is_http_chosen: bool) -> Vec<ConfigProblem> {
     let admin = config.admin.listen.listen();
     let mut ports = Vec::from_iter(admin.map(|listen| ("admin.listen", listen)));
     ports.extend(of_services(config, role));
@@ -36,7 +36,7 @@ pub(super) fn shared(config: &Config, role: Role, is_http_chosen: bool) -> Vec<P
         let twin = ports[..index]
             .iter()
             .find(|(_, other)| overlap(other.address(), listen.address()));
-        problems.extend(twin.map(|(other, of_other)| Problem {
+        problems.extend(twin.map(|(other, of_other)| ConfigProblem {
             key: (*key).to_owned(),
             problem: format!(
                 "{key}: {listen} is taken by {other} ({of_other}), which the same process listens on; give one of \

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use server::causes::in_one_line;
-use server::channel::{ChannelError, connection_fault, is_refused_in_tls, is_tls_fault};
+use server::channel::{connection_fault, is_refused_in_tls, is_tls_fault};
 use server::process::Process;
 use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::HealthCheckRequest;
@@ -17,7 +17,7 @@ use wire::status::describe;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
-use wire::v1::{DescribeRequest, ListModelsRequest, PeerDescription, ServedModel};
+use wire::v1::{DescribeRequest, ListModelsRequest, ListModelsResponse, PeerDescription};
 
 use super::dial::{Dialled, PATIENCE};
 
@@ -26,12 +26,12 @@ const LISTING: Duration = Duration::from_millis(1_500);
 
 /// What a service is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PeerKind {
     Drafter,
     Verifier,
 }
 
-impl Kind {
+impl PeerKind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Drafter => "drafter",
@@ -40,8 +40,8 @@ impl Kind {
     }
 }
 
-/// An answer, and by how many seconds the other's clock is ahead, if it told.
-pub(super) struct Answer<T> {
+/// An answer of a service, and by how many seconds the other's clock is ahead, if it told.
+pub(super) struct ServiceReply<T> {
     pub(super) said: T,
     pub(super) ahead: Option<i64>,
 }
@@ -76,46 +76,40 @@ impl Silence {
 /// Asks the peer for its description.
 pub(super) async fn peer(
     dialled: &Dialled,
-    kind: Kind,
+    kind: PeerKind,
     process: &Process,
-) -> Result<Answer<PeerDescription>, Silence> {
-    let channel = dialled
-        .channel(process)
-        .map_err(|error| unaskable(&error))?;
+) -> Result<ServiceReply<PeerDescription>, Silence> {
+    let channel = dialled.channel(process);
+    let channel = channel.map_err(|error| Silence::Tls(in_one_line(&error)))?;
     let request = DescribeRequest {};
     match kind {
-        Kind::Drafter => answer(DrafterClient::new(channel).describe(request)).await,
-        Kind::Verifier => answer(VerifierClient::new(channel).describe(request)).await,
+        PeerKind::Drafter => answer(DrafterClient::new(channel).describe(request)).await,
+        PeerKind::Verifier => answer(VerifierClient::new(channel).describe(request)).await,
     }
 }
 
-/// The models that the coordinator serves.
+/// Asks the coordinator which models it serves.
 pub(super) async fn coordinator(
     dialled: &Dialled,
     process: &Process,
-) -> Result<Answer<Vec<ServedModel>>, Silence> {
+) -> Result<ServiceReply<ListModelsResponse>, Silence> {
     let mut request = Request::new(ListModelsRequest {});
     request.set_timeout(LISTING);
-    let channel = dialled
-        .channel(process)
-        .map_err(|error| unaskable(&error))?;
-    let mut client = CoordinatorClient::new(channel);
-    let Answer { said, ahead } = answer(client.list_models(request)).await?;
-    let said = said.models;
-    Ok(Answer { said, ahead })
+    let channel = dialled.channel(process);
+    let channel = channel.map_err(|error| Silence::Tls(in_one_line(&error)))?;
+    answer(CoordinatorClient::new(channel).list_models(request)).await
 }
 
 /// Returns whether all services on the port are ready; none if it does not tell.
 pub(super) async fn is_ready(dialled: &Dialled, process: &Process) -> Option<bool> {
     let mut client = HealthClient::new(dialled.channel(process).ok()?);
-    let asked = client.check(HealthCheckRequest::default());
-    let Answer { said, .. } = answer(asked).await.ok()?;
-    Some(said.status() == ServingStatus::Serving)
+    let reply = answer(client.check(HealthCheckRequest::default())).await;
+    Some(reply.ok()?.said.status() == ServingStatus::Serving)
 }
 
 async fn answer<T>(
     asked: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<Answer<T>, Silence> {
+) -> Result<ServiceReply<T>, Silence> {
     let answered = tokio::time::timeout(PATIENCE, asked).await;
     let answered = answered.map_err(|_| Silence::Mute)?;
     let response = answered.map_err(|status| silence(&status))?;
@@ -125,11 +119,7 @@ async fn answer<T>(
         .and_then(|date| date.to_str().ok());
     let ahead = date.and_then(|date| ahead(date, Timestamp::now()));
     let said = response.into_inner();
-    Ok(Answer { said, ahead })
-}
-
-fn unaskable(error: &ChannelError) -> Silence {
-    Silence::Tls(in_one_line(error))
+    Ok(ServiceReply { said, ahead })
 }
 
 fn silence(status: &Status) -> Silence {

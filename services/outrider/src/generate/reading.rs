@@ -12,7 +12,7 @@ use wire::status::describe;
 use wire::v1;
 
 use super::terminal::round_line;
-use super::{Fault, Printer};
+use super::{AnswerFault, Printer};
 use crate::connect::told;
 use crate::failure::{AlreadyReported, one_line};
 
@@ -23,16 +23,9 @@ const SILENCE: Duration = Duration::from_secs(5);
 const STDOUT: &str = "stdout cannot be written";
 
 /// A request that the model has no room for.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct TooLong(String);
-
-impl std::fmt::Display for TooLong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TooLong {}
 
 /// Asks for an answer.
 ///
@@ -85,7 +78,7 @@ pub(crate) async fn read(
             return Err(error);
         }
         let message = told.unwrap_or_else(|| one_line(&error));
-        printer.ended(answer, Some(&Fault { message, code }))?;
+        printer.ended(answer, Some(&AnswerFault { message, code }))?;
         return Err(AlreadyReported(error).into());
     }
 }

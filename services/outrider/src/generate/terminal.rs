@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use client::Answer;
 use wire::v1;
 
-use super::{Fault, Printer};
+use super::{AnswerFault, Printer};
 
 /// Prints text as it comes.
 pub(crate) struct Terminal {
@@ -86,7 +86,7 @@ impl Printer for Terminal {
         eprintln!("{line}");
     }
 
-    fn ended(&mut self, answer: &Answer, fault: Option<&Fault>) -> anyhow::Result<()> {
+    fn ended(&mut self, answer: &Answer, fault: Option<&AnswerFault>) -> anyhow::Result<()> {
         if fault.is_some() && answer.token_ids.is_empty() {
             // Nothing was shown; the failure says all there is to say.
             return Ok(());

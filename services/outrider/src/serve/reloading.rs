@@ -17,7 +17,7 @@ use crate::config::Config;
 const FILTER: &str = "log.filter";
 
 /// Everything that is read again on SIGHUP.
-pub(super) struct Reloading<R> {
+pub(super) struct SighupReload<R> {
     /// Tokens and certificates.
     pub(super) files: Reloads,
     /// The filters of the log.
@@ -28,7 +28,7 @@ pub(super) struct Reloading<R> {
     pub(super) read: R,
 }
 
-impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloading<R> {
+impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> SighupReload<R> {
     /// Starts a task that reads everything again on every SIGHUP, which then no longer ends the process.
     ///
     /// # Errors

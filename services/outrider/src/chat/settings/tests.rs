@@ -1,13 +1,13 @@
 use super::*;
 
 /// The settings of a command line, word by word.
-fn settings_of(line: &str) -> Settings {
+fn settings_of(line: &str) -> ChatSettings {
     let matches = parser().get_matches_from(std::iter::once("chat").chain(line.split(' ')));
-    let given = Given::from_arg_matches(&matches).expect("flags");
-    Settings::new(given).expect("flags that will do")
+    let given = GivenFlags::from_arg_matches(&matches).expect("flags");
+    ChatSettings::new(given).expect("flags that will do")
 }
 
-fn temperature(settings: &Settings) -> Option<f32> {
+fn temperature(settings: &ChatSettings) -> Option<f32> {
     settings.request.sampling.as_ref()?.temperature
 }
 
