@@ -6,6 +6,7 @@ mod sampling;
 mod services;
 mod suggested;
 
+pub(crate) use method::with_flag;
 pub use method::{MethodArgs, as_flag};
 pub(crate) use request::RequestArgs;
 pub(crate) use services::TlsArgs;

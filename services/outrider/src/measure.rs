@@ -7,6 +7,8 @@ use client::{Client, Policy};
 use wire::v1::generate_request::Prompt;
 use wire::v1::{Finished, GenerateRequest, SamplingParams};
 
+use crate::args::with_flag;
+
 /// The method every other one is compared with.
 pub const BASELINE: &str = "target-only";
 
@@ -98,7 +100,13 @@ pub async fn measure(
     // Waits and retries would count as the method's own time.
     let client = client.clone().with_policy(Policy::NONE);
     let answer = async { client.generate(request).await?.collect().await };
-    let answer = answer.await.map_err(|error| anyhow!("{method}: {error}"))?;
+    let answer = answer.await.map_err(|error| {
+        let field = error.field();
+        anyhow!(
+            "{method}: {}",
+            with_flag(&error.to_string(), field.as_deref())
+        )
+    })?;
     let mut speculation = answer.finished.speculation.iter();
     ensure!(
         speculation.all(|it| it.fallbacks.is_empty()),

@@ -55,6 +55,19 @@ fn flag_of(setting: &Setting) -> String {
     }
 }
 
+/// Returns `message`, in which a coordinator refuses `field` of a request, with the flag that sets the field, where it is
+/// a setting of a method.
+pub(crate) fn with_flag(message: &str, field: Option<&str>) -> String {
+    let named = field.and_then(|field| Some((field, field.strip_prefix("settings.")?)));
+    match named.map(|(field, name)| (field, Setting::find(name))) {
+        Some((field, Ok(setting))) => {
+            let flag = format!("--{} ({field})", flag_of(setting));
+            message.replacen(field, &flag, 1)
+        }
+        _ => message.to_owned(),
+    }
+}
+
 /// Returns the flag of `setting`.
 fn flag(setting: &'static Setting) -> Arg {
     let heading = if is_of_drafting(setting) {
@@ -193,6 +206,27 @@ mod tests {
             parsed(&["--target", "lossy"]),
             parsed(&["--target-distribution=lossy"])
         );
+    }
+
+    #[test]
+    fn what_a_coordinator_refuses_is_named_by_its_flag_too() {
+        for (field, refused, expected) in [
+            (
+                "settings.alpha",
+                "settings.alpha: -1",
+                "--alpha (settings.alpha): -1",
+            ),
+            (
+                "settings.target",
+                "settings.target: 7",
+                "--target-distribution (settings.target): 7",
+            ),
+            ("settings.other", "settings.other: 7", "settings.other: 7"),
+            ("temperature", "temperature: -1", "temperature: -1"),
+        ] {
+            assert_eq!(with_flag(refused, Some(field)), expected);
+        }
+        assert_eq!(with_flag("busy", None), "busy");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use wire::v1;
 
 use super::terminal::round_line;
 use super::{AnswerFault, Printer};
+use crate::args::with_flag;
 use crate::connect::told;
 use crate::failure::{AlreadyReported, one_line};
 
@@ -144,7 +145,7 @@ pub(crate) fn explain(url: &str, error: Error) -> anyhow::Error {
         }
         Error::Status(status) => match status.code() {
             // The message names the field, the value and what is allowed.
-            Code::InvalidArgument => anyhow!("{}", status.message()),
+            Code::InvalidArgument => anyhow!(with_flag(status.message(), field.as_deref())),
             Code::Unimplemented if speaks_http(&status) => {
                 anyhow!("--coordinator {url}: {}", status.message())
             }
