@@ -79,7 +79,7 @@ pub(crate) fn run(args: &ConfigArgs, global: &Global) -> anyhow::Result<ExitCode
         }
         ConfigAction::Print { scope, json } => {
             let loaded = global.of_file(scope.file.as_deref())?.load(json!({}))?;
-            print_checked(&loaded, scope, *json)
+            print(&loaded, scope, *json)
         }
         ConfigAction::Schema => {
             writeln!(stdout(), "{}", serde_json::to_string_pretty(&schema())?)?;
@@ -123,39 +123,24 @@ fn check(global: &Global, scope: &CheckScope, as_json: bool) -> anyhow::Result<E
 }
 
 /// Prints the configuration, and says if it would be refused.
-fn print_checked(
-    loaded: &Loaded<Config>,
-    scope: &CheckScope,
-    as_json: bool,
-) -> anyhow::Result<ExitCode> {
-    print(loaded, as_json)?;
-    let problems = check::all(loaded, scope.role, !scope.without_files);
-    tell(&problems);
-    let refused = check::refuse(&problems).err();
-    if let Some(error) = refused.as_ref().filter(|_| as_json) {
-        writeln!(stdout(), "{}", failure::object(&error.to_string()))?;
-    }
-    Ok(ExitCode::from(u8::from(refused.is_some())))
-}
-
-fn print(loaded: &Loaded<Config>, as_json: bool) -> anyhow::Result<()> {
+fn print(loaded: &Loaded<Config>, scope: &CheckScope, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut out = stdout().lock();
     let settings = loaded.provenance();
     if as_json {
         writeln!(out, "{}", serde_json::to_string_pretty(settings)?)?;
-        return Ok(());
+    } else {
+        let widths = settings.iter().map(|setting| setting.key.len());
+        let width = widths.max().unwrap_or(0);
+        for setting in settings {
+            let (key, value, source) = (&setting.key, &setting.value, &setting.source);
+            writeln!(out, "{key:width$} = {value}  # {source}")?;
+        }
     }
-    let width = settings
-        .iter()
-        .map(|setting| setting.key.len())
-        .max()
-        .unwrap_or(0);
-    for setting in settings {
-        writeln!(
-            out,
-            "{:width$} = {}  # {}",
-            setting.key, setting.value, setting.source
-        )?;
+    let problems = check::all(loaded, scope.role, !scope.without_files);
+    tell(&problems);
+    let refused = check::refuse(&problems).err();
+    if let Some(error) = refused.as_ref().filter(|_| as_json) {
+        writeln!(out, "{}", failure::object(&error.to_string()))?;
     }
-    Ok(())
+    Ok(ExitCode::from(u8::from(refused.is_some())))
 }

@@ -41,7 +41,7 @@ pub async fn ask<T>(
         anstream::eprintln!("{note}");
     }
     let (process, stop) = (Process::default(), CancellationToken::new());
-    let starting = Cluster::start(process, config.on_loopback(), true, Bars::new(), stop);
+    let starting = Cluster::start(process, config.on_loopback(), true, Bars::on_stderr(), stop);
     let cluster = Box::pin(starting).await?;
     let url = cluster.coordinator_url.clone();
     let answered = ask(within(&url)?, &url).await;

@@ -27,7 +27,7 @@ use crate::config::Config;
 use crate::global::{Global, is_default};
 use crate::process;
 use files::Requested;
-use report::{DoctorReport, Findings};
+use report::Findings;
 
 /// Arguments of `outrider doctor`.
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<Exi
     let mut flags = args.models.settings();
     args.connection.add_to(&mut flags);
     let (loaded, unread) = global.survey(flags);
-    let mut report = DoctorReport::default();
+    let mut report = Findings::default();
     report.add(configuration(loaded.as_ref(), &unread, args.role));
     if let Some(loaded) = &loaded {
         of_files(&mut report, loaded, &args);
@@ -100,15 +100,13 @@ fn refused(findings: &mut Findings, problem: &ConfigProblem) {
 }
 
 /// Adds what the models' files tell to the report.
-fn of_files(report: &mut DoctorReport, loaded: &Loaded<Config>, args: &DoctorArgs) {
+fn of_files(report: &mut Findings, loaded: &Loaded<Config>, args: &DoctorArgs) {
     let config = &loaded.value;
     let requested = Requested::of(loaded, args.role, args.coordinator.is_some());
     let (models, findings) = files::look(config, args.role, requested);
     report.add(findings);
     report.add(files::pair(&models));
-    for findings in text::findings(&models) {
-        report.add(findings);
-    }
+    report.add(text::findings(&models));
     report.add(memory::findings(config, &models, free_bytes()));
 }
 
@@ -141,7 +139,7 @@ fn believing_itself(config: &Config) -> Config {
 }
 
 /// Adds what listens and answers to the report, all asked at once.
-async fn of_network(report: &mut DoctorReport, loaded: &Loaded<Config>, args: &DoctorArgs) {
+async fn of_network(report: &mut Findings, loaded: &Loaded<Config>, args: &DoctorArgs) {
     let (config, role) = (&loaded.value, args.role);
     let others = DoctorClients::of(config);
     let own = DoctorClients::of(&believing_itself(config));

@@ -5,7 +5,6 @@ use std::io::Write;
 use anstream::stdout;
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use model::Checkpoint;
 use model::embedded::ROLES;
 #[cfg(feature = "hub")]
 use model::hub::{CachedModel, Hub};
@@ -53,7 +52,7 @@ pub(crate) async fn run(args: ModelsArgs) -> anyhow::Result<()> {
         #[cfg(feature = "hub")]
         ModelsAction::Pull { models } => {
             // Requests block; an interrupt must still end the program.
-            let bars = Bars::new();
+            let bars = Bars::on_stderr();
             let shown = bars.clone();
             let pulling = tokio::task::spawn_blocking(move || pull(&models, &shown));
             tokio::select! {
@@ -124,26 +123,26 @@ fn list(as_json: bool) -> anyhow::Result<()> {
 
 /// Returns those compiled in.
 fn embedded() -> Vec<LocalModel> {
-    let opened = ROLES.iter().filter_map(|role| {
+    let mut models = Vec::new();
+    for role in ROLES {
         let source = ModelSource::embedded(role);
-        Some((source.path.clone(), source.open().ok()?))
-    });
-    let model = |(name, checkpoint): (String, Checkpoint)| {
-        let config = checkpoint.config();
-        LocalModel {
-            text: format!("{name}\n  built in"),
-            json: json!({
-                "name": name,
-                "vocab_size": config.vocab_size,
-                "context_len": config.context_len,
-                "files": [],
-                "revisions": [],
-                "complete": true,
-                "missing": null,
-            }),
-        }
-    };
-    opened.map(model).collect()
+        let Ok(checkpoint) = source.open() else {
+            continue;
+        };
+        let (name, config) = (&source.path, checkpoint.config());
+        let text = format!("{name}\n  built in");
+        let json = json!({
+            "name": name,
+            "vocab_size": config.vocab_size,
+            "context_len": config.context_len,
+            "files": [],
+            "revisions": [],
+            "complete": true,
+            "missing": null,
+        });
+        models.push(LocalModel { json, text });
+    }
+    models
 }
 
 /// Returns those of the hub, one for each commit.

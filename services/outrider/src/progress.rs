@@ -37,15 +37,15 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Bars where stderr is a terminal, lines of downloads elsewhere.
-    pub fn new() -> Self {
+    /// Returns bars where stderr is a terminal, lines of downloads elsewhere.
+    pub fn on_stderr() -> Self {
         let is_terminal = std::io::stderr().is_terminal();
         Self {
             drawn: is_terminal.then(MultiProgress::new),
         }
     }
 
-    /// Lines also at a terminal: beside a log, which does not know of bars.
+    /// Returns lines also at a terminal: beside a log, which does not know of bars.
     pub fn lines() -> Self {
         Self { drawn: None }
     }
@@ -68,12 +68,6 @@ impl Bars {
             let _unseen = bars.clear();
             bars.set_draw_target(ProgressDrawTarget::hidden());
         }
-    }
-}
-
-impl Default for Bars {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

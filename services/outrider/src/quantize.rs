@@ -71,7 +71,7 @@ pub(crate) async fn run(args: QuantizeArgs) -> anyhow::Result<ExitCode> {
 fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
     let mut destination = GgufDestination::create(&args.destination, args.force).context("DST")?;
     let source = ModelSource::new(&args.source);
-    let bars = Bars::new();
+    let bars = Bars::on_stderr();
     let observer = bars.observer();
     let checkpoint = source.open_observed(&observer).context("SRC")?;
     let mut report = QuantizeReport::new(&args.destination, observer);

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &ScoreArgs) -> anyhow::Result<()> {
     };
     // Refused before anything is read.
     source.computation()?;
-    let checkpoint = source.open_observed(&Bars::new().observer())?;
+    let checkpoint = source.open_observed(&Bars::on_stderr().observer())?;
     let input = ScoreInput::read(args, checkpoint.config(), &checkpoint)?;
     let vocab_size = checkpoint.config().vocab_size;
     if args.top > vocab_size {

@@ -140,7 +140,7 @@ impl Traced {
             ..Process::default()
         };
         let config = config.clone().on_loopback();
-        let (bars, stop) = (Bars::new(), CancellationToken::new());
+        let (bars, stop) = (Bars::on_stderr(), CancellationToken::new());
         let cluster = Cluster::start(process, config, true, bars, stop).await?;
         let client = connect::within(&cluster.coordinator_url)?;
         Ok(Self {

@@ -32,12 +32,6 @@ impl MethodArgs {
     }
 }
 
-impl Default for MethodArgs {
-    fn default() -> Self {
-        Self(MethodSpec::new(DEFAULT))
-    }
-}
-
 /// A fault in a value, by the name of its flag.
 pub fn as_flag(BadValue { field, problem }: BadValue) -> Error {
     let flag = match SETTINGS.iter().find(|setting| setting.name == field) {
@@ -156,7 +150,7 @@ impl Args for MethodArgs {
 /// A command that has only some of the flags has the others not given.
 impl FromArgMatches for MethodArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut args = Self::default();
+        let mut args = Self(MethodSpec::new(DEFAULT));
         args.update_from_arg_matches(matches)?;
         Ok(args)
     }

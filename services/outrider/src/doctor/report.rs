@@ -30,9 +30,10 @@ pub(super) struct Finding {
     pub(super) remedy: Option<String>,
 }
 
-/// What was found in one section.
-#[derive(Debug)]
+/// What was found in a section, or in all of them one after the other.
+#[derive(Debug, Default)]
 pub(super) struct Findings {
+    /// Where the next is found.
     section: &'static str,
     pub(super) found: Vec<Finding>,
     /// By how many seconds the clock of whoever answered at a URL is ahead of this machine's.
@@ -43,32 +44,31 @@ impl Findings {
     pub(super) fn of(section: &'static str) -> Self {
         Self {
             section,
-            found: Vec::new(),
-            skews: Vec::new(),
+            ..Self::default()
         }
     }
 
     pub(super) fn ok(&mut self, message: impl Into<String>) {
-        self.add(FindingLevel::Ok, message.into(), None);
+        self.push(FindingLevel::Ok, message.into(), None);
     }
 
     pub(super) fn info(&mut self, message: impl Into<String>) {
-        self.add(FindingLevel::Info, message.into(), None);
+        self.push(FindingLevel::Info, message.into(), None);
     }
 
     pub(super) fn warning(&mut self, message: impl Into<String>, remedy: impl Into<String>) {
-        self.add(FindingLevel::Warning, message.into(), Some(remedy.into()));
+        self.push(FindingLevel::Warning, message.into(), Some(remedy.into()));
     }
 
     pub(super) fn error(&mut self, message: impl Into<String>, remedy: impl Into<String>) {
-        self.add(FindingLevel::Error, message.into(), Some(remedy.into()));
+        self.push(FindingLevel::Error, message.into(), Some(remedy.into()));
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    fn add(&mut self, level: FindingLevel, message: String, remedy: Option<String>) {
+    fn push(&mut self, level: FindingLevel, message: String, remedy: Option<String>) {
         self.found.push(Finding {
             section: self.section,
             level,
@@ -76,20 +76,11 @@ impl Findings {
             remedy,
         });
     }
-}
 
-/// All that was found, section after section.
-#[derive(Debug, Default)]
-pub(super) struct DoctorReport {
-    found: Vec<Finding>,
-    /// As those of [`Findings`].
-    pub(super) skews: Vec<(String, i64)>,
-}
-
-impl DoctorReport {
-    pub(super) fn add(&mut self, findings: Findings) {
-        self.found.extend(findings.found);
-        self.skews.extend(findings.skews);
+    /// Adds what another section tells.
+    pub(super) fn add(&mut self, other: Self) {
+        self.found.extend(other.found);
+        self.skews.extend(other.skews);
     }
 
     /// Whether nothing is broken.
@@ -140,7 +131,7 @@ mod tests {
 
     #[test]
     fn lines_stand_under_their_section_with_what_to_do() {
-        let mut report = DoctorReport::default();
+        let mut report = Findings::default();
         let mut clock = Findings::of("clock");
         clock.ok("it runs");
         clock.warning("it is slow", "wind it up");
