@@ -122,7 +122,7 @@ fn exposed(config: &Config, role: ServeRole) -> Vec<ConfigProblem> {
 const KEY_IN_CLEAR: &str = "verifier.remote.key_file: the key would go to another machine in clear: take an https:// URL, or \
      say insecure = true (--insecure) where nobody else can listen";
 
-/// The problems without those that stand before already.
+/// Returns the problems without those that stand before already.
 fn each_once(problems: Vec<ConfigProblem>) -> Vec<ConfigProblem> {
     let mut once = Vec::new();
     for problem in problems {
@@ -133,7 +133,7 @@ fn each_once(problems: Vec<ConfigProblem>) -> Vec<ConfigProblem> {
     once
 }
 
-/// Where a coordinator of this configuration may connect to.
+/// Returns where a coordinator of this configuration may connect to.
 fn trust(config: &Config) -> Trust {
     let shows_token = !config.auth.peer_token_file.as_os_str().is_empty();
     Trust {

@@ -69,7 +69,7 @@ impl Cluster {
         Self::serve(config, processes, (draft, target), ports, stop)
     }
 
-    /// The same with models that are loaded already, whatever `config` names; `draft` is the only draft
+    /// Starts the same with models that are loaded already, whatever `config` names; `draft` is the only draft
     /// model.
     pub async fn start_with(
         config: Config,
@@ -203,12 +203,12 @@ fn processes(config: &Config, watched: &Process) -> anyhow::Result<Processes> {
     Ok((coordinator, process::of_peer_within(config, watched)?))
 }
 
-/// Where a service on `listener` is reached from this process.
+/// Returns where a service on `listener` is reached from this process.
 pub fn url(listener: &TcpListener) -> anyhow::Result<String> {
     Ok(format!("http://{}", reachable(listener.local_addr()?)))
 }
 
-/// The address at which a listener on `address` is reached from this machine.
+/// Returns the address at which a listener on `address` is reached from this machine.
 pub fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         // Listening everywhere; reach it here.

@@ -39,7 +39,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The same with all services on free loopback ports, for the use of this process alone: without
+    /// Returns the same with all services on free loopback ports, for the use of this process alone: without
     /// certificates and tokens.
     #[must_use]
     pub fn on_loopback(mut self) -> Self {
@@ -83,7 +83,7 @@ impl Config {
     }
 }
 
-/// The JSON schema (draft 7) of a configuration file: every key with its type and range. What goes together
+/// Returns the JSON schema (draft 7) of a configuration file: every key with its type and range. What goes together
 /// and what does not, and files, it does not know; `outrider config check` does.
 pub(crate) fn schema() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
@@ -93,8 +93,8 @@ pub(crate) fn schema() -> Value {
     schema
 }
 
-/// What a file leaves out of a section is that of the layers beneath it: nothing is required, and a section has no
-/// default but those of its keys.
+/// Makes of a section a layer of several. What a file leaves out of a section is that of the layers beneath it: nothing
+/// is required, and a section has no default but those of its keys.
 fn as_layer(section: &mut Value) {
     let Some(fields) = section.as_object_mut() else {
         return;

@@ -50,19 +50,19 @@ pub async fn ask<T>(
     answered
 }
 
-/// A client of the coordinator of this process, on loopback.
+/// Returns a client of the coordinator of this process, on loopback.
 pub fn within(url: &str) -> anyhow::Result<Client> {
     Ok(telling(url, Client::new(loopback(url)?)))
 }
 
-/// A client of the coordinator at `url`, as `config` says.
+/// Returns a client of the coordinator at `url`, as `config` says.
 fn to_coordinator(url: &str, config: &Config) -> anyhow::Result<Client> {
     let process = process::of_client(config)?;
     let client = Client::connect(url, &config.coordinator.channel, &process);
     Ok(telling(url, client.context("--coordinator")?))
 }
 
-/// The client, which says what it waits for, once for each call.
+/// Returns the client, which says what it waits for, once for each call.
 fn telling(url: &str, client: Client) -> Client {
     let url = url.to_owned();
     client.on_wait(move |waiting| {
@@ -77,14 +77,14 @@ pub fn told(status: &Status) -> String {
     connection_fault(status).unwrap_or_else(|| describe(status))
 }
 
-/// A client of the verifier at `url`, as `config` says: it is talked to as a coordinator would.
+/// Returns a client of the verifier at `url`, as `config` says: it is talked to as a coordinator would.
 pub fn to_verifier(url: &str, config: &Config) -> anyhow::Result<VerifierStub> {
     let process = process::of_peer(config, &Process::default())?;
     let channel = channel::connect(url, &config.coordinator.channel, &process);
     Ok(verifier_of(channel.context("--verifier")?))
 }
 
-/// A client of a verifier of this process, on loopback.
+/// Returns a client of a verifier of this process, on loopback.
 pub fn to_verifier_within(url: &str) -> anyhow::Result<VerifierStub> {
     Ok(verifier_of(loopback(url)?))
 }

@@ -119,7 +119,8 @@ struct DoctorClients {
 }
 
 impl DoctorClients {
-    /// Where certificates or tokens cannot be used, which is told with the configuration, it asks without them.
+    /// Returns both. Where certificates or tokens cannot be used, which is told with the configuration, they ask
+    /// without them.
     fn of(config: &Config) -> Self {
         Self {
             process: process::of_peer(config, &Process::default()).unwrap_or_default(),

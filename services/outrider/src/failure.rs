@@ -18,7 +18,7 @@ pub(crate) struct AlreadyReported(pub(crate) anyhow::Error);
 #[error("{}", one_line(.0))]
 pub(crate) struct InLogLine(pub(crate) anyhow::Error);
 
-/// Whether the command line asks for JSON. Looked for word by word, because a command line that cannot be
+/// Returns whether the command line asks for JSON. Looked for word by word, because a command line that cannot be
 /// understood may ask for it too.
 pub(crate) fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool {
     arguments.any(|argument| argument == "--json")
@@ -54,7 +54,7 @@ pub(crate) fn of_command_line(error: &clap::Error) -> String {
     words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// The object of a failure, in a line.
+/// Returns the object of a failure, in a line.
 pub(crate) fn object(message: &str) -> String {
     json!({ "error": { "message": message } }).to_string()
 }
@@ -64,7 +64,7 @@ fn print(message: &str) {
     let _ = writeln!(std::io::stdout(), "{}", object(message));
 }
 
-/// Whether the reader of the output went away.
+/// Returns whether the reader of the output went away.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error
         .chain()
@@ -72,7 +72,7 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// An error and its causes in one line, without those that the message quotes already.
+/// Returns an error and its causes in one line, without those that the message quotes already.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     in_one_line(error.as_ref())
 }

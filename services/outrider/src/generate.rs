@@ -21,11 +21,11 @@ use crate::{connect, interrupt};
 
 /// Shows an answer as it comes.
 pub(crate) trait Printer {
-    /// A part of its text.
+    /// Shows a part of its text.
     fn chunk(&mut self, chunk: &v1::Chunk) -> anyhow::Result<()>;
-    /// Something that happens on the way, in one line.
+    /// Tells something that happens on the way, in one line.
     fn note(&mut self, line: &str);
-    /// The answer has ended: complete, or early because of `fault`.
+    /// Ends an answer: complete, or early because of `fault`.
     fn ended(&mut self, answer: &Answer, fault: Option<&AnswerFault>) -> anyhow::Result<()>;
 }
 
@@ -127,7 +127,7 @@ async fn compare(
     Ok(())
 }
 
-/// The number of tokens, if they are the same.
+/// Returns the number of tokens, if they are the same.
 fn same(ours: &[u32], theirs: &[u32], method: &str) -> anyhow::Result<usize> {
     let shared = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
     if shared == ours.len().max(theirs.len()) {

@@ -32,7 +32,7 @@ const QUIET_LOG: &str = "error";
 pub const INTERRUPTED: u8 = 130;
 
 impl Global {
-    /// The same with the configuration of `file`, where a command takes one without the flag.
+    /// Returns the same with the configuration of `file`, where a command takes one without the flag.
     ///
     /// # Errors
     /// If the flag names a file too.
@@ -54,13 +54,13 @@ impl Global {
         Ok(layers::load(self.config.as_deref(), &flags)?)
     }
 
-    /// The configuration as far as it can be read, and what cannot.
+    /// Returns the configuration as far as it can be read, and what cannot.
     pub(crate) fn survey(&self, flags: Value) -> (Option<Loaded<Config>>, Vec<ConfigError>) {
         let flags = self.with_flags(flags);
         layers::survey(self.config.as_deref(), &flags)
     }
 
-    /// How log lines are written; known also where the rest of the configuration cannot be used.
+    /// Returns how log lines are written; known also where the rest of the configuration cannot be used.
     pub(crate) fn log_format(&self) -> LogFormat {
         let (loaded, _) = self.survey(json!({}));
         loaded.map_or_else(LogFormat::default, |loaded| loaded.value.log.format)

@@ -18,8 +18,8 @@ pub(crate) fn listen() -> io::Result<Signals> {
     Signals::listen(&signals)
 }
 
-/// The first of these signals, for a command that prints what it has before it ends. A second one exits the process at
-/// once: whoever reads the output may not read any more.
+/// Returns the first of these signals, for a command that prints what it has before it ends. A second one exits the
+/// process at once: whoever reads the output may not read any more.
 ///
 /// # Errors
 /// The operating system's, if it refuses a handler.
@@ -40,7 +40,7 @@ pub(crate) fn first() -> io::Result<impl Future<Output = StopSignal>> {
     })
 }
 
-/// Whether the process was started with SIGHUP ignored.
+/// Returns whether the process was started with SIGHUP ignored.
 #[cfg(unix)]
 fn is_hang_up_ignored() -> bool {
     let mut current = std::mem::MaybeUninit::<libc::sigaction>::zeroed();

@@ -99,7 +99,7 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
         .context("the file was written, but standard output cannot be")
 }
 
-/// One line on what was written.
+/// Returns one line on what was written.
 fn summary(args: &QuantizeArgs, written: &Written) -> String {
     let megabytes = megabytes(written.bytes);
     let (path, format, tensors) = (args.destination.display(), args.to, written.tensors);

@@ -173,7 +173,7 @@ struct ScoreTable<'a, W> {
 }
 
 impl<W: Write> ScoreTable<'_, W> {
-    /// A token as it is written, in quotes; its id where that is all there is.
+    /// Returns a token as it is written, in quotes; its id where that is all there is.
     fn text(&self, id: TokenId) -> String {
         let Some(tokenizer) = &self.tokenizer else {
             return id.to_string();

@@ -32,7 +32,7 @@ impl MethodArgs {
     }
 }
 
-/// A fault in a value, by the name of its flag.
+/// Returns the error of a fault in a value, by the name of its flag.
 pub fn as_flag(BadValue { field, problem }: BadValue) -> Error {
     let flag = match SETTINGS.iter().find(|setting| setting.name == field) {
         Some(setting) => flag_of(setting),

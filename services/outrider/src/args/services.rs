@@ -25,7 +25,7 @@ pub struct ServicesArgs {
 }
 
 impl ServicesArgs {
-    /// The flags given, as settings.
+    /// Returns the flags given, as settings.
     pub(crate) fn settings(&self) -> Value {
         let mut settings = self.models.settings();
         self.connection.add_to(&mut settings);
@@ -51,7 +51,7 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// The flags given, as settings.
+    /// Returns the flags given, as settings.
     pub fn settings(&self) -> Value {
         let draft_model = self
             .draft_model
@@ -66,7 +66,7 @@ impl ModelArgs {
         })
     }
 
-    /// Whether none is given.
+    /// Returns whether none is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.target_model.is_none() && self.draft_model.is_none()
     }

@@ -51,7 +51,7 @@ pub(super) enum ChatCommand {
     Bye,
 }
 
-/// Whether nothing more belongs to `text`: no backslash at its end, and no lines that are still to be closed.
+/// Returns whether nothing more belongs to `text`: no backslash at its end, and no lines that are still to be closed.
 pub(super) fn is_whole(text: &str) -> bool {
     match fenced(text) {
         Some(mut rest) => rest.any(is_fence),
@@ -75,7 +75,7 @@ pub(super) fn read(text: &str) -> anyhow::Result<ChatInput> {
     }
 }
 
-/// The lines after the one that opens a block; none if `text` is no block.
+/// Returns the lines after the one that opens a block; none if `text` is no block.
 fn fenced(text: &str) -> Option<impl Iterator<Item = &str>> {
     let mut lines = text.lines();
     lines.next().filter(|line| is_fence(line)).map(|_| lines)
@@ -94,7 +94,7 @@ fn message(text: &str) -> ChatInput {
     ChatInput::Message(text.to_owned())
 }
 
-/// The command of a line without its slash.
+/// Returns the command of a line without its slash.
 fn command(line: &str) -> anyhow::Result<ChatCommand> {
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();

@@ -22,7 +22,7 @@ pub(super) struct Conversation {
 type ChatTurn = (String, String);
 
 impl Conversation {
-    /// The number of turns in the model's prompt.
+    /// Returns the number of turns in the model's prompt.
     pub(super) fn len(&self) -> usize {
         self.turns.len() - self.forgotten
     }
@@ -36,8 +36,8 @@ impl Conversation {
         self.forgotten += count;
     }
 
-    /// The messages of the next request: the system message, the turns but for the oldest `forgotten`, and the user's next
-    /// message.
+    /// Returns the messages of the next request: the system message, the turns but for the oldest `forgotten`, and the
+    /// user's next message.
     pub(super) fn messages(
         &self,
         system: Option<&str>,

@@ -48,7 +48,7 @@ pub(super) async fn talk(mut dialogue: Dialogue) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a shorter line would do.
+/// Returns whether a shorter line would do.
 fn is_of_line(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<TooLong>()

@@ -51,7 +51,7 @@ pub(super) struct ChatSettings {
 }
 
 impl ChatSettings {
-    /// The settings of these flags. What is out of range, the coordinator tells.
+    /// Returns the settings of these flags. What is out of range, the coordinator tells.
     ///
     /// # Errors
     /// Names the flag whose value is unknown.
@@ -101,7 +101,7 @@ impl fmt::Display for ChatSettings {
 }
 
 impl GivenFlags {
-    /// The same with another value of `name`, or without one.
+    /// Returns the same with another value of `name`, or without one.
     fn with(&self, name: &str, value: &str) -> anyhow::Result<Self> {
         let name = name.replace('-', "_");
         let Some(setting) = settings().find(|arg| arg.get_id() == name.as_str()) else {
@@ -126,7 +126,7 @@ impl GivenFlags {
         Ok(changed)
     }
 
-    /// The command line that gives them.
+    /// Returns the command line that gives them.
     fn command_line(&self) -> Vec<String> {
         let mut line = vec![String::new()];
         for setting in settings() {

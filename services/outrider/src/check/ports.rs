@@ -7,7 +7,7 @@ use server::listen::Listen;
 use super::{ConfigProblem, ServeRole};
 use crate::config::Config;
 
-/// Where the services of `role` listen, each with its setting.
+/// Returns where the services of `role` listen, each with its setting.
 pub(crate) fn of_services(config: &Config, role: ServeRole) -> Vec<(&'static str, Listen)> {
     let mut found = Vec::new();
     if role.has_drafter() {
@@ -24,8 +24,8 @@ pub(crate) fn of_services(config: &Config, role: ServeRole) -> Vec<(&'static str
     found
 }
 
-/// Addresses that two ports of one process would have. A default address of the OpenAI API that is taken is done
-/// without.
+/// Returns the addresses that two ports of one process would have. A default address of the OpenAI API that is taken is
+/// done without.
 pub(super) fn shared(config: &Config, role: ServeRole, is_http_chosen: bool) -> Vec<ConfigProblem> {
     let admin = config.admin.listen.listen();
     let mut ports = Vec::from_iter(admin.map(|listen| ("admin.listen", listen)));
@@ -47,7 +47,7 @@ pub(super) fn shared(config: &Config, role: ServeRole, is_http_chosen: bool) -> 
     problems
 }
 
-/// Whether only one of the two can be listened on. Port 0 is any that is free.
+/// Returns whether only one of the two can be listened on. Port 0 is any that is free.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() != 0 && one.port() == other.port() && (is_any || one.ip() == other.ip())

@@ -154,7 +154,7 @@ fn silence(status: &Status) -> Silence {
     Silence::Other(describe(status))
 }
 
-/// By how many seconds the `date` of an answer's headers is after `now`.
+/// Returns by how many seconds the `date` of an answer's headers is after `now`.
 fn ahead(date: &str, now: Timestamp) -> Option<i64> {
     let zoned = rfc2822::DateTimeParser::new().parse_zoned(date).ok()?;
     Some(zoned.timestamp().as_second() - now.as_second())

@@ -158,7 +158,7 @@ fn describe(findings: &mut Findings, setting: &str, model: &Inspected) {
     }
 }
 
-/// Bytes in words.
+/// Returns bytes in words.
 pub(super) fn mebibytes(bytes: u64) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     if mebibytes < 1024.0 {
@@ -167,7 +167,7 @@ pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{:.1} GiB", mebibytes / 1024.0)
 }
 
-/// Whether draft and target model fit each other, where both are here.
+/// Returns whether draft and target model fit each other, where both are here.
 pub(super) fn pair(models: &InspectedModels) -> Findings {
     let mut findings = Findings::of("pair");
     let target = models.target.as_ref().map(verifier::outline);

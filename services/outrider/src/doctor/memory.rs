@@ -34,7 +34,7 @@ pub(super) fn findings(config: &Config, models: &InspectedModels, free: Option<u
 }
 
 impl MemoryNeed {
-    /// None on a GPU, which has memory of its own, and with llama.cpp, which sizes its own buffers.
+    /// Returns none on a GPU, which has memory of its own, and with llama.cpp, which sizes its own buffers.
     fn of(service: &'static str, model: &Inspected, engine: &EngineConfig) -> Option<Self> {
         let (checkpoint, computation) = model.own.as_ref()?;
         let Computation::Cpu(format) = computation else {

@@ -60,7 +60,7 @@ fn silent(findings: &mut Findings, who: &str, silence: &Silence, is_chosen: bool
     );
 }
 
-/// Whether a peer speaks this protocol and fits the model's `target`, if it is known.
+/// Tells whether a peer speaks this protocol and fits the model's `target`, if it is known.
 fn judge(
     findings: &mut Findings,
     who: &str,

@@ -83,7 +83,7 @@ impl Findings {
         self.skews.extend(other.skews);
     }
 
-    /// Whether nothing is broken.
+    /// Returns whether nothing is broken.
     pub(super) fn is_ok(&self) -> bool {
         self.count(FindingLevel::Error) == 0
     }

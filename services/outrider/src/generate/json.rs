@@ -60,7 +60,7 @@ const OF_THE_END: [&str; 7] = [
     "timing",
 ];
 
-/// The object of an answer that is complete, or that `fault` ended early.
+/// Returns the object of an answer that is complete, or that `fault` ended early.
 fn object(answer: &Answer, fault: Option<&AnswerFault>) -> Value {
     let (started, finished) = (&answer.started, &answer.finished);
     let timing = finished.timing.unwrap_or_default();
@@ -117,7 +117,7 @@ fn object(answer: &Answer, fault: Option<&AnswerFault>) -> Value {
     object
 }
 
-/// The log probabilities of a token; null stands for one without any probability.
+/// Returns the log probabilities of a token; null stands for one without any probability.
 fn logprobs(of_token: &v1::TokenLogprobs) -> Value {
     let top = of_token.top.iter();
     let top = top.map(|top| json!({ "token_id": top.token_id, "logprob": top.logprob }));
@@ -137,7 +137,7 @@ const OF_VLLM: [&str; 9] = [
     "per_step_drafted",
 ];
 
-/// Most draft tokens of a round, as set; 0 where the method drafts no blocks.
+/// Returns the most draft tokens of a round, as set; 0 where the method drafts no blocks.
 fn num_spec_tokens(settings: &[v1::Setting]) -> u32 {
     let number = |name: &str| {
         let setting = settings.iter().find(|setting| setting.name == name)?;

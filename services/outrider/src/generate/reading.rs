@@ -84,7 +84,7 @@ pub(crate) async fn read(
     }
 }
 
-/// Whether there is anything to be told of an answer.
+/// Returns whether there is anything to be told of an answer.
 pub(crate) fn is_begun(answer: &Answer) -> bool {
     !answer.started.request_id.is_empty()
 }
@@ -109,7 +109,7 @@ fn print(
     Ok(())
 }
 
-/// The next event; says so once if it is long in coming.
+/// Returns the next event; says so once if it is long in coming.
 async fn next(
     generation: &mut Generation,
     url: &str,
@@ -126,7 +126,7 @@ async fn next(
     generation.event().await
 }
 
-/// A coordinator that is not there, or lacks a peer.
+/// Returns the error of a coordinator that is not there, or lacks a peer.
 fn unavailable(url: &str, why: &str) -> anyhow::Error {
     anyhow!(
         "coordinator {url}: {why}; `outrider doctor --coordinator {url}` shows which services answer"

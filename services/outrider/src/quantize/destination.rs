@@ -42,7 +42,7 @@ impl GgufDestination {
         })
     }
 
-    /// Where the file is for now.
+    /// Returns where the file is for now.
     pub(super) fn path(&self) -> &Path {
         self.file.get_ref().path()
     }
@@ -79,7 +79,7 @@ impl GgufDestination {
     }
 }
 
-/// The unfinished file of `place`, empty and locked: whoever else writes to the same place is told. What a
+/// Returns the unfinished file of `place`, empty and locked: whoever else writes to the same place is told. What a
 /// killed run left of it is overwritten.
 fn begin(place: &Path) -> anyhow::Result<NamedTempFile> {
     let folder = match place.parent() {
@@ -116,7 +116,7 @@ fn begin(place: &Path) -> anyhow::Result<NamedTempFile> {
     }
 }
 
-/// Whether `path` still leads to `file`.
+/// Returns whether `path` still leads to `file`.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -153,7 +153,7 @@ mod tests {
         (folder, place)
     }
 
-    /// Files of the folder, hidden ones too.
+    /// Counts the files of the folder, hidden ones too.
     fn files(folder: &tempfile::TempDir) -> usize {
         fs::read_dir(folder.path()).expect("a folder").count()
     }

@@ -74,7 +74,7 @@ impl ScoreInput {
     }
 }
 
-/// The tokens of `text`, special ones included.
+/// Returns the tokens of `text`, special ones included.
 fn tokens(text: &str, args: &ScoreArgs, checkpoint: &Checkpoint) -> anyhow::Result<Vec<TokenId>> {
     let tokenizer = checkpoint
         .tokenizer()

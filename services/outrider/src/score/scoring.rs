@@ -35,7 +35,7 @@ impl ScoreSummary {
     }
 }
 
-/// Tokens of a forward of a model with this vocabulary.
+/// Returns the tokens of a forward of a model with this vocabulary.
 pub(super) fn step(vocab_size: usize) -> usize {
     (ROOM / vocab_size).clamp(1, LONGEST)
 }

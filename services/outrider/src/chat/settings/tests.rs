@@ -1,6 +1,6 @@
 use super::*;
 
-/// The settings of a command line, word by word.
+/// Returns the settings of a command line, word by word.
 fn settings_of(line: &str) -> ChatSettings {
     let matches = parser().get_matches_from(std::iter::once("chat").chain(line.split(' ')));
     let given = GivenFlags::from_arg_matches(&matches).expect("flags");
@@ -11,7 +11,7 @@ fn temperature(settings: &ChatSettings) -> Option<f32> {
     settings.request.sampling.as_ref()?.temperature
 }
 
-/// Whether a setting of the method is given.
+/// Returns whether a setting of the method is given.
 fn settings_given(request: &v1::GenerateRequest, name: &str) -> bool {
     let setting = speculation::methods::Setting::find(name).expect(name);
     wire::settings::gives(request, setting)
