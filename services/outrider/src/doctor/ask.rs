@@ -40,12 +40,6 @@ impl PeerKind {
     }
 }
 
-/// An answer of a service, and by how many seconds the other's clock is ahead, if it told.
-pub(super) struct ServiceReply<T> {
-    pub(super) said: T,
-    pub(super) ahead: Option<i64>,
-}
-
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Silence {
@@ -78,7 +72,7 @@ pub(super) async fn peer(
     dialled: &Dialled,
     kind: PeerKind,
     process: &Process,
-) -> Result<ServiceReply<PeerDescription>, Silence> {
+) -> Result<Response<PeerDescription>, Silence> {
     let channel = dialled.channel(process);
     let channel = channel.map_err(|error| Silence::Tls(in_one_line(&error)))?;
     let request = DescribeRequest {};
@@ -92,7 +86,7 @@ pub(super) async fn peer(
 pub(super) async fn coordinator(
     dialled: &Dialled,
     process: &Process,
-) -> Result<ServiceReply<ListModelsResponse>, Silence> {
+) -> Result<Response<ListModelsResponse>, Silence> {
     let mut request = Request::new(ListModelsRequest {});
     request.set_timeout(LISTING);
     let channel = dialled.channel(process);
@@ -104,22 +98,21 @@ pub(super) async fn coordinator(
 pub(super) async fn is_ready(dialled: &Dialled, process: &Process) -> Option<bool> {
     let mut client = HealthClient::new(dialled.channel(process).ok()?);
     let reply = answer(client.check(HealthCheckRequest::default())).await;
-    Some(reply.ok()?.said.status() == ServingStatus::Serving)
+    Some(reply.ok()?.get_ref().status() == ServingStatus::Serving)
 }
 
 async fn answer<T>(
     asked: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<ServiceReply<T>, Silence> {
+) -> Result<Response<T>, Silence> {
     let answered = tokio::time::timeout(PATIENCE, asked).await;
     let answered = answered.map_err(|_| Silence::Mute)?;
-    let response = answered.map_err(|status| silence(&status))?;
-    let date = response
-        .metadata()
-        .get("date")
-        .and_then(|date| date.to_str().ok());
-    let ahead = date.and_then(|date| ahead(date, Timestamp::now()));
-    let said = response.into_inner();
-    Ok(ServiceReply { said, ahead })
+    answered.map_err(|status| silence(&status))
+}
+
+/// Returns by how many seconds the clock of whoever answered is ahead of this machine's, if it told.
+pub(super) fn ahead<T>(reply: &Response<T>) -> Option<i64> {
+    let date = reply.metadata().get("date")?.to_str().ok()?;
+    seconds_after(date, Timestamp::now())
 }
 
 fn silence(status: &Status) -> Silence {
@@ -155,7 +148,7 @@ fn silence(status: &Status) -> Silence {
 }
 
 /// Returns by how many seconds the `date` of an answer's headers is after `now`.
-fn ahead(date: &str, now: Timestamp) -> Option<i64> {
+fn seconds_after(date: &str, now: Timestamp) -> Option<i64> {
     let zoned = rfc2822::DateTimeParser::new().parse_zoned(date).ok()?;
     Some(zoned.timestamp().as_second() - now.as_second())
 }
@@ -167,8 +160,11 @@ mod tests {
     #[test]
     fn the_date_of_an_answer_tells_its_clock() {
         let now = Timestamp::from_second(784_111_777).expect("a time");
-        assert_eq!(ahead("Sun, 06 Nov 1994 08:49:37 GMT", now), Some(0));
-        assert_eq!(ahead("Sun, 06 Nov 1994 08:50:37 GMT", now), Some(60));
-        assert_eq!(ahead("yesterday", now), None);
+        assert_eq!(seconds_after("Sun, 06 Nov 1994 08:49:37 GMT", now), Some(0));
+        assert_eq!(
+            seconds_after("Sun, 06 Nov 1994 08:50:37 GMT", now),
+            Some(60)
+        );
+        assert_eq!(seconds_after("yesterday", now), None);
     }
 }

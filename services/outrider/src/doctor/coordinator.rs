@@ -49,9 +49,9 @@ pub(super) async fn findings(
     }
     match answered {
         Ok(reply) => {
-            let ahead = reply.ahead.map(|ahead| (named.clone(), ahead));
+            let ahead = ask::ahead(&reply).map(|ahead| (named.clone(), ahead));
             findings.skews.extend(ahead);
-            for model in reply.said.models {
+            for model in reply.into_inner().models {
                 judge(&mut findings, &named, &model);
             }
         }

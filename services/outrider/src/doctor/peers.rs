@@ -5,7 +5,7 @@ use server::process::Process;
 use wire::describe::{check_pair, check_protocol};
 use wire::v1::PeerDescription;
 
-use super::ask::{self, PeerKind, ServiceReply, Silence};
+use super::ask::{self, PeerKind, Silence};
 use super::dial::Dialled;
 use super::report::Findings;
 use crate::config::Config;
@@ -26,16 +26,16 @@ pub(super) async fn findings(config: &Config, is_chosen: bool, process: &Process
         let mut target: Option<PeerDescription> = None;
         for (kind, url, reply) in replies {
             let who = format!("model '{}': {} at {url}", model.name, kind.name());
-            let ServiceReply { said, ahead } = match reply {
+            let reply = match reply {
                 Ok(reply) => reply,
                 Err(silence) => {
                     silent(&mut findings, &who, &silence, is_chosen);
                     continue;
                 }
             };
-            findings
-                .skews
-                .extend(ahead.map(|ahead| (url.clone(), ahead)));
+            let ahead = ask::ahead(&reply).map(|ahead| (url.clone(), ahead));
+            findings.skews.extend(ahead);
+            let said = reply.into_inner();
             judge(&mut findings, &who, &said, target.as_ref());
             if kind == PeerKind::Verifier {
                 let first = target.get_or_insert_with(|| said.clone());

@@ -150,7 +150,7 @@ async fn peer_at(dialled: &Dialled, kind: PeerKind, process: &Process) -> Result
     Ok(format!(
         "by an outrider {} of '{}'",
         kind.name(),
-        answer.said.model
+        answer.get_ref().model
     ))
 }
 
