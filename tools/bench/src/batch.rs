@@ -174,7 +174,10 @@ mod tests {
         let sampling = ["--temperature=1", "--top-p=.5"];
         let sizes = ["--sessions=2,3", "--tokens=4", "--context=5", "--repeats=1"];
         let args = args(&[&sizes[..], &sampling].concat());
-        let (name, checkpoint) = args.models.open(models::Which::Random).expect("a model");
+        let (name, checkpoint) = args
+            .models
+            .open(models::WhichModel::Random)
+            .expect("a model");
         let rows = measure(&args, &name, &checkpoint).expect("measured");
         assert_eq!((rows.len(), rows[0].ratio), (2, 1.0));
         let by_hand = 3.0 / (rows[1].token_ms / 1e3);
