@@ -2,7 +2,6 @@
 
 mod method;
 mod request;
-mod sampling;
 mod services;
 mod suggested;
 
