@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use client::Client;
-use server::channel::{self, ChannelConfig, ChannelError, PeerChannel, connection_fault};
+use server::channel::{self, ChannelConfig, PeerChannel, connection_fault};
 use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,8 @@ pub async fn ask<T>(
 
 /// Returns a client of the coordinator of this process, on loopback.
 pub fn within(url: &str) -> anyhow::Result<Client> {
-    Ok(telling(url, Client::new(loopback(url)?)))
+    let channel = channel::connect(url, &ChannelConfig::default(), &Process::default());
+    Ok(telling(url, Client::new(channel?)))
 }
 
 /// Returns a client of the coordinator at `url`, as `config` says.
@@ -81,18 +82,6 @@ pub fn told(status: &Status) -> String {
 pub fn to_verifier(url: &str, config: &Config) -> anyhow::Result<VerifierStub> {
     let process = process::of_peer(config, &Process::default())?;
     let channel = channel::connect(url, &config.coordinator.channel, &process);
-    Ok(verifier_of(channel.context("--verifier")?))
-}
-
-/// Returns a client of a verifier of this process, on loopback.
-pub fn to_verifier_within(url: &str) -> anyhow::Result<VerifierStub> {
-    Ok(verifier_of(loopback(url)?))
-}
-
-fn loopback(url: &str) -> Result<PeerChannel, ChannelError> {
-    channel::connect(url, &ChannelConfig::default(), &Process::default())
-}
-
-fn verifier_of(channel: PeerChannel) -> VerifierStub {
-    VerifierClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES)
+    let client = VerifierClient::new(channel.context("--verifier")?);
+    Ok(client.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }

@@ -106,7 +106,7 @@ async fn train(
         (connect::to_verifier(url, &config)?, url.clone(), None)
     } else {
         let started = StartedVerifier::new(config.verifier, args.target.as_deref()).await?;
-        let client = connect::to_verifier_within(&started.url)?;
+        let client = connect::to_verifier(&started.url, &Config::default())?;
         (client, started.url.clone(), Some(started))
     };
     let target = TrainingTarget::connect(client, &url).await?;
