@@ -1,7 +1,7 @@
 //! Requests that need what an engine lacks are refused at admission, and its limits are kept.
 
 use futures_util::future::join_all;
-use server::process::Process;
+use ops::process::Process;
 use speculation::ports::{Caps, LanguageModel, ModelShape, Rows, Segment};
 use verifier::VerifierConfig;
 
@@ -89,7 +89,7 @@ async fn no_more_sequences_are_held_than_the_engine_has() {
     let watched = async {
         let mut most = 0;
         loop {
-            most = most.max(monitor.engines[0].gauges().sequences);
+            most = most.max(monitor.engines[0].stats().sequences);
             assert!(most <= 3, "{most} sequences");
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }

@@ -1,38 +1,37 @@
 //! The only loop that polls the session and awaits its peers: carries out what the session asks for, and tells
 //! it what came.
 
-mod answer;
-mod answers;
+mod channel;
 mod response;
 mod round;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use server::health::Health;
+use ops::health::Health;
 use speculation::session::{Action, FinishReason, Input, Origin, Session};
-use text::Output;
+use text::OutputText;
 use tokio::sync::OwnedSemaphorePermit;
 use v1::generate_response::Part;
 use wire::v1;
 
 use crate::admitted::{AdmittedRequest, session_config};
 use crate::config::CoordinatorConfig;
-use crate::events::{Event, Fault};
-use crate::observe::Observer;
+use crate::events::{PeerFault, RequestEvent};
+use crate::observe::RequestObserver;
 use crate::peer::pool::{EstimateKind, ServedModel, Target};
 use crate::peer::{
-    Allowance, Answer, Failure, Loss, Peers, PendingRequest, Position, RoundProposals,
+    CallFailure, Deadline, FailureKind, PeerAnswer, Peers, PendingRequest, RoundPosition,
+    RoundProposals,
 };
 use crate::quota::Quota;
 use round::RoundRecord;
 
-pub use answer::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
-pub(crate) use answer::{AnswerSender, AnswerStream, answers};
+pub(crate) use channel::{ResponseSender, ResponseStream, response_channel};
 pub(crate) use response::RESTART_RETRY_AFTER;
-use response::{Cut, Response};
+use response::{ClientResponse, EarlyEnd};
 
-/// Longest that a peer is waited for where the session sets no time.
+/// Longest time that a peer is waited for where the session sets none.
 const FOREVER: Duration = Duration::from_secs(3_600);
 
 /// A request that is about to run.
@@ -50,16 +49,26 @@ pub(crate) struct Prepared {
     pub(crate) quota: Quota,
 }
 
+impl Prepared {
+    /// Returns the event that it is in order.
+    pub(crate) fn event(&self) -> RequestEvent<'_> {
+        RequestEvent::Prepared {
+            request: &self.request,
+            request_id: &self.request_id,
+        }
+    }
+}
+
 /// One request under way.
 pub(crate) struct Driver {
     request: Arc<AdmittedRequest>,
     session: Session,
     peers: Peers,
-    response: Response,
+    response: ClientResponse,
     /// The text of tokens still held, and how many of them it holds.
-    held_text: Output,
+    held_text: OutputText,
     looked_at: usize,
-    observer: Observer,
+    observer: RequestObserver,
     began: Instant,
     /// What the session waits for.
     pending: Option<PendingRequest>,
@@ -76,7 +85,7 @@ pub(crate) struct Driver {
     reason = "there is one at a time, and it is taken apart at once"
 )]
 enum Woken {
-    Answer(Result<Answer, Failure>),
+    Answer(Result<PeerAnswer, CallFailure>),
     Timeout,
     ClientGone,
     LastCall,
@@ -85,10 +94,10 @@ enum Woken {
 impl Driver {
     pub(crate) fn new(
         prepared: Prepared,
-        answers: AnswerSender,
+        sender: ResponseSender,
         config: &CoordinatorConfig,
         health: Health,
-        observer: Observer,
+        observer: RequestObserver,
     ) -> Self {
         let Prepared {
             request,
@@ -109,21 +118,21 @@ impl Driver {
         let session = session_config(&request, config, estimate, jitter());
         let (stops, before) = (&request.stops, request.text_before());
         let text = Arc::clone(&target.text);
-        let output = || Output::new(Arc::clone(&text), stops.clone(), before);
+        let output = || OutputText::new(Arc::clone(&text), stops.clone(), before);
         let (response, held_text) = (output(), output());
         let request = Arc::new(request);
         Self {
             session: Session::new(session),
             peers: Peers::new(Arc::clone(&request), model, target, session_id),
-            response: Response {
+            response: ClientResponse {
                 output: response,
-                answers,
+                sender,
                 health,
                 deadline: began + request.timeout,
                 request_id,
                 first_token: None,
                 delivered: 0,
-                cut: None,
+                early_end: None,
             },
             held_text,
             looked_at: 0,
@@ -152,7 +161,7 @@ impl Driver {
             match self.wait().await {
                 Woken::Answer(answer) => self.handle(answer),
                 Woken::ClientGone => self.session.handle(Input::Cancel, self.now()),
-                Woken::LastCall => self.cut(Cut::LastCall),
+                Woken::LastCall => self.end_early(EarlyEnd::LastCall),
                 Woken::Timeout => self.handle_timeout(),
             }
         }
@@ -163,8 +172,8 @@ impl Driver {
     }
 
     /// Ends the request: nobody waits for what its session would come to.
-    fn cut(&mut self, cut: Cut) {
-        self.response.cut = Some(cut);
+    fn end_early(&mut self, by: EarlyEnd) {
+        self.response.early_end = Some(by);
         self.session.handle(Input::Cancel, self.now());
     }
 
@@ -178,7 +187,7 @@ impl Driver {
                 request,
             } => {
                 let (sent, peer) = (&request, request.peer());
-                self.observer.observe(&Event::Sent {
+                self.observer.observe(&RequestEvent::Sent {
                     round,
                     attempt,
                     base_len,
@@ -186,7 +195,7 @@ impl Driver {
                 });
                 let opens_round = std::mem::replace(&mut self.round.decided, round) != round;
                 if let Some(lengths) = self.session.goodput().filter(|_| opens_round) {
-                    self.observer.observe(&Event::LengthDecided {
+                    self.observer.observe(&RequestEvent::LengthDecided {
                         decision: lengths.decision(),
                         prices: lengths.prices(),
                     });
@@ -220,15 +229,15 @@ impl Driver {
         let until = due
             .and_then(|due| self.began.checked_add(due))
             .unwrap_or(far);
-        let position = |round| Position {
+        let position = |round| RoundPosition {
             round,
-            allowance: Allowance {
+            deadline: Deadline {
                 until,
                 is_short: due.is_some_and(|due| due >= self.request.timeout),
             },
             output: self.session.output(),
             emitted: self.session.emitted(),
-            worth: (self.session.goodput()).and_then(|lengths| lengths.decision().worth),
+            worth: (self.session.goodput()).and_then(|lengths| lengths.decision().min_survival),
             trace: self.observer.sent_context(),
         };
         let (peers, record) = (&mut self.peers, &self.round);
@@ -244,26 +253,26 @@ impl Driver {
         tokio::select! {
             biased;
             () = self.response.health.last_call() => Woken::LastCall,
-            () = self.response.answers.closed() => Woken::ClientGone,
+            () = self.response.sender.closed() => Woken::ClientGone,
             answer = answering => Woken::Answer(answer),
             () = tokio::time::sleep_until(until.into()) => Woken::Timeout,
         }
     }
 
-    /// A time has come that the session set.
+    /// Handles a time that the session set and that has come.
     fn handle_timeout(&mut self) {
         let now = self.now();
         // The request's own deadline is nobody's fault; nor is a pause.
         if let Some(pending) = self.pending.take().filter(|_| now < self.request.timeout) {
             let peer = pending.request.peer();
-            self.observe_failure(pending.round, peer, Fault::Timeout, "no answer in time");
-            self.peers.give_up(peer, Loss::Silent);
+            self.observe_failure(pending.round, peer, PeerFault::Timeout, "no answer in time");
+            self.peers.give_up(peer, FailureKind::Silent);
         }
         self.session.handle_timeout(now);
         self.observe_losses();
     }
 
-    /// A response that is held until it is complete is complete where a stop string stands in it.
+    /// Ends a response that is held until it is complete where a stop string stands in it.
     fn end_held_at_stop(&mut self) {
         let held = self.session.held();
         let new = held.get(self.looked_at..).unwrap_or_default();
@@ -278,14 +287,14 @@ impl Driver {
     }
 }
 
-/// A number from 0 to 1 that depends on the seed alone; neighbouring seeds get numbers far apart.
+/// Returns a number from 0 to 1 that depends on the seed alone; neighbouring seeds get numbers far apart.
 fn spread(seed: u64) -> f64 {
     // 2^64 over the golden ratio: multiples of it fall evenly over the range.
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as f64 / f64::from(u32::MAX)
 }
 
-/// A number from 0 to 1 that differs between requests.
+/// Returns a number from 0 to 1 that differs between requests.
 fn jitter() -> f64 {
     // Without a source of entropy nothing is spread, and nothing else is wrong.
     getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX))

@@ -5,12 +5,12 @@ mod readiness;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use server::channel::Trust;
-use server::health::Health;
-use server::process::Process;
-use server::receiving::Gate;
-use server::transport::MAX_MESSAGE_BYTES;
-use server::{lifecycle, reflection};
+use net::MAX_MESSAGE_BYTES;
+use net::channel::Trust;
+use net::receiving::Gate;
+use ops::health::Health;
+use ops::process::Process;
+use ops::{lifecycle, reflection};
 use speculation::session::Peer;
 use tokio::net::TcpListener;
 use tonic::codec::CompressionEncoding;
@@ -19,10 +19,9 @@ use wire::v1::coordinator_server::CoordinatorServer;
 
 use crate::config::{CoordinatorConfig, HttpConfig};
 use crate::error::CoordinatorError;
-use crate::front::{
-    Admission, MAX_REQUEST_BYTES, Service, Shared, Tokenizing, http, reading_places,
-};
-use crate::observe::{Gauges, Observation, PeerGauges};
+use crate::front::{Admission, GrpcService, SharedState, Tokenizing, http, reading_places};
+use crate::limits::MAX_REQUEST_BYTES;
+use crate::observe::{CoordinatorGauges, Observation, PeerGauges};
 use crate::peer::pool::{Models, ServedModel};
 
 /// Full name of the gRPC service.
@@ -30,7 +29,7 @@ const NAME: &str = "outrider.v1.Coordinator";
 
 /// A coordinator ready to serve.
 pub struct Coordinator {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     process: Process,
     /// Where the OpenAI API is served, if it is.
     http: Option<TcpListener>,
@@ -75,7 +74,11 @@ impl Coordinator {
     /// # Errors
     /// Names the setting that cannot be used.
     pub fn new(config: CoordinatorConfig, process: Process) -> Result<Self, CoordinatorError> {
-        if let Some(problem) = config.check(Trust::of(&process)).into_iter().next() {
+        if let Some(problem) = config
+            .check(Trust::of(&process.credentials))
+            .into_iter()
+            .next()
+        {
             return Err(problem);
         }
         let health = Health::new(NAME, &process);
@@ -94,7 +97,7 @@ impl Coordinator {
         let names = models.names();
         let gauges = gauges(&models, &admission);
         let observation = Observation::new(&process, names.into_iter(), gauges);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             models,
             admission,
             tokenizing: Tokenizing::new(),
@@ -130,7 +133,7 @@ impl Coordinator {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), CoordinatorError> {
         // Of a message that comes compressed, what it is unpacked to is bounded, too.
-        let service = CoordinatorServer::new(Service::new(Arc::clone(&self.shared)))
+        let service = CoordinatorServer::new(GrpcService::new(Arc::clone(&self.shared)))
             .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -164,32 +167,43 @@ impl Coordinator {
 }
 
 /// Serves the OpenAI API until the coordinator has drained.
-async fn serve_http(listener: TcpListener, gate: Gate, shared: &Arc<Shared>, process: &Process) {
+async fn serve_http(
+    listener: TcpListener,
+    gate: Gate,
+    shared: &Arc<SharedState>,
+    process: &Process,
+) {
     let address = listener.local_addr();
     let is_local = address
         .as_ref()
         .is_ok_and(|address| address.ip().is_loopback());
-    let front = http::front(shared, process.auth.guard(), is_local);
+    let front = http::front(shared, process.credentials.auth.guard(), is_local);
     if let Ok(address) = address {
         tracing::info!(%address, "serving the OpenAI API");
     }
-    let (tls, config) = (process.tls.clone(), &shared.config.server);
-    server::http::serve(front, listener, config, gate, tls, &shared.health).await;
+    let (tls, config) = (process.credentials.tls.clone(), &shared.config.server);
+    let draining = shared.health.draining();
+    net::http::serve(front, listener, config, gate, tls, draining).await;
 }
 
-/// The models whose drafters do not fit, or whose verifiers are not alike, and why.
+/// Returns what tells the models whose drafters do not fit, or whose verifiers are not alike, and why.
 fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 'static {
     let models = Arc::downgrade(models);
     move || {
         let models = models.upgrade()?;
         let misfit = |model: &Arc<ServedModel>| {
-            let problem = model.misfit()?;
+            let problem = model.compatibility.problem()?;
             let name = model.name();
             Some(format!("no drafter of model '{name}' fits: {problem}"))
         };
         let unlike = |model: &Arc<ServedModel>| {
             let of_model = |problem| format!("model '{}': {problem}", model.name());
-            model.unlike().into_iter().map(of_model).collect::<Vec<_>>()
+            model
+                .likeness
+                .problems()
+                .into_iter()
+                .map(of_model)
+                .collect::<Vec<_>>()
         };
         let misfits = models.iter().filter_map(misfit);
         let all: Vec<_> = misfits.chain(models.iter().flat_map(unlike)).collect();
@@ -197,20 +211,20 @@ fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 
     }
 }
 
-/// How the coordinator is, for as long as it lives.
+/// Returns what tells how the coordinator is, for as long as it lives.
 fn gauges(
     models: &Arc<Models>,
     admission: &Admission,
-) -> impl Fn() -> Option<Gauges> + Send + Sync + 'static {
+) -> impl Fn() -> Option<CoordinatorGauges> + Send + Sync + 'static {
     let (models, admission) = (Arc::downgrade(models), admission.clone());
     move || {
         let models = models.upgrade()?;
         let of_kind = |model: &Arc<ServedModel>, kind: Peer| {
             let (alive, resting) = model.counts(kind);
             let misfit = match kind {
-                Peer::Drafter if model.misfit().is_some() => alive,
+                Peer::Drafter if model.compatibility.problem().is_some() => alive,
                 Peer::Drafter => 0,
-                Peer::Verifier => model.refused_verifiers().min(alive),
+                Peer::Verifier => model.likeness.refused().min(alive),
             };
             let alive = alive - misfit;
             let states = [("alive", alive), ("resting", resting), ("misfit", misfit)];
@@ -223,7 +237,7 @@ fn gauges(
         let peers = models
             .iter()
             .flat_map(|model| Peer::ALL.map(|kind| of_kind(model, kind)));
-        Some(Gauges {
+        Some(CoordinatorGauges {
             running: admission.running(),
             max_requests: admission.max_requests(),
             peers: peers.collect(),

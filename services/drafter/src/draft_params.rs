@@ -2,8 +2,8 @@
 
 use peer::RoundError;
 use speculation::drafting::{DraftLen, Drafting, StopRule, TreeShape};
+use speculation::methods::Options;
 use speculation::methods::names::of_drafting;
-use speculation::methods::{OptionField, Options};
 use wire::open::{ProposalFields, SessionSpec};
 use wire::status::BadField;
 use wire::{drafting, v1};
@@ -28,7 +28,7 @@ pub(crate) struct DraftParams {
 }
 
 impl DraftParams {
-    /// Why a block of `drafted` tokens, or levels, with no end token and no stop rule behind it, ends.
+    /// Returns why a block of `drafted` tokens, or levels, with no end token and no stop rule behind it, ends.
     pub(crate) fn cause(&self) -> v1::StopCause {
         if self.is_cut {
             v1::StopCause::Context
@@ -68,7 +68,7 @@ impl DraftParams {
         Ok(requested)
     }
 
-    /// Whether what is requested goes together with the session.
+    /// Checks that what is requested goes together with the session.
     fn check_options(&self, spec: &SessionSpec) -> Result<(), BadField> {
         let options = Options {
             target: spec.target,
@@ -85,17 +85,17 @@ impl DraftParams {
             bonus_q: self.bonus_q,
             more_fields: spec.proposal_fields != ProposalFields::default(),
         };
-        options.check().map_err(|conflict| {
-            let field = match conflict.field {
-                OptionField::DraftLen => "draft_length",
-                OptionField::Proposal => "proposal_form",
-                field @ (OptionField::Drafting | OptionField::Tree) => field.name(),
+        options.check().map_err(|bad| {
+            let field = match &bad.field[..] {
+                "draft_len" => "draft_length",
+                "proposal" => "proposal_form",
+                field => field,
             };
-            BadField::new(field, conflict.problem)
+            BadField::new(field, bad.problem)
         })
     }
 
-    /// Whether this drafter can do it.
+    /// Checks that this drafter can do it.
     fn check_capabilities(
         &self,
         drafter: &Drafter,
@@ -133,7 +133,7 @@ impl DraftParams {
         Ok(())
     }
 
-    /// The same, as far as the models' contexts have room after `base_len` output tokens.
+    /// Returns the same, as far as the models' contexts have room after `base_len` output tokens.
     ///
     /// # Errors
     /// If there is no room at all.
@@ -161,7 +161,7 @@ impl DraftParams {
     }
 }
 
-/// Who drafts, if this drafter holds them.
+/// Returns who drafts, if this drafter holds them.
 fn who(drafter: &Drafter, wire: i32) -> Result<Drafting, BadField> {
     let held = &drafter.role.draftings;
     let Some(requested) = drafting::from_wire(wire)? else {

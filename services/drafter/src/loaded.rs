@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::Model;
 use model::bigram::BigramFile;
 use model::head::AcceptanceHead;
-use model::progress::{Lines, Observer};
+use model::progress::{ProgressLines, ProgressObserver};
 use model::source::{ServedModel, share_threads};
 use peer::PeerError;
 use speculation::cascade::CascadeConfig;
@@ -14,7 +14,7 @@ use speculation::drafting::Drafting;
 use wire::v1::PeerDescription;
 
 use crate::config::{DrafterConfig, wrong};
-use crate::fits::Vocabulary;
+use crate::fits::DraftVocabulary;
 use crate::{fits, tables};
 
 /// Everyone who can propose, not yet running.
@@ -27,7 +27,7 @@ pub struct Loaded {
     /// Max-Gram's table; without one it only copies.
     pub bigram: Option<BigramFile>,
     /// The vocabulary of a drafter without a model.
-    pub(crate) vocabulary: Option<Vocabulary>,
+    pub(crate) vocabulary: Option<DraftVocabulary>,
     /// The cascade, of all models and Max-Gram if it says so.
     pub(crate) cascade: Option<CascadeConfig>,
 }
@@ -38,16 +38,16 @@ impl Loaded {
     /// # Errors
     /// [`PeerError`] naming the setting, and what is wrong with it.
     pub fn load(config: &DrafterConfig) -> Result<Self, PeerError> {
-        Self::load_observed(config, &(Arc::new(Lines::default()) as _))
+        Self::load_observed(config, &(Arc::new(ProgressLines::default()) as _))
     }
 
-    /// The same, which `observer` watches.
+    /// Loads the same, which `observer` watches.
     ///
     /// # Errors
     /// As [`Loaded::load`].
     pub fn load_observed(
         config: &DrafterConfig,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<Self, PeerError> {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
@@ -60,9 +60,7 @@ impl Loaded {
             let served = served.map_err(|error| wrong("model", error))?;
             return Self::with_smaller(served, config, observer);
         }
-        let bigram = tables::alone(config)?;
-        let vocabulary = Vocabulary::of_table(&bigram);
-        Ok(Self::without_model(vocabulary, Some(bigram)))
+        Self::without_model(config, None)
     }
 
     /// Loads what `config` names beside a draft model, where there is none, for the vocabulary of the target model that
@@ -74,20 +72,21 @@ impl Loaded {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
         }
-        let vocabulary = Vocabulary::of_peer(target);
-        let bigram = tables::of_vocabulary(&vocabulary, config);
-        let bigram = bigram.map_err(|error| wrong("bigram", error))?;
-        Ok(Self::without_model(vocabulary, bigram))
+        Self::without_model(config, Some(target))
     }
 
-    fn without_model(vocabulary: Vocabulary, bigram: Option<BigramFile>) -> Self {
-        Self {
+    fn without_model(
+        config: &DrafterConfig,
+        target: Option<&PeerDescription>,
+    ) -> Result<Self, PeerError> {
+        let (vocabulary, bigram) = tables::without_model(config, target)?;
+        Ok(Self {
             models: Vec::new(),
             heads: Vec::new(),
             bigram,
             vocabulary: Some(vocabulary),
             cascade: None,
-        }
+        })
     }
 
     /// Takes `served` as the draft model, and loads the rest of what `config` names.
@@ -95,16 +94,23 @@ impl Loaded {
     /// # Errors
     /// As [`Loaded::load`].
     pub fn beside(served: ServedModel<Model>, config: &DrafterConfig) -> Result<Self, PeerError> {
-        Self::with_smaller(served, config, &(Arc::new(Lines::default()) as _))
+        Self::with_smaller(served, config, &(Arc::new(ProgressLines::default()) as _))
     }
 
     fn with_smaller(
         served: ServedModel<Model>,
         config: &DrafterConfig,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<Self, PeerError> {
-        let mut models = smaller(&served, config, observer)?;
-        models.insert(0, served);
+        let mut models = vec![served];
+        // Those of the cascade are of the first one's vocabulary.
+        for (setting, source) in config.cascade.sources() {
+            let model = source.load_observed(observer);
+            let model = model.map_err(|error| wrong(&setting, error))?;
+            fits::same_vocabulary(&model.outline, &models[0].outline)
+                .map_err(|problem| wrong(&setting, problem))?;
+            models.push(model);
+        }
         Self::of(models, config)
     }
 
@@ -122,13 +128,16 @@ impl Loaded {
     ) -> Result<Self, PeerError> {
         config.check_limits()?;
         let heads = heads(&mut models[0], config).map_err(|error| wrong("heads", error))?;
-        let bigram = tables::beside(&models[0].outline(), config);
+        let bigram = tables::beside(&models[0].outline, config);
         let bigram = bigram.map_err(|error| wrong("bigram", error))?;
         let has_max_gram = tables::has_max_gram(config, bigram.is_some())?;
         for problem in out_of_order(&models) {
             tracing::warn!("{problem}");
         }
-        let names = models.iter().map(|model| model.name.as_str()).collect();
+        let names = models
+            .iter()
+            .map(|model| model.outline.name.as_str())
+            .collect();
         let cascade = config.cascade.of(names, has_max_gram)?;
         Ok(Self {
             models,
@@ -139,7 +148,7 @@ impl Loaded {
         })
     }
 
-    /// The ways of drafting, the default first; never empty.
+    /// Returns the ways of drafting, the default first; never empty.
     pub(crate) fn draftings(&self) -> Vec<Drafting> {
         let ways = [
             (Drafting::Model, !self.models.is_empty()),
@@ -151,7 +160,7 @@ impl Loaded {
     }
 }
 
-/// The heads found with the model, and those the configuration names.
+/// Returns the heads found with the model, and those the configuration names.
 fn heads(
     served: &mut ServedModel<Model>,
     config: &DrafterConfig,
@@ -179,30 +188,11 @@ fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
             format!(
                 "drafter.cascade.models[{index}]: '{}' reads {} weights a token, more than the {} of '{}' before \
                  it; the largest should come first, and each be smaller than the one before",
-                pair[1].name,
+                pair[1].outline.name,
                 weights(&pair[1]),
                 weights(&pair[0]),
-                pair[0].name
+                pair[0].outline.name
             )
-        })
-        .collect()
-}
-
-/// The models of the cascade after the first, of the first one's vocabulary.
-fn smaller(
-    served: &ServedModel<Model>,
-    config: &DrafterConfig,
-    observer: &Arc<dyn Observer>,
-) -> Result<Vec<ServedModel<Model>>, PeerError> {
-    let first = served.outline();
-    let sources = config.cascade.sources();
-    sources
-        .map(|(setting, source)| {
-            let model = source.load_observed(observer);
-            let model = model.map_err(|error| wrong(&setting, error))?;
-            fits::same_vocabulary(&model.outline(), &first)
-                .map_err(|problem| wrong(&setting, problem))?;
-            Ok(model)
         })
         .collect()
 }

@@ -7,10 +7,10 @@ use coordinator::{Coordinator, ModelGroup};
 use drafter::Loaded;
 use model::Model;
 use model::source::{ServedModel, share_threads};
-use server::listen::Listen;
-use server::metrics::Metrics;
-use server::process::Process;
-use server::startup;
+use net::listen::Listen;
+use ops::lifecycle;
+use ops::metrics::Metrics;
+use ops::process::Process;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -49,18 +49,18 @@ impl Cluster {
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let processes = processes(&config, &process)?;
-        let ports = Ports::bind(&config, is_http_chosen).await?;
+        let ports = ClusterPorts::bind(&config, is_http_chosen).await?;
         let (mut of_draft, mut of_target) = (config.drafter.clone(), config.verifier.clone());
         share_threads(of_draft.sources_mut().chain([&mut of_target.model]));
         // On threads that nobody waits for if this is given up, or one of the two fails.
         let (watched, watched_too) = (bars.observer(), bars.observer());
-        let draft = startup::blocking(move || {
+        let draft = lifecycle::blocking(move || {
             let has_model = of_draft.has_model();
             has_model
                 .then(|| Loaded::load_observed(&of_draft, &watched))
                 .transpose()
         });
-        let target = startup::blocking(move || verifier::load(&of_target, &watched_too));
+        let target = lifecycle::blocking(move || verifier::load(&of_target, &watched_too));
         let loaded = tokio::try_join!(async { anyhow::Ok(target.await?) }, async {
             anyhow::Ok(draft.await?)
         },);
@@ -69,7 +69,7 @@ impl Cluster {
         Self::serve(config, processes, (draft, target), ports, stop)
     }
 
-    /// The same with models that are loaded already, whatever `config` names; `draft` is the only draft
+    /// Starts the same with models that are loaded already, whatever `config` names; `draft` is the only draft
     /// model.
     pub async fn start_with(
         config: Config,
@@ -78,17 +78,17 @@ impl Cluster {
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let draft = Loaded::of(vec![draft], &config.drafter)?;
-        let target = verifier::Loaded::Here(Box::new(target));
+        let target = verifier::LoadedTarget::Local(Box::new(target));
         let processes = processes(&config, &Process::default())?;
-        let ports = Ports::bind(&config, true).await?;
+        let ports = ClusterPorts::bind(&config, true).await?;
         Self::serve(config, processes, (Some(draft), target), ports, stop)
     }
 
     fn serve(
         mut config: Config,
         (process, of_peers): Processes,
-        (draft, target): (Option<Loaded>, verifier::Loaded),
-        ports: Ports,
+        (draft, target): (Option<drafter::Loaded>, verifier::LoadedTarget),
+        ports: ClusterPorts,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         // Nobody but this process's coordinator need learn that they stop, and it has drained by then.
@@ -156,14 +156,14 @@ impl Cluster {
 }
 
 /// The ports of the services, bound before anything is loaded: one that is taken is told at once.
-struct Ports {
+struct ClusterPorts {
     drafter: TcpListener,
     verifier: TcpListener,
     coordinator: TcpListener,
     http: Option<TcpListener>,
 }
 
-impl Ports {
+impl ClusterPorts {
     async fn bind(config: &Config, is_http_chosen: bool) -> anyhow::Result<Self> {
         let bind = async |setting, listen: Listen| listen.bind().await.context(setting);
         Ok(Self {
@@ -203,12 +203,12 @@ fn processes(config: &Config, watched: &Process) -> anyhow::Result<Processes> {
     Ok((coordinator, process::of_peer_within(config, watched)?))
 }
 
-/// Where a service on `listener` is reached from this process.
+/// Returns where a service on `listener` is reached from this process.
 pub fn url(listener: &TcpListener) -> anyhow::Result<String> {
     Ok(format!("http://{}", reachable(listener.local_addr()?)))
 }
 
-/// The address at which a listener on `address` is reached from this machine.
+/// Returns the address at which a listener on `address` is reached from this machine.
 pub fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         // Listening everywhere; reach it here.

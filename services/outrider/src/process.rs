@@ -1,11 +1,12 @@
 //! What the configuration makes of a process: who it is, and whom it believes.
 
 use anyhow::ensure;
-use server::auth::Auth;
-use server::listen::{Listen, check_exposed};
-use server::process::Process;
-use server::reload::FileError;
-use server::tls::{Tls, TlsConfig, TlsMode};
+use net::Credentials;
+use net::auth::Auth;
+use net::listen::{Listen, check_exposed};
+use net::reload::FileError;
+use net::tls::{Tls, TlsConfig, TlsMode};
+use ops::process::Process;
 
 use crate::config::Config;
 
@@ -13,7 +14,7 @@ use crate::config::Config;
 const REMEDY: &str = "set tls.mode = \"server\" or \"mutual\", or say insecure = true (--insecure) where \
                       the network itself is trusted";
 
-/// The process of a coordinator, watched as `watched` is; if it may listen where it is to.
+/// Returns the process of a coordinator, watched as `watched` is; if it may listen where it is to.
 pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Result<Process> {
     let tls = Tls::load(&config.tls)?;
     let process = of(config, watched, tls, Auth::of_coordinator(&config.auth))?;
@@ -24,18 +25,18 @@ pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Resu
     Ok(process)
 }
 
-/// The process of a drafter or a verifier, or of whoever talks to one.
+/// Returns the process of a drafter or a verifier, or of whoever talks to one.
 pub(crate) fn of_peer(config: &Config, watched: &Process) -> anyhow::Result<Process> {
     let tls = Tls::load(&config.tls)?;
     of(config, watched, tls, Auth::of_peer(&config.auth))
 }
 
-/// The process of a drafter and a verifier beside their coordinator, which reaches them on loopback.
+/// Returns the process of a drafter and a verifier beside their coordinator, which reaches them on loopback.
 pub(crate) fn of_peer_within(config: &Config, watched: &Process) -> anyhow::Result<Process> {
     of(config, watched, Tls::default(), Auth::of_peer(&config.auth))
 }
 
-/// The process of a coordinator's client. What the certificates are for that are named, if they are, is
+/// Returns the process of a coordinator's client. What the certificates are for that are named, if they are, is
 /// the client's side alone.
 pub(crate) fn of_client(config: &Config) -> anyhow::Result<Process> {
     let tls = TlsConfig {
@@ -52,15 +53,8 @@ fn of(
     tls: Tls,
     auth: Result<Auth, FileError>,
 ) -> anyhow::Result<Process> {
-    tls.sample(&watched.metrics);
     let auth = auth?.in_clear(config.insecure);
-    tls.add_to(&watched.reloads);
-    auth.add_to(&watched.reloads);
-    Ok(Process {
-        tls,
-        auth,
-        ..watched.clone()
-    })
+    Ok(watched.clone().with_credentials(Credentials { tls, auth }))
 }
 
 /// Refuses to serve in clear where other machines can connect, unless that is asked for.
@@ -75,7 +69,7 @@ pub(crate) fn check_listen(
     Ok(check_exposed(setting, listen, REMEDY)?)
 }
 
-/// The same for a service whose coordinator is in this process, and reaches it in clear.
+/// Refuses the same for a service whose coordinator is in this process, and reaches it in clear.
 pub(crate) fn check_listen_within(
     config: &Config,
     setting: &'static str,

@@ -9,7 +9,6 @@
 //! | [`request`] | what is asked of an engine |
 //! | [`engine`] | what an engine can do, and the port |
 //! | [`probe`] | what an engine is and can do, asked before it is used |
-//! | [`identity`] | what it says of itself, asked again and again |
 //! | [`sglang`], [`vllm`] | an engine's request bodies and answers |
 //! | `checks` | that an answer is one to what was asked |
 //! | [`http`], [`settings`] | the connection: bounds, deadlines, waits; where it goes |
@@ -29,11 +28,11 @@ pub mod settings;
 pub mod sglang;
 pub mod vllm;
 
-pub use engine::{Caps, Engine, Identity, Ids, ScoringEngine};
-pub use error::EngineError;
-pub use http::Connection;
-pub use probe::Kind;
-pub use request::{Scoring, Sequence};
+pub use engine::{Engine, EngineCaps, EngineIdentity, Ids, ScoringEngine};
+pub use error::ScoringError;
+pub use http::EngineConnection;
+pub use probe::RemoteEngine;
+pub use request::{ScoreRequest, ScoredSequence};
 pub use settings::ConnectionSettings;
 pub use sglang::Sglang;
-pub use vllm::{Vllm, VllmCompletions};
+pub use vllm::{Vllm, VllmRoute};

@@ -3,47 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::engine::{EngineHandle, Gauges, MemoryGauges, Totals};
-use server::lease::SessionCounts;
-use server::metrics::names;
+use model::engine::{EngineHandle, EngineStats};
+use ops::metrics::names;
 
-use crate::role::{Peer, Role};
+use crate::lease::SessionCounts;
+use crate::role::{PeerServer, Role};
 use crate::service::Bounds;
 
-impl<R: Role> Peer<R> {
+impl<R: Role> PeerServer<R> {
     /// Sessions with an open stream, and sessions waiting for their next one.
     pub fn sessions(&self) -> SessionCounts {
         self.sessions.counts()
     }
 
-    /// Tasks and sequences of all engines.
-    pub fn engine(&self) -> Gauges {
-        let engines = self.engines.iter().map(EngineHandle::gauges);
-        engines.fold(Gauges::default(), |sum, one| Gauges {
-            running: sum.running + one.running,
-            queued: sum.queued + one.queued,
-            sequences: sum.sequences + one.sequences,
-            cached_tokens: sum.cached_tokens + one.cached_tokens,
-        })
-    }
-
-    /// Memory of all engines.
-    pub fn memory(&self) -> MemoryGauges {
-        let engines = self.engines.iter().map(EngineHandle::memory);
-        engines.fold(MemoryGauges::default(), |sum, one| MemoryGauges {
-            pages: sum.pages + one.pages,
-            tokens: sum.tokens + one.tokens,
-            budget_tokens: sum.budget_tokens + one.budget_tokens,
-            evictions: sum.evictions + one.evictions,
-            reprefilled_tokens: sum.reprefilled_tokens + one.reprefilled_tokens,
-            shared_tokens: sum.shared_tokens + one.shared_tokens,
-        })
-    }
-
-    /// Returns what all engines did so far.
-    pub fn totals(&self) -> Totals {
-        let engines = self.engines.iter().map(EngineHandle::totals);
-        engines.fold(Totals::default(), |sum, one| sum + one)
+    /// What all engines are doing and did so far.
+    pub fn engine(&self) -> EngineStats {
+        let engines = self.engines.iter().map(EngineHandle::stats);
+        engines.fold(EngineStats::default(), |sum, one| sum + one)
     }
 
     /// Tells, at every scrape and for as long as it lives, how the peer is, and how long each of its models
@@ -60,9 +36,6 @@ impl<R: Role> Peer<R> {
         self.process.metrics.sample(move |samples| {
             let peer = looked_at.upgrade()?;
             let (sessions, engine) = (peer.sessions(), peer.engine());
-            let (memory, totals) = (peer.memory(), peer.totals());
-            let row = peer.engines.iter().map(EngineHandle::row).max();
-            let row = row.unwrap_or_default();
             for (state, count) in [("open", sessions.attached), ("detached", sessions.detached)] {
                 samples.add(&names::SESSIONS, &[R::NAME, state], count as f64);
             }
@@ -73,16 +46,16 @@ impl<R: Role> Peer<R> {
                 (&names::ENGINE_QUEUE, engine.queued as f64),
                 (&names::ENGINE_QUEUE_LIMIT, max_queued as f64),
                 (&names::ENGINE_SEQUENCES, engine.sequences as f64),
-                (&names::KV_TOKENS, memory.tokens as f64),
-                (&names::KV_BUDGET_TOKENS, memory.budget_tokens as f64),
-                (&names::KV_EVICTIONS, memory.evictions as f64),
-                (&names::REPREFILLED_TOKENS, memory.reprefilled_tokens as f64),
-                (&names::SHARED_TOKENS, memory.shared_tokens as f64),
-                (&names::ENGINE_FORWARDS, totals.forwards as f64),
-                (&names::FORWARDED_TOKENS, totals.tokens as f64),
-                (&names::PREFILL_TOKENS, totals.prefill_tokens as f64),
-                (&names::ENGINE_BUSY, totals.busy.as_secs_f64()),
-                (&names::ENGINE_ROW, row.as_secs_f64()),
+                (&names::KV_TOKENS, engine.kv_tokens as f64),
+                (&names::KV_BUDGET_TOKENS, engine.budget_tokens as f64),
+                (&names::KV_EVICTIONS, engine.evictions as f64),
+                (&names::REPREFILLED_TOKENS, engine.reprefilled_tokens as f64),
+                (&names::SHARED_TOKENS, engine.shared_tokens as f64),
+                (&names::ENGINE_FORWARDS, engine.forwards as f64),
+                (&names::FORWARDED_TOKENS, engine.forwarded_tokens as f64),
+                (&names::PREFILL_TOKENS, engine.prefill_tokens as f64),
+                (&names::ENGINE_BUSY, engine.busy.as_secs_f64()),
+                (&names::ENGINE_ROW, engine.row.as_secs_f64()),
             ] {
                 samples.add(metric, &[R::NAME], value);
             }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::engine::{EngineConfig, EngineHandle};
-use server::health::Health;
-use server::lease::Leases;
-use server::listen::{Listen, ServerConfig};
-use server::metrics::PeerMetrics;
-use server::process::Process;
-use server::transport::MAX_MESSAGE_BYTES;
-use server::{lifecycle, reflection, startup};
+use net::MAX_MESSAGE_BYTES;
+use net::listen::{Listen, ServerConfig};
+use ops::health::Health;
+use ops::metrics::PeerMetrics;
+use ops::process::Process;
+use ops::{lifecycle, reflection};
 use tokio::net::TcpListener;
 use wire::{open, v1};
 
 use crate::error::PeerError;
-use crate::role::{Peer, Role};
+use crate::lease::Leases;
+use crate::role::{PeerServer, Role};
 
 /// Binds, loads, starts and serves until `shutdown` completes; then drains. If that is before the models
 /// are loaded, nothing is waited for.
@@ -26,19 +26,19 @@ use crate::role::{Peer, Role};
 pub async fn run<R: Role, L: Send + 'static>(
     listen: Listen,
     load: impl FnOnce() -> Result<L, PeerError> + Send + 'static,
-    start: impl FnOnce(L) -> Result<Arc<Peer<R>>, PeerError>,
+    start: impl FnOnce(L) -> Result<Arc<PeerServer<R>>, PeerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), PeerError> {
     let mut shutdown = std::pin::pin!(shutdown);
     let listener = listen.bind().await?;
-    let Some(loaded) = startup::unless_stopped(shutdown.as_mut(), load).await else {
+    let Some(loaded) = lifecycle::unless_stopped(shutdown.as_mut(), load).await else {
         return Ok(());
     };
     start(loaded?)?.serve(listener, shutdown).await
 }
 
-impl<R: Role> Peer<R> {
-    /// A peer whose models run on `engines`, the largest model's first, and took `load_times` to load.
+impl<R: Role> PeerServer<R> {
+    /// Returns a peer whose models run on `engines`, the largest model's first, and took `load_times` to load.
     pub fn new(
         role: R,
         engines: Vec<EngineHandle>,

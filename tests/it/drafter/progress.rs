@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use ::drafter::{Drafter, DrafterConfig, Loaded};
 use tonic::Code;
-use wire::v1::draft_reply::Reply;
+use wire::v1::session_reply::Reply;
+use wire::v1::session_request::Request;
 use wire::v1::{Drafting, Progress};
 
 use super::{Rounds, requested, smaller};
@@ -101,11 +102,11 @@ async fn long_drafting_is_told_of_and_not_late() {
 async fn a_client_that_leaves_ends_its_drafting() {
     let (drafter, monitor) = slow_drafter().await;
     for (id, drafting, models) in [(1, Drafting::Model, 1), (2, Drafting::Cascade, 2)] {
-        let before = monitor.totals().forwards;
+        let before = monitor.engine().forwards;
         let mut stream = opened(&drafter, id, Duration::ZERO).await.stream;
         let mut round = with_header(requested(drafting, 4), 1, &[]);
         round.header.get_or_insert_default().timeout_ms = 60_000;
-        stream.send(round).await;
+        stream.send(Request::Round(round)).await;
         // Until the slow model reads, the last of them.
         let earlier = (models - 1) * (LONG + 4);
         loop {
@@ -118,7 +119,7 @@ async fn a_client_that_leaves_ends_its_drafting() {
         drop(stream);
         let is_over = || monitor.sessions().attached + monitor.engine().running == 0;
         eventually("nothing remains", is_over).await;
-        let forwards = monitor.totals().forwards - before;
+        let forwards = monitor.engine().forwards - before;
         let all = (models * LONG) as u64;
         assert!(forwards < all, "{drafting:?}: {forwards} forwards");
         assert_eq!(monitor.sessions().detached, 0);

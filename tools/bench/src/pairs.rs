@@ -20,7 +20,7 @@ const WEIGHTS_SEED: u64 = 1;
 
 /// A pair to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Which {
+pub(crate) enum WhichPair {
     /// The built-in pair, on the built-in prompts.
     Embedded,
     /// A large target of random weights and its own first layers, on random prompts.
@@ -49,17 +49,17 @@ impl Pair {
 
 impl Pair {
     /// What the pair is, in words.
-    pub(crate) fn describe(&self, which: Which) -> String {
+    pub(crate) fn describe(&self, which: WhichPair) -> String {
         let [target, draft] = [&self.target, &self.draft]
             .map(|served| (served.model.config()).expect("our own runtime computes it"));
         let sizes = [target, draft].map(|config| millions(parameters(config)));
         match which {
-            Which::Synthetic => format!(
+            WhichPair::Synthetic => format!(
                 "a target of random weights, {} parameters in {} layers, and its first {} as draft, {}, with \
                  the same embedding; vocabulary {}",
                 sizes[0], target.layers, draft.layers, sizes[1], target.vocab_size
             ),
-            Which::Embedded => format!(
+            WhichPair::Embedded => format!(
                 "the built-in target of {} parameters and its draft of {}; vocabulary {}",
                 sizes[0], sizes[1], target.vocab_size
             ),
@@ -244,8 +244,17 @@ mod tests {
     #[test]
     fn every_token_of_the_synthetic_pair_is_a_word() {
         let pair = synthetic().pair(0.5).expect("a pair");
-        assert_eq!((pair.target.vocab_size, pair.draft.vocab_size), (128, 128));
-        assert_eq!(pair.target.vocab_fingerprint, pair.draft.vocab_fingerprint);
+        assert_eq!(
+            (
+                pair.target.outline.vocab_size,
+                pair.draft.outline.vocab_size
+            ),
+            (128, 128)
+        );
+        assert_eq!(
+            pair.target.outline.vocab_fingerprint,
+            pair.draft.outline.vocab_fingerprint
+        );
         let [checkpoint, _] = synthetic().checkpoints(1.0).expect("weights");
         let json = tokenizer(128).expect("JSON");
         let tokenizer = checkpoint

@@ -2,20 +2,20 @@
 
 use std::hint::black_box;
 
-use model::kernels::Threads;
+use model::Cpu;
 use speculation::simd::Level;
 
 /// Memory that is read and nothing else: what a product can at best reach.
 #[derive(Debug)]
 pub(crate) struct ReadProbe {
-    memory: Vec<Line>,
-    threads: Threads,
+    memory: Vec<CacheLine>,
+    cpu: Cpu,
 }
 
 /// A line of the caches.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Line([u32; 16]);
+struct CacheLine([u32; 16]);
 
 /// Lines of 64 bytes that a thread reads at a time.
 const LINES: usize = 1024;
@@ -25,8 +25,8 @@ impl ReadProbe {
     pub(crate) fn new(bytes: usize) -> Self {
         let lines = bytes.div_ceil(64 * LINES) * LINES;
         Self {
-            memory: vec![Line([1; 16]); lines],
-            threads: Threads::of_process(),
+            memory: vec![CacheLine([1; 16]); lines],
+            cpu: Cpu::detect(),
         }
     }
 
@@ -38,20 +38,21 @@ impl ReadProbe {
     /// Reads everything once, on all threads, each from one end of its share to the other.
     pub(crate) fn pass(&self) {
         let pieces = self.memory.len() / LINES;
-        self.threads.each(pieces, |piece| {
+        self.cpu.threads.each(pieces, |piece| {
             let lines = &self.memory[piece * LINES..][..LINES];
-            black_box(sum(self.threads.level(), lines));
+            black_box(sum(self.cpu.level, lines));
         });
     }
 
     /// Keeps the threads awake while `work` runs, as a forward does.
     pub(crate) fn awake<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.threads.awake(work)
+        let _running = self.cpu.threads.open();
+        work()
     }
 }
 
 /// Adds up all numbers.
-fn sum(level: Level, lines: &[Line]) -> u32 {
+fn sum(level: Level, lines: &[CacheLine]) -> u32 {
     match level {
         // SAFETY: this level is made only on CPUs with the features that `sum_avx512` enables.
         #[cfg(target_arch = "x86_64")]
@@ -69,7 +70,7 @@ fn sum(level: Level, lines: &[Line]) -> u32 {
 /// In eight sums, so that reads do not wait for additions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn sum_avx512(lines: &[Line]) -> u32 {
+fn sum_avx512(lines: &[CacheLine]) -> u32 {
     use std::arch::x86_64::{
         _mm512_add_epi32, _mm512_loadu_si512, _mm512_reduce_add_epi32, _mm512_setzero_si512,
     };

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use server::channel::connection_fault;
+use net::fault::connection_fault;
 use speculation::session::Peer;
 use tonic::Status;
 use wire::describe::Mismatch;
 use wire::failure::Failure;
 use wire::status::{self, BadField, PeerFailure};
 
-use crate::events::Fault;
+use crate::events::PeerFault;
 
 /// What to look at where no peer has said anything.
 const NOT_CONFIGURED: &str = "is one running, and does coordinator.models name it?";
 
 /// Why a peer could not do what it was asked. What is displayed may reach clients, so no address stands in it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PeerError {
+pub(crate) enum CallError {
     /// None of the peers configured is believed alive; with what one of them failed at last, if that is known.
     #[error("no {} is reachable: {}", .0.name(), .1.as_deref().unwrap_or(NOT_CONFIGURED))]
     NoneAlive(Peer, Option<String>),
@@ -61,7 +61,7 @@ fn client_text(status: &Status) -> String {
     connection_fault(status).unwrap_or_else(|| format!("{:?}: {}", status.code(), status.message()))
 }
 
-impl PeerError {
+impl CallError {
     /// Returns what an operator is told, causes included.
     pub(crate) fn details(&self) -> String {
         match self {
@@ -70,23 +70,24 @@ impl PeerError {
         }
     }
 
-    /// Whether a peer is not what it said when it was asked: it, or the engine behind it, was replaced.
+    /// Returns whether a peer is not what it said when it was asked: it, or the engine behind it, was replaced.
     pub(crate) fn is_outdated(&self) -> bool {
         let fields = ["model", "vocab_fingerprint", "numerics"];
         fields.into_iter().any(|field| self.names(field))
     }
 
-    /// Whether the drafter is to blame for what it sent of its distributions; the verifier may be the one to see it.
+    /// Returns whether the drafter is to blame for what it sent of its distributions; the verifier may be the one to
+    /// see it.
     pub(crate) fn blames_proposals(&self) -> bool {
         matches!(self, Self::Proposals(_)) || self.names("proposals")
     }
 
-    /// Whether the peer finds fault with this field.
+    /// Returns whether the peer finds fault with this field.
     fn names(&self, field: &str) -> bool {
         matches!(self, Self::Status { status } if status::names_field(status, field))
     }
 
-    /// Whether another replica may do better.
+    /// Returns whether another replica may do better.
     pub(crate) fn is_worth_another(&self) -> bool {
         matches!(
             self,
@@ -95,22 +96,22 @@ impl PeerError {
     }
 
     /// Returns the kind of failure.
-    pub(crate) fn fault(&self) -> Fault {
+    pub(crate) fn fault(&self) -> PeerFault {
         match self {
-            Self::NoneAlive(..) => Fault::Unreachable,
-            Self::Late(_) | Self::OutOfTime(_) => Fault::Timeout,
-            Self::ContextFull(_) => Fault::ContextFull,
-            Self::Decision | Self::Malformed(_) | Self::Proposals(_) => Fault::Malformed,
-            Self::Mismatch(_) | Self::Unable(_) | Self::TooLong { .. } => Fault::Refused,
+            Self::NoneAlive(..) => PeerFault::Unreachable,
+            Self::Late(_) | Self::OutOfTime(_) => PeerFault::Timeout,
+            Self::ContextFull(_) => PeerFault::ContextFull,
+            Self::Decision | Self::Malformed(_) | Self::Proposals(_) => PeerFault::Malformed,
+            Self::Mismatch(_) | Self::Unable(_) | Self::TooLong { .. } => PeerFault::Refused,
             Self::Status { status } => {
                 let is = |failure| Failure::of_status(status) == Some(failure);
                 match status::classify(status) {
-                    PeerFailure::Overloaded { .. } => Fault::Overloaded,
+                    PeerFailure::Overloaded { .. } => PeerFault::Overloaded,
                     // So a drafter says it of a cascade, the smaller models of which are not described.
-                    PeerFailure::Permanent if is(Failure::ContextFull) => Fault::ContextFull,
-                    PeerFailure::Permanent => Fault::Refused,
-                    PeerFailure::Transient if is(Failure::Late) => Fault::Timeout,
-                    PeerFailure::Transient => Fault::Unreachable,
+                    PeerFailure::Permanent if is(Failure::ContextFull) => PeerFault::ContextFull,
+                    PeerFailure::Permanent => PeerFault::Refused,
+                    PeerFailure::Transient if is(Failure::Late) => PeerFault::Timeout,
+                    PeerFailure::Transient => PeerFault::Unreachable,
                 }
             }
         }

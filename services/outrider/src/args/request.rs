@@ -30,7 +30,7 @@ pub(crate) struct RequestArgs {
 }
 
 impl RequestArgs {
-    /// The request without its prompt; what was not given is left to the coordinator.
+    /// Returns the request without its prompt; what was not given is left to the coordinator.
     ///
     /// # Errors
     /// Names the flag whose value will not do.

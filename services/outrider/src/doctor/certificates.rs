@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use server::tls::{CertificateFacts, TlsConfig};
+use net::tls::{CertificateFacts, TlsConfig};
 
 use super::report::Findings;
 
@@ -15,7 +15,7 @@ const SOON: u64 = 14;
 pub(super) fn findings(config: &TlsConfig) -> Findings {
     let mut findings = Findings::of("certificates");
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    for certificate in server::tls::certificates(config) {
+    for certificate in net::tls::certificates(config) {
         judge(&mut findings, &certificate, now);
     }
     if findings.is_empty() {
@@ -59,7 +59,7 @@ fn judge(findings: &mut Findings, certificate: &CertificateFacts, now: Duration)
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Level;
+    use super::super::report::FindingLevel;
     use super::*;
 
     #[test]
@@ -78,10 +78,10 @@ mod tests {
             judge(&mut findings, &certificate, day(now));
             findings.found[0].level
         };
-        assert_eq!(level(99), Level::Error);
-        assert_eq!(level(100), Level::Ok);
-        assert_eq!(level(186), Level::Ok);
-        assert_eq!(level(187), Level::Warning);
-        assert_eq!(level(201), Level::Error);
+        assert_eq!(level(99), FindingLevel::Error);
+        assert_eq!(level(100), FindingLevel::Ok);
+        assert_eq!(level(186), FindingLevel::Ok);
+        assert_eq!(level(187), FindingLevel::Warning);
+        assert_eq!(level(201), FindingLevel::Error);
     }
 }

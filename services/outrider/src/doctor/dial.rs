@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use server::channel::{self, ChannelConfig, ChannelError, PeerChannel};
-use server::process::Process;
-use server::tls::{TlsMode, certificates};
+use net::channel::{self, ChannelConfig, ChannelError, PeerChannel, Trust};
+use net::tls::{TlsMode, certificates};
+use ops::process::Process;
 
-use crate::check::Role;
+use crate::check::ServeRole;
 use crate::cluster::reachable;
 use crate::config::Config;
 
@@ -33,7 +33,7 @@ impl Dialled {
     }
 
     /// Returns the service that a process of `role` runs with `config` at `address`, which `key` sets.
-    pub(super) fn own(config: &Config, role: Role, key: &str, address: SocketAddr) -> Self {
+    pub(super) fn own(config: &Config, role: ServeRole, key: &str, address: SocketAddr) -> Self {
         let address = reachable(address);
         if !is_encrypted(config, role, key) {
             return Self::of_url(&format!("http://{address}"));
@@ -56,15 +56,15 @@ impl Dialled {
         let config = ChannelConfig {
             connect_timeout_ms: PATIENCE.as_millis() as u64,
         };
-        let uri = channel::parse(&self.url, process)?;
-        Ok(channel::connect_to(uri, self.address, &config, process).0)
+        let uri = channel::parse(&self.url, Trust::of(&process.credentials))?;
+        Ok(channel::connect_to(uri, self.address, &config, &process.credentials).0)
     }
 }
 
 /// Returns whether the service whose address is `key` speaks TLS. The admin port never does; nor do a drafter and a
 /// verifier whose coordinator is in their process.
-fn is_encrypted(config: &Config, role: Role, key: &str) -> bool {
-    let is_within = role == Role::All && !key.starts_with("coordinator.");
+fn is_encrypted(config: &Config, role: ServeRole, key: &str) -> bool {
+    let is_within = role == ServeRole::All && !key.starts_with("coordinator.");
     config.tls.mode != TlsMode::Off && key != "admin.listen" && !is_within
 }
 
@@ -109,10 +109,10 @@ mod tests {
         let mut config = Config::default();
         config.tls.mode = TlsMode::Server;
         for (role, key, expected) in [
-            (Role::All, "coordinator.listen", true),
-            (Role::All, "verifier.listen", false),
-            (Role::Verifier, "verifier.listen", true),
-            (Role::Verifier, "admin.listen", false),
+            (ServeRole::All, "coordinator.listen", true),
+            (ServeRole::All, "verifier.listen", false),
+            (ServeRole::Verifier, "verifier.listen", true),
+            (ServeRole::Verifier, "admin.listen", false),
         ] {
             assert_eq!(is_encrypted(&config, role, key), expected, "{role:?} {key}");
         }

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use client::{Answer, Client, Error, Event, Generation};
+use client::{Client, CollectedAnswer, Error, Generation, GenerationEvent};
 use coordinator::limits::MAX_REQUEST_BYTES;
-use server::channel::speaks_http;
+use net::fault::speaks_http;
 use tonic::Code;
-use wire::messages::Encoded;
+use wire::encoded_bytes;
 use wire::status::describe;
 use wire::v1;
 
 use super::terminal::round_line;
-use super::{Fault, Printer};
+use super::{AnswerFault, Printer};
+use crate::args::with_flag;
 use crate::connect::told;
 use crate::failure::{AlreadyReported, one_line};
 
@@ -23,16 +24,9 @@ const SILENCE: Duration = Duration::from_secs(5);
 const STDOUT: &str = "stdout cannot be written";
 
 /// A request that the model has no room for.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct TooLong(String);
-
-impl std::fmt::Display for TooLong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TooLong {}
 
 /// Asks for an answer.
 ///
@@ -43,7 +37,7 @@ pub(crate) async fn begin(
     url: &str,
     request: v1::GenerateRequest,
 ) -> anyhow::Result<Generation> {
-    let (found, most) = (request.encoded_bytes(), MAX_REQUEST_BYTES as u64);
+    let (found, most) = (encoded_bytes(&request), MAX_REQUEST_BYTES as u64);
     if found > most {
         let problem = format!("prompt: a request of {found} bytes, a coordinator takes {most}");
         return Err(TooLong(problem).into());
@@ -59,7 +53,7 @@ pub(crate) async fn begin(
 pub(crate) async fn read(
     mut generation: Generation,
     url: &str,
-    answer: &mut Answer,
+    answer: &mut CollectedAnswer,
     printer: &mut dyn Printer,
 ) -> anyhow::Result<()> {
     loop {
@@ -85,26 +79,26 @@ pub(crate) async fn read(
             return Err(error);
         }
         let message = told.unwrap_or_else(|| one_line(&error));
-        printer.ended(answer, Some(&Fault { message, code }))?;
+        printer.ended(answer, Some(&AnswerFault { message, code }))?;
         return Err(AlreadyReported(error).into());
     }
 }
 
-/// Whether there is anything to be told of an answer.
-pub(crate) fn is_begun(answer: &Answer) -> bool {
+/// Returns whether there is anything to be told of an answer.
+pub(crate) fn is_begun(answer: &CollectedAnswer) -> bool {
     !answer.started.request_id.is_empty()
 }
 
 fn print(
-    event: &Event,
-    answer: &Answer,
+    event: &GenerationEvent,
+    answer: &CollectedAnswer,
     url: &str,
     printer: &mut dyn Printer,
 ) -> anyhow::Result<()> {
     match event {
-        Event::Chunk(chunk) => printer.chunk(chunk).context(STDOUT)?,
-        Event::Round(round) => printer.note(&round_line(round)),
-        Event::Lost(status) => {
+        GenerationEvent::Chunk(chunk) => printer.chunk(chunk).context(STDOUT)?,
+        GenerationEvent::Round(round) => printer.note(&round_line(round)),
+        GenerationEvent::Lost(status) => {
             let (tokens, why) = (answer.token_ids.len(), status.message());
             printer.note(&format!(
                 "lost {url} after {tokens} tokens, asking again: {why}"
@@ -115,12 +109,12 @@ fn print(
     Ok(())
 }
 
-/// The next event; says so once if it is long in coming.
+/// Returns the next event; says so once if it is long in coming.
 async fn next(
     generation: &mut Generation,
     url: &str,
     printer: &mut dyn Printer,
-) -> Result<Option<Event>, Error> {
+) -> Result<Option<GenerationEvent>, Error> {
     if let Ok(event) = tokio::time::timeout(SILENCE, generation.event()).await {
         return event;
     }
@@ -132,7 +126,7 @@ async fn next(
     generation.event().await
 }
 
-/// A coordinator that is not there, or lacks a peer.
+/// Returns the error of a coordinator that is not there, or lacks a peer.
 fn unavailable(url: &str, why: &str) -> anyhow::Error {
     anyhow!(
         "coordinator {url}: {why}; `outrider doctor --coordinator {url}` shows which services answer"
@@ -151,7 +145,7 @@ pub(crate) fn explain(url: &str, error: Error) -> anyhow::Error {
         }
         Error::Status(status) => match status.code() {
             // The message names the field, the value and what is allowed.
-            Code::InvalidArgument => anyhow!("{}", status.message()),
+            Code::InvalidArgument => anyhow!(with_flag(status.message(), field.as_deref())),
             Code::Unimplemented if speaks_http(&status) => {
                 anyhow!("--coordinator {url}: {}", status.message())
             }

@@ -1,15 +1,15 @@
 //! Reads tokens, certificates and the log filter again on SIGHUP.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
 use anyhow::Context;
-use server::causes::in_one_line;
-use server::config::Loaded;
-use server::reload::Reloads;
-use server::shutdown::{Signals, StopSignal};
-use server::telemetry::LogLevels;
+use net::fault::in_one_line;
+use net::reload::Reloads;
+use ops::config::LoadedConfig;
+use ops::shutdown::{Signals, StopSignal};
+use ops::telemetry::LogLevels;
 
 use crate::config::Config;
 
@@ -17,18 +17,18 @@ use crate::config::Config;
 const FILTER: &str = "log.filter";
 
 /// Everything that is read again on SIGHUP.
-pub(super) struct Reloading<R> {
+pub(super) struct SighupReload<R> {
     /// Tokens and certificates.
     pub(super) files: Reloads,
     /// The filters of the log.
     pub(super) levels: LogLevels,
     /// The configuration as it was read at the start.
-    pub(super) loaded: Loaded<Config>,
+    pub(super) loaded: LoadedConfig<Config>,
     /// Reads the configuration anew.
     pub(super) read: R,
 }
 
-impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloading<R> {
+impl<R: Fn() -> anyhow::Result<LoadedConfig<Config>> + Send + Sync + 'static> SighupReload<R> {
     /// Starts a task that reads everything again on every SIGHUP, which then no longer ends the process.
     ///
     /// # Errors
@@ -90,29 +90,27 @@ impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloadin
 }
 
 /// Returns the names of the settings, other than the log filter, whose values differ.
-fn changed(old: &Loaded<Config>, new: &Loaded<Config>) -> Vec<String> {
+fn changed(old: &LoadedConfig<Config>, new: &LoadedConfig<Config>) -> Vec<String> {
     let [old, new] = [old, new].map(|loaded| {
         let settings = loaded.provenance().iter();
         let settings = settings.map(|setting| (&setting.key, &setting.value));
-        settings.collect::<BTreeMap<_, _>>()
+        settings.collect::<BTreeSet<_>>()
     });
-    let mut keys: Vec<_> = old.keys().chain(new.keys()).copied().collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys.retain(|&key| key != FILTER && old.get(key) != new.get(key));
+    let changed = old.symmetric_difference(&new).map(|(key, _)| *key);
+    let keys: BTreeSet<_> = changed.filter(|&key| key != FILTER).collect();
     keys.into_iter().cloned().collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use ops::config;
     use serde_json::{Value, json};
-    use server::config::load_from;
 
     use super::*;
 
     #[test]
     fn settings_that_need_a_restart_are_named_and_the_filter_is_none_of_them() {
-        let load = |flags: Value| load_from::<Config>(None, [], &flags).expect("in order");
+        let load = |flags: Value| config::load::<Config>(None, [], &flags).expect("in order");
         let old = load(json!({}));
         let new = load(json!({
             "log": { "filter": "debug" },

@@ -1,72 +1,37 @@
 //! Blocks: asked about, scored and decided.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use peer::{Cost, Replies, RoundError, Turn, traced};
-use server::progress;
-use server::trace::names;
-use speculation::draft_tree::DraftTree;
+use ops::trace::Span;
+use peer::{Cost, RoundContext, RoundError, progress};
+use speculation::drafting::TreeShape;
+use speculation::methods::Options;
+use speculation::round::BlockInput;
 use speculation::verification::layers::Horizon;
-use tonic::Status;
-use v1::verify_reply::Reply;
+use v1::round_answer::Part;
+use wire::open::SessionSpec;
 use wire::status::BadField;
-use wire::{drafting, logprobs, proposal, round, v1, verdict};
+use wire::{drafting, logprobs, proposal, v1, verdict};
 
-use super::{check_room, reply};
-use crate::logprobs::WithLogprobs;
-use crate::remote;
-use crate::scoring::score;
-use crate::service::{Target, Verifier, VerifySession};
-use crate::tree::{self, Tree};
-use crate::verify::{VerifyInput, Wanted};
+use super::check_room;
+use crate::scorer::{Verifier, VerifySession};
 
-/// A block that is to be scored, and what is to come of it.
-struct Block {
-    drafts: DraftTree,
-    requested: VerifyInput,
-    slices: Option<v1::SliceRequest>,
-}
-
-/// Answers one block: with the verdict kept, or by scoring it.
+/// Answers one block by scoring it.
 pub(super) async fn verify(
     verifier: &Verifier,
     session: &mut VerifySession,
-    replies: &Replies<v1::VerifyReply>,
-    mut wire: v1::VerifyRound,
-    epoch: u32,
-) -> Result<(), Status> {
-    let began = Instant::now();
-    let (header, slices) = (wire.header.take(), wire.slices);
-    let (drafts, requested) = requested(verifier, session, wire)?;
-    let round = round::from_wire(header, epoch, session.spec.vocab_size)?;
-    let trace_context = &round.trace_context;
-    let mut span = verifier.traces.round(names::VERIFY, trace_context, began);
-    if let Some(kept) = session.answers.find(&round.key) {
-        span.set(names::REPLAYED, true);
-        let header = Some(round.reply_header(true));
-        let again = v1::Verdict {
-            header,
-            ..kept.clone()
-        };
-        return replies.send(reply(Reply::Verdict(again))).await;
-    }
-    let scored = drafts.len() + 1;
-    let block = Block {
-        drafts,
-        requested,
-        slices,
-    };
-    let turn = Turn {
-        round,
-        began,
-        replies,
-    };
-    let answering = answer(verifier, session, &turn, block);
-    if let Some(cost) = traced::<Target, _>(&mut span, answering).await? {
-        // What an engine elsewhere reads beside the rows is not told.
-        let is_here = verifier.role.remote.is_none();
-        let prefills = is_here && cost.step.forwarded_tokens > scored;
-        span.add_share(&cost.share(prefills), began, None);
+    wire: v1::VerifyRound,
+    context: &RoundContext<'_>,
+    span: &mut Span,
+) -> Result<(), RoundError> {
+    let slices = wire.slices;
+    let block = requested(verifier, session, wire)?;
+    let scored = block.drafts.len() + 1;
+    if let Some(cost) = answer(verifier, session, context, block, slices).await? {
+        // Where rows come in parts, tokens are forwarded again for more of the same rows.
+        let rows_are_parts = verifier.description.rows_are_parts;
+        let prefills = !rows_are_parts && cost.step.forwarded_tokens > scored;
+        span.add_breakdown(&cost.share(prefills), context.began, None);
     }
     Ok(())
 }
@@ -75,65 +40,45 @@ pub(super) async fn verify(
 async fn answer(
     verifier: &Verifier,
     session: &mut VerifySession,
-    turn: &Turn<'_, Target>,
-    block: Block,
+    context: &RoundContext<'_>,
+    block: BlockInput,
+    slices: Option<v1::SliceRequest>,
 ) -> Result<Option<Cost>, RoundError> {
-    let Block {
-        drafts,
-        requested,
-        slices,
-    } = block;
-    let (round, replies) = (&turn.round, turn.replies);
+    let (round, scorer) = (&context.round, &verifier.role.scorer);
     // A node stands at its depth, so what a tree needs of the context is its longest path.
-    let levels = drafts.levels() as usize;
+    let levels = block.drafts.levels() as usize;
     check_room(verifier, session, round.key.base_len, levels)?;
-    if !turn.advance(session).await? {
+    if !session.advance(context).await? {
         return Ok(None);
     }
     let (reporter, mut progressing) = progress::channel();
-    let header = Some(round.reply_header(false));
     if session.spec.accept_at_coordinator {
-        let wanted = Wanted(slices.unwrap_or_default());
-        let scoring = score(session, drafts.tokens(), wanted, reporter);
-        let (mut slices, mut cost) = turn.wait(&mut progressing, scoring).await??;
+        let drafts = block.drafts.tokens();
+        let scoring = scorer.slices(session, drafts, slices.unwrap_or_default(), reporter);
+        let (mut slices, mut cost) = context.wait(&mut progressing, scoring).await??;
         // Nothing is decided here.
         cost.accept = Duration::ZERO;
         if let Some(last) = slices.last_mut() {
-            last.timing = Some(cost.timing(turn.began, verifier.sessions().attached));
+            last.timing = Some(cost.timing(context.began, verifier.sessions().attached));
         }
         cost.count(&verifier.metrics);
         // Not kept for a retry: rows are large, and scoring again gives the same.
         for slice in slices {
-            let slice = v1::Slice { header, ..slice };
-            replies.send(reply(Reply::Slice(slice))).await?;
+            context.answer(Part::Slice(slice)).await?;
         }
         return Ok(Some(cost));
     }
-    let deciding = async {
-        let tokens = drafts.tokens().to_vec();
-        if let Some(remote) = &verifier.role.remote {
-            let deciding = remote::decide(remote, session, requested, reporter, round.timeout);
-            Box::pin(deciding).await
-        } else if drafts.is_chain() {
-            score(session, &tokens, WithLogprobs(requested), reporter).await
-        } else {
-            let tree = WithLogprobs(Tree {
-                drafts,
-                proposals: requested.proposals,
-                path: Vec::new(),
-            });
-            score(session, &tokens, tree, reporter).await
-        }
-    };
-    let ((decided, of_tokens), cost) = turn.wait(&mut progressing, deciding).await??;
-    let timing = cost.timing(turn.began, verifier.sessions().attached);
+    let deciding = scorer.decide(session, block, reporter, round.timeout);
+    let (decided, cost) = context.wait(&mut progressing, deciding).await??;
+    let timing = cost.timing(context.began, verifier.sessions().attached);
     let verdict = v1::Verdict {
-        logprobs: of_tokens.iter().map(logprobs::to_wire).collect(),
-        ..verdict::to_wire(decided, round.reply_header(false), timing)
+        logprobs: decided.logprobs.iter().map(logprobs::to_wire).collect(),
+        ..verdict::to_wire(decided.verdict, timing)
     };
     cost.count(&verifier.metrics);
-    session.answers.keep(round.key, verdict.clone());
-    replies.send(reply(Reply::Verdict(verdict))).await?;
+    let part = Part::Verdict(verdict);
+    session.answers.keep(round.key, vec![part.clone()]);
+    context.answer(part).await?;
     Ok(Some(cost))
 }
 
@@ -142,13 +87,13 @@ fn requested(
     verifier: &Verifier,
     session: &VerifySession,
     wire: v1::VerifyRound,
-) -> Result<(DraftTree, VerifyInput), BadField> {
+) -> Result<BlockInput, BadField> {
     let spec = &session.spec;
     let limits = verifier.description.limits.unwrap_or_default();
     let limit = limits.max_draft_tokens as usize;
     let drafts = drafting::tree_from_wire(wire.drafts, limit, spec.vocab_size)?;
     if !drafts.is_chain() {
-        tree::check(spec)?;
+        check_tree(spec)?;
         let reported = [
             (
                 "proposals",
@@ -168,7 +113,10 @@ fn requested(
         return Err(BadField::new("stopped", problem));
     }
     if spec.accept_at_coordinator {
-        return Ok((drafts, VerifyInput::default()));
+        return Ok(BlockInput {
+            drafts,
+            ..BlockInput::default()
+        });
     }
     if wire.slices.is_some() {
         let problem = "come only where the coordinator decides";
@@ -178,7 +126,7 @@ fn requested(
     let bonus = wire
         .bonus_q
         .map(|bonus| proposal::one_from_wire(bonus, form, fields));
-    let requested = VerifyInput {
+    Ok(BlockInput {
         // Of a tree, one for each group of siblings.
         proposals: proposal::from_wire(wire.proposals, drafts.inner().len(), form, fields)?,
         bonus: bonus.transpose()?,
@@ -187,12 +135,25 @@ fn requested(
             stopped: wire.stopped,
         },
         layers: verdict::layers_from_wire(&wire.layers)?,
-        drafts: drafts.tokens().to_vec(),
-    };
-    Ok((drafts, requested))
+        drafts,
+    })
 }
 
-/// Draft tokens there would be if no end token had cut the block.
+/// Checks that a session's rounds may be trees.
+fn check_tree(spec: &SessionSpec) -> Result<(), BadField> {
+    let options = Options {
+        target: spec.target,
+        verification: spec.verification,
+        // Which one, nodes and their parents say.
+        tree: TreeShape::Alternates(1),
+        accept_at_coordinator: spec.accept_at_coordinator,
+        ..Options::default()
+    };
+    let conflict = options.check();
+    conflict.map_err(|conflict| BadField::new("drafts.parents", conflict.problem))
+}
+
+/// Returns the number of draft tokens there would be if no end token had cut the block.
 fn horizon(requested: Option<u32>, drafts: usize, limit: usize) -> Result<u32, BadField> {
     match requested {
         None => Ok(drafts as u32),

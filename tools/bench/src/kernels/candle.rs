@@ -7,16 +7,14 @@ use candle_core::{
     quantized::{GgmlDType, QMatMul, QStorage, QTensor},
 };
 
-use model::GgmlFormat;
-
 /// A matrix as candle holds it.
 #[derive(Clone, Debug)]
 pub(super) struct CandleMatrix {
-    weights: Held,
+    weights: CandleWeights,
 }
 
 #[derive(Clone, Debug)]
-enum Held {
+enum CandleWeights {
     /// `(inputs, outputs)`, a view.
     Dense(Tensor),
     Quantized(QMatMul),
@@ -46,7 +44,7 @@ impl CandleMatrix {
         let outputs = weights.len() / inputs;
         let weights = Tensor::from_vec(weights, (outputs, inputs), &Device::Cpu)?;
         Ok(Self {
-            weights: Held::Dense(weights.t()?),
+            weights: CandleWeights::Dense(weights.t()?),
         })
     }
 
@@ -55,19 +53,15 @@ impl CandleMatrix {
     /// # Errors
     /// If candle refuses them.
     pub(super) fn from_ggml(
-        format: GgmlFormat,
+        format: GgmlDType,
         bytes: Vec<u8>,
         outputs: usize,
         inputs: usize,
     ) -> Result<Self, Error> {
-        let dtype = match format {
-            GgmlFormat::Q8_0 => GgmlDType::Q8_0,
-            GgmlFormat::Q4_K => GgmlDType::Q4K,
-        };
-        let stored = QStorage::from_data(Cow::Owned(bytes), &Device::Cpu, dtype)?;
+        let stored = QStorage::from_data(Cow::Owned(bytes), &Device::Cpu, format)?;
         let tensor = QTensor::new(stored, (outputs, inputs))?;
         Ok(Self {
-            weights: Held::Quantized(QMatMul::from_qtensor(tensor)?),
+            weights: CandleWeights::Quantized(QMatMul::from_qtensor(tensor)?),
         })
     }
 
@@ -77,8 +71,8 @@ impl CandleMatrix {
     /// If candle refuses them.
     pub(super) fn forward(&self, x: &CandleInputs) -> Result<(), Error> {
         match &self.weights {
-            Held::Dense(weights) => x.0.matmul(weights),
-            Held::Quantized(weights) => weights.forward(&x.0),
+            CandleWeights::Dense(weights) => x.0.matmul(weights),
+            CandleWeights::Quantized(weights) => weights.forward(&x.0),
         }
         .map(drop)
     }

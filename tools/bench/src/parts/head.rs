@@ -3,13 +3,13 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use model::head::{AcceptanceHead, HeadInfo, HeadWeights, MAX_DEPTH, Scratch};
+use model::head::{AcceptanceHead, HeadInfo, HeadScratch, HeadWeights, MAX_DEPTH};
 use model::{SequenceCache, WeightFormat};
 use speculation::verification::AcceptanceLabel;
 
 use super::PartsArgs;
-use super::row::Row;
-use super::subjects::{Subject, Subjects};
+use super::row::PartRow;
+use super::subjects::{PartSubject, Subjects};
 use crate::timing::in_turn;
 use outrider::progress;
 
@@ -17,7 +17,7 @@ use outrider::progress;
 const GOALS: [f64; 2] = [0.2, 0.03];
 
 /// Measures heads of random weights, of every depth, on each draft model.
-pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<Row>> {
+pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<PartRow>> {
     let mut rows = Vec::new();
     for (subject, goal) in subjects.drafts()?.into_iter().zip(GOALS) {
         // The first case is the forward that the predictions are compared with.
@@ -28,32 +28,38 @@ pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<
         for &context in &args.contexts {
             progress::show(&format!("head: {}, {context} tokens", subject.name))?;
             let mut cache = subject.cache(context, 1)?;
-            let mut scratch = Scratch::default();
+            let mut scratch = HeadScratch::default();
             let figures = in_turn(args.repeats, &cases, |case| match case {
                 None => forward(subject, &mut cache),
                 Some(head) => Ok(predict(head, &mut scratch)),
             })?;
-            rows.extend(figures.iter().enumerate().skip(1).map(|(case, of)| Row {
-                on: subject.name.clone(),
-                context,
-                what: format!("head of depth {}", case - 1),
-                baseline: "1 draft token".to_owned(),
-                us: of.us,
-                baseline_us: figures[0].us,
-                ratio: of.ratio,
-                goal: Some(goal),
-            }));
+            rows.extend(
+                figures
+                    .iter()
+                    .enumerate()
+                    .skip(1)
+                    .map(|(case, of)| PartRow {
+                        on: subject.name.clone(),
+                        context,
+                        what: format!("head of depth {}", case - 1),
+                        baseline: "1 draft token".to_owned(),
+                        us: of.us,
+                        baseline_us: figures[0].us,
+                        ratio: of.ratio,
+                        goal: Some(goal),
+                    }),
+            );
         }
     }
     Ok(rows)
 }
 
-fn forward(subject: &mut Subject, cache: &mut SequenceCache) -> anyhow::Result<Duration> {
+fn forward(subject: &mut PartSubject, cache: &mut SequenceCache) -> anyhow::Result<Duration> {
     let tokens = subject.tokens(1);
     subject.verify(cache, &tokens, &[], &[])
 }
 
-fn predict(head: &AcceptanceHead, scratch: &mut Scratch) -> Duration {
+fn predict(head: &AcceptanceHead, scratch: &mut HeadScratch) -> Duration {
     let hidden: Vec<f32> = numbers(1.0).take(head.info().hidden_size).collect();
     let started = Instant::now();
     black_box(head.accept_probability(black_box(&hidden), scratch));

@@ -3,7 +3,8 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use speculation::methods::names;
-use speculation::methods::{Choice, MethodSpec, SettingValue, Setup, Value};
+use speculation::methods::table::{TARGET, VERIFICATION};
+use speculation::methods::{Choice, MethodSpec, ParameterValue, SettingValue, Setup};
 use speculation::session::Plan;
 use speculation::target::{TargetDistribution, rules};
 use speculation::verification::Verification;
@@ -46,7 +47,7 @@ pub(super) struct ChoiceArgs {
 
 /// What is evaluated in one row.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct ReplayRow {
     /// Name of the method, or of the target distribution where no method was asked for.
     pub(super) name: &'static str,
     /// Parameters and their values.
@@ -55,12 +56,12 @@ pub(super) struct Row {
     /// None for plans that verify no blocks.
     pub(super) verification: Option<Verification>,
     /// For those, target forwards a token: one, or those that the rule asks for.
-    pub(super) calls: Calls,
+    pub(super) calls: TargetCalls,
 }
 
 /// How often a plan calls the target model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Calls {
+pub(super) enum TargetCalls {
     /// Once a block.
     Block,
     /// Where the rule defers.
@@ -69,7 +70,7 @@ pub(super) enum Calls {
     Always,
 }
 
-impl Row {
+impl ReplayRow {
     /// Name of the verification; a dash if there is none.
     pub(super) fn verification(&self) -> &'static str {
         self.verification
@@ -83,7 +84,7 @@ impl ChoiceArgs {
     /// # Errors
     /// Names the flag that is unknown, out of range or does not go with another, or the method that
     /// cannot be evaluated on recorded blocks.
-    pub(super) fn rows(&self, sampling: &v1::SamplingParams) -> Result<Vec<Row>> {
+    pub(super) fn rows(&self, sampling: &v1::SamplingParams) -> Result<Vec<ReplayRow>> {
         let flags = [
             ("--rule", !self.rule.is_empty()),
             ("--alpha", !self.alpha.is_empty()),
@@ -97,11 +98,11 @@ impl ChoiceArgs {
                 if let Some((flag, _)) = flags.iter().find(|(_, given)| *given) {
                     bail!("{flag}: of which method? Add --method, such as spec-cascade or lossy");
                 }
-                let targets = names::targets();
+                let targets = TARGET.forms();
                 targets.into_iter().map(|name| ("", Some(name))).collect()
             }
         };
-        let every = || names::verifications().into_iter().map(Some).collect();
+        let every = || VERIFICATION.forms().into_iter().map(Some).collect();
         let verifications: Vec<Option<&str>> = match (&self.verification[..], &self.method) {
             ([], None) if self.plan.is_none() => every(),
             ([], _) => vec![None],
@@ -120,7 +121,7 @@ impl ChoiceArgs {
                 for &trade_off in &trade_offs {
                     for &verification in &verifications {
                         let target = target.or(self.target.as_deref());
-                        let axes = Axes {
+                        let axes = RowAxes {
                             method,
                             target,
                             verification,
@@ -135,11 +136,11 @@ impl ChoiceArgs {
 
     fn row(
         &self,
-        axes: &Axes<'_>,
+        axes: &RowAxes<'_>,
         rule: Option<&str>,
         (alpha, kl_budget): (Option<f64>, Option<f64>),
         sampling: &v1::SamplingParams,
-    ) -> Result<Row> {
+    ) -> Result<ReplayRow> {
         let number = |number: Option<f64>| number.map(SettingValue::Number);
         let text = |text: Option<&str>| text.map(SettingValue::from);
         let mut spec = MethodSpec::new(axes.method);
@@ -159,12 +160,12 @@ impl ChoiceArgs {
         // Whether the distributions were cut is of no matter: nothing is sent.
         let setup = Setup::at(sampling.temperature.unwrap_or(1.0));
         let choice = Choice::resolve(&spec, setup)?;
-        Row::of(&choice, axes.method.is_empty())
+        ReplayRow::of(&choice, axes.method.is_empty())
     }
 }
 
 /// The axes one row is asked for with.
-struct Axes<'a> {
+struct RowAxes<'a> {
     method: &'a str,
     target: Option<&'a str>,
     verification: Option<&'a str>,
@@ -176,12 +177,12 @@ fn or_preset<T>(given: impl Iterator<Item = T>) -> Vec<Option<T>> {
     if given.is_empty() { vec![None] } else { given }
 }
 
-impl Row {
+impl ReplayRow {
     fn of(choice: &Choice, by_target: bool) -> Result<Self> {
         let (verification, calls) = match choice.plan {
-            Plan::Speculative => (Some(choice.verification), Calls::Block),
-            Plan::OracleCascade => (None, Calls::Always),
-            Plan::TokenCascade { .. } => (None, Calls::Deferred),
+            Plan::Speculative => (Some(choice.verification), TargetCalls::Block),
+            Plan::OracleCascade => (None, TargetCalls::Always),
+            Plan::TokenCascade { .. } => (None, TargetCalls::Deferred),
             Plan::TargetOnly | Plan::DraftOnly => bail!(
                 "'{}' has nothing to evaluate, one of the models speaks alone",
                 choice.effective_name()
@@ -194,8 +195,8 @@ impl Row {
         };
         // A run of draft tokens is not among what is recorded, so its limit is left out.
         let settings = choice.settings().iter();
-        let settings =
-            settings.filter(|setting| setting.name != "max_run" && setting.value != Value::None);
+        let settings = settings
+            .filter(|setting| setting.name != "max_run" && setting.value != ParameterValue::None);
         let parameters = settings.map(|setting| (setting.name, setting.value.to_string()));
         let axes = choice.effective_axes();
         let target_name = axes.iter().find(|(axis, _)| *axis == "target");
@@ -228,8 +229,8 @@ fn aim(choice: &Choice) -> TargetDistribution {
     let (mut rule, mut alpha) = (rules::CHOW, rules::CHOW.alpha.default);
     for setting in choice.settings() {
         match (setting.name, setting.value) {
-            (_, Value::Rule(value)) => rule = value,
-            ("alpha", Value::Number(value)) => alpha = value,
+            (_, ParameterValue::Rule(value)) => rule = value,
+            ("alpha", ParameterValue::Number(value)) => alpha = value,
             _ => {}
         }
     }

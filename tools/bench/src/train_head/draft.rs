@@ -12,7 +12,7 @@ use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 use speculation::sampling::SamplingParams;
 
 /// The draft model.
-pub(super) struct Draft {
+pub(super) struct DraftModel {
     pub(super) served: ServedModel<Model>,
     rows: Rows,
 }
@@ -20,7 +20,7 @@ pub(super) struct Draft {
 /// A sequence the draft model holds.
 type Cache = <Model as LanguageModel>::Cache;
 
-impl Draft {
+impl DraftModel {
     pub(super) fn new(served: ServedModel<Model>) -> Self {
         let rows = Rows {
             want_hidden: true,
@@ -47,7 +47,7 @@ impl Draft {
         self.forward(&mut cache, &tokens, prompt.len() - 1)?;
         let mut pipeline = Pipeline::new(params.clone());
         let mut history = History::new(params, prompt, &[]);
-        let vocab_size = self.served.vocab_size as usize;
+        let vocab_size = self.served.outline.vocab_size as usize;
         (response.iter().enumerate())
             .map(|(position, &token)| {
                 let mut probs = self.rows.row(position)[..vocab_size].to_vec();

@@ -8,20 +8,22 @@ use speculation::sampling::SamplingParams;
 use tokio::sync::mpsc;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
-use v1::verify_reply::Reply;
-use v1::verify_request::Request;
+use v1::round_answer::Part;
+use v1::round_request::Round;
+use v1::session_reply::Reply;
+use v1::session_request::Request;
 use wire::digest::digest;
 use wire::{sampling, slice, v1};
 
-use outrider::connect::Verifier;
+use outrider::connect::VerifierStub;
 
 /// How long the verifier may take over one round.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A verifier, and what it says it is.
 #[derive(Clone)]
-pub(super) struct Target {
-    client: Verifier,
+pub(super) struct TrainingTarget {
+    client: VerifierStub,
     pub(super) description: v1::PeerDescription,
 }
 
@@ -42,16 +44,16 @@ pub(super) struct Decoded {
 }
 
 /// A response, with the target's distribution before each of its tokens.
-pub(super) struct Response {
+pub(super) struct TargetResponse {
     pub(super) tokens: Vec<TokenId>,
     /// Sampling distributions (positions), each (vocab).
     pub(super) distributions: Vec<Vec<f32>>,
 }
 
 /// An open session.
-struct Session {
-    requests: mpsc::Sender<v1::VerifyRequest>,
-    replies: Streaming<v1::VerifyReply>,
+struct TargetSession {
+    requests: mpsc::Sender<v1::SessionRequest>,
+    replies: Streaming<v1::SessionReply>,
     round: u64,
 }
 
@@ -60,12 +62,12 @@ fn refused(status: &Status) -> anyhow::Error {
     anyhow::anyhow!("the verifier: {}", wire::status::describe(status))
 }
 
-impl Target {
+impl TrainingTarget {
     /// Asks the verifier at `url` what it is.
     ///
     /// # Errors
     /// If nobody answers there.
-    pub(super) async fn connect(mut client: Verifier, url: &str) -> anyhow::Result<Self> {
+    pub(super) async fn connect(mut client: VerifierStub, url: &str) -> anyhow::Result<Self> {
         let described = client.describe(v1::DescribeRequest {}).await;
         let description = described
             .map_err(|status| refused(&status).context(format!("verifier {url}")))?
@@ -89,7 +91,10 @@ impl Target {
     ///
     /// # Errors
     /// If the verifier refuses or is lost, or a distribution is none.
-    pub(super) async fn respond(&self, requested: &ResponseRequest) -> anyhow::Result<Response> {
+    pub(super) async fn respond(
+        &self,
+        requested: &ResponseRequest,
+    ) -> anyhow::Result<TargetResponse> {
         let mut session = self.open(requested).await?;
         let tokens = session.decode(requested.max_tokens).await?.tokens;
         let limits = self.description.limits.unwrap_or_default();
@@ -103,15 +108,15 @@ impl Target {
             distributions.extend(session.score(&tokens[..base], drafts, vocab_size).await?);
         }
         let _ = (session.requests)
-            .send(request(Request::Close(v1::Close {})))
+            .send(Request::Close(v1::Close {}).into())
             .await;
-        Ok(Response {
+        Ok(TargetResponse {
             tokens,
             distributions,
         })
     }
 
-    async fn open(&self, requested: &ResponseRequest) -> anyhow::Result<Session> {
+    async fn open(&self, requested: &ResponseRequest) -> anyhow::Result<TargetSession> {
         let description = &self.description;
         let mut id = [0; 16];
         id[..8].copy_from_slice(&requested.seed.to_le_bytes());
@@ -133,11 +138,11 @@ impl Target {
             ..Default::default()
         };
         let (requests, outgoing) = mpsc::channel(2);
-        requests.send(request(Request::Open(open))).await?;
+        requests.send(Request::Open(open).into()).await?;
         let mut client = self.client.clone();
         let replies = client.verify(ReceiverStream::new(outgoing)).await;
         let replies = replies.map_err(|status| refused(&status))?;
-        let mut session = Session {
+        let mut session = TargetSession {
             requests,
             replies: replies.into_inner(),
             round: 0,
@@ -149,13 +154,7 @@ impl Target {
     }
 }
 
-fn request(request: Request) -> v1::VerifyRequest {
-    v1::VerifyRequest {
-        request: Some(request),
-    }
-}
-
-impl Session {
+impl TargetSession {
     async fn receive(&mut self) -> anyhow::Result<Reply> {
         loop {
             let received = tokio::time::timeout(TIMEOUT, self.replies.message())
@@ -171,30 +170,43 @@ impl Session {
         }
     }
 
-    /// The header of the next round, after `output`.
-    fn header(&mut self, digest: u64, output: &[TokenId]) -> v1::RoundHeader {
+    /// Asks for the next round, after `output`.
+    async fn ask(&mut self, round: Round, output: &[TokenId]) -> anyhow::Result<()> {
         self.round += 1;
-        v1::RoundHeader {
+        let header = v1::RoundHeader {
             round: self.round,
             epoch: 1,
             timeout_ms: TIMEOUT.as_millis() as u32,
             from_len: 0,
             committed: output.to_vec(),
-            digest,
+            digest: digest(&round),
             trace_context: Vec::new(),
+        };
+        let request = v1::RoundRequest {
+            header: Some(header),
+            round: Some(round),
+        };
+        self.requests.send(Request::Round(request).into()).await?;
+        Ok(())
+    }
+
+    /// The next part of the round's answer.
+    async fn part(&mut self) -> anyhow::Result<Option<Part>> {
+        match self.receive().await? {
+            Reply::Answer(answer) => Ok(answer.part),
+            _ => Ok(None),
         }
     }
 
     async fn decode(&mut self, max_tokens: u32) -> anyhow::Result<Decoded> {
-        let mut round = v1::DecodeRound {
+        let round = v1::DecodeRound {
             max_tokens,
             ..Default::default()
         };
-        round.header = Some(self.header(digest(&round), &[]));
-        (self.requests.send(request(Request::Decode(round)))).await?;
+        self.ask(Round::Decode(round), &[]).await?;
         let (mut tokens, mut forward_us) = (Vec::new(), Vec::new());
         loop {
-            let Reply::Decoded(decoded) = self.receive().await? else {
+            let Some(Part::Decoded(decoded)) = self.part().await? else {
                 bail!("the verifier answers a decode round with something else");
             };
             forward_us.push(decoded.timing.unwrap_or_default().forward_us);
@@ -217,7 +229,7 @@ impl Session {
         drafts: &[TokenId],
         vocab_size: u32,
     ) -> anyhow::Result<Vec<Vec<f32>>> {
-        let mut round = v1::VerifyRound {
+        let round = v1::VerifyRound {
             drafts: Some(v1::TokenTree {
                 token_ids: drafts.to_vec(),
                 parents: Vec::new(),
@@ -225,11 +237,10 @@ impl Session {
             slices: Some(v1::SliceRequest::default()),
             ..Default::default()
         };
-        round.header = Some(self.header(digest(&round), output));
-        (self.requests.send(request(Request::Round(round)))).await?;
+        self.ask(Round::Verify(round), output).await?;
         let mut distributions = Vec::with_capacity(drafts.len() + 1);
         for offset in 0..=drafts.len() {
-            let Reply::Slice(slice) = self.receive().await? else {
+            let Some(Part::Slice(slice)) = self.part().await? else {
                 bail!("the verifier answers a scoring round with something else");
             };
             ensure!(

@@ -6,74 +6,61 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use speculation::TokenId;
 use speculation::noise::Noise;
-use speculation::proposal::{BadProposal, Proposal};
-use speculation::round::{self, RoundInputs, Scratch, TargetRows};
+use speculation::proposal::BadProposal;
+use speculation::round::{self, BlockInput, RoundInputs, RoundScratch, TargetRows};
 use speculation::session::Peer;
 use speculation::target::TargetProbs;
-use speculation::verification::layers::{Horizon, Layer};
-use speculation::verification::{Block, Verdict};
+use speculation::verification::{DraftChain, Verdict};
 use wire::slice::{self, Scored};
 use wire::{proposal, v1};
 
-use super::Failure;
+use super::{CallFailure, RoundProposals};
 use crate::admitted::AdmittedRequest;
-use crate::peer::error::PeerError;
+use crate::peer::error::CallError;
 
-/// A block, and what came over the wire of it.
-pub(crate) struct WireBlock {
-    pub(crate) base_len: u32,
-    pub(crate) drafts: Vec<TokenId>,
-    /// What the drafter sent of the draft model's distribution at each draft token.
-    pub(crate) proposals: Vec<v1::Proposal>,
-    /// The same at the position after them.
-    pub(crate) bonus: Option<v1::Proposal>,
-    pub(crate) horizon: Horizon,
-    pub(crate) layers: Vec<Layer>,
-    /// The target model's distributions, at each draft token and after them.
-    pub(crate) slices: Vec<v1::Slice>,
-}
-
-/// A block decoded from the wire.
+/// A block to be decided here, read from the wire.
 pub(crate) struct ScoredBlock {
     base_len: u32,
-    pub(crate) drafts: Vec<TokenId>,
-    proposals: Vec<Proposal>,
-    pub(crate) bonus: Option<Proposal>,
-    horizon: Horizon,
-    layers: Vec<Layer>,
+    pub(crate) input: BlockInput,
+    /// The target model's distributions, at each draft token and after them.
     scored: Vec<Scored>,
 }
 
-impl WireBlock {
-    /// Reads everything that came, where it may take its time: the distributions of a large vocabulary would
-    /// hold up every stream of an async thread.
+impl ScoredBlock {
+    /// Reads everything that came of the block `input`, where it may take its time: the distributions of a large
+    /// vocabulary would hold up every stream of an async thread. `distributions` are those that drafter and verifier sent,
+    /// `proposals` what the drafter sent in this round.
     ///
     /// # Errors
     /// Whose distributions cannot be read.
-    pub(crate) async fn read(self, request: &Arc<AdmittedRequest>) -> Result<ScoredBlock, Failure> {
-        let request = Arc::clone(request);
-        blocking(move || self.read_now(&request)).await?
-    }
-
-    fn read_now(self, request: &AdmittedRequest) -> Result<ScoredBlock, Failure> {
-        let unscaled = request.needs_target_unscaled();
-        let read = |(at, slice)| slice::from_wire(slice, at, request.vocab_size, unscaled);
-        let scored: Result<Vec<_>, _> = self.slices.into_iter().enumerate().map(read).collect();
-        let (form, fields) = (request.method.proposal, request.proposal_fields());
-        let bonus = self.bonus;
-        let bonus = bonus.map(|bonus| proposal::one_from_wire(bonus, form, fields));
-        let proposals = proposal::from_wire(self.proposals, self.drafts.len(), form, fields);
-        Ok(ScoredBlock {
-            base_len: self.base_len,
-            scored: scored.map_err(|bad| failure(PeerError::Malformed(bad.to_string())))?,
-            proposals: proposals.map_err(|bad| rejected(&bad))?,
-            bonus: bonus.transpose().map_err(|bad| rejected(&bad))?,
-            horizon: self.horizon,
-            layers: self.layers,
-            drafts: self.drafts,
-        })
+    pub(crate) async fn read(
+        request: &Arc<AdmittedRequest>,
+        base_len: u32,
+        mut input: BlockInput,
+        distributions: v1::RoundDistributions,
+        proposals: &RoundProposals,
+    ) -> Result<Self, CallFailure> {
+        let (request, bonus) = (Arc::clone(request), proposals.bonus.clone());
+        let reading = move || -> Result<Self, CallFailure> {
+            let unscaled = request.needs_target_unscaled();
+            let read = |(at, slice)| slice::from_wire(slice, at, request.vocab_size, unscaled);
+            let slices = distributions.target.into_iter().enumerate();
+            let scored: Result<Vec<_>, _> = slices.map(read).collect();
+            let scored = scored.map_err(|bad| failure(CallError::Malformed(bad.to_string())))?;
+            let (form, fields) = (request.method.proposal, request.proposal_fields());
+            let drafts = input.drafts.len();
+            let proposals = proposal::from_wire(distributions.draft, drafts, form, fields);
+            input.proposals = proposals.map_err(|bad| rejected(&bad))?;
+            let bonus = bonus.map(|bonus| proposal::one_from_wire(bonus, form, fields));
+            input.bonus = bonus.transpose().map_err(|bad| rejected(&bad))?;
+            Ok(Self {
+                base_len,
+                input,
+                scored,
+            })
+        };
+        blocking(reading).await?
     }
 }
 
@@ -85,38 +72,39 @@ impl WireBlock {
 pub(crate) async fn decide(
     request: &Arc<AdmittedRequest>,
     mut block: ScoredBlock,
-) -> Result<(Option<Verdict>, ScoredBlock), Failure> {
+) -> Result<(Option<Verdict>, ScoredBlock), CallFailure> {
     let request = Arc::clone(request);
     let deciding = move || (decide_now(&request, &mut block), block);
     let (decided, block) = blocking(deciding).await?;
     match decided {
         Ok(verdict) => Ok((Some(verdict), block)),
-        Err(BadProposal::MissingBonus) if block.bonus.is_none() => Ok((None, block)),
+        Err(BadProposal::MissingBonus) if block.input.bonus.is_none() => Ok((None, block)),
         Err(bad) => Err(rejected(&bad)),
     }
 }
 
-fn failure(error: PeerError) -> Failure {
+fn failure(error: CallError) -> CallFailure {
     let peer = Peer::Verifier;
-    Failure { peer, error }
+    CallFailure { peer, error }
 }
 
-fn rejected(bad: &dyn Display) -> Failure {
-    let (peer, error) = (Peer::Drafter, PeerError::Proposals(bad.to_string()));
-    Failure { peer, error }
+fn rejected(bad: &dyn Display) -> CallFailure {
+    let (peer, error) = (Peer::Drafter, CallError::Proposals(bad.to_string()));
+    CallFailure { peer, error }
 }
 
 /// Runs `work` where it may take its time.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
+) -> Result<T, CallFailure> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| failure(PeerError::Decision))
+    done.map_err(|_| failure(CallError::Decision))
 }
 
 fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verdict, BadProposal> {
-    let may_need_bonus = request.method.bonus_q() || !block.layers.is_empty();
-    let rows = if block.bonus.is_none() && may_need_bonus {
+    let input = &block.input;
+    let may_need_bonus = request.method.bonus_q() || !input.layers.is_empty();
+    let rows = if input.bonus.is_none() && may_need_bonus {
         block.scored.clone()
     } else {
         std::mem::take(&mut block.scored)
@@ -126,20 +114,20 @@ fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verd
         target: &choice.target,
         verification: choice.verification,
         greedy: request.sampling.temperature == 0.0,
-        drafts: &block.drafts,
-        proposals: &block.proposals,
-        bonus: block.bonus.as_ref(),
+        drafts: input.drafts.tokens(),
+        proposals: &input.proposals,
+        bonus: input.bonus.as_ref(),
         vocab_size: request.vocab_size as usize,
     };
-    let requested = Block {
-        drafts: &block.drafts,
+    let requested = DraftChain {
+        drafts: input.drafts.tokens(),
         base_len: block.base_len,
         ends: &request.sampling.end_tokens,
-        horizon: block.horizon,
-        layers: &block.layers,
+        horizon: input.horizon,
+        layers: &input.layers,
     };
     let noise = Noise::new(request.seed, request.choice);
-    let mut scratch = Scratch::default();
+    let mut scratch = RoundScratch::default();
     round::decide(inputs, &requested, noise, ScoredRows(rows), &mut scratch)
 }
 

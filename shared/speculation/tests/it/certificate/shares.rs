@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use speculation::TokenId;
-use speculation::certificate::asking::unproved_share;
+use speculation::certificate::row_query::unproved_share;
 use speculation::certificate::{
-    Asking, KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof,
+    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, RowQuery,
 };
 use speculation::history::History;
 use speculation::logprobs::Likely;
@@ -84,8 +84,8 @@ struct Shares {
     proving: Duration,
 }
 
-fn measure(vocab: usize, temperature: f32, asking: Asking) -> Shares {
-    let mut random = Random::new(vocab as u64 + asking.top as u64);
+fn measure(vocab: usize, temperature: f32, query: RowQuery) -> Shares {
+    let mut random = Random::new(vocab as u64 + query.top as u64);
     let mut shares = Shares {
         draws: 0.0,
         unproved: 0.0,
@@ -102,30 +102,30 @@ fn measure(vocab: usize, temperature: f32, asking: Asking) -> Shares {
         // From sure rows to flat ones.
         let row = Row::new(vocab, random.between(0.9, 2.2), random.between(0.0, 2.0));
         let ranks = row.ranks();
-        let kth = row.kth(asking.top, temperature.into());
+        let kth = row.kth(query.top, temperature.into());
         let likely = |rank: usize| Likely {
             token: row.token(rank),
             logprob: row.logprob(rank),
         };
-        let top: Vec<Likely> = (1..=asking.top).map(likely).collect();
+        let top: Vec<Likely> = (1..=query.top).map(likely).collect();
         for draw in 0..60 {
             let uniforms = KeyedUniforms {
                 noise: Noise::new(head, 0),
                 position: draw,
             };
             let start = Instant::now();
-            let ranking = NoiseRanking::new(uniforms, vocab, asking.noise + 64);
+            let ranking = NoiseRanking::new(uniforms, vocab, query.noise + 64);
             shares.ranking += start.elapsed();
-            let asked = ranking.tokens().take(asking.noise);
+            let asked = ranking.tokens().take(query.noise);
             let asked: Vec<Likely> = asked.map(|token| likely(ranks[token as usize])).collect();
             let start = Instant::now();
-            let part = PartialRow::new(vocab, asking.top, &top, &asked, 1e-4).expect("a row");
+            let part = PartialRow::new(vocab, query.top, &top, &asked, 1e-4).expect("a row");
             let law = PartialDistribution::of(&part, &params, &history, draw);
             let choice = law.expect("a distribution").choice(&ranking);
             shares.proving += start.elapsed();
             shares.draws += 1.0;
-            shares.unproved += f64::from(choice == Proof::Unproved);
-            shares.expected += unproved_share(vocab, kth, asking.noise);
+            shares.unproved += f64::from(choice.is_none());
+            shares.expected += unproved_share(vocab, kth, query.noise);
         }
     }
     shares
@@ -133,11 +133,11 @@ fn measure(vocab: usize, temperature: f32, asking: Asking) -> Shares {
 
 #[test]
 fn the_unproved_share_is_that_of_the_formula() {
-    let few = Asking { top: 64, noise: 64 };
+    let few = RowQuery { top: 64, noise: 64 };
     for vocab in [32_768, 151_936] {
         for temperature in [1.0, 0.7] {
-            for asking in [Asking::START, few] {
-                let shares = measure(vocab, temperature, asking);
+            for query in [RowQuery::START, few] {
+                let shares = measure(vocab, temperature, query);
                 let (share, expected) = (
                     shares.unproved / shares.draws,
                     shares.expected / shares.draws,
@@ -147,8 +147,8 @@ fn the_unproved_share_is_that_of_the_formula() {
                 println!(
                     "V={vocab} T={temperature} K={} N={}: {share:.4} unproved, {expected:.4} by the \
                      formula, {error:.4} sampling error; {:.0} us a ranking, {:.0} us a proof",
-                    asking.top,
-                    asking.noise,
+                    query.top,
+                    query.noise,
                     micros(shares.ranking),
                     micros(shares.proving),
                 );
