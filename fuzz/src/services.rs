@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
 use drafter::{DrafterConfig, Loaded};
-use server::process::Process;
+use ops::process::Process;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;

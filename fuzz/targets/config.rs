@@ -22,7 +22,7 @@ fuzz_target!(|text: &str| -> Corpus {
     let path = FOLDER.path().join(name);
     fs::write(&path, text).expect("a file");
     let nothing = std::iter::empty::<(OsString, OsString)>();
-    let _ = server::config::load_from::<Config>(Some(&path), nothing, &json!({}));
+    let _ = ops::config::load::<Config>(Some(&path), nothing, &json!({}));
 
     // `SECTION__KEY=value` in its first line.
     let Some((name, value)) = text.lines().next().and_then(|line| line.split_once('=')) else {
@@ -32,6 +32,6 @@ fuzz_target!(|text: &str| -> Corpus {
         OsString::from(format!("OUTRIDER__{name}")),
         OsString::from(value),
     );
-    let _ = server::config::load_from::<Config>(None, [variable], &json!({}));
+    let _ = ops::config::load::<Config>(None, [variable], &json!({}));
     Corpus::Keep
 });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use speculation::session::Origin;
-use text::{Output, ServedText};
+use text::{OutputText, ServedText};
 use wire::v1::TokenizerPart;
 
 /// Text of all kinds: the ends of characters and words are where tokenizers go wrong.
@@ -34,7 +34,7 @@ fuzz_target!(init: tell_of_panics(), |bytes: &[u8]| {
     let served = Arc::new(served);
     let _ = served.tokens("", false, usize::MAX);
     let prompt = served.tokens(TEXT, true, usize::MAX).unwrap_or_default();
-    let mut output = Output::new(Arc::clone(&served), vec!["ab".to_owned()], &prompt);
+    let mut output = OutputText::new(Arc::clone(&served), vec!["ab".to_owned()], &prompt);
     let tokens = prompt.iter().copied().chain(0..TOKENS);
     let tokens: Vec<_> = tokens.map(|token| (token, Origin::Accepted)).collect();
     let emitted = output.emit(&tokens);

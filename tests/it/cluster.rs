@@ -8,7 +8,7 @@ use coordinator::{Coordinator, CoordinatorConfig, DefaultDraftLen, ModelGroup};
 use drafter::{Drafter, DrafterConfig, Loaded};
 use model::source::{ServedModel, serve};
 use model::{Checkpoint, Model, ModelConfig, WeightFormat, embedded};
-use server::process::Process;
+use ops::process::Process;
 use speculation::ports::LanguageModel;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

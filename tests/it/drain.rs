@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use drafter::Drafter;
-use server::listen::ServerConfig;
+use net::listen::ServerConfig;
 use tonic::Code;
 use verifier::Verifier;
 use wire::status::{PeerFailure, classify};

@@ -1,7 +1,7 @@
 //! Requests that need what an engine lacks are refused at admission, and its limits are kept.
 
 use futures_util::future::join_all;
-use server::process::Process;
+use ops::process::Process;
 use speculation::ports::{Caps, LanguageModel, ModelShape, Rows, Segment};
 use verifier::VerifierConfig;
 

@@ -20,9 +20,10 @@ use std::net::SocketAddr;
 use coordinator::{Coordinator, CoordinatorConfig};
 use model::Model;
 use model::source::ServedModel;
+use net::Credentials;
+use net::auth::{Auth, AuthConfig};
+use ops::process::Process;
 use serde_json::{Value, json};
-use server::auth::{Auth, AuthConfig};
-use server::process::Process;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -60,7 +61,10 @@ fn demanding(tokens: &str) -> (NamedTempFile, Process) {
         ..AuthConfig::default()
     };
     let process = Process {
-        auth: Auth::of_coordinator(&config).expect("tokens"),
+        credentials: Credentials {
+            auth: Auth::of_coordinator(&config).expect("tokens"),
+            ..Credentials::default()
+        },
         ..Process::default()
     };
     (file, process)

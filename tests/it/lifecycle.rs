@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use server::process::Process;
+use ops::process::Process;
 use speculation::ports::{LanguageModel, ModelShape, Rows, Segment};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ops::metrics::{Metric, MetricKind, names};
 use serde_json::Value;
-use server::metrics::{Kind, Metric, names};
 
 use crate::metrics::in_openmetrics;
 
@@ -208,7 +208,7 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
 /// labels that have a few.
 fn can_be(metric: &Metric, label: &str, value: &str) -> bool {
     match metric.kind {
-        Kind::Histogram(bounds) if label == "le" => value
+        MetricKind::Histogram(bounds) if label == "le" => value
             .parse()
             .is_ok_and(|value: f64| bounds.contains(&value)),
         _ => label != "le" && (value.is_empty() || metric.help.contains(value)),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use model::Model;
 use model::source::ServedModel;
-use server::process::Process;
+use ops::process::Process;
 use verifier::VerifierConfig;
 
 use crate::cluster::{Service, verifier_in};

@@ -8,7 +8,7 @@ mod unlike;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use server::process::Process;
+use ops::process::Process;
 use tonic::Code;
 use verifier::{RemoteConfig, Verifier, VerifierConfig};
 use wire::v1::{FinishReason, GenerateRequest, Origin};

@@ -1,8 +1,8 @@
 //! The three services with certificates and tokens.
 
-// The authority of the tests in `server`, which makes more kinds of certificates than are needed here.
+// The authority of the tests in `ops`, which makes more kinds of certificates than are needed here.
 #[allow(dead_code)]
-#[path = "../../shared/server/tests/security/authority.rs"]
+#[path = "../../shared/ops/tests/security/authority.rs"]
 pub(crate) mod authority;
 mod credentials;
 mod limits;

@@ -1,7 +1,7 @@
 //! A drafter or a verifier: what it remembers between requests, and how it answers.
 
 use outrider_tests::toy::ToyModel;
-use server::replies::Replies;
+use peer::replies::ReplyCache;
 use speculation::TokenId;
 use speculation::committed::Committed;
 use speculation::proposal::Proposal;
@@ -28,7 +28,7 @@ type Key = (u64, u32, Request, Vec<Proposal>);
 #[derive(Default)]
 struct Memory {
     committed: Committed,
-    replies: Replies<Key, Answer>,
+    replies: ReplyCache<Key, Answer>,
 }
 
 /// A simulated service.

@@ -7,10 +7,10 @@ mod http;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
+use net::channel::ChannelConfig;
+use net::listen::{Listen, ServerConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use server::channel::ChannelConfig;
-use server::listen::{Listen, ServerConfig};
 use speculation::methods;
 
 pub use drafting::DefaultDrafting;

@@ -9,9 +9,9 @@ mod round;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use server::health::Health;
+use ops::health::Health;
 use speculation::session::{Action, FinishReason, Input, Origin, Session};
-use text::Output;
+use text::OutputText;
 use tokio::sync::OwnedSemaphorePermit;
 use v1::generate_response::Part;
 use wire::v1;
@@ -57,7 +57,7 @@ pub(crate) struct Driver {
     peers: Peers,
     response: Response,
     /// The text of tokens still held, and how many of them it holds.
-    held_text: Output,
+    held_text: OutputText,
     looked_at: usize,
     observer: Observer,
     began: Instant,
@@ -109,7 +109,7 @@ impl Driver {
         let session = session_config(&request, config, estimate, jitter());
         let (stops, before) = (&request.stops, request.text_before());
         let text = Arc::clone(&target.text);
-        let output = || Output::new(Arc::clone(&text), stops.clone(), before);
+        let output = || OutputText::new(Arc::clone(&text), stops.clone(), before);
         let (response, held_text) = (output(), output());
         let request = Arc::new(request);
         Self {

@@ -1,9 +1,9 @@
 //! Why a coordinator does not start.
 
-use server::channel::ChannelError;
-use server::lifecycle::ServeError;
-use server::listen::BindError;
-use server::reflection::ReflectionError;
+use net::channel::ChannelError;
+use net::listen::BindError;
+use ops::lifecycle::ServeError;
+use ops::reflection::ReflectionError;
 
 /// Why a coordinator does not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::process::Process;
-use server::trace::TraceContext;
+use ops::process::Process;
+use ops::trace::TraceContext;
 use speculation::session::Statistics;
 use tonic::Status;
 use tonic::metadata::MetadataMap;

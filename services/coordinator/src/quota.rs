@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use server::auth::{self, Client};
+use net::auth::{RateLimits, TokenHolder};
 use wire::status::BadField;
 
 use bucket::{Bucket, Shortage};
@@ -24,7 +24,7 @@ pub(crate) struct Quota(Option<Arc<OfToken>>);
 
 #[derive(Debug)]
 struct OfToken {
-    limits: auth::Rates,
+    limits: RateLimits,
     requests: Option<Mutex<Bucket>>,
     tokens: Option<Mutex<Bucket>>,
 }
@@ -40,8 +40,8 @@ pub(crate) enum Exceeded {
 
 impl Rates {
     /// Returns the use of the token of `client`.
-    pub(crate) fn of(&self, client: Option<&Client>) -> Quota {
-        let Some(client) = client.filter(|client| client.rates != auth::Rates::default()) else {
+    pub(crate) fn of(&self, client: Option<&TokenHolder>) -> Quota {
+        let Some(client) = client.filter(|client| client.rates != RateLimits::default()) else {
             return Quota::default();
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +55,7 @@ impl Rates {
 }
 
 impl Quota {
-    fn new(limits: auth::Rates) -> Self {
+    fn new(limits: RateLimits) -> Self {
         let bucket = |per_minute| Mutex::new(Bucket::new(per_minute));
         Self(Some(Arc::new(OfToken {
             limits,

@@ -5,12 +5,12 @@ mod readiness;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use server::channel::Trust;
-use server::health::Health;
-use server::process::Process;
-use server::receiving::Gate;
-use server::transport::MAX_MESSAGE_BYTES;
-use server::{lifecycle, reflection};
+use net::MAX_MESSAGE_BYTES;
+use net::channel::Trust;
+use net::receiving::Gate;
+use ops::health::Health;
+use ops::process::Process;
+use ops::{lifecycle, reflection};
 use speculation::session::Peer;
 use tokio::net::TcpListener;
 use tonic::codec::CompressionEncoding;
@@ -75,7 +75,11 @@ impl Coordinator {
     /// # Errors
     /// Names the setting that cannot be used.
     pub fn new(config: CoordinatorConfig, process: Process) -> Result<Self, CoordinatorError> {
-        if let Some(problem) = config.check(Trust::of(&process)).into_iter().next() {
+        if let Some(problem) = config
+            .check(Trust::of(&process.credentials))
+            .into_iter()
+            .next()
+        {
             return Err(problem);
         }
         let health = Health::new(NAME, &process);
@@ -169,12 +173,13 @@ async fn serve_http(listener: TcpListener, gate: Gate, shared: &Arc<Shared>, pro
     let is_local = address
         .as_ref()
         .is_ok_and(|address| address.ip().is_loopback());
-    let front = http::front(shared, process.auth.guard(), is_local);
+    let front = http::front(shared, process.credentials.auth.guard(), is_local);
     if let Ok(address) = address {
         tracing::info!(%address, "serving the OpenAI API");
     }
-    let (tls, config) = (process.tls.clone(), &shared.config.server);
-    server::http::serve(front, listener, config, gate, tls, &shared.health).await;
+    let (tls, config) = (process.credentials.tls.clone(), &shared.config.server);
+    let draining = shared.health.draining();
+    net::http::serve(front, listener, config, gate, tls, draining).await;
 }
 
 /// The models whose drafters do not fit, or whose verifiers are not alike, and why.

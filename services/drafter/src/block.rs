@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use ops::trace::TimeBreakdown;
 use peer::{Cost, Role, Turn};
-use server::trace::Share;
 use speculation::TokenId;
 use speculation::drafting::{DraftToken, Growth, TreeShape};
 use speculation::proposal::{Proposal, ProposalForm};
@@ -77,7 +77,7 @@ impl Draft {
 
     /// Where the time went. The first round of a session forwards its prompt; a later one that forwards more
     /// than it drafts brings a session up to date that was lost.
-    pub(crate) fn share(&self, is_first: bool) -> Share {
+    pub(crate) fn share(&self, is_first: bool) -> TimeBreakdown {
         let drafting = self.models * (2 * self.nodes.tokens().len() + 2);
         let prefills = is_first || self.cost.step.forwarded_tokens > drafting;
         self.cost.share(prefills)

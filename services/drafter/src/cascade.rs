@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
+use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
-use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::cascade::{
     CallNoise, Cascade, DraftBlock, DraftDistributions, DraftRows, Grams, Next, Reviewing,

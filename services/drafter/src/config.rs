@@ -6,11 +6,11 @@ use std::num::{NonZeroU32, NonZeroUsize};
 
 use model::engine::EngineConfig;
 use model::source::ModelSource;
+use net::listen::{Listen, ServerConfig};
+use ops::config::Switch;
 use peer::Bounds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use server::config::Switch;
-use server::listen::{Listen, ServerConfig};
 
 pub(crate) use check::wrong;
 

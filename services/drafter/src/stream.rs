@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use net::MAX_MESSAGE_BYTES;
+use ops::trace::names;
+use peer::progress::{self, Reporter};
 use peer::{
     Granted, Peer, Replies, Role, RoundError, Said, StreamRequest as Request, Turn, traced,
 };
-use server::progress::{self, Reporter};
-use server::trace::names;
-use server::transport::MAX_MESSAGE_BYTES;
 use speculation::drafting::Drafting;
 use speculation::max_gram::MaxGram;
 use speculation::proposal::{BadProposal, ProposalForm};
@@ -105,7 +105,7 @@ impl Role for Proposers {
         ));
         let drafting = async { turn.wait(&mut progressing, drafting).await? };
         let drafted = traced::<Proposers, _>(&mut span, drafting).await;
-        span.add_share(&draft.share(key.round == 1), began, None);
+        span.add_breakdown(&draft.share(key.round == 1), began, None);
         drafted?;
         // Max-Gram has no engine to wait for.
         if draft.cost.step.batch_sequences > 0 {

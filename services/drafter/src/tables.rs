@@ -4,8 +4,8 @@ use std::path::Path;
 
 use model::bigram::{BigramError, BigramFile};
 use model::source::Outline;
+use ops::config::Switch;
 use peer::PeerError;
-use server::config::Switch;
 
 use crate::config::{AUTOMATIC, DrafterConfig, NO_TABLE, wrong};
 use crate::fits::Vocabulary;

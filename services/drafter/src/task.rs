@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
 use model::head::{AcceptanceHead, Scratch};
+use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
-use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::drafting::policies::Reads;

@@ -69,7 +69,7 @@ impl BenchArgs {
 
 /// Measures and prints.
 pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
-    server::telemetry::init(&config.log)?;
+    ops::telemetry::init(&config.log)?;
     if args.method.0.method == BASELINE {
         bail!("--method: {BASELINE} is what the method is compared with");
     }

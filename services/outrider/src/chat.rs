@@ -13,7 +13,7 @@ pub(crate) use commands::HELP;
 use std::io::IsTerminal;
 
 use clap::Args;
-use server::telemetry;
+use ops::telemetry;
 
 use crate::args::ServicesArgs;
 use crate::config::Config;

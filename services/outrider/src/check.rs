@@ -7,11 +7,11 @@ use std::error::Error;
 use std::fmt;
 
 use clap::ValueEnum;
+use net::channel::Trust;
+use net::fault::in_one_line;
+use ops::config::LoadedConfig;
+use ops::telemetry;
 use serde::Serialize;
-use server::causes::in_one_line;
-use server::channel::Trust;
-use server::config::Loaded;
-use server::telemetry;
 use wire::describe::check_pair;
 
 use crate::config::Config;
@@ -33,7 +33,7 @@ pub(crate) struct Check<'a> {
 
 impl<'a> Check<'a> {
     /// Returns the check of what `role` needs of a configuration, and of the files that it names if `with_files`.
-    pub(crate) fn of(loaded: &'a Loaded<Config>, role: Role, with_files: bool) -> Self {
+    pub(crate) fn of(loaded: &'a LoadedConfig<Config>, role: Role, with_files: bool) -> Self {
         Self {
             config: &loaded.value,
             role,

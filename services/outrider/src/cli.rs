@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use ops::telemetry::LogFormat;
 use serde_json::json;
-use server::telemetry::LogFormat;
 
 use crate::global::Global;
 use crate::{

@@ -7,10 +7,10 @@ use coordinator::{Coordinator, ModelGroup};
 use drafter::Loaded;
 use model::Model;
 use model::source::{ServedModel, share_threads};
-use server::listen::Listen;
-use server::metrics::Metrics;
-use server::process::Process;
-use server::startup;
+use net::listen::Listen;
+use ops::lifecycle;
+use ops::metrics::Metrics;
+use ops::process::Process;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -54,13 +54,13 @@ impl Cluster {
         share_threads(of_draft.sources_mut().chain([&mut of_target.model]));
         // On threads that nobody waits for if this is given up, or one of the two fails.
         let (watched, watched_too) = (bars.observer(), bars.observer());
-        let draft = startup::blocking(move || {
+        let draft = lifecycle::blocking(move || {
             let has_model = of_draft.has_model();
             has_model
                 .then(|| Loaded::load_observed(&of_draft, &watched))
                 .transpose()
         });
-        let target = startup::blocking(move || verifier::load(&of_target, &watched_too));
+        let target = lifecycle::blocking(move || verifier::load(&of_target, &watched_too));
         let loaded = tokio::try_join!(async { anyhow::Ok(target.await?) }, async {
             anyhow::Ok(draft.await?)
         },);

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anstream::stdout;
 use clap::{Args, Subcommand};
+use ops::config::LoadedConfig;
 use serde_json::json;
-use server::config::Loaded;
 
 use crate::check::{Check, Problem, Refused, Role};
 use crate::config::{Config, schema};
@@ -122,7 +122,7 @@ fn check(global: &Global, scope: &Scope, as_json: bool) -> anyhow::Result<ExitCo
 }
 
 /// How many settings are not the defaults.
-fn number_given(loaded: &Loaded<Config>) -> usize {
+fn number_given(loaded: &LoadedConfig<Config>) -> usize {
     let settings = loaded.provenance().iter();
     settings
         .filter(|setting| setting.source != "default")
@@ -131,7 +131,7 @@ fn number_given(loaded: &Loaded<Config>) -> usize {
 
 /// Prints the configuration, and says if it would be refused.
 fn print_checked(
-    loaded: &Loaded<Config>,
+    loaded: &LoadedConfig<Config>,
     scope: &Scope,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -148,7 +148,7 @@ fn print_checked(
     Ok(ExitCode::FAILURE)
 }
 
-fn print(loaded: &Loaded<Config>, as_json: bool) -> anyhow::Result<()> {
+fn print(loaded: &LoadedConfig<Config>, as_json: bool) -> anyhow::Result<()> {
     let mut out = stdout().lock();
     let settings = loaded.provenance();
     if as_json {

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use client::Client;
-use server::channel::{self, ChannelConfig, ChannelError, PeerChannel, connection_fault};
-use server::process::Process;
-use server::transport::MAX_MESSAGE_BYTES;
+use net::Credentials;
+use net::MAX_MESSAGE_BYTES;
+use net::channel::{self, ChannelConfig, ChannelError, PeerChannel};
+use net::fault::connection_fault;
+use ops::process::Process;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use wire::status::describe;
@@ -59,7 +61,7 @@ pub fn within(url: &str) -> anyhow::Result<Client> {
 /// A client of the coordinator at `url`, as `config` says.
 fn to_coordinator(url: &str, config: &Config) -> anyhow::Result<Client> {
     let process = process::of_client(config)?;
-    let client = Client::connect(url, &config.coordinator.channel, &process);
+    let client = Client::connect(url, &config.coordinator.channel, &process.credentials);
     Ok(telling(url, client.context("--coordinator")?))
 }
 
@@ -81,7 +83,7 @@ pub fn told(status: &Status) -> String {
 /// A client of the verifier at `url`, as `config` says: it is talked to as a coordinator would.
 pub fn to_verifier(url: &str, config: &Config) -> anyhow::Result<Verifier> {
     let process = process::of_peer(config, &Process::default())?;
-    let channel = channel::connect(url, &config.coordinator.channel, &process);
+    let channel = channel::connect(url, &config.coordinator.channel, &process.credentials);
     Ok(verifier_of(channel.context("--verifier")?))
 }
 
@@ -91,7 +93,7 @@ pub fn to_verifier_within(url: &str) -> anyhow::Result<Verifier> {
 }
 
 fn loopback(url: &str) -> Result<PeerChannel, ChannelError> {
-    channel::connect(url, &ChannelConfig::default(), &Process::default())
+    channel::connect(url, &ChannelConfig::default(), &Credentials::default())
 }
 
 fn verifier_of(channel: PeerChannel) -> Verifier {

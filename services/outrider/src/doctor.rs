@@ -19,8 +19,8 @@ use std::process::ExitCode;
 use clap::Args;
 use model::Place;
 use model::free_memory::free_bytes;
-use server::config::{ConfigError, Loaded};
-use server::process::Process;
+use ops::config::{ConfigError, LoadedConfig};
+use ops::process::Process;
 
 use crate::args::{ConnectionArgs, ModelArgs};
 use crate::check::{Check, Problem, Role};
@@ -73,7 +73,11 @@ pub(crate) async fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<Exi
 }
 
 /// Returns what `serve` would refuse, but for the models' files, which have sections of their own.
-fn configuration(loaded: Option<&Loaded<Config>>, unread: &[ConfigError], role: Role) -> Findings {
+fn configuration(
+    loaded: Option<&LoadedConfig<Config>>,
+    unread: &[ConfigError],
+    role: Role,
+) -> Findings {
     let mut findings = Findings::of("configuration");
     for error in unread {
         refused(&mut findings, &Problem::new(error.key(), error));
@@ -99,7 +103,7 @@ fn refused(findings: &mut Findings, problem: &Problem) {
 }
 
 /// Adds what the models' files tell to the report.
-fn of_files(report: &mut Report, loaded: &Loaded<Config>, args: &DoctorArgs) {
+fn of_files(report: &mut Report, loaded: &LoadedConfig<Config>, args: &DoctorArgs) {
     let config = &loaded.value;
     let requested = Requested::of(loaded, args.role, args.coordinator.is_some());
     let (models, findings) = files::look(config, args.role, requested);
@@ -141,7 +145,11 @@ fn believing_itself(config: &Config) -> Config {
 
 /// Adds what listens and answers to the report, all asked at once, and returns how far the clocks of those that
 /// answered are ahead.
-async fn of_network(report: &mut Report, loaded: &Loaded<Config>, args: &DoctorArgs) -> Skews {
+async fn of_network(
+    report: &mut Report,
+    loaded: &LoadedConfig<Config>,
+    args: &DoctorArgs,
+) -> Skews {
     let (config, role) = (&loaded.value, args.role);
     let others = Asking::of(config);
     let own = Asking::of(&believing_itself(config));

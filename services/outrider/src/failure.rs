@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
 
+use net::fault::in_one_line;
+use ops::telemetry;
 use serde_json::json;
-use server::causes::in_one_line;
-use server::telemetry;
 
 /// A failure that the JSON on stdout tells already.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ pub(crate) use reading::{TooLong, begin, explain, is_begun, read};
 use std::process::ExitCode;
 
 use anyhow::bail;
-use client::{Answer, Client, Policy};
-use server::telemetry;
+use client::{Client, CollectedAnswer, Policy};
+use ops::telemetry;
 use tonic::Code;
 use wire::v1;
 
@@ -26,7 +26,7 @@ pub(crate) trait Printer {
     /// Something that happens on the way, in one line.
     fn note(&mut self, line: &str);
     /// The answer has ended: complete, or early because of `fault`.
-    fn ended(&mut self, answer: &Answer, fault: Option<&Fault>) -> anyhow::Result<()>;
+    fn ended(&mut self, answer: &CollectedAnswer, fault: Option<&Fault>) -> anyhow::Result<()>;
 }
 
 /// The failure or signal that ended an answer early.
@@ -64,7 +64,7 @@ async fn until_interrupted(
         ..client.policy()
     };
     let client = client.with_policy(policy);
-    let mut answer = Answer::default();
+    let mut answer = CollectedAnswer::default();
     let signal = tokio::select! {
         generated = generate(&client, url, request, args, &mut answer, &mut *printer) => {
             return generated.map(|()| ExitCode::SUCCESS);
@@ -88,7 +88,7 @@ async fn generate(
     url: &str,
     request: v1::GenerateRequest,
     args: &GenerateArgs,
-    answer: &mut Answer,
+    answer: &mut CollectedAnswer,
     printer: &mut dyn Printer,
 ) -> anyhow::Result<()> {
     let generation = begin(client, url, request.clone()).await?;
@@ -108,7 +108,7 @@ async fn compare(
     client: &Client,
     url: &str,
     request: v1::GenerateRequest,
-    answer: &Answer,
+    answer: &CollectedAnswer,
     method: &str,
 ) -> anyhow::Result<()> {
     let request = v1::GenerateRequest {

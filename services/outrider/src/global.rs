@@ -1,12 +1,13 @@
 //! Options that every command has, and the configuration they lead to.
 
+use std::env::vars_os;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use clap::Args;
+use ops::config::{self as layers, ConfigError, LoadedConfig};
+use ops::telemetry::LogFormat;
 use serde_json::{Value, json};
-use server::config::{self as layers, ConfigError, Loaded};
-use server::telemetry::LogFormat;
 
 use crate::args::ServicesArgs;
 use crate::config::{self, Config};
@@ -49,21 +50,21 @@ impl Global {
     }
 
     /// Loads the configuration with the settings of a command's flags on top.
-    pub fn load(&self, flags: Value) -> anyhow::Result<Loaded<Config>> {
+    pub fn load(&self, flags: Value) -> anyhow::Result<LoadedConfig<Config>> {
         let flags = self.with_flags(flags);
-        Ok(layers::load(self.config.as_deref(), &flags)?)
+        Ok(layers::load(self.config.as_deref(), vars_os(), &flags)?)
     }
 
     /// The configuration as far as it can be read, and what cannot.
-    pub(crate) fn survey(&self, flags: Value) -> (Option<Loaded<Config>>, Vec<ConfigError>) {
+    pub(crate) fn survey(&self, flags: Value) -> (Option<LoadedConfig<Config>>, Vec<ConfigError>) {
         let flags = self.with_flags(flags);
-        layers::survey(self.config.as_deref(), &flags)
+        layers::survey(self.config.as_deref(), vars_os(), &flags)
     }
 
     /// How log lines are written; known also where the rest of the configuration cannot be used.
     pub(crate) fn log_format(&self) -> LogFormat {
         let flags = self.with_flags(json!({}));
-        let loaded = layers::load::<config::LogLines>(self.config.as_deref(), &flags);
+        let loaded = layers::load::<config::LogLines>(self.config.as_deref(), vars_os(), &flags);
         loaded.map_or_else(|_| LogFormat::default(), |loaded| loaded.value.log.format)
     }
 
@@ -95,7 +96,7 @@ impl Global {
     }
 }
 
-pub(crate) fn is_default(loaded: &Loaded<Config>, key: &str) -> bool {
+pub(crate) fn is_default(loaded: &LoadedConfig<Config>, key: &str) -> bool {
     let found = loaded
         .provenance()
         .iter()

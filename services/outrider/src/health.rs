@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anstream::stdout;
 use anyhow::bail;
 use clap::Args;
-use server::admin::{self, AdminConfig};
-use server::listen::OptionalListen;
+use net::listen::OptionalListen;
+use ops::admin::{self, AdminConfig};
 
 use crate::cluster::reachable;
 

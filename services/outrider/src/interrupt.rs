@@ -2,7 +2,7 @@
 
 use std::io;
 
-use server::shutdown::{Signals, StopSignal};
+use ops::shutdown::{Signals, StopSignal};
 use tokio::sync::oneshot;
 
 /// Begins to listen for SIGINT and SIGTERM; for SIGHUP too, but where the process was started to outlive its

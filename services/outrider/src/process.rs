@@ -1,11 +1,12 @@
 //! What the configuration makes of a process: who it is, and whom it believes.
 
 use anyhow::ensure;
-use server::auth::Auth;
-use server::listen::{Listen, check_exposed};
-use server::process::Process;
-use server::reload::FileError;
-use server::tls::{Tls, TlsConfig, TlsMode};
+use net::Credentials;
+use net::auth::Auth;
+use net::listen::{Listen, check_exposed};
+use net::reload::FileError;
+use net::tls::{Tls, TlsConfig, TlsMode};
+use ops::process::Process;
 
 use crate::config::Config;
 
@@ -52,15 +53,8 @@ fn of(
     tls: Tls,
     auth: Result<Auth, FileError>,
 ) -> anyhow::Result<Process> {
-    tls.sample(&watched.metrics);
     let auth = auth?.in_clear(config.insecure);
-    tls.add_to(&watched.reloads);
-    auth.add_to(&watched.reloads);
-    Ok(Process {
-        tls,
-        auth,
-        ..watched.clone()
-    })
+    Ok(watched.clone().with_credentials(Credentials { tls, auth }))
 }
 
 /// Refuses to serve in clear where other machines can connect, unless that is asked for.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, ensure};
 use coordinator::limits::MAX_REQUEST_BYTES;
+use net::bounded::{self, MAX_LIST_BYTES};
 use serde::Deserialize;
-use server::bounded::{self, MAX_LIST_BYTES};
 
 /// Twenty prompts of each kind of text the default pair was trained on, none of them seen then.
 const DEFAULT: &str = include_str!("../../../models/default/prompts.jsonl");

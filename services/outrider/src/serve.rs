@@ -6,12 +6,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use net::listen::{Listen, ServerConfig};
+use ops::config::LoadedConfig;
+use ops::open_files::{self, PortGroup};
+use ops::process::Process;
+use ops::{admin, shutdown, telemetry};
 use serde_json::{Value, json};
-use server::config::Loaded;
-use server::listen::{Listen, ServerConfig};
-use server::open_files::{self, Ports};
-use server::process::Process;
-use server::{admin, shutdown, telemetry};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{ModelArgs, TlsArgs};
@@ -238,12 +238,12 @@ impl Role {
             peers.sum(),
             config.coordinator.http.listen.listen().is_some(),
         );
-        let coordinator = Ports {
+        let coordinator = PortGroup {
             server: &mut config.coordinator.server,
             count: 1 + usize::from(has_http),
         };
         let [drafter, verifier] = [&mut config.drafter.server, &mut config.verifier.server]
-            .map(|server| Ports { server, count: 1 });
+            .map(|server| PortGroup { server, count: 1 });
         match self {
             Self::All { .. } => open_files::fit(2, &mut [coordinator, drafter, verifier]),
             Self::Drafter(_) => open_files::fit(0, &mut [drafter]),
@@ -264,8 +264,8 @@ impl Role {
 /// configuration anew, from where `loaded` came.
 pub(crate) async fn run(
     args: ServeArgs,
-    loaded: Loaded<Config>,
-    read: impl Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static,
+    loaded: LoadedConfig<Config>,
+    read: impl Fn() -> anyhow::Result<LoadedConfig<Config>> + Send + Sync + 'static,
 ) -> anyhow::Result<()> {
     let mut loaded = loaded;
     let services = args.role.services();
@@ -302,7 +302,7 @@ pub(crate) async fn run(
 
 /// Has the drafter and the verifier beside their coordinator listen on any ports where nobody chose one: nobody else
 /// need know them, and another deployment on this machine may have those of the default.
-fn on_free_ports(loaded: &mut Loaded<Config>) {
+fn on_free_ports(loaded: &mut LoadedConfig<Config>) {
     let [of_drafter, of_verifier] =
         ["drafter.listen", "verifier.listen"].map(|key| is_default(loaded, key));
     let any = Listen::from(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use engines::{Connection, ConnectionSettings, EngineError, Kind};
 use model::engine::EngineConfig;
 use model::source::ModelSource;
+use net::listen::{Listen, ServerConfig};
 use peer::{Bounds, PeerError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use server::listen::{Listen, ServerConfig};
 
 /// Its section of the configuration, and what it is called in metrics and traces.
 pub(crate) const ROLE: &str = "verifier";

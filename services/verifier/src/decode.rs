@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
+use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, Granted, Role, RoundError, Session};
-use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::coupled::choice;
 use speculation::logprobs::TokenLogprobs;

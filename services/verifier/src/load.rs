@@ -7,8 +7,8 @@ use model::Model;
 use model::engine::{self, EngineHandle};
 use model::progress::{Lines, Observer};
 use model::source::{Inspected, InspectedText, ServedModel};
+use ops::process::Process;
 use peer::{Bounds, Peer, PeerError};
-use server::process::Process;
 use speculation::ports::LanguageModel;
 use wire::v1;
 

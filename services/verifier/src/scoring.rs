@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
+use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, Role, RoundError, Session};
-use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::history::History;
 use tokio::sync::oneshot;

@@ -6,8 +6,8 @@ mod prompt;
 
 use std::sync::Arc;
 
+use net::MAX_MESSAGE_BYTES;
 use peer::{Granted, Peer, Replies, Role, RoundError, Said, Session, StreamRequest};
-use server::transport::MAX_MESSAGE_BYTES;
 use speculation::proposal::BadProposal;
 use tonic::Status;
 use tonic::service::Routes;

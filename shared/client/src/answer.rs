@@ -3,9 +3,9 @@
 use tonic::Status;
 use wire::v1;
 
-/// An answer, collected from its events. It is complete once [`Answer::is_whole`].
+/// An answer, collected from its events. It is complete once [`CollectedAnswer::is_whole`].
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub struct CollectedAnswer {
     /// What the request came to; of an answer that was resumed, at the coordinator that went on with it.
     pub started: v1::Started,
     /// Tokens of the prompt, if their log probabilities were requested. Shape `(prompt tokens,)`.
@@ -30,17 +30,17 @@ pub struct Answer {
     pub finished: v1::Finished,
 }
 
-impl Answer {
+impl CollectedAnswer {
     /// Adds a part of the answer. [`Generation::collect`](crate::Generation::collect) does so with all of them;
     /// whoever reads events by themselves keeps what came of an answer that failed.
-    pub fn add(&mut self, event: Event) {
+    pub fn add(&mut self, event: GenerationEvent) {
         match event {
-            Event::Started(started) => self.started = started,
-            Event::Prompt(part) => {
+            GenerationEvent::Started(started) => self.started = started,
+            GenerationEvent::Prompt(part) => {
                 self.prompt_token_ids.extend(part.token_ids);
                 self.prompt_logprobs.extend(part.logprobs);
             }
-            Event::Chunk(chunk) => {
+            GenerationEvent::Chunk(chunk) => {
                 let origins = chunk.origins.iter();
                 self.origins.extend(
                     origins.map(|&origin| v1::Origin::try_from(origin).unwrap_or_default()),
@@ -50,17 +50,17 @@ impl Answer {
                 self.pieces.extend(chunk.pieces);
                 self.logprobs.extend(chunk.logprobs);
             }
-            Event::Round(round) => self.rounds.push(*round),
-            Event::Lost(_) => {}
-            Event::Resumed(started) => {
+            GenerationEvent::Round(round) => self.rounds.push(*round),
+            GenerationEvent::Lost(_) => {}
+            GenerationEvent::Resumed(started) => {
                 self.started = started;
                 self.resumes += 1;
             }
-            Event::Finished(finished) => self.finished = *finished,
+            GenerationEvent::Finished(finished) => self.finished = *finished,
         }
     }
 
-    /// Whether the answer came to its end.
+    /// Returns whether the answer came to its end.
     pub fn is_whole(&self) -> bool {
         self.finished.reason() != v1::FinishReason::Unspecified
     }
@@ -69,14 +69,15 @@ impl Answer {
 /// A part of an answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Event {
+pub enum GenerationEvent {
     /// The request was admitted with these settings. It is the first event, and comes once.
     Started(v1::Started),
     /// A part of the prompt with its log probabilities, if the request wanted them; before any output.
     Prompt(v1::PromptPart),
     /// Output.
     Chunk(v1::Chunk),
-    /// A round, if reports were asked for. After [`Event::Resumed`] there are none of rounds without new tokens.
+    /// A round, if reports were asked for. After [`GenerationEvent::Resumed`] there are none of rounds without new
+    /// tokens.
     Round(Box<v1::RoundReport>),
     /// The connection or the coordinator was lost; the client is about to ask again.
     Lost(Status),

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::channel::PeerChannel;
-use server::transport::MAX_MESSAGE_BYTES;
+use net::MAX_MESSAGE_BYTES;
+use net::channel::PeerChannel;
 use tokio::time::{Instant, sleep};
 use tonic::{Response, Status};
 use wire::v1::coordinator_client::CoordinatorClient;
@@ -15,7 +15,7 @@ use crate::policy::{Patience, Policy};
 /// A call that was not answered, and is about to be made again.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Waiting<'a> {
+pub struct RetryWait<'a> {
     /// Why it was not.
     pub status: &'a Status,
     /// How long until it is made again.
@@ -24,24 +24,24 @@ pub struct Waiting<'a> {
     pub before: u32,
 }
 
-type OnWait = Arc<dyn Fn(&Waiting<'_>) + Send + Sync>;
+type OnWait = Arc<dyn Fn(&RetryWait<'_>) + Send + Sync>;
 
 /// A coordinator, and how it is called.
 #[derive(Clone)]
-pub(crate) struct Calls {
+pub(crate) struct RetriedCalls {
     coordinator: CoordinatorClient<PeerChannel>,
     pub(crate) policy: Policy,
     pub(crate) on_wait: Option<OnWait>,
 }
 
-impl fmt::Debug for Calls {
+impl fmt::Debug for RetriedCalls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut calls = f.debug_struct("Calls");
         calls.field("policy", &self.policy).finish_non_exhaustive()
     }
 }
 
-impl Calls {
+impl RetriedCalls {
     pub(crate) fn new(channel: PeerChannel) -> Self {
         let coordinator = CoordinatorClient::new(channel);
         Self {
@@ -74,7 +74,7 @@ impl Calls {
                 return Err(status);
             };
             if let Some(on_wait) = &self.on_wait {
-                on_wait(&Waiting {
+                on_wait(&RetryWait {
                     status: &status,
                     delay,
                     before,

@@ -5,57 +5,59 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{self, Stream, TryStreamExt};
-use server::channel::{ChannelConfig, PeerChannel, connect};
-use server::process::Process;
-use tonic::{Response, Status};
+use net::Credentials;
+use net::channel::{ChannelConfig, PeerChannel, connect};
 use wire::v1;
 use wire::v1::coordinator_client::CoordinatorClient;
 
-use crate::answer::{Answer, Event};
-use crate::calls::{Calls, Waiting};
+use crate::answer::{CollectedAnswer, GenerationEvent};
+use crate::calls::{RetriedCalls, RetryWait};
 use crate::error::Error;
-use crate::loss::is_starting_up;
-use crate::policy::{Patience, Policy};
-use crate::reading::Reading;
+use crate::policy::{Patience, Policy, is_starting_up};
+use crate::reading::ResumableAnswer;
 
 /// A client of a coordinator. Clones share its connection.
 #[derive(Clone, Debug)]
-pub struct Client(Calls);
+pub struct Client(RetriedCalls);
 
 impl Client {
-    /// A client of the coordinator at `url`, `http://HOST:PORT` or `https://HOST:PORT`, with the certificates and
-    /// the token of `process`. It connects with its first call, and again after every loss.
+    /// Returns a client of the coordinator at `url`, `http://HOST:PORT` or `https://HOST:PORT`, with the certificates
+    /// and the token of `credentials`. It connects with its first call, and again after every loss.
     ///
     /// # Errors
     /// [`Error::Url`], quoting the URL.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
-    pub fn connect(url: &str, config: &ChannelConfig, process: &Process) -> Result<Self, Error> {
-        Ok(Self::new(connect(url, config, process)?))
+    pub fn connect(
+        url: &str,
+        config: &ChannelConfig,
+        credentials: &Credentials,
+    ) -> Result<Self, Error> {
+        Ok(Self::new(connect(url, config, credentials)?))
     }
 
-    /// A client of the coordinator that `channel` leads to.
+    /// Returns a client of the coordinator that `channel` leads to.
     pub fn new(channel: PeerChannel) -> Self {
-        Self(Calls::new(channel))
+        Self(RetriedCalls::new(channel))
     }
 
-    /// The client with another policy than the default one.
+    /// Returns the client with another policy than the default one.
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.0.policy = policy;
         self
     }
 
-    /// How the client deals with a coordinator that is not there, or has too much to do.
+    /// Returns how the client deals with a coordinator that is not there, or has too much to do.
     pub fn policy(&self) -> Policy {
         self.0.policy
     }
 
     /// Has `tell` called whenever a call has to wait. That an answer under way was lost is told by
-    /// [`Event::Lost`](crate::Event::Lost) beforehand.
+    /// [`GenerationEvent::Lost`](crate::GenerationEvent::Lost) beforehand.
     #[must_use]
-    pub fn on_wait(mut self, tell: impl Fn(&Waiting<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_wait(mut self, tell: impl Fn(&RetryWait<'_>) + Send + Sync + 'static) -> Self {
         self.0.on_wait = Some(std::sync::Arc::new(tell));
         self
     }
@@ -70,7 +72,7 @@ impl Client {
         Box::pin(Generation::begin(self.0.clone(), request)).await
     }
 
-    /// The models served, in the order of the coordinator's configuration.
+    /// Returns the models served, in the order of the coordinator's configuration.
     ///
     /// # Errors
     /// [`Error::Status`] if the coordinator refuses, or cannot be reached in time.
@@ -78,26 +80,17 @@ impl Client {
         let list = |mut coordinator: CoordinatorClient<_>| async move {
             coordinator.list_models(v1::ListModelsRequest {}).await
         };
-        Ok(self.call(list).await?.models)
-    }
-
-    async fn call<T, F>(
-        &self,
-        call: impl Fn(CoordinatorClient<PeerChannel>) -> F,
-    ) -> Result<T, Error>
-    where
-        F: Future<Output = Result<Response<T>, Status>>,
-    {
         let policy = self.policy();
         let patience = Patience::new(&policy, is_starting_up, policy.startup);
-        self.0.make(patience, call).await.map_err(Error::Status)
+        let listed = self.0.make(patience, list).await;
+        Ok(listed.map_err(Error::Status)?.models)
     }
 }
 
-/// An answer as it comes: a stream that ends with [`Event::Finished`], or with an error. Dropping it cancels the
-/// call; the coordinator then stops, and its peers free what they hold.
+/// An answer as it comes: a stream that ends with [`GenerationEvent::Finished`], or with an error. Dropping it
+/// cancels the call; the coordinator then stops, and its peers free what they hold.
 pub struct Generation {
-    events: Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>,
+    events: Pin<Box<dyn Stream<Item = Result<GenerationEvent, Error>> + Send>>,
 }
 
 impl fmt::Debug for Generation {
@@ -108,29 +101,33 @@ impl fmt::Debug for Generation {
 
 impl Generation {
     /// Asks, and waits until the request is taken.
-    pub(crate) async fn begin(calls: Calls, request: v1::GenerateRequest) -> Result<Self, Error> {
-        let reading = Reading::begin(calls, request).await?;
-        let events = stream::try_unfold(reading, Reading::next);
+    pub(crate) async fn begin(
+        calls: RetriedCalls,
+        request: v1::GenerateRequest,
+    ) -> Result<Self, Error> {
+        let reading = ResumableAnswer::begin(calls, request).await?;
+        let events = stream::try_unfold(reading, ResumableAnswer::next);
         Ok(Self {
             events: Box::pin(events),
         })
     }
 
-    /// The next event; none after the last. Dropping the future loses no event.
+    /// Returns the next event; none after the last. Dropping the future loses no event.
     ///
     /// # Errors
     /// [`Error::Failed`] if the request failed, [`Error::Lost`] or [`Error::OtherTokens`] if the answer was lost and
     /// cannot go on, [`Error::Status`] if the coordinator ends the call otherwise. After an error nothing comes.
-    pub async fn event(&mut self) -> Result<Option<Event>, Error> {
+    pub async fn event(&mut self) -> Result<Option<GenerationEvent>, Error> {
         self.events.try_next().await
     }
 
-    /// The whole answer.
+    /// Returns the whole answer.
     ///
     /// # Errors
-    /// Those of [`Generation::event`]. To keep the events before an error, add them to an [`Answer`] one by one.
-    pub async fn collect(mut self) -> Result<Answer, Error> {
-        let mut answer = Answer::default();
+    /// Those of [`Generation::event`]. To keep the events before an error, add them to a [`CollectedAnswer`] one by
+    /// one.
+    pub async fn collect(mut self) -> Result<CollectedAnswer, Error> {
+        let mut answer = CollectedAnswer::default();
         while let Some(event) = self.event().await? {
             answer.add(event);
         }
@@ -139,7 +136,7 @@ impl Generation {
 }
 
 impl Stream for Generation {
-    type Item = Result<Event, Error>;
+    type Item = Result<GenerationEvent, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.events.as_mut().poll_next(cx)

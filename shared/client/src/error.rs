@@ -1,6 +1,6 @@
 //! Errors of the client.
 
-use server::channel::ChannelError;
+use net::channel::ChannelError;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 use wire::failure::Failure;
@@ -48,7 +48,7 @@ impl Error {
         }
     }
 
-    /// The status of the coordinator or of the connection; none where the failure was told or found otherwise.
+    /// Returns the status of the coordinator or of the connection; none where the failure was told or found otherwise.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Status(status) | Self::Lost { status, .. } => Some(status),

@@ -19,7 +19,7 @@ pub struct OtherTokens {
 
 /// The parts that were given out, and how many of them the present request has repeated.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct GivenParts {
     tokens: Vec<u32>,
     /// Output tokens of the present request, at most as many as were given out.
     seen: usize,
@@ -50,7 +50,7 @@ impl Tally {
     }
 }
 
-impl Given {
+impl GivenParts {
     /// Output tokens given out.
     pub(crate) fn tokens(&self) -> usize {
         self.tokens.len()
@@ -105,7 +105,7 @@ impl Given {
         Ok((!chunk.token_ids.is_empty()).then_some(chunk))
     }
 
-    /// Whether the report of a round tells of tokens that no report before it told of.
+    /// Returns whether the report of a round tells of tokens that no report before it told of.
     pub(crate) fn is_new(&mut self, round: &v1::RoundReport) -> bool {
         let end = round.base_len.saturating_add(round.emitted);
         let is_new = !self.is_again || end > self.reported;

@@ -1,7 +1,7 @@
 //! A client of Outrider's coordinator, over gRPC.
 //!
-//! [`Client::generate`] gives a [`Generation`]: a stream of typed [`Event`]s, or, by [`Generation::collect`], a whole
-//! [`Answer`]. Around the call the client does what every user of a service needs:
+//! [`Client::generate`] gives a [`Generation`]: a stream of typed [`GenerationEvent`]s, or, by [`Generation::collect`], a whole
+//! [`CollectedAnswer`]. Around the call the client does what every user of a service needs:
 //!
 //! - **Waits.** Services that were just started are waited for, and a coordinator that is overloaded is asked again
 //!   when it says so. What is wrong with a request is told at once. [`Policy`] bounds the waits, or forbids them.
@@ -12,12 +12,12 @@
 //!   they hold.
 //!
 //! ```no_run
-//! use client::{Client, Event, v1};
-//! use server::{channel::ChannelConfig, process::Process};
+//! use client::{Client, GenerationEvent, v1};
+//! use net::{Credentials, channel::ChannelConfig};
 //!
 //! # async fn ask() -> Result<(), client::Error> {
-//! // A `Process` holds certificates and tokens; this one has none.
-//! let client = Client::connect("http://127.0.0.1:7001", &ChannelConfig::default(), &Process::default())?;
+//! // They hold certificates and tokens; these have none.
+//! let client = Client::connect("http://127.0.0.1:7001", &ChannelConfig::default(), &Credentials::default())?;
 //! let request = v1::GenerateRequest {
 //!     prompt: Some(v1::generate_request::Prompt::Text("Once upon a time".to_owned())),
 //!     max_tokens: Some(32),
@@ -25,7 +25,7 @@
 //! };
 //! let mut generation = client.generate(request.clone()).await?;
 //! while let Some(event) = generation.event().await? {
-//!     if let Event::Chunk(chunk) = event {
+//!     if let GenerationEvent::Chunk(chunk) = event {
 //!         print!("{}", chunk.text);
 //!     }
 //! }
@@ -41,12 +41,11 @@ mod calls;
 mod client;
 mod error;
 mod given;
-mod loss;
 mod policy;
 mod reading;
 
-pub use answer::{Answer, Event};
-pub use calls::Waiting;
+pub use answer::{CollectedAnswer, GenerationEvent};
+pub use calls::RetryWait;
 pub use client::{Client, Generation};
 pub use error::Error;
 pub use given::OtherTokens;

@@ -9,35 +9,37 @@ use wire::v1;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_response::Part;
 
-use crate::answer::Event;
-use crate::calls::Calls;
+use crate::answer::GenerationEvent;
+use crate::calls::RetriedCalls;
 use crate::error::Error;
-use crate::given::Given;
-use crate::loss::{as_unavailable, is_lost, is_starting_up, retry_after};
-use crate::policy::Patience;
+use crate::given::GivenParts;
+use crate::policy::{Patience, as_unavailable, is_lost, is_starting_up, retry_after};
 
 /// How long the end of the stream may take after the end of the answer.
 const STREAM_END: Duration = Duration::from_secs(1);
 
 /// Reads the parts of an answer.
-pub(crate) struct Reading {
-    calls: Calls,
+pub(crate) struct ResumableAnswer {
+    calls: RetriedCalls,
     request: v1::GenerateRequest,
     /// When it was first made.
     began: Instant,
     parts: Streaming<v1::GenerateResponse>,
     /// The first message of the first attempt.
     started: Option<v1::Started>,
-    given: Given,
+    given: GivenParts,
     resumes: u32,
     /// Why the answer was lost; it is to be asked for again.
     lost: Option<Status>,
     is_over: bool,
 }
 
-impl Reading {
+impl ResumableAnswer {
     /// Asks, and waits until the request is taken.
-    pub(crate) async fn begin(calls: Calls, request: v1::GenerateRequest) -> Result<Self, Error> {
+    pub(crate) async fn begin(
+        calls: RetriedCalls,
+        request: v1::GenerateRequest,
+    ) -> Result<Self, Error> {
         let policy = calls.policy;
         let patience = Patience::new(&policy, is_starting_up, policy.startup);
         let began = Instant::now();
@@ -48,15 +50,15 @@ impl Reading {
             began,
             parts: parts.map_err(Error::Status)?,
             started: None,
-            given: Given::default(),
+            given: GivenParts::default(),
             resumes: 0,
             lost: None,
             is_over: false,
         })
     }
 
-    /// The next event, and the reader of the events after it.
-    pub(crate) async fn next(mut self) -> Result<Option<(Event, Self)>, Error> {
+    /// Returns the next event, and the reader of the events after it.
+    pub(crate) async fn next(mut self) -> Result<Option<(GenerationEvent, Self)>, Error> {
         if self.is_over {
             return Ok(None);
         }
@@ -79,19 +81,21 @@ impl Reading {
         }
     }
 
-    /// The event of a part of the answer; none if the caller has it already.
-    async fn take(&mut self, part: Option<Part>) -> Result<Option<Event>, Error> {
+    /// Returns the event of a part of the answer; none if the caller has it already.
+    async fn take(&mut self, part: Option<Part>) -> Result<Option<GenerationEvent>, Error> {
         Ok(match part {
-            Some(Part::Started(started)) if self.started.is_some() => Some(Event::Resumed(started)),
+            Some(Part::Started(started)) if self.started.is_some() => {
+                Some(GenerationEvent::Resumed(started))
+            }
             Some(Part::Started(started)) => {
                 self.started = Some(started.clone());
-                Some(Event::Started(started))
+                Some(GenerationEvent::Started(started))
             }
-            Some(Part::Prompt(part)) => self.given.prompt(part).map(Event::Prompt),
-            Some(Part::Chunk(chunk)) => self.given.chunk(chunk)?.map(Event::Chunk),
+            Some(Part::Prompt(part)) => self.given.prompt(part).map(GenerationEvent::Prompt),
+            Some(Part::Chunk(chunk)) => self.given.chunk(chunk)?.map(GenerationEvent::Chunk),
             Some(Part::Round(round)) => {
                 let is_new = self.given.is_new(&round);
-                is_new.then(|| Event::Round(Box::new(round)))
+                is_new.then(|| GenerationEvent::Round(Box::new(round)))
             }
             Some(Part::Finished(finished)) => Some(self.finish(finished).await?),
             // A part of a later version.
@@ -99,8 +103,8 @@ impl Reading {
         })
     }
 
-    /// The event of the last message: the end of the answer, or its loss.
-    async fn finish(&mut self, finished: v1::Finished) -> Result<Event, Error> {
+    /// Returns the event of the last message: the end of the answer, or its loss.
+    async fn finish(&mut self, finished: v1::Finished) -> Result<GenerationEvent, Error> {
         if finished.reason() == v1::FinishReason::Error {
             let is_stopped = finished.error_code == Code::Unavailable as u32;
             if is_stopped && finished.retry_after_ms > 0 && self.may_resume() {
@@ -113,10 +117,10 @@ impl Reading {
         self.is_over = true;
         // A stream that is dropped before its end is reset, and HTTP/2 bears only so many of these.
         let _ = timeout(STREAM_END, self.parts.message()).await;
-        Ok(Event::Finished(Box::new(finished)))
+        Ok(GenerationEvent::Finished(Box::new(finished)))
     }
 
-    /// Whether the answer, if it is lost now, can be asked for again.
+    /// Returns whether the answer, if it is lost now, can be asked for again.
     fn may_resume(&self) -> bool {
         let policy = self.calls.policy;
         let is_reproducible = self.started.as_ref().is_none_or(|it| it.reproducible);
@@ -124,12 +128,12 @@ impl Reading {
     }
 
     /// Notes that the answer is lost.
-    fn lose(&mut self, status: Status) -> Result<Event, Error> {
+    fn lose(&mut self, status: Status) -> Result<GenerationEvent, Error> {
         if !self.may_resume() {
             return Err(self.gone(status));
         }
         self.lost = Some(status.clone());
-        Ok(Event::Lost(status))
+        Ok(GenerationEvent::Lost(status))
     }
 
     fn gone(&self, status: Status) -> Error {
@@ -155,7 +159,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The request, with all that the coordinator chose for it and what is left of its time.
+    /// Returns the request, with all that the coordinator chose for it and what is left of its time.
     fn again(&self) -> v1::GenerateRequest {
         let mut request = self.request.clone();
         if let Some(started) = &self.started {
@@ -174,7 +178,7 @@ impl Reading {
 
 /// Asks for an answer.
 async fn ask(
-    calls: &Calls,
+    calls: &RetriedCalls,
     patience: Patience,
     request: v1::GenerateRequest,
 ) -> Result<Streaming<v1::GenerateResponse>, Status> {

@@ -4,9 +4,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use model::engine::{EngineError, Rejected, SpawnError};
-use server::lifecycle::ServeError;
-use server::listen::BindError;
-use server::reflection::ReflectionError;
+use net::listen::BindError;
+use ops::lifecycle::ServeError;
+use ops::reflection::ReflectionError;
 use speculation::pipeline::DistributionError;
 use speculation::proposal::BadProposal;
 use tonic::Status;

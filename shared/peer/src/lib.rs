@@ -11,7 +11,10 @@
 mod describe;
 mod error;
 mod granted;
+pub mod lease;
 mod metrics;
+pub mod progress;
+pub mod replies;
 mod role;
 mod service;
 mod stream;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::engine::{EngineHandle, Gauges, MemoryGauges, Totals};
-use server::lease::SessionCounts;
-use server::metrics::names;
+use ops::metrics::names;
 
+use crate::lease::SessionCounts;
 use crate::role::{Peer, Role};
 use crate::service::Bounds;
 

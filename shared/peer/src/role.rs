@@ -6,13 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::engine::{EngineHandle, Rejected, Slot, Task};
-use server::health::Health;
-use server::lease::Leases;
-use server::listen::ServerConfig;
-use server::metrics::PeerMetrics;
-use server::process::Process;
-use server::replies::Replies as Answers;
-use server::trace::Traces;
+use net::listen::ServerConfig;
+use ops::health::Health;
+use ops::metrics::PeerMetrics;
+use ops::process::Process;
+use ops::trace::Traces;
 use speculation::TokenId;
 use speculation::committed::Committed;
 use speculation::history::History;
@@ -26,6 +24,8 @@ use wire::round::RoundKey;
 use wire::{status, v1};
 
 use crate::granted::Granted;
+use crate::lease::Leases;
+use crate::replies::ReplyCache;
 
 /// What a drafter or a verifier does in its own way, and what it needs for that.
 pub trait Role: Sized + Send + Sync + 'static {
@@ -156,7 +156,7 @@ pub struct Session<R: Role> {
     /// The models' keys and values, the largest model's first; freed with the session.
     pub slots: Vec<Slot>,
     /// What was answered lately.
-    pub answers: Answers<RoundKey, R::Answer>,
+    pub answers: ReplyCache<RoundKey, R::Answer>,
     /// What the role keeps.
     pub memory: R::Memory,
     pub(crate) history: HistoryHome,

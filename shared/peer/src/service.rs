@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::engine::{EngineConfig, EngineHandle};
-use server::health::Health;
-use server::lease::Leases;
-use server::listen::{Listen, ServerConfig};
-use server::metrics::PeerMetrics;
-use server::process::Process;
-use server::transport::MAX_MESSAGE_BYTES;
-use server::{lifecycle, reflection, startup};
+use net::MAX_MESSAGE_BYTES;
+use net::listen::{Listen, ServerConfig};
+use ops::health::Health;
+use ops::metrics::PeerMetrics;
+use ops::process::Process;
+use ops::{lifecycle, reflection};
 use tokio::net::TcpListener;
 use wire::{open, v1};
 
 use crate::error::PeerError;
+use crate::lease::Leases;
 use crate::role::{Peer, Role};
 
 /// Binds, loads, starts and serves until `shutdown` completes; then drains. If that is before the models
@@ -31,7 +31,7 @@ pub async fn run<R: Role, L: Send + 'static>(
 ) -> Result<(), PeerError> {
     let mut shutdown = std::pin::pin!(shutdown);
     let listener = listen.bind().await?;
-    let Some(loaded) = startup::unless_stopped(shutdown.as_mut(), load).await else {
+    let Some(loaded) = lifecycle::unless_stopped(shutdown.as_mut(), load).await else {
         return Ok(());
     };
     start(loaded?)?.serve(listener, shutdown).await

@@ -5,19 +5,19 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::lease::{AttachError, Attached};
-use server::replies::Replies as Answers;
-use server::request_id::request_id;
 use speculation::committed::Committed;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 use tracing::Instrument;
+use wire::digest::request_id;
 use wire::failure::Failure;
 use wire::open::{self, SessionSpec};
 use wire::status::{BadField, overloaded};
 use wire::v1;
 
 use crate::granted::{Granted, Granting, grants};
+use crate::lease::{AttachError, Attached};
+use crate::replies::ReplyCache;
 use crate::role::{
     HistoryHome, Peer, READ_TIMEOUT, REPLY_BUFFER, Replies, Role, Said, Session, StreamRequest,
 };
@@ -124,7 +124,7 @@ fn resumed<R: Role>(peer: &Peer<R>, spec: SessionSpec, held: Option<Session<R>>)
             .collect(),
         spec: Arc::new(spec),
         committed: Committed::default(),
-        answers: Answers::default(),
+        answers: ReplyCache::default(),
         memory: R::Memory::default(),
         history: HistoryHome::default(),
     }

@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use model::engine::StepTiming;
-use server::metrics::PeerMetrics;
-use server::progress::{Progress, Progressing, Stalled};
-use server::trace::{self, Share, Span};
+use ops::metrics::PeerMetrics;
+use ops::trace::{self, Span, TimeBreakdown};
 use tonic::Status;
 use wire::round::Round;
 use wire::v1;
 
 use crate::error::RoundError;
+use crate::progress::{ProgressWait, RoundProgress, Stalled};
 use crate::role::{Replies, Role, Said, Session};
 
 /// A round under way, and where its replies go.
@@ -52,10 +52,10 @@ impl<R: Role> Turn<'_, R> {
     /// If it makes none for the round's time.
     pub async fn wait<T>(
         &self,
-        progressing: &mut Progressing,
+        progressing: &mut ProgressWait,
         work: impl Future<Output = T>,
     ) -> Result<T, RoundError> {
-        let offer = |Progress { done, total }| {
+        let offer = |RoundProgress { done, total }| {
             let progress = Said::Progress(self.round.progress(done, total));
             self.replies.offer(R::write(progress));
         };
@@ -129,8 +129,8 @@ impl Cost {
     }
 
     /// Its parts in a trace; `prefills` tells whether the forwards also brought the session up to date.
-    pub fn share(&self, prefills: bool) -> Share {
-        Share {
+    pub fn share(&self, prefills: bool) -> TimeBreakdown {
+        TimeBreakdown {
             queue: self.step.queue,
             forward: self.step.forward,
             accept: self.accept,

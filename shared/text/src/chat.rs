@@ -129,7 +129,7 @@ impl ChatTemplate {
             tools => Value::from(()),
             documents => Value::from(()),
         };
-        let mut prompt = Prompt {
+        let mut prompt = BoundedPrompt {
             bytes: Vec::new(),
             most_bytes,
             is_longer: false,
@@ -152,14 +152,14 @@ impl ChatTemplate {
 }
 
 /// The output of a template, of bounded length.
-struct Prompt {
+struct BoundedPrompt {
     bytes: Vec<u8>,
     most_bytes: usize,
     /// Whether the template has written more than the bound.
     is_longer: bool,
 }
 
-impl io::Write for Prompt {
+impl io::Write for BoundedPrompt {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         if piece.len() > self.most_bytes - self.bytes.len() {
             self.is_longer = true;
@@ -179,7 +179,7 @@ fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
 }
 
-/// An error with the line it is about.
+/// Returns an error with the line it is about.
 fn reported(error: &Error, source: &str) -> ChatError {
     let line = error.line().unwrap_or(0);
     let text = source.lines().nth(line.wrapping_sub(1)).unwrap_or_default();

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokenizers::models::bpe::BPE;
 use tokenizers::{AddedToken, ModelWrapper, NormalizedString, Normalizer, Tokenizer};
 
-use steps::{Around, MARK};
+use steps::{CutContext, MARK};
 
 const SPACE: char = ' ';
 
@@ -53,14 +53,14 @@ const LETTERS: [(char, char); 20] = [
 #[derive(Debug)]
 pub(crate) struct Cuts {
     /// The places where the tokenizer always splits; `None` if its description does not prove any.
-    sure: Option<Around>,
+    sure: Option<CutContext>,
     /// Length of a piece in bytes; it ends at the first possible cut after that.
     piece_bytes: usize,
 }
 
 /// A piece of a text, and the byte at which the next piece begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct TextPiece {
     pub(crate) range: Range<usize>,
     pub(crate) next: usize,
 }
@@ -75,7 +75,7 @@ impl Cuts {
     }
 
     /// Returns the pieces of `text`, in order.
-    pub(crate) fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Piece> + 'a {
+    pub(crate) fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = TextPiece> + 'a {
         let mut from = 0;
         std::iter::from_fn(move || {
             let piece = (from < text.len()).then(|| self.piece(text, from))?;
@@ -85,10 +85,10 @@ impl Cuts {
     }
 
     /// Returns the piece of `text` that begins at byte `from`.
-    fn piece(&self, text: &str, from: usize) -> Piece {
+    fn piece(&self, text: &str, from: usize) -> TextPiece {
         let end = self.end(text, from).unwrap_or(text.len());
         let skips = self.sure.as_ref().is_some_and(|sure| sure.prepends) && end < text.len();
-        Piece {
+        TextPiece {
             range: from..end,
             // The tokenizer prepends a mark to the next piece, which stands for this space.
             next: end + usize::from(skips),
@@ -121,21 +121,6 @@ impl Cuts {
     }
 }
 
-#[cfg(test)]
-impl Cuts {
-    /// Cuts texts wherever that is possible.
-    pub(crate) fn everywhere(self) -> Self {
-        Self {
-            piece_bytes: 1,
-            ..self
-        }
-    }
-
-    pub(crate) fn are_known(&self) -> bool {
-        self.sure.is_some()
-    }
-}
-
 fn ranges(is_ascii: bool) -> &'static [(char, char)] {
     if is_ascii { &ASCII_LETTERS } else { &LETTERS }
 }
@@ -145,13 +130,13 @@ fn letters(is_ascii: bool) -> ClassUnicode {
     ClassUnicode::new(ranges.map(|&(first, last)| ClassUnicodeRange::new(first, last)))
 }
 
-fn sure(tokenizer: &Tokenizer) -> Option<Around> {
+fn sure(tokenizer: &Tokenizer) -> Option<CutContext> {
     let json = |step: Option<Value>| step.unwrap_or(Value::Null);
     let normalizer = tokenizer.get_normalizer();
     let normalizer = json(normalizer.map(serde_json::to_value).transpose().ok()?);
     let pre_tokenizer = tokenizer.get_pre_tokenizer();
     let pre_tokenizer = json(pre_tokenizer.map(serde_json::to_value).transpose().ok()?);
-    let mut around = Around::read(&normalizer, &pre_tokenizer)?;
+    let mut around = CutContext::read(&normalizer, &pre_tokenizer)?;
     if !around.is_split {
         let ModelWrapper::BPE(model) = tokenizer.get_model() else {
             return None;
@@ -169,7 +154,7 @@ fn sure(tokenizer: &Tokenizer) -> Option<Around> {
     is_sure.then_some(around)
 }
 
-/// Whether marks are only at the beginning of each token of `model`, so that no merge spans two words.
+/// Returns whether marks are only at the beginning of each token of `model`, so that no merge spans two words.
 fn begin_with_marks(model: &BPE) -> bool {
     let is_plain = model.dropout.is_none()
         && model.continuing_subword_prefix.is_none()
@@ -184,8 +169,8 @@ fn begin_with_marks(model: &BPE) -> bool {
             .all(|name| !name.trim_start_matches(MARK).contains(MARK))
 }
 
-/// Whether the normaliser leaves every ASCII letter a letter, also beside a space.
-fn leaves_letters(tokenizer: &Tokenizer, around: &Around) -> bool {
+/// Returns whether the normaliser leaves every ASCII letter a letter, also beside a space.
+fn leaves_letters(tokenizer: &Tokenizer, around: &CutContext) -> bool {
     let Some(normalizer) = tokenizer.get_normalizer() else {
         return true;
     };
@@ -205,8 +190,8 @@ fn leaves_letters(tokenizer: &Tokenizer, around: &Around) -> bool {
     (b'a'..=b'z').chain(b'A'..=b'Z').all(stay)
 }
 
-/// Whether the added token `token` is found in the pieces of a text wherever it is found in the whole text.
-fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &Around) -> bool {
+/// Returns whether the added token `token` is found in the pieces of a text wherever it is found in the whole text.
+fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &CutContext) -> bool {
     let mut normalized = NormalizedString::from(token.content.as_str());
     if let Some(normalizer) = tokenizer.get_normalizer()
         && normalizer.normalize(&mut normalized).is_err()

@@ -2,7 +2,7 @@
 
 use std::str;
 
-use crate::vocabulary::{TokenPiece, Vocabulary};
+use crate::vocabulary::{TokenPiece, TokenText};
 
 /// Most pieces looked at beside the next. One with text is enough; what is more has none.
 const MAX_CONTEXT: usize = 8;
@@ -27,7 +27,7 @@ pub(crate) struct Detokenizer {
 
 impl Detokenizer {
     /// Text after `prompt`. Its end is the context of the first new token.
-    pub(crate) fn after(vocabulary: &Vocabulary, prompt: &[u32]) -> Self {
+    pub(crate) fn after(vocabulary: &TokenText, prompt: &[u32]) -> Self {
         let pieces = prompt.iter().rev().filter_map(|&id| vocabulary.piece(id));
         let pieces: Vec<_> = pieces.take(MAX_CONTEXT).collect();
         let mut detokenizer = Self::default();
@@ -37,8 +37,8 @@ impl Detokenizer {
         detokenizer
     }
 
-    /// The new text that `token` completes; may be empty.
-    pub(crate) fn push(&mut self, vocabulary: &Vocabulary, token: u32) -> String {
+    /// Returns the new text that `token` completes; may be empty.
+    pub(crate) fn push(&mut self, vocabulary: &TokenText, token: u32) -> String {
         match vocabulary.piece(token) {
             Some(piece) => self.push_piece(vocabulary, piece),
             None => String::new(),
@@ -46,14 +46,14 @@ impl Detokenizer {
     }
 
     /// Returns what stands for a character that is incomplete at the end.
-    pub(crate) fn finish(&mut self, vocabulary: &Vocabulary) -> String {
+    pub(crate) fn finish(&mut self, vocabulary: &TokenText) -> String {
         match self.characters.finish() {
             "" => String::new(),
             text => self.push_text(vocabulary, text),
         }
     }
 
-    fn push_piece(&mut self, vocabulary: &Vocabulary, piece: TokenPiece) -> String {
+    fn push_piece(&mut self, vocabulary: &TokenText, piece: TokenPiece) -> String {
         match piece {
             TokenPiece::Bytes(bytes) => match self.characters.push(&bytes).as_str() {
                 "" => String::new(),
@@ -63,17 +63,17 @@ impl Detokenizer {
         }
     }
 
-    fn push_text(&mut self, vocabulary: &Vocabulary, piece: &str) -> String {
+    fn push_text(&mut self, vocabulary: &TokenText, piece: &str) -> String {
         self.context.push(piece.to_owned());
         let text = vocabulary.decode(&self.context);
-        let new = beyond(&text, &self.given).to_owned();
+        let new = suffix_after(&text, &self.given).to_owned();
         self.shorten_context(vocabulary);
         new
     }
 
     /// Keeps the latest pieces as far as they are needed: a piece that has text beside none before it is the first
     /// no more, and takes upon itself whatever a decoder does at the beginning.
-    fn shorten_context(&mut self, vocabulary: &Vocabulary) {
+    fn shorten_context(&mut self, vocabulary: &TokenText) {
         let len = self.context.len();
         for kept in 1..=len {
             self.given = vocabulary.decode(&self.context[len - kept..]);
@@ -85,9 +85,9 @@ impl Detokenizer {
     }
 }
 
-/// Returns what `text` has beyond `given`. A decoder that changes what stood before gets that as it was, and then all
+/// Returns what `text` has suffix_after `given`. A decoder that changes what stood before gets that as it was, and then all
 /// that is new.
-fn beyond<'a>(text: &'a str, given: &str) -> &'a str {
+fn suffix_after<'a>(text: &'a str, given: &str) -> &'a str {
     let pairs = text.chars().zip(given.chars());
     let same = pairs.take_while(|(new, old)| new == old);
     let len = same.map(|(c, _)| c.len_utf8()).sum::<usize>();
@@ -102,8 +102,8 @@ struct Characters {
 }
 
 impl Characters {
-    /// The characters that `bytes` complete. What can never become a character, however it went on, is U+FFFD, one
-    /// for each longest beginning of a character, as [`String::from_utf8_lossy`] has it.
+    /// Returns the characters that `bytes` complete. What can never become a character, however it went on, is
+    /// U+FFFD, one for each longest beginning of a character, as [`String::from_utf8_lossy`] has it.
     fn push(&mut self, bytes: &[u8]) -> String {
         self.open.extend_from_slice(bytes);
         let mut text = String::new();

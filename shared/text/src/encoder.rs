@@ -19,7 +19,7 @@ pub const PIECE_FACTOR: u64 = 288;
 /// Runs a tokenizer's steps on one piece of a text at a time, and keeps only the token ids. The tokenizers crate would
 /// keep the string and the offsets of every token of the whole text.
 #[derive(Debug)]
-pub(crate) struct Encoder {
+pub(crate) struct PieceEncoder {
     cuts: Cuts,
     /// The tokens around those of a text, without special tokens and with them.
     around: [Vec<u32>; 2],
@@ -28,7 +28,7 @@ pub(crate) struct Encoder {
 /// A cache of the tokens of words, for one text.
 type Words = HashMap<String, Vec<u32>>;
 
-impl Encoder {
+impl PieceEncoder {
     /// Creates the encoder of `tokenizer`.
     ///
     /// # Errors

@@ -8,38 +8,25 @@ mod cuts;
 mod detokenizer;
 mod encoder;
 mod output;
-#[cfg(test)]
-mod samples;
-mod stop;
 mod vocabulary;
 
 use wire::v1::{ChatMessage, TokenizerPart};
 
 use chat::ChatTemplate;
 use detokenizer::Detokenizer;
-use vocabulary::Vocabulary;
+use vocabulary::TokenText;
 
 pub use encoder::PIECE_FACTOR;
-pub use output::{Emitted, Output};
+pub use output::{Emitted, OutputText};
 
 /// What turns text into a model's tokens and back.
 #[derive(Debug)]
 pub struct ServedText {
-    vocabulary: Vocabulary,
+    vocabulary: TokenText,
     /// The chat template, or why there is none to be used.
     chat: Result<ChatTemplate, String>,
-    names: Names,
-}
-
-/// Texts from a tokenizer's files. A text that the files do not have is empty.
-#[derive(Clone, Debug, Default)]
-pub struct Names {
-    /// The chat template, in Jinja.
-    pub chat_template: String,
-    /// The token that begins a text.
-    pub bos_token: String,
-    /// The token that ends a text.
-    pub eos_token: String,
+    /// What the chat template was made of.
+    part: TokenizerPart,
 }
 
 impl ServedText {
@@ -49,33 +36,36 @@ impl ServedText {
     /// Says why it is no tokenizer.
     pub fn new(tokenizer_json: &[u8], part: TokenizerPart) -> Result<Self, String> {
         let vocabulary =
-            Vocabulary::from_json(tokenizer_json).map_err(|error| format!("tokenizer: {error}"))?;
-        let names = Names {
-            chat_template: part.chat_template.clone(),
-            bos_token: part.bos_token.clone(),
-            eos_token: part.eos_token.clone(),
-        };
+            TokenText::from_json(tokenizer_json).map_err(|error| format!("tokenizer: {error}"))?;
         let chat = match part.chat_template.as_str() {
             "" => Err("the model has no chat template: give the prompt as text".to_owned()),
             // A broken template is in the way of chats alone.
-            _ => ChatTemplate::new(part.chat_template, part.bos_token, part.eos_token)
-                .map_err(|error| error.to_string()),
+            template => ChatTemplate::new(
+                template.to_owned(),
+                part.bos_token.clone(),
+                part.eos_token.clone(),
+            )
+            .map_err(|error| error.to_string()),
+        };
+        let part = TokenizerPart {
+            tokenizer_json: Vec::new(),
+            ..part
         };
         Ok(Self {
             vocabulary,
             chat,
-            names,
+            part,
         })
     }
 
-    /// The chat template and the names of special tokens.
-    pub fn names(&self) -> &Names {
-        &self.names
+    /// Returns the chat template and the names of special tokens; a text that the files do not have is empty.
+    pub fn part(&self) -> &TokenizerPart {
+        &self.part
     }
 
-    /// The tokens of `text`, with the special tokens that the model's prompts begin or end with if `is_plain`: a
-    /// chat template writes all of them itself. Of a text of more than `most` tokens, some of the first, but more than
-    /// that.
+    /// Returns the tokens of `text`, with the special tokens that the model's prompts begin or end with if
+    /// `is_plain`: a chat template writes all of them itself. Of a text of more than `most` tokens, some of the
+    /// first, but more than that.
     ///
     /// # Errors
     /// Says what the tokenizer does not take.
@@ -88,7 +78,7 @@ impl ServedText {
         self.vocabulary.encoding_bytes(text)
     }
 
-    /// The text of `tokens`; special tokens have none.
+    /// Returns the text of `tokens`; special tokens have none.
     pub fn text_of(&self, tokens: &[u32]) -> String {
         let (mut detokenizer, text) = self.detokenized(tokens, usize::MAX);
         text + &detokenizer.finish(&self.vocabulary)
@@ -101,14 +91,14 @@ impl ServedText {
         (text.len() <= most_bytes).then_some(text)
     }
 
-    /// Returns the text of `tokens` without an incomplete character at its end. An [`Output`] that continues the tokens
-    /// begins with that character, once it is complete or cannot become so.
+    /// Returns the text of `tokens` without an incomplete character at its end. An [`OutputText`] that continues the
+    /// tokens begins with that character, once it is complete or cannot become so.
     pub fn text_before(&self, tokens: &[u32]) -> String {
         self.detokenized(tokens, usize::MAX).1
     }
 
-    /// Returns the text of `tokens` up to its last complete character, and the decoder's state after it. Of a text that is
-    /// longer than the given number of bytes it returns the beginning, and more than that number.
+    /// Returns the text of `tokens` up to its last complete character, and the decoder's state after it. Of a text
+    /// that is longer than the given number of bytes it returns the beginning, and more than that number.
     fn detokenized(&self, tokens: &[u32], most_bytes: usize) -> (Detokenizer, String) {
         let mut detokenizer = Detokenizer::default();
         let mut text = String::new();
@@ -139,58 +129,4 @@ impl ServedText {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    #[test]
-    fn tokens_stand_for_text_alone_and_together() {
-        let json = samples::byte_fallback(true, "한국");
-        let text = "한국어 ab";
-        let tokens = samples::encode(&json, text);
-        let served =
-            ServedText::new(json.as_bytes(), TokenizerPart::default()).expect("a tokenizer");
-        assert_eq!(served.text_of(&tokens), text);
-        let bytes: Vec<u8> = tokens
-            .iter()
-            .flat_map(|&token| served.token_bytes(token))
-            .collect();
-        // A text begins with a space that its first token has.
-        let spelled = String::from_utf8(bytes).expect("whole characters");
-        assert_eq!(spelled.trim_start(), text);
-        assert!(served.token_bytes(u32::MAX).is_empty());
-        assert_eq!(
-            served.text_within(&tokens, text.len()),
-            Some(text.to_owned())
-        );
-        assert_eq!(served.text_within(&tokens, text.len() - 1), None);
-    }
-
-    /// Wherever the tokens of a text are divided, what stands before and the output after it are its text.
-    #[test]
-    fn text_before_an_output_and_the_output_are_the_text_of_all_tokens() {
-        use speculation::session::Origin;
-
-        for (kind, json) in [
-            ("bytes", samples::byte_level(&["한", "é!"])),
-            ("fallback", samples::byte_fallback(false, "한국")),
-        ] {
-            let text = "é한국어! 🟟";
-            let mut tokens = samples::encode(&json, text);
-            // A character that nothing completes.
-            tokens.extend(samples::encode(&json, "어").first());
-            let served =
-                ServedText::new(json.as_bytes(), TokenizerPart::default()).expect("a tokenizer");
-            let served = Arc::new(served);
-            for at in 0..=tokens.len() {
-                let (prompt, rest) = tokens.split_at(at);
-                let rest: Vec<_> = rest.iter().map(|&id| (id, Origin::Target)).collect();
-                let mut output = Output::new(Arc::clone(&served), Vec::new(), prompt);
-                let emitted = output.emit(&rest).chunk.text + &output.finish();
-                let all = served.text_before(prompt) + &emitted;
-                assert_eq!(all, format!("{text}\u{FFFD}"), "{kind}, {at}");
-            }
-        }
-    }
-}
+mod tests;

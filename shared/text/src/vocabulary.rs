@@ -7,16 +7,16 @@ use tokenizers::decoders::sequence::Sequence;
 use tokenizers::normalizers::Replace;
 use tokenizers::{Decoder, Tokenizer};
 
-use crate::encoder::Encoder;
+use crate::encoder::PieceEncoder;
 
 /// A piece of text before a token.
 const LEAD: &str = "a";
 
 /// Turns text into tokens, and says what each token stands for.
 #[derive(Debug)]
-pub(crate) struct Vocabulary {
+pub(crate) struct TokenText {
     tokenizer: Tokenizer,
-    encoder: Encoder,
+    encoder: PieceEncoder,
     bytes: ByteTokens,
     /// The replacements of the tokenizer's decoder before a token's characters become bytes.
     replaced: Vec<Replace>,
@@ -45,7 +45,7 @@ enum ByteTokens {
     All,
 }
 
-impl Vocabulary {
+impl TokenText {
     /// Reads a `tokenizer.json`.
     ///
     /// # Errors
@@ -81,13 +81,13 @@ impl Vocabulary {
             decoder: tokenizer.get_decoder().map(|_| Sequence::new(steps)),
             bytes,
             replaced,
-            encoder: contained(|| Encoder::of(&tokenizer))?,
+            encoder: contained(|| PieceEncoder::of(&tokenizer))?,
             tokenizer,
         })
     }
 
-    /// The tokens of `text`, with the special tokens that prompts begin or end with if `with_special`; if there are
-    /// more than `most`, some of the first, but more than that.
+    /// Returns the tokens of `text`, with the special tokens that prompts begin or end with if `with_special`; if
+    /// there are more than `most`, some of the first, but more than that.
     ///
     /// # Errors
     /// Says what the tokenizer does not take.
@@ -145,7 +145,7 @@ impl Vocabulary {
         Some(bytes.map_or(TokenPiece::Text(name), TokenPiece::Bytes))
     }
 
-    /// A token's name after the replacements before its characters become bytes.
+    /// Returns a token's name after the replacements before its characters become bytes.
     fn replaced(&self, name: String) -> String {
         self.replaced.iter().fold(name, |name, step| {
             // Fails for expressions that take too long to match.
@@ -154,7 +154,7 @@ impl Vocabulary {
         })
     }
 
-    /// The text of neighbouring pieces of whole characters, the first of which begins the text: many decoders
+    /// Returns the text of neighbouring pieces of whole characters, the first of which begins the text: many decoders
     /// drop its space.
     pub(crate) fn decode(&self, pieces: &[String]) -> String {
         match &self.decoder {
@@ -179,7 +179,7 @@ fn contained<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, Strin
     }
 }
 
-/// The steps of `decoder`, one after another.
+/// Returns the steps of `decoder`, one after another.
 fn flat(decoder: &DecoderWrapper) -> Vec<DecoderWrapper> {
     match decoder {
         DecoderWrapper::Sequence(steps) => steps.get_decoders().iter().flat_map(flat).collect(),
@@ -194,14 +194,14 @@ fn replacement(step: &DecoderWrapper) -> Option<Replace> {
     }
 }
 
-/// The byte that the token `name` stands for under byte fallback.
+/// Returns the byte that the token `name` stands for under byte fallback.
 fn fallback_byte(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
     (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok())?
 }
 
-/// The byte that `c` stands for in byte-level BPE: itself where it can be printed, else the bytes that cannot, in
-/// order, from U+0100 on.
+/// Returns the byte that `c` stands for in byte-level BPE: itself where it can be printed, else the bytes that
+/// cannot, in order, from U+0100 on.
 fn byte_level(c: char) -> Option<u8> {
     let code = u32::from(c);
     let byte = match code {
@@ -217,7 +217,7 @@ fn byte_level(c: char) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples;
+    use crate::tests::samples;
 
     /// Of two tokens for the same bytes one has a mark in its name that decoding removes.
     #[test]
@@ -228,7 +228,7 @@ mod tests {
         let mark = serde_json::json!({"type": "Replace", "pattern": {"String": "\u{F8FF}"}, "content": ""});
         json["decoder"] =
             serde_json::json!({"type": "Sequence", "decoders": [mark, json["decoder"]]});
-        let vocabulary = Vocabulary::from_json(json.to_string().as_bytes()).unwrap();
+        let vocabulary = TokenText::from_json(json.to_string().as_bytes()).unwrap();
         let piece = TokenPiece::Bytes(b" A".to_vec());
         assert_eq!(vocabulary.piece(9_000), Some(piece));
         assert_eq!(vocabulary.bytes(9_000), b" A");
@@ -237,9 +237,9 @@ mod tests {
     #[test]
     fn a_file_cut_short_anywhere_is_refused() {
         let json = samples::byte_fallback(true, "한국");
-        assert!(Vocabulary::from_json(json.as_bytes()).is_ok());
+        assert!(TokenText::from_json(json.as_bytes()).is_ok());
         for end in 0..json.len() {
-            let refused = Vocabulary::from_json(&json.as_bytes()[..end]);
+            let refused = TokenText::from_json(&json.as_bytes()[..end]);
             assert!(refused.is_err(), "the first {end} bytes");
         }
     }

@@ -1,4 +1,4 @@
-//! The digest that tells a repeated request from another one with the same round number.
+//! Digests: the one that tells a repeated request from another one with the same round number, and the name of a request.
 
 use prost::Message;
 use sha2::{Digest, Sha256};
@@ -75,6 +75,16 @@ pub fn short(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(first)
 }
 
+/// Returns the name of the request whose sessions at the peers are called `session_id`: 32 hexadecimal digits. Whoever
+/// knows the session's name can tell its request's, and nobody the other way round: with the name of a session
+/// one could take it over.
+pub fn request_id(session_id: [u8; 16]) -> String {
+    let hash = Sha256::digest(session_id);
+    let mut first = [0; 16];
+    first.copy_from_slice(&hash[..16]);
+    format!("{:032x}", u128::from_be_bytes(first))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +110,14 @@ mod tests {
             ..requested.clone()
         };
         assert_ne!(digest(&requested), digest(&other));
+    }
+
+    #[test]
+    fn a_request_is_called_by_a_hash_of_its_session() {
+        let id = request_id([7; 16]);
+        assert_eq!(id.len(), 32);
+        assert_eq!(id, request_id([7; 16]));
+        assert_ne!(id, format!("{:032x}", u128::from_be_bytes([7; 16])));
+        assert_ne!(id, request_id([8; 16]));
     }
 }

@@ -5,7 +5,7 @@ use model::bigram::BigramFile;
 use model::head::AcceptanceHead;
 use model::source::{ModelSource, ServedModel, serve};
 use model::{Checkpoint, Model, ModelConfig, WeightFormat, embedded};
-use server::config::Switch;
+use ops::config::Switch;
 use speculation::max_gram::Bigram;
 use speculation::verification::AcceptanceLabel;
 

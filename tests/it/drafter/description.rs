@@ -2,7 +2,7 @@
 
 use ::drafter::{DrafterConfig, Loaded};
 use model::bigram::BigramFile;
-use server::config::Switch;
+use ops::config::Switch;
 use speculation::verification::AcceptanceLabel;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::{DescribeRequest, Drafting, PeerDescription, Verification};

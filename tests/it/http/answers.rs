@@ -1,7 +1,7 @@
 //! Answers: the same tokens as over gRPC, whole and as events.
 
+use ops::config::Switch;
 use serde_json::{Value, json};
-use server::config::Switch;
 
 use wire::v1;
 use wire::v1::generate_request::Prompt;

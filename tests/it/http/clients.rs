@@ -1,7 +1,7 @@
 //! What clients of OpenAI's API send and look for that know nothing of this server.
 
+use ops::config::Switch;
 use serde_json::{Value, json};
-use server::config::Switch;
 
 use super::{Reply, Serving, serving};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use net::receiving::SMALL_REQUEST_BYTES;
 use serde_json::json;
-use server::receiving::SMALL_REQUEST_BYTES;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;

@@ -1,7 +1,7 @@
 //! What is refused, and that nothing is lost by it.
 
+use ops::config::Switch;
 use serde_json::{Value, json};
-use server::config::Switch;
 
 use super::{demanding, serving, serving_in};
 use crate::client::{With, begin_unread, request};

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use net::Credentials;
+use net::tls::{Tls, TlsConfig, TlsMode};
+use ops::process::Process;
 use rustls::pki_types::ServerName;
 use serde_json::json;
-use server::process::Process;
-use server::tls::{Tls, TlsConfig, TlsMode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -112,7 +113,10 @@ async fn it_speaks_tls_where_grpc_does() {
         ..TlsConfig::default()
     };
     let process = Process {
-        tls: Tls::load(&tls).expect("certificates"),
+        credentials: Credentials {
+            tls: Tls::load(&tls).expect("certificates"),
+            ..Credentials::default()
+        },
         ..Process::default()
     };
     let serving = serving_in(process, |_| {}).await;

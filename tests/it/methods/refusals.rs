@@ -1,7 +1,7 @@
 //! Axes and parameters that are unknown, out of range, or do not go together: refused by name.
 
 use coordinator::{Coordinator, CoordinatorConfig};
-use server::process::Process;
+use ops::process::Process;
 use speculation::methods::{METHODS, SettingValue};
 use tonic::Code;
 use wire::v1::{GenerateRequest, ListMethodsRequest};

@@ -1,7 +1,7 @@
 //! Histograms of requests lead to the traces of the requests in them.
 
-use server::process::Process;
-use server::telemetry::{Telemetry, TelemetryConfig};
+use ops::process::Process;
+use ops::telemetry::{Telemetry, TelemetryConfig};
 
 use crate::client::{With, generate, request, with_parent};
 use crate::cluster::{config, coordinator_in, target, verifier};

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::slice::from_ref;
 
-use server::metrics::names;
+use ops::metrics::names;
 use tokio::net::TcpListener;
 use tonic::Code;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use server::metrics::{Kind, Metric, names};
+use ops::metrics::{Metric, MetricKind, names};
 
 use crate::client::{With, generate, request};
 use crate::cluster::{Cluster, draft};
@@ -10,10 +10,10 @@ use crate::cluster::{Cluster, draft};
 /// The type of `metric` in OpenMetrics, and what its samples' names add to its own.
 pub(crate) fn in_openmetrics(metric: &Metric) -> (&'static str, &'static [&'static str]) {
     match metric.kind {
-        Kind::Counter => ("counter", &["_total"]),
-        Kind::Gauge => ("gauge", &[""]),
-        Kind::Histogram(_) => ("histogram", &["_bucket", "_sum", "_count"]),
-        Kind::Info => ("info", &["_info"]),
+        MetricKind::Counter => ("counter", &["_total"]),
+        MetricKind::Gauge => ("gauge", &[""]),
+        MetricKind::Histogram(_) => ("histogram", &["_bucket", "_sum", "_count"]),
+        MetricKind::Info => ("info", &["_info"]),
     }
 }
 
@@ -85,7 +85,7 @@ async fn every_metric_is_exposed_by_some_process_and_nothing_else_is() {
             assert_eq!(family.help, format!("{}.", metric.help), "{name}");
             let expected: BTreeSet<&str> = metric.labels.iter().copied().collect();
             let found = family.labels();
-            let bounds = matches!(metric.kind, Kind::Histogram(_));
+            let bounds = matches!(metric.kind, MetricKind::Histogram(_));
             assert_eq!(found.contains("le"), bounds, "{name}");
             let found: BTreeSet<&str> = found.into_iter().filter(|&label| label != "le").collect();
             assert_eq!(found, expected, "{name}");
@@ -95,7 +95,7 @@ async fn every_metric_is_exposed_by_some_process_and_nothing_else_is() {
         .iter()
         .map(|metric| metric.name.to_owned())
         .collect();
-    // These services have no certificate; `shared/server/tests/security/expiry.rs` looks at one that has.
+    // These services have no certificate; `shared/ops/tests/security/expiry.rs` looks at one that has.
     exposed.insert(names::TLS_EXPIRY.name.to_owned());
     let never: Vec<_> = defined.difference(&exposed).collect();
     assert!(never.is_empty(), "defined and never exposed: {never:?}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use server::process::Process;
+use ops::process::Process;
 use tonic::Code;
 use verifier::{Verifier, VerifierConfig};
 use wire::digest::Digestible;

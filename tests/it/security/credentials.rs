@@ -1,7 +1,8 @@
 //! Credentials in order, and each of them wrong.
 
-use server::auth::AuthConfig;
-use server::process::Process;
+use net::Credentials;
+use net::auth::AuthConfig;
+use ops::process::Process;
 use tonic::{Code, Status};
 use wire::status::describe;
 use wire::v1::coordinator_client::CoordinatorClient;
@@ -43,7 +44,10 @@ async fn no_service_answers_without_its_token() {
     // Its own certificate, and the token of another door.
     let client = world.of_client(ACME);
     let nothing = Process {
-        tls: client.tls.clone(),
+        credentials: Credentials {
+            tls: client.credentials.tls.clone(),
+            ..Credentials::default()
+        },
         ..Process::default()
     };
     let is_told = |status: Status, parts: [&str; 2]| {
@@ -86,7 +90,7 @@ async fn a_coordinator_with_the_wrong_credentials_says_which() {
         ..world.auth.clone()
     };
     let mut process = world.of_coordinator();
-    process.auth = server::auth::Auth::of_coordinator(&other).expect("tokens");
+    process.credentials.auth = net::auth::Auth::of_coordinator(&other).expect("tokens");
     let coordinator = world
         .coordinator(&[&drafter], &[&verifier], process.clone())
         .await;
@@ -105,18 +109,19 @@ async fn a_coordinator_with_the_wrong_credentials_says_which() {
     // A certificate of a CA that the peers do not know.
     let stranger = Authority::new("other");
     let (cert_file, key_file) = stranger.issue(world.folder.path(), "stranger", &["localhost"]);
-    process.tls = server::tls::Tls::load(&server::tls::TlsConfig {
+    process.credentials.tls = net::tls::Tls::load(&net::tls::TlsConfig {
         cert_file,
         key_file,
-        mode: server::tls::TlsMode::Off,
+        mode: net::tls::TlsMode::Off,
         ..world.tls.clone()
     })
     .expect("certificates");
-    process.auth = world.of_coordinator().auth;
+    process.credentials.auth = world.of_coordinator().credentials.auth;
     // It speaks no TLS itself, so its clients need none.
     let coordinator = world.coordinator(&[], &[&verifier], process).await;
-    let config = server::channel::ChannelConfig::default();
-    let channel = server::channel::connect(&coordinator.url(), &config, &client).expect("a URL");
+    let config = net::channel::ChannelConfig::default();
+    let channel =
+        net::channel::connect(&coordinator.url(), &config, &client.credentials).expect("a URL");
     let mut client = CoordinatorClient::new(channel);
     let refused = client.generate(request("x", 4)).await;
     let said = describe(&refused.expect_err("no verifier"));

@@ -8,21 +8,22 @@ use coordinator::limits::{
     MAX_SHORT_BYTES, MAX_SHORT_TEXT, MAX_STOP_BYTES, MAX_TEMPLATE_BYTES, MAX_TOKENIZED,
     MAX_TOKENIZER_BYTES, MOST_OUTPUTS, PARTS_AHEAD, PIECE_FACTOR,
 };
+use net::http::{MAX_HTTP1_HEADER_BYTES, WINDOW_BYTES};
+use net::receiving::{
+    DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS, MAX_SMALL_BYTES,
+    SMALL_REQUEST_BYTES,
+};
+use net::{
+    CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
+    MAX_MESSAGE_BYTES,
+};
+use net::{MAX_OPENING, OPENING_TIMEOUT, auth, bounded};
 use open::{MAX_LEASE_MS, MAX_TENANT_BYTES};
+use ops::{admin, open_files, reflection};
 use peer::{GRANT_TIMEOUT, OPEN_TIMEOUT, READ_TIMEOUT, REPLY_BUFFER};
 use proposal::MAX_SPARSE;
 use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use serde_json::{Value, json};
-use server::http::{MAX_HTTP1_HEADER_BYTES, WINDOW_BYTES};
-use server::receiving::{
-    DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS, MAX_SMALL_BYTES,
-    SMALL_REQUEST_BYTES,
-};
-use server::transport::{
-    CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
-    MAX_MESSAGE_BYTES,
-};
-use server::{MAX_OPENING, OPENING_TIMEOUT, admin, auth, bounded, open_files, reflection};
 use speculation::noise::Noise;
 use wire::status::MAX_RETRY_AFTER;
 use wire::{bounds, open, proposal, round, sampling};

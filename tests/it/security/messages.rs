@@ -1,6 +1,6 @@
 //! Messages at the edge of what is taken, and beyond it.
 
-use server::transport::MAX_MESSAGE_BYTES;
+use net::MAX_MESSAGE_BYTES;
 use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use wire::v1::coordinator_client::CoordinatorClient;

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drafter::{DrafterConfig, Loaded};
-use server::auth::{Auth, AuthConfig};
-use server::channel::{ChannelConfig, PeerChannel, connect};
-use server::process::Process;
-use server::tls::{Tls, TlsConfig, TlsMode};
+use net::Credentials;
+use net::auth::{Auth, AuthConfig};
+use net::channel::{ChannelConfig, PeerChannel, connect};
+use net::tls::{Tls, TlsConfig, TlsMode};
+use ops::process::Process;
 use tempfile::TempDir;
 use tonic::Status;
 use verifier::VerifierConfig;
@@ -79,8 +80,10 @@ impl World {
 
     fn process(&self, auth: Auth) -> Process {
         Process {
-            tls: Tls::load(&self.tls).expect("certificates"),
-            auth,
+            credentials: Credentials {
+                tls: Tls::load(&self.tls).expect("certificates"),
+                auth,
+            },
             ..Process::default()
         }
     }
@@ -130,7 +133,12 @@ fn url(service: &Service) -> String {
 
 /// A channel as commands make it.
 pub(crate) fn channel(service: &Service, process: &Process) -> PeerChannel {
-    connect(&url(service), &ChannelConfig::default(), process).expect("a URL")
+    connect(
+        &url(service),
+        &ChannelConfig::default(),
+        &process.credentials,
+    )
+    .expect("a URL")
 }
 
 /// Generates to the end.

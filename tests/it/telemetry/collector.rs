@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use net::listen::ServerConfig;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -12,10 +13,9 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::Span;
-use server::health::Health;
-use server::lifecycle::serve;
-use server::listen::ServerConfig;
-use server::process::Process;
+use ops::health::Health;
+use ops::lifecycle::serve;
+use ops::process::Process;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
 use tonic::transport::Server;

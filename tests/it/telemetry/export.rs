@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use drafter::{DrafterConfig, Loaded};
-use server::telemetry::Protocol;
+use ops::telemetry::OtlpProtocol;
 use tokio::net::TcpListener;
 use wire::v1::DraftRound;
 use wire::v1::draft_reply::Reply;
@@ -19,9 +19,9 @@ async fn a_collector_that_is_not_there_holds_nobody_up() {
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let silent = (silent.local_addr().expect("an address"), silent);
     for (address, protocol) in [
-        (SocketAddr::from(([127, 0, 0, 1], 9)), Protocol::Grpc),
-        (silent.0, Protocol::Grpc),
-        (silent.0, Protocol::HttpProtobuf),
+        (SocketAddr::from(([127, 0, 0, 1], 9)), OtlpProtocol::Grpc),
+        (silent.0, OtlpProtocol::Grpc),
+        (silent.0, OtlpProtocol::HttpProtobuf),
     ] {
         let mut config = everything(address);
         config.protocol = Some(protocol);

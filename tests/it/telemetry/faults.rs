@@ -1,6 +1,6 @@
 //! The spans of requests that go wrong.
 
-use server::trace::names;
+use ops::trace::names;
 use wire::v1::{FinishReason, GenerateRequest};
 
 use super::collector::{Seen, Spans, int, text};

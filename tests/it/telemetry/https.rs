@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use server::process::Process;
-use server::telemetry::{Protocol, Telemetry, TelemetryConfig};
-use server::tls::{Tls, TlsConfig, TlsMode};
+use net::Credentials;
+use net::tls::{Tls, TlsConfig, TlsMode};
+use ops::process::Process;
+use ops::telemetry::{OtlpProtocol, Telemetry, TelemetryConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -68,7 +69,10 @@ impl Collectors {
             ..TlsConfig::default()
         };
         let process = Process {
-            tls: Tls::load(&tls).expect("in order"),
+            credentials: Credentials {
+                tls: Tls::load(&tls).expect("in order"),
+                ..Credentials::default()
+            },
             ..Process::default()
         };
         let collector = Collector::default();
@@ -105,8 +109,8 @@ impl Collectors {
             found.map(|(_, file)| file.display().to_string())
         };
         for (protocol, port) in [
-            (Protocol::Grpc, self.grpc.1),
-            (Protocol::HttpProtobuf, self.http.1),
+            (OtlpProtocol::Grpc, self.grpc.1),
+            (OtlpProtocol::HttpProtobuf, self.http.1),
         ] {
             let config = TelemetryConfig {
                 endpoint: format!("https://localhost:{port}"),

@@ -1,7 +1,7 @@
 //! The spans of rounds that a peer answers again, or cannot answer.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use server::trace::names;
+use ops::trace::names;
 use tonic::Code;
 use wire::digest::Digestible;
 use wire::v1::verify_request::Request;

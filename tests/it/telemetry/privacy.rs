@@ -1,6 +1,6 @@
 //! What a request is about stands in no span, unless that is asked for.
 
-use server::trace::names;
+use ops::trace::names;
 
 use super::collector::Seen;
 use super::watched::Watched;

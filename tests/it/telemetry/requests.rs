@@ -2,7 +2,7 @@
 
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use server::trace::names;
+use ops::trace::names;
 use wire::v1::GenerateRequest;
 
 use super::collector::{Seen, Spans, int};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use coordinator::CoordinatorConfig;
 use drafter::{DrafterConfig, Loaded};
-use server::process::Process;
-use server::telemetry::{Telemetry, TelemetryConfig};
+use ops::process::Process;
+use ops::telemetry::{Telemetry, TelemetryConfig};
 use verifier::VerifierConfig;
 
 use super::collector::{Collector, Spans};

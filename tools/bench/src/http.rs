@@ -8,11 +8,11 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use coordinator::DefaultDraftLen;
 use futures_util::future::try_join_all;
+use net::listen::OptionalListen;
 use outrider::cluster::Cluster;
 use outrider::config::Config;
 use outrider::connect;
 use outrider::progress;
-use server::listen::OptionalListen;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anstream::eprintln;
 use anyhow::Context;
 use clap::Args;
-use server::shutdown;
+use ops::shutdown;
 use tokio_util::sync::CancellationToken;
 
 use crate::measure::{Setting, measure};

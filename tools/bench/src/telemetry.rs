@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
-use server::process::Process;
-use server::telemetry::{Protocol, Telemetry, TelemetryConfig};
+use ops::process::Process;
+use ops::telemetry::{OtlpProtocol, Telemetry, TelemetryConfig};
 use tokio_util::sync::CancellationToken;
 
 use self::sink::Sink;
@@ -130,7 +130,7 @@ impl Traced {
         if let Some(mut telemetry) = telemetry {
             let listening = Sink::start()?;
             telemetry.endpoint.clone_from(&listening.url);
-            telemetry.protocol = Some(Protocol::HttpProtobuf);
+            telemetry.protocol = Some(OtlpProtocol::HttpProtobuf);
             sink = Some(listening);
             // What the environment says of telemetry is for processes that serve.
             started = Telemetry::new(&telemetry, "bench", &|_| None)?;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use model::tokenizer::{self, Tokenizer};
-use server::process::Process;
+use ops::process::Process;
 use speculation::TokenId;
 use speculation::methods::SPARSE_TOP;
 use speculation::ports::LanguageModel;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use server::channel::{Trust, parse_for};
+use net::channel::{Trust, parse};
 use speculation::methods;
 
 use super::{CoordinatorConfig, MAX_DRAFT_LEN};
@@ -18,7 +18,7 @@ impl CoordinatorConfig {
         problems.extend(of_http.map(|(key, problem)| wrong(&key, problem)));
         let models = self.models.iter();
         let urls = models.flat_map(|model| model.drafters.iter().chain(&model.verifiers));
-        let wrong = urls.filter_map(|url| parse_for(url, trust).err());
+        let wrong = urls.filter_map(|url| parse(url, trust).err());
         problems.extend(wrong.map(CoordinatorError::Url));
         problems
     }

@@ -3,11 +3,11 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use net::listen::OptionalListen;
+use net::loopback::Trusted;
+use ops::config::Switch;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use server::config::Switch;
-use server::listen::OptionalListen;
-use server::loopback::Trusted;
 
 /// The port of the OpenAI API where the configuration names none.
 const PORT: u16 = 8000;

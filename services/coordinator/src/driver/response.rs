@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use server::health::Health;
+use ops::health::Health;
 use speculation::TokenId;
 use speculation::goodput::Estimator;
 use speculation::session::{FinishReason, Input, Origin, Plan};
-use text::Output;
+use text::OutputText;
 use tonic::Code;
 use v1::generate_response::Part;
 use wire::failure::Failure;
@@ -21,7 +21,7 @@ pub(crate) const RESTART_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The answer of one request.
 pub(super) struct Response {
-    pub(super) output: Output,
+    pub(super) output: OutputText,
     pub(super) answers: AnswerSender,
     /// Whether this coordinator is about to stop.
     pub(super) health: Health,

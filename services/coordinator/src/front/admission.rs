@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use server::auth::Client;
-use server::log_throttle::LogThrottle;
+use net::auth::TokenHolder;
+use net::log_throttle::LogThrottle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use wire::status::{BadField, overloaded};
@@ -104,7 +104,7 @@ impl Admission {
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` with a time to wait.
-    pub(crate) fn admit(&self, client: Option<&Client>) -> Result<Place, Status> {
+    pub(crate) fn admit(&self, client: Option<&TokenHolder>) -> Result<Place, Status> {
         let places = self.admit_together(client, 1)?;
         self.begin(client)?;
         Ok(places.into_iter().flatten().collect())
@@ -116,7 +116,7 @@ impl Admission {
     /// `RESOURCE_EXHAUSTED` with a time to wait; `INVALID_ARGUMENT` naming `n` if there can never be that many.
     pub(crate) fn admit_together(
         &self,
-        client: Option<&Client>,
+        client: Option<&TokenHolder>,
         count: u32,
     ) -> Result<Vec<Place>, Status> {
         at_most(count, self.max_requests, "coordinator.max_requests")?;
@@ -141,7 +141,7 @@ impl Admission {
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` with the time after which the token may make another.
-    pub(super) fn begin(&self, client: Option<&Client>) -> Result<Quota, Status> {
+    pub(super) fn begin(&self, client: Option<&TokenHolder>) -> Result<Quota, Status> {
         let quota = self.rates.of(client);
         quota.begin().map_err(|exceeded| self.exceeded(exceeded))?;
         Ok(quota)
@@ -182,7 +182,7 @@ impl Admission {
     /// Places among the requests of the client's token, if these are bounded.
     fn admit_token(
         &self,
-        client: &Client,
+        client: &TokenHolder,
         count: u32,
     ) -> Result<Option<OwnedSemaphorePermit>, Status> {
         let Some(max_requests) = client.max_requests.or(self.max_per_token) else {

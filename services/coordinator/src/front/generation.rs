@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::auth::Client;
-use server::trace;
+use net::auth::TokenHolder;
+use ops::trace;
 use text::ServedText;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
@@ -24,7 +24,7 @@ pub(super) struct Arrival<'a> {
     /// Headers, with the trace that the client goes on with, if any.
     pub(super) metadata: &'a MetadataMap,
     /// Who sent it, if clients must show tokens.
-    pub(super) client: Option<&'a Client>,
+    pub(super) client: Option<&'a TokenHolder>,
     /// How long the client waits, if it says.
     pub(super) deadline: Option<Duration>,
     /// Bytes that the front keeps of each token until the answer's end.
@@ -162,7 +162,10 @@ impl Shared {
 
 /// Returns the tenant that a request of `client` has, if not the one that it names: that of the client's token, and where
 /// no tokens are wanted one for all who name none.
-fn tenant_of<'a>(client: Option<&'a Client>, message: &v1::GenerateRequest) -> Option<&'a str> {
+fn tenant_of<'a>(
+    client: Option<&'a TokenHolder>,
+    message: &v1::GenerateRequest,
+) -> Option<&'a str> {
     match client {
         Some(client) => client.tenant.as_deref(),
         None => message.tenant.is_empty().then_some(EVERYONE),
@@ -176,17 +179,17 @@ fn no_place() -> Status {
 
 #[cfg(test)]
 mod tests {
-    use server::auth::Rates;
+    use net::auth::RateLimits;
 
     use super::*;
 
     #[test]
     fn who_shows_no_token_shares_a_tenant_with_all_others_who_show_none() {
-        let client = |tenant: Option<&str>| Client {
+        let client = |tenant: Option<&str>| TokenHolder {
             tenant: tenant.map(Arc::from),
             token: 1,
             max_requests: None,
-            rates: Rates::default(),
+            rates: RateLimits::default(),
         };
         let message = |tenant: &str| v1::GenerateRequest {
             tenant: tenant.to_owned(),

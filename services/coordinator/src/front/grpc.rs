@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::future::join_all;
-use server::auth::Client;
-use server::deadline;
+use net::auth::TokenHolder;
+use net::deadline;
 use speculation::session::Peer;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
@@ -57,7 +57,7 @@ impl coordinator_server::Coordinator for Service {
         let (metadata, extensions, message) = request.into_parts();
         let arrival = Arrival {
             metadata: &metadata,
-            client: extensions.get::<Client>(),
+            client: extensions.get::<TokenHolder>(),
             deadline: deadline::from_metadata(&metadata),
             kept_per_token: 0,
         };

@@ -45,7 +45,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
-use server::auth::Guard;
+use net::auth::Guard;
 
 use super::MAX_REQUEST_BYTES;
 use super::prepare::Shared;
@@ -57,7 +57,7 @@ pub use messages::MAX_PARTS;
 pub use options::MOST_OUTPUTS;
 
 /// What answers on the port. `is_local` says whether it can be reached from this machine alone.
-pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> server::http::Front {
+pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> net::http::HttpRoutes {
     let config = &shared.config.http;
     let routes = routes(shared, guard, is_local);
     let routes = match cors::layer(&config.cors_origins) {
@@ -70,7 +70,7 @@ pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> serve
     } else {
         routes
     };
-    server::http::Front {
+    net::http::HttpRoutes {
         router,
         max_request_bytes: MAX_REQUEST_BYTES,
         idle_timeout: config.idle_timeout(),

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::health::Health;
-use server::request_id::request_id;
+use ops::health::Health;
 use speculation::drafting::Drafting;
 use speculation::methods::table::DRAFTING;
 use speculation::session::Plan;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
+use wire::digest::request_id;
 use wire::failure::Failure;
 use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::{settings, v1};

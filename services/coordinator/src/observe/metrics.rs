@@ -4,7 +4,7 @@ mod model;
 mod output;
 mod request;
 
-use server::metrics::{Metrics, names};
+use ops::metrics::{Metrics, names};
 use tonic::Code;
 use wire::failure::Failure;
 

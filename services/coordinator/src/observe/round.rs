@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use server::trace::{Attribute, Kind, Span, TraceContext, names};
+use ops::trace::{Attribute, Span, SpanKind, TraceContext, names};
 use speculation::goodput::Decision;
 use speculation::session::{Input, Request};
 use speculation::verification::LastToken;
@@ -36,7 +36,7 @@ pub(super) struct RoundSpans {
 impl RoundSpans {
     pub(super) fn new(root: &Span, index: u64, base_len: u32, has_spans: bool) -> Self {
         let began = Instant::now();
-        let span = has_spans.then(|| root.child_at(names::ROUND, Kind::Internal, began));
+        let span = has_spans.then(|| root.child_at(names::ROUND, SpanKind::Internal, began));
         Self {
             index,
             base_len,
@@ -129,7 +129,7 @@ impl RoundSpans {
             if !failed && !is_last {
                 return root.event_at(names::ROUND, ended, self.attributes());
             }
-            span = root.child_at(names::ROUND, Kind::Internal, self.began);
+            span = root.child_at(names::ROUND, SpanKind::Internal, self.began);
         }
         span.set_all(self.attributes());
         span.set(names::REASON, reason);

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use ops::process::Process;
+use ops::trace::{Attribute, Span, SpanKind, TraceContext, Traces, names};
 use serde_json::{Value, json};
-use server::process::Process;
-use server::trace::{Attribute, Kind, Span, TraceContext, Traces, names};
 use speculation::session::{Fallback, Request};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
@@ -78,7 +78,7 @@ impl RequestSpans {
         match *event {
             Event::Admitted => {
                 let now = Instant::now();
-                self.step = self.root.child_at(names::TOKENIZE, Kind::Internal, now);
+                self.step = self.root.child_at(names::TOKENIZE, SpanKind::Internal, now);
             }
             Event::Prepared {
                 request,
@@ -180,7 +180,7 @@ impl RequestSpans {
         if let Some(last) = self.round.take() {
             last.end(&mut self.root, true);
         }
-        self.step = (self.root).child_at(names::FLUSH, Kind::Internal, Instant::now());
+        self.step = (self.root).child_at(names::FLUSH, SpanKind::Internal, Instant::now());
     }
 
     fn finished(&mut self, finished: &v1::Finished) {
@@ -219,7 +219,7 @@ impl RequestSpans {
 
     fn ended(&mut self, reason: &'static str) {
         let reasons = vec![reason.into()];
-        (self.root).set(names::FINISH_REASONS, server::trace::strings(reasons));
+        (self.root).set(names::FINISH_REASONS, ops::trace::strings(reasons));
         if let Some(text) = self.text.take() {
             self.root.set(names::INPUT_MESSAGES, text.input());
             self.root.set(names::OUTPUT_MESSAGES, text.output(reason));

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use server::trace::{Kind, Share, Span, TraceContext, names};
+use ops::trace::{Span, SpanKind, TimeBreakdown, TraceContext, names};
 use speculation::session::{Input, Peer, Request};
 use wire::{report, v1};
 
@@ -42,7 +42,7 @@ impl Step {
             attempt,
             began,
             ended: None,
-            span: round.child_at(name, Kind::Client, began),
+            span: round.child_at(name, SpanKind::Client, began),
             address: None,
             timing: None,
             decoded: 0,
@@ -105,22 +105,22 @@ impl Step {
     }
 
     /// Ends the step within the span of its round. If the peer was not asked to make spans of its own, its
-    /// share is made of the figures that it told.
+    /// breakdown is made of the figures that it told.
     pub(super) fn end(mut self, round: &Span) {
         let ended = self.ended();
         let mut span = std::mem::take(&mut self.span);
         if !span.is_recorded() {
-            span = round.child_at(self.name, Kind::Client, self.began);
+            span = round.child_at(self.name, SpanKind::Client, self.began);
             if let Some(timing) = self.timing {
                 // It stood in the middle of the wait for it.
                 let outside = (ended - self.began).saturating_sub(micros(timing.total_us));
                 let began = self.began + outside / 2;
-                span.add_share(&share(timing), began, Some("peer_figures"));
+                span.add_breakdown(&breakdown(timing), began, Some("peer_figures"));
             }
         }
         if !self.decided.is_zero() {
             let began = ended.checked_sub(self.decided).unwrap_or(self.began);
-            let accept = span.child_at(names::ACCEPT, Kind::Internal, began);
+            let accept = span.child_at(names::ACCEPT, SpanKind::Internal, began);
             accept.end_at(ended);
         }
         if let Some(address) = self.address {
@@ -145,9 +145,9 @@ fn micros(us: u32) -> Duration {
     Duration::from_micros(us.into())
 }
 
-/// Returns a peer's share of the time, from what it said of it.
-fn share(timing: v1::Timing) -> Share {
-    Share {
+/// Returns a peer's part of the time, from what it said of it.
+fn breakdown(timing: v1::Timing) -> TimeBreakdown {
+    TimeBreakdown {
         queue: micros(timing.queue_us),
         forward: micros(timing.forward_us),
         accept: micros(timing.accept_us),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server::channel::connection_fault;
+use net::fault::connection_fault;
 use speculation::session::Peer;
 use tonic::Status;
 use wire::describe::Mismatch;

@@ -9,7 +9,7 @@ mod texts;
 
 use std::sync::Arc;
 
-use server::process::Process;
+use ops::process::Process;
 use speculation::session::Peer;
 use wire::v1::PeerDescription;
 
@@ -18,10 +18,10 @@ use crate::config::CoordinatorConfig;
 use crate::error::CoordinatorError;
 
 /// One address of a peer.
-pub(crate) type Endpoint = server::replicas::Endpoint<PeerDescription>;
+pub(crate) type Endpoint = net::replicas::Replica<PeerDescription>;
 
 /// All replicas of one kind of peer.
-type Replicas = server::replicas::Replicas<PeerDescription>;
+type Replicas = net::replicas::ReplicaSet<PeerDescription>;
 
 pub(crate) use clients::{drafter_client, failed, verifier_client};
 pub(crate) use estimates::EstimateKind;

@@ -7,10 +7,10 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use server::channel::connection_fault;
-use server::deadline::within;
-use server::trace::TraceContext;
-use server::transport::KEEPALIVE_TIMEOUT;
+use net::KEEPALIVE_TIMEOUT;
+use net::deadline::within;
+use net::fault::connection_fault;
+use ops::trace::TraceContext;
 use speculation::TokenId;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;

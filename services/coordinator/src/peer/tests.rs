@@ -8,7 +8,7 @@ mod moves;
 use std::pin::Pin;
 use std::time::Duration;
 
-use server::process::Process;
+use ops::process::Process;
 use speculation::methods::MethodSpec;
 use speculation::session::DraftStop;
 use text::ServedText;

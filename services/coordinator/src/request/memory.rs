@@ -1,6 +1,6 @@
 //! What the distributions of a request take, on the wire and in memory.
 
-use server::transport::MAX_MESSAGE_BYTES;
+use net::MAX_MESSAGE_BYTES;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::session::Plan;

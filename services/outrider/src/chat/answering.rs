@@ -1,6 +1,6 @@
 //! One turn: what the user says goes to the coordinator, and the answer is printed as it comes.
 
-use client::{Answer, Client, Generation};
+use client::{Client, CollectedAnswer, Generation};
 use wire::v1;
 
 use super::conversation::Conversation;
@@ -12,7 +12,10 @@ use crate::generate::{self, TooLong};
 const ANSWER_TOKENS: u32 = 256;
 
 /// Returns how many tokens the answer of `generation` may have, and adds what came until then to `answer`.
-async fn room(generation: &mut Generation, answer: &mut Answer) -> Result<u32, client::Error> {
+async fn room(
+    generation: &mut Generation,
+    answer: &mut CollectedAnswer,
+) -> Result<u32, client::Error> {
     while !generate::is_begun(answer) {
         match generation.event().await? {
             Some(event) => answer.add(event),
@@ -29,7 +32,7 @@ pub(super) struct Dialogue {
     pub(super) settings: Settings,
     pub(super) conversation: Conversation,
     /// The last answer, as far as it came.
-    pub(super) answer: Answer,
+    pub(super) answer: CollectedAnswer,
 }
 
 impl Dialogue {
@@ -39,7 +42,7 @@ impl Dialogue {
             url: url.to_owned(),
             settings,
             conversation: Conversation::default(),
-            answer: Answer::default(),
+            answer: CollectedAnswer::default(),
         }
     }
 
@@ -56,7 +59,7 @@ impl Dialogue {
         let mut little = None;
         let mut is_bounded = self.settings.request.max_tokens.is_some();
         let generation = loop {
-            self.answer = Answer::default();
+            self.answer = CollectedAnswer::default();
             let is_last = forgotten == self.conversation.len();
             let system = self.settings.system.as_deref();
             let request = v1::GenerateRequest {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use server::listen::Listen;
+use net::listen::Listen;
 
 use super::{Problem, Role};
 use crate::config::Config;

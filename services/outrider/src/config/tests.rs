@@ -1,7 +1,7 @@
 //! Values that a setting does not take are refused in words, whichever setting it is.
 
+use ops::config::{load, survey};
 use serde_json::{Value, json};
-use server::config::{load_from, survey_from};
 
 use super::Config;
 
@@ -35,7 +35,7 @@ const JARGON: [&str; 23] = [
 /// Returns the keys of all settings, `section.key`.
 fn keys() -> Vec<String> {
     let none = std::iter::empty;
-    let loaded = load_from::<Config>(None, none(), &json!({})).expect("the defaults");
+    let loaded = load::<Config>(None, none(), &json!({})).expect("the defaults");
     let keys = loaded
         .provenance()
         .iter()
@@ -68,7 +68,7 @@ fn what_a_setting_takes_is_said_in_words() {
         for value in &values {
             let flags = with(&key, value);
             let none = std::iter::empty;
-            let (_, errors) = survey_from::<Config>(None, none(), &flags);
+            let (_, errors) = survey::<Config>(None, none(), &flags);
             for error in errors {
                 refused += 1;
                 let said = error.to_string();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use server::tls::{CertificateFacts, TlsConfig};
+use net::tls::{CertificateFacts, TlsConfig};
 
 use super::report::Findings;
 
@@ -15,7 +15,7 @@ const SOON: u64 = 14;
 pub(super) fn findings(config: &TlsConfig) -> Findings {
     let mut findings = Findings::of("certificates");
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    for certificate in server::tls::certificates(config) {
+    for certificate in net::tls::certificates(config) {
         judge(&mut findings, &certificate, now);
     }
     if findings.is_empty() {

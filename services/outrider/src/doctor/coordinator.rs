@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use server::admin::{self, Readiness};
-use server::listen::OptionalListen;
+use net::listen::OptionalListen;
+use ops::admin::{self, Readiness};
 use wire::v1::ServedModel;
 
 use super::Asking;

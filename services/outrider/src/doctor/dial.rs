@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use server::channel::{self, ChannelConfig, ChannelError, PeerChannel};
-use server::process::Process;
-use server::tls::{TlsMode, certificates};
+use net::channel::{self, ChannelConfig, ChannelError, PeerChannel, Trust};
+use net::tls::{TlsMode, certificates};
+use ops::process::Process;
 
 use crate::check::Role;
 use crate::cluster::reachable;
@@ -56,8 +56,8 @@ impl Dialled {
         let config = ChannelConfig {
             connect_timeout_ms: PATIENCE.as_millis() as u64,
         };
-        let uri = channel::parse(&self.url, process)?;
-        Ok(channel::connect_to(uri, self.address, &config, process).0)
+        let uri = channel::parse(&self.url, Trust::of(&process.credentials))?;
+        Ok(channel::connect_to(uri, self.address, &config, &process.credentials).0)
     }
 }
 

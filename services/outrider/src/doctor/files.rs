@@ -4,8 +4,8 @@ use std::path::Path;
 
 use model::source::{EngineKind, Inspected, ModelSource};
 use model::{Computation, CpuFormat, WeightFormat};
-use server::causes::in_one_line;
-use server::config::Loaded;
+use net::fault::in_one_line;
+use ops::config::LoadedConfig;
 use wire::describe::check_pair;
 use wire::v1::PeerDescription;
 
@@ -194,7 +194,7 @@ pub(super) struct Requested {
 impl Requested {
     /// Returns the models that a process of `role` has by choice, or by default where it is not told of any others;
     /// `names_coordinator` says whether the report is about a coordinator that is named.
-    pub(super) fn of(loaded: &Loaded<Config>, role: Role, names_coordinator: bool) -> Self {
+    pub(super) fn of(loaded: &LoadedConfig<Config>, role: Role, names_coordinator: bool) -> Self {
         let (verifier, drafter) = (&loaded.value.verifier, &loaded.value.drafter);
         let is_target_chosen =
             !is_default(loaded, "verifier.model.path") || !verifier.remote.url.is_empty();

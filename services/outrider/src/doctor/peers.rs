@@ -1,6 +1,6 @@
 //! Whether a coordinator's peers answer and fit each other.
 
-use server::process::Process;
+use ops::process::Process;
 use tokio::task::JoinHandle;
 use wire::describe::{check_pair, check_protocol};
 use wire::v1::PeerDescription;

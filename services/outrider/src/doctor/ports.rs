@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
-use server::admin::AskError;
-use server::process::Process;
+use ops::admin::AskError;
+use ops::process::Process;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -182,7 +182,7 @@ async fn coordinator_at(dialled: &Dialled, process: &Process) -> Result<String, 
 }
 
 async fn admin_at(address: SocketAddr) -> Result<String, Silence> {
-    let readiness = server::admin::readiness(&format!("http://{address}")).await;
+    let readiness = ops::admin::readiness(&format!("http://{address}")).await;
     let readiness = readiness.map_err(|error| match error {
         AskError::Late { .. } => Silence::Mute,
         error => Silence::Other(error.to_string()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{ArgGroup, Args};
 use coordinator::limits::MAX_REQUEST_BYTES;
-use server::bounded;
+use net::bounded;
 use v1::generate_request::Prompt;
 use wire::v1;
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anstream::{eprintln, stdout};
-use client::Answer;
+use client::CollectedAnswer;
 use serde_json::{Value, json};
 use tonic::Code;
 use wire::v1;
@@ -25,7 +25,7 @@ fn origin_name(origin: v1::Origin) -> &'static str {
     }
 }
 
-fn reason_name(answer: &Answer, fault: Option<&Fault>) -> &'static str {
+fn reason_name(answer: &CollectedAnswer, fault: Option<&Fault>) -> &'static str {
     match answer.finished.reason() {
         v1::FinishReason::Unspecified if fault.is_some_and(|it| it.code == Code::Cancelled) => {
             "cancelled"
@@ -46,7 +46,7 @@ impl Printer for Json {
         eprintln!("{line}");
     }
 
-    fn ended(&mut self, answer: &Answer, fault: Option<&Fault>) -> anyhow::Result<()> {
+    fn ended(&mut self, answer: &CollectedAnswer, fault: Option<&Fault>) -> anyhow::Result<()> {
         writeln!(stdout(), "{}", object(answer, fault))?;
         Ok(())
     }
@@ -64,7 +64,7 @@ const OF_THE_END: [&str; 7] = [
 ];
 
 /// The object of an answer that is complete, or that `fault` ended early.
-fn object(answer: &Answer, fault: Option<&Fault>) -> Value {
+fn object(answer: &CollectedAnswer, fault: Option<&Fault>) -> Value {
     let (started, finished) = (&answer.started, &answer.finished);
     let timing = finished.timing.unwrap_or_default();
     let error = fault.map(|fault| {
@@ -198,17 +198,17 @@ fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
 mod tests {
     use super::*;
 
-    fn begun() -> Answer {
+    fn begun() -> CollectedAnswer {
         let started = v1::Started {
             seed: 7,
             prompt_tokens: 3,
             ..v1::Started::default()
         };
-        Answer {
+        CollectedAnswer {
             started,
             text: "Once".to_owned(),
             token_ids: vec![5, 6],
-            ..Answer::default()
+            ..CollectedAnswer::default()
         }
     }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use client::{Answer, Client, Error, Event, Generation};
+use client::{Client, CollectedAnswer, Error, Generation, GenerationEvent};
 use coordinator::limits::MAX_REQUEST_BYTES;
-use server::channel::speaks_http;
+use net::fault::speaks_http;
 use tonic::Code;
 use wire::messages::Encoded;
 use wire::status::describe;
@@ -59,7 +59,7 @@ pub(crate) async fn begin(
 pub(crate) async fn read(
     mut generation: Generation,
     url: &str,
-    answer: &mut Answer,
+    answer: &mut CollectedAnswer,
     printer: &mut dyn Printer,
 ) -> anyhow::Result<()> {
     loop {
@@ -91,20 +91,20 @@ pub(crate) async fn read(
 }
 
 /// Whether there is anything to be told of an answer.
-pub(crate) fn is_begun(answer: &Answer) -> bool {
+pub(crate) fn is_begun(answer: &CollectedAnswer) -> bool {
     !answer.started.request_id.is_empty()
 }
 
 fn print(
-    event: &Event,
-    answer: &Answer,
+    event: &GenerationEvent,
+    answer: &CollectedAnswer,
     url: &str,
     printer: &mut dyn Printer,
 ) -> anyhow::Result<()> {
     match event {
-        Event::Chunk(chunk) => printer.chunk(chunk).context(STDOUT)?,
-        Event::Round(round) => printer.note(&round_line(round)),
-        Event::Lost(status) => {
+        GenerationEvent::Chunk(chunk) => printer.chunk(chunk).context(STDOUT)?,
+        GenerationEvent::Round(round) => printer.note(&round_line(round)),
+        GenerationEvent::Lost(status) => {
             let (tokens, why) = (answer.token_ids.len(), status.message());
             printer.note(&format!(
                 "lost {url} after {tokens} tokens, asking again: {why}"
@@ -120,7 +120,7 @@ async fn next(
     generation: &mut Generation,
     url: &str,
     printer: &mut dyn Printer,
-) -> Result<Option<Event>, Error> {
+) -> Result<Option<GenerationEvent>, Error> {
     if let Ok(event) = tokio::time::timeout(SILENCE, generation.event()).await {
         return event;
     }

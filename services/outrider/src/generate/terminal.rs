@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use anstream::{AutoStream, eprintln, stdout};
 use anstyle::{AnsiColor, Style};
-use client::Answer;
+use client::CollectedAnswer;
 use wire::v1;
 
 use super::{Fault, Printer};
@@ -86,7 +86,7 @@ impl Printer for Terminal {
         eprintln!("{line}");
     }
 
-    fn ended(&mut self, answer: &Answer, fault: Option<&Fault>) -> anyhow::Result<()> {
+    fn ended(&mut self, answer: &CollectedAnswer, fault: Option<&Fault>) -> anyhow::Result<()> {
         if fault.is_some() && answer.token_ids.is_empty() {
             // Nothing was shown; the failure says all there is to say.
             return Ok(());
@@ -133,8 +133,8 @@ fn method_name(started: &v1::Started, finished: &v1::Finished) -> String {
 }
 
 /// Returns one line of what is known of an answer, whole or not.
-pub(crate) fn stats(answer: &Answer) -> String {
-    let Answer {
+pub(crate) fn stats(answer: &CollectedAnswer) -> String {
+    let CollectedAnswer {
         started, finished, ..
     } = answer;
     if answer.is_whole() {

@@ -5,11 +5,11 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Context;
-use server::causes::in_one_line;
-use server::config::Loaded;
-use server::reload::Reloads;
-use server::shutdown::{Signals, StopSignal};
-use server::telemetry::LogLevels;
+use net::fault::in_one_line;
+use net::reload::Reloads;
+use ops::config::LoadedConfig;
+use ops::shutdown::{Signals, StopSignal};
+use ops::telemetry::LogLevels;
 
 use crate::config::Config;
 
@@ -23,12 +23,12 @@ pub(super) struct Reloading<R> {
     /// The filters of the log.
     pub(super) levels: LogLevels,
     /// The configuration as it was read at the start.
-    pub(super) loaded: Loaded<Config>,
+    pub(super) loaded: LoadedConfig<Config>,
     /// Reads the configuration anew.
     pub(super) read: R,
 }
 
-impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloading<R> {
+impl<R: Fn() -> anyhow::Result<LoadedConfig<Config>> + Send + Sync + 'static> Reloading<R> {
     /// Starts a task that reads everything again on every SIGHUP, which then no longer ends the process.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> Reloadin
 }
 
 /// Returns the names of the settings, other than the log filter, whose values differ.
-fn changed(old: &Loaded<Config>, new: &Loaded<Config>) -> Vec<String> {
+fn changed(old: &LoadedConfig<Config>, new: &LoadedConfig<Config>) -> Vec<String> {
     let [old, new] = [old, new].map(|loaded| {
         let settings = loaded.provenance().iter();
         let settings = settings.map(|setting| (&setting.key, &setting.value));
@@ -105,14 +105,14 @@ fn changed(old: &Loaded<Config>, new: &Loaded<Config>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use ops::config;
     use serde_json::{Value, json};
-    use server::config::load_from;
 
     use super::*;
 
     #[test]
     fn settings_that_need_a_restart_are_named_and_the_filter_is_none_of_them() {
-        let load = |flags: Value| load_from::<Config>(None, [], &flags).expect("in order");
+        let load = |flags: Value| config::load::<Config>(None, [], &flags).expect("in order");
         let old = load(json!({}));
         let new = load(json!({
             "log": { "filter": "debug" },

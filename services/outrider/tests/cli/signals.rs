@@ -117,13 +117,13 @@ async fn a_hang_up_has_files_read_again_and_ends_nothing() {
     assert_eq!(coordinator.answers(NEW).await, Code::Unauthenticated);
     let folder = coordinator.folder.path();
     std::fs::write(folder.join("tokens"), NEW).expect("written");
-    configure(folder, "info,server=debug", 7);
+    configure(folder, "info,net=debug", 7);
     signal(&coordinator.child, "HUP");
     let line = coordinator.says(&["SIGHUP"]);
     for part in [
         "INFO",
         "read=\"tokens\" kept=\"\"",
-        "filter=\"info,server=debug\"",
+        "filter=\"info,net=debug\"",
         "needs_restart=\"coordinator.max_requests\"",
     ] {
         assert!(line.contains(part), "{part}: {line}");

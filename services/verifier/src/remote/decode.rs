@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use peer::progress::Reporter;
 use peer::{CountedHistory, Granted, Role, RoundError, Session};
-use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::Chain;
 use speculation::certificate::chain::Test;

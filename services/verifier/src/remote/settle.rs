@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engines::Ids;
+use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
-use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::chain::{Rules, Test};
 use speculation::certificate::{Asking, Chain, Decided, PartialRow, Refusal};

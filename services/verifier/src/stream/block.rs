@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use ops::trace::names;
+use peer::progress;
 use peer::{Cost, Replies, RoundError, Turn, traced};
-use server::progress;
-use server::trace::names;
 use speculation::draft_tree::DraftTree;
 use speculation::verification::layers::Horizon;
 use tonic::Status;
@@ -66,7 +66,7 @@ pub(super) async fn verify(
         // What an engine elsewhere reads beside the rows is not told.
         let is_here = verifier.role.remote.is_none();
         let prefills = is_here && cost.step.forwarded_tokens > scored;
-        span.add_share(&cost.share(prefills), began, None);
+        span.add_breakdown(&cost.share(prefills), began, None);
     }
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use ops::trace::names;
+use peer::progress;
 use peer::{Cost, Granted, Replies, RoundError, Turn, traced};
-use server::progress;
-use server::trace::names;
 use speculation::TokenId;
 use tonic::Status;
 use v1::verify_reply::Reply;
@@ -49,7 +49,7 @@ pub(super) async fn decode(
     let ended = traced::<Target, _>(&mut span, decoding.run(session)).await;
     let (total, decoded) = (decoding.total, decoding.decoded.len());
     let prefills = total.step.forwarded_tokens > decoded + 1;
-    span.add_share(&total.share(prefills), began, None);
+    span.add_breakdown(&total.share(prefills), began, None);
     span.set(names::DECODED_TOKENS, decoded as i64);
     ended
 }

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use ops::trace::names;
+use peer::progress;
 use peer::{Cost, Granted, Replies, RoundError, Turn, traced};
-use server::progress;
-use server::trace::names;
 use tonic::Status;
 use v1::verify_reply::Reply;
 use wire::status::BadField;
@@ -78,7 +78,7 @@ pub(super) async fn score(
         Ok::<_, RoundError>(())
     };
     let ended = traced::<Target, _>(&mut span, scoring).await;
-    span.add_share(&total.share(true), began, None);
+    span.add_breakdown(&total.share(true), began, None);
     ended
 }
 

@@ -26,8 +26,8 @@ fn logprob(token: u32) -> v1::TokenLogprobs {
     }
 }
 
-fn given(chunks: &[&[u32]]) -> Given {
-    let mut given = Given::default();
+fn given(chunks: &[&[u32]]) -> GivenParts {
+    let mut given = GivenParts::default();
     for tokens in chunks {
         assert_eq!(given.chunk(chunk(tokens)), Ok(Some(chunk(tokens))));
     }
@@ -99,7 +99,7 @@ fn nothing_is_forgotten_by_a_second_loss() {
 
 #[test]
 fn text_behind_the_last_token_comes_once() {
-    let mut known = Given::default();
+    let mut known = GivenParts::default();
     assert_eq!(known.chunk(chunk(&[1])), Ok(Some(chunk(&[1]))));
     assert_eq!(known.chunk(tail("né")), Ok(Some(tail("né"))));
     known.again();
@@ -116,7 +116,7 @@ fn of_the_prompt_each_token_comes_once_with_its_own_log_probability() {
         token_ids: tokens.to_vec(),
         logprobs: scored.iter().map(|&token| logprob(token)).collect(),
     };
-    let mut known = Given::default();
+    let mut known = GivenParts::default();
     let first = part(&[7, 8], &[8]);
     assert_eq!(known.prompt(first.clone()), Some(first.clone()));
     known.again();
@@ -134,7 +134,7 @@ fn rounds_without_new_tokens_are_not_reported_again() {
         emitted,
         ..Default::default()
     };
-    let mut known = Given::default();
+    let mut known = GivenParts::default();
     // A round without tokens is reported too.
     let reports = [round(0, 3), round(3, 0), round(3, 2)];
     assert_eq!(reports.map(|report| known.is_new(&report)), [true; 3]);

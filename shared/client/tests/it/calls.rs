@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::v1::{GenerateRequest, Origin};
-use client::{Error, Event, Policy, Waiting};
+use client::{Error, GenerationEvent, Policy, RetryWait};
 use tokio::net::TcpListener;
 use tonic::{Code, Status};
 use wire::status::{BadField, overloaded};
@@ -30,9 +30,9 @@ async fn an_answer_comes_as_typed_events_and_as_a_whole() {
     let mut kinds = Vec::new();
     while let Some(event) = generation.event().await.expect("in order") {
         kinds.push(match event {
-            Event::Started(started) => format!("seed {}", started.seed),
-            Event::Chunk(chunk) => format!("{} tokens", chunk.token_ids.len()),
-            Event::Finished(finished) => format!("{:?}", finished.reason()),
+            GenerationEvent::Started(started) => format!("seed {}", started.seed),
+            GenerationEvent::Chunk(chunk) => format!("{} tokens", chunk.token_ids.len()),
+            GenerationEvent::Finished(finished) => format!("{:?}", finished.reason()),
             other => format!("{other:?}"),
         });
     }
@@ -90,7 +90,7 @@ async fn an_overloaded_coordinator_is_asked_again_when_it_says_so() {
     let fake = busy(2).await;
     let waits = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&waits);
-    let client = fake.client().on_wait(move |waiting: &Waiting<'_>| {
+    let client = fake.client().on_wait(move |waiting: &RetryWait<'_>| {
         let mut waits = note.lock().expect("no panic");
         waits.push((waiting.delay.as_millis(), waiting.before));
     });

@@ -14,8 +14,8 @@ use client::v1::{
     ListModelsResponse, MethodDescription, ServedModel,
 };
 use client::{Client, Policy};
-use server::channel::ChannelConfig;
-use server::process::Process;
+use net::Credentials;
+use net::channel::ChannelConfig;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -98,7 +98,7 @@ impl Drop for Fake {
 
 /// A client of whoever is at `url`, that does not wait for long.
 pub(crate) fn client(url: &str) -> Client {
-    let client = Client::connect(url, &ChannelConfig::default(), &Process::default());
+    let client = Client::connect(url, &ChannelConfig::default(), &Credentials::default());
     client.expect("a URL").with_policy(Policy {
         resume_wait: Duration::from_secs(5),
         ..Policy::default()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::v1::generate_response::Part;
 use client::v1::{FinishReason, Finished, GenerateRequest};
-use client::{Answer, Client, Error, Event, OtherTokens, Policy};
+use client::{Client, CollectedAnswer, Error, GenerationEvent, OtherTokens, Policy};
 use tonic::{Code, Status};
 use wire::status::{BadField, overloaded};
 
@@ -20,9 +20,9 @@ fn request() -> GenerateRequest {
 }
 
 /// Returns what came of an answer, and how it ended.
-async fn generate(client: Client) -> (Answer, Result<(), Error>) {
+async fn generate(client: Client) -> (CollectedAnswer, Result<(), Error>) {
     let mut generation = client.generate(request()).await.expect("taken");
-    let mut answer = Answer::default();
+    let mut answer = CollectedAnswer::default();
     loop {
         match generation.event().await {
             Ok(Some(event)) => answer.add(event),
@@ -100,10 +100,10 @@ async fn an_answer_goes_on_when_a_broken_connection_stands_again() {
     // Nobody is there until the client has waited once.
     let client = client(&relay.url()).on_wait(move |_| back.lead_to(Some(fake.address)));
     let mut generation = client.generate(request()).await.expect("taken");
-    let mut answer = Answer::default();
+    let mut answer = CollectedAnswer::default();
     let mut lost = Vec::new();
     while let Some(event) = generation.event().await.expect("in order") {
-        if let Event::Lost(status) = &event {
+        if let GenerationEvent::Lost(status) = &event {
             lost.push(status.code());
         }
         answer.add(event);
@@ -218,7 +218,7 @@ async fn nobody_is_waited_for_longer_than_the_policy_allows() {
     }
     relay.lead_to(None);
     let lost = generation.event().await.expect("told");
-    assert!(matches!(lost, Some(Event::Lost(_))), "{lost:?}");
+    assert!(matches!(lost, Some(GenerationEvent::Lost(_))), "{lost:?}");
     let error = tokio::time::timeout(Duration::from_secs(30), generation.event()).await;
     let error = error.expect("in time").expect_err("nobody came");
     assert!(matches!(error, Error::Lost { tokens: 2, .. }), "{error:?}");

@@ -4,18 +4,18 @@ use std::io;
 use std::sync::Mutex;
 
 use axum::body::{Body, Bytes};
+use net::listen::ServerConfig;
+use ops::health::Health;
+use ops::metrics::PeerMetrics;
+use ops::process::Process;
+use speculation::proposal::BadProposal;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::codec::{DecodeBuf, Decoder};
+use tonic::service::Routes;
 
 use super::*;
-use server::health::Health;
-use server::lease::Leases;
-use server::listen::ServerConfig;
-use server::metrics::PeerMetrics;
-use server::process::Process;
-use speculation::proposal::BadProposal;
-use tonic::service::Routes;
+use crate::lease::Leases;
 
 /// Requests without content, as gRPC frames them.
 const EMPTY: Bytes = Bytes::from_static(&[0; 5]);

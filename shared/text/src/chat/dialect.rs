@@ -23,7 +23,7 @@ pub(super) fn translated(source: &str) -> String {
             inner.find("#}").map_or(inner.len(), |end| end + 2)
         } else {
             let closing = if opening == "{{" { "}}" } else { "%}" };
-            let tag = Tokens::read(inner, closing);
+            let tag = TagTokens::read(inner, closing);
             if opening == "{{" || tag.first_word() != "raw" {
                 out.push_str(opening);
                 tag.write(&mut out, opening == "{%");
@@ -50,7 +50,7 @@ fn raw_end(inner: &str) -> usize {
     let mut from = 0;
     while let Some(at) = inner[from..].find("{%") {
         from += at + 2;
-        let tag = Tokens::read(&inner[from..], "%}");
+        let tag = TagTokens::read(&inner[from..], "%}");
         if tag.first_word() == "endraw" {
             return from + tag.length;
         }
@@ -59,7 +59,7 @@ fn raw_end(inner: &str) -> usize {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Space,
     /// A name or a number.
     Word,
@@ -68,20 +68,20 @@ enum Kind {
 }
 
 /// The tokens of one tag, up to its end.
-struct Tokens<'a> {
-    tokens: Vec<(Kind, &'a str)>,
+struct TagTokens<'a> {
+    tokens: Vec<(TokenKind, &'a str)>,
     /// Bytes up to the end of the tag, with what closes it.
     length: usize,
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> TagTokens<'a> {
     fn read(inner: &'a str, closing: &str) -> Self {
         let mut tokens = Vec::new();
         let (mut at, mut depth) = (0, 0_usize);
         while at < inner.len() {
             let rest = &inner[at..];
             if depth == 0 && rest.starts_with(closing) {
-                tokens.push((Kind::Sign, &rest[..closing.len()]));
+                tokens.push((TokenKind::Sign, &rest[..closing.len()]));
                 at += closing.len();
                 break;
             }
@@ -89,10 +89,10 @@ impl<'a> Tokens<'a> {
             let is_word = |c: char| c.is_alphanumeric() || c == '_';
             let until = |ends: &dyn Fn(char) -> bool| rest.find(ends).unwrap_or(rest.len());
             let (kind, length) = match first {
-                '\'' | '"' => (Kind::Text, text_length(rest, first)),
-                c if c.is_whitespace() => (Kind::Space, until(&|c| !c.is_whitespace())),
-                c if is_word(c) => (Kind::Word, until(&|c| !is_word(c))),
-                c => (Kind::Sign, c.len_utf8()),
+                '\'' | '"' => (TokenKind::Text, text_length(rest, first)),
+                c if c.is_whitespace() => (TokenKind::Space, until(&|c| !c.is_whitespace())),
+                c if is_word(c) => (TokenKind::Word, until(&|c| !is_word(c))),
+                c => (TokenKind::Sign, c.len_utf8()),
             };
             match first {
                 '(' | '[' | '{' => depth += 1,
@@ -106,7 +106,10 @@ impl<'a> Tokens<'a> {
     }
 
     fn first_word(&self) -> &'a str {
-        let word = self.tokens.iter().find(|(kind, _)| *kind == Kind::Word);
+        let word = self
+            .tokens
+            .iter()
+            .find(|(kind, _)| *kind == TokenKind::Word);
         word.map_or("", |(_, word)| word)
     }
 
@@ -119,7 +122,7 @@ impl<'a> Tokens<'a> {
         while at < tokens.len() {
             let (kind, token) = tokens[at];
             match kind {
-                Kind::Word if is_first_word => {
+                TokenKind::Word if is_first_word => {
                     is_first_word = false;
                     out.push_str(match tag {
                         "generation" => "with",
@@ -127,8 +130,8 @@ impl<'a> Tokens<'a> {
                         _ => token,
                     });
                 }
-                Kind::Text => write_text(token, out),
-                Kind::Sign if token == "%" && self.follows_text(at) => {
+                TokenKind::Text => write_text(token, out),
+                TokenKind::Sign if token == "%" && self.follows_text(at) => {
                     let operand = self.operand(at + 1);
                     let end = operand.end;
                     out.push('|');
@@ -151,23 +154,23 @@ impl<'a> Tokens<'a> {
 
     fn follows_text(&self, at: usize) -> bool {
         let mut before = self.tokens[..at].iter().rev();
-        let before = before.find(|(kind, _)| *kind != Kind::Space);
-        before.is_some_and(|(kind, _)| *kind == Kind::Text)
+        let before = before.find(|(kind, _)| *kind != TokenKind::Space);
+        before.is_some_and(|(kind, _)| *kind == TokenKind::Text)
     }
 
     /// Returns the tokens from `from` on that are the right side of a `%`: a value with its attributes, items, calls and
     /// filters, and the space before it.
     fn operand(&self, from: usize) -> Range<usize> {
         let mut at = self.past_space(from);
-        while matches!(self.tokens.get(at), Some((Kind::Sign, "-" | "+"))) {
+        while matches!(self.tokens.get(at), Some((TokenKind::Sign, "-" | "+"))) {
             at = self.past_space(at + 1);
         }
         at = self.past_group(at);
         loop {
             let next = self.past_space(at);
             at = match self.tokens.get(next) {
-                Some((Kind::Sign, "(" | "[")) => self.past_group(next),
-                Some((Kind::Sign, "." | "|")) => self.past_space(next + 1) + 1,
+                Some((TokenKind::Sign, "(" | "[")) => self.past_group(next),
+                Some((TokenKind::Sign, "." | "|")) => self.past_space(next + 1) + 1,
                 _ => break,
             };
         }
@@ -175,7 +178,7 @@ impl<'a> Tokens<'a> {
     }
 
     fn past_space(&self, mut at: usize) -> usize {
-        while matches!(self.tokens.get(at), Some((Kind::Space, _))) {
+        while matches!(self.tokens.get(at), Some((TokenKind::Space, _))) {
             at += 1;
         }
         at

@@ -2,8 +2,8 @@
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 
-/// The only lookaround that is supported, and what it is replaced with. Without the lookahead the expression matches the
-/// same white space and more of it, and no other characters.
+/// The only lookaround that is supported, and what it is replaced with. Without the lookahead the expression matches
+/// the same white space and more of it, and no other characters.
 const TRAILING_SPACE: (&str, &str) = (r"\s+(?!\S)", r"\s+");
 
 /// A regular expression without lookaround.
@@ -23,7 +23,7 @@ struct Facts {
 }
 
 /// A place in a text: after a character of `left` and before one of `right`.
-struct Place<'a> {
+struct CutPlace<'a> {
     left: &'a ClassUnicode,
     right: ClassUnicode,
 }
@@ -36,19 +36,19 @@ impl Expression {
         hir.properties().look_set().is_empty().then_some(Self(hir))
     }
 
-    /// Whether no match can span a character of `left` and `right`. Then the texts on either side of such a place are
-    /// split as they would be on their own.
+    /// Returns whether no match can span a character of `left` and `right`. Then the texts on either side of such a
+    /// place are split as they would be on their own.
     pub(super) fn parts(&self, left: &ClassUnicode, right: char) -> bool {
-        let place = Place {
+        let place = CutPlace {
             left,
             right: single(right),
         };
         place.facts(&self.0).is_some_and(|facts| !facts.crosses)
     }
 
-    /// Whether every character of `left` is certain to be part of a match.
+    /// Returns whether every character of `left` is certain to be part of a match.
     pub(super) fn covers(&self, left: &ClassUnicode) -> bool {
-        let place = Place {
+        let place = CutPlace {
             left,
             right: ClassUnicode::empty(),
         };
@@ -62,7 +62,7 @@ impl Expression {
     }
 }
 
-impl Place<'_> {
+impl CutPlace<'_> {
     fn facts(&self, hir: &Hir) -> Option<Facts> {
         let facts = match hir.kind() {
             HirKind::Empty => Facts::empty(),
@@ -106,7 +106,8 @@ impl Place<'_> {
         Some(facts)
     }
 
-    /// Whether the place can be between a match that ends with one of `last` and one that begins with one of `first`.
+    /// Returns whether the place can be between a match that ends with one of `last` and one that begins with one of
+    /// `first`.
     fn is_between(&self, last: &ClassUnicode, first: &ClassUnicode) -> bool {
         meet(last, self.left) && meet(first, &self.right)
     }
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn expressions_of_known_models_split_before_a_space() {
-        for known in crate::samples::splitting::EXPRESSIONS {
+        for known in crate::tests::samples::splitting::EXPRESSIONS {
             assert!(is_sure(known), "{known}");
         }
     }

@@ -21,7 +21,7 @@ const RIGHT: [char; 4] = [SPACE, '\n', '。', '、'];
     clippy::struct_excessive_bools,
     reason = "what the steps have done, each by itself"
 )]
-pub(super) struct Around {
+pub(super) struct CutContext {
     /// Whether only letters of ASCII count as letters.
     pub(super) is_ascii: bool,
     /// The characters before which a text may be cut.
@@ -36,7 +36,7 @@ pub(super) struct Around {
     is_bytes: bool,
 }
 
-impl Around {
+impl CutContext {
     /// Analyses `normalizer` and `pre_tokenizer`, in the form that they have in `tokenizer.json`; `None` if one of
     /// their steps is not supported.
     pub(super) fn read(normalizer: &Value, pre_tokenizer: &Value) -> Option<Self> {

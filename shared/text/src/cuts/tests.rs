@@ -1,7 +1,21 @@
 use tokenizers::normalizers::{NFC, NFKC};
 
 use super::*;
-use crate::samples;
+use crate::tests::samples;
+
+impl Cuts {
+    /// Cuts texts wherever that is possible.
+    pub(crate) fn everywhere(self) -> Self {
+        Self {
+            piece_bytes: 1,
+            ..self
+        }
+    }
+
+    pub(crate) fn are_known(&self) -> bool {
+        self.sure.is_some()
+    }
+}
 
 #[test]
 fn where_a_tokenizer_is_understood_it_is_known() {

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::*;
-use crate::samples::{self, Random};
+use crate::tests::samples::{self, Random};
 
 /// Text of each of `tokens` after `prompt`, and what is left at the end.
 fn stream(tokenizer_json: &str, prompt: &[u32], tokens: &[u32]) -> (Vec<String>, String) {
-    let vocabulary = Vocabulary::from_json(tokenizer_json.as_bytes()).expect("a tokenizer");
+    let vocabulary = TokenText::from_json(tokenizer_json.as_bytes()).expect("a tokenizer");
     let mut detokenizer = Detokenizer::after(&vocabulary, prompt);
     let push = |&token: &u32| detokenizer.push(&vocabulary, token);
     let pieces = tokens.iter().map(push).collect();
@@ -107,9 +107,9 @@ fn a_character_that_the_prompt_begins_is_completed() {
 /// A decoder that looks back over tokens: what stands is not given again, and nothing new is lost.
 #[test]
 fn text_that_changes_behind_is_lost_nowhere() {
-    assert_eq!(beyond("a.😀", "a "), ".😀");
-    assert_eq!(beyond("\u{FFFD}😀!", "\u{FFFD}\u{FFFD}"), "😀!");
-    assert_eq!(beyond("a", "a b"), "");
+    assert_eq!(suffix_after("a.😀", "a "), ".😀");
+    assert_eq!(suffix_after("\u{FFFD}😀!", "\u{FFFD}\u{FFFD}"), "😀!");
+    assert_eq!(suffix_after("a", "a b"), "");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_decoder_that_would_panic_is_refused() {
     let model = json!({"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0}});
     let decoder = json!({"type": "Strip", "content": " ", "start": 0, "stop": 1});
     let json = samples::tokenizer(model, json!({"decoder": decoder}));
-    let error = Vocabulary::from_json(json.as_bytes()).expect_err("refused");
+    let error = TokenText::from_json(json.as_bytes()).expect_err("refused");
     assert!(error.contains("strips the end"), "{error}");
 }
 

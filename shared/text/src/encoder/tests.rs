@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::cuts;
-use crate::samples::{self, Random};
+use crate::tests::samples::{self, Random};
 
 /// The tokenizer of the built-in models.
 const BUILT_IN: &str = include_str!("../../../../models/default/tokenizer/tokenizer.json");
 
-fn read(json: &str) -> (Tokenizer, Encoder) {
+fn read(json: &str) -> (Tokenizer, PieceEncoder) {
     let tokenizer = Tokenizer::from_bytes(json).expect("a tokenizer");
-    let encoder = Encoder::of(&tokenizer).expect("an encoder");
+    let encoder = PieceEncoder::of(&tokenizer).expect("an encoder");
     (tokenizer, encoder)
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use client::{Client, Event};
+use client::{Client, GenerationEvent};
 use outrider::measure::request;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -194,14 +194,14 @@ impl Traffic {
         let mut before = None;
         while let Some(event) = generation.event().await.map_err(failed)? {
             match event {
-                Event::Chunk(chunk) if !chunk.token_ids.is_empty() => {
+                GenerationEvent::Chunk(chunk) if !chunk.token_ids.is_empty() => {
                     let at = Instant::now();
                     let after = before.replace(at).map(|before| at - before);
                     let tokens = chunk.token_ids.len() as u32;
                     received.arrivals.push(Arrival { at, tokens, after });
                 }
-                Event::Finished(finished) => received.ended.extend(finished.speculation),
-                Event::Round(round) => received.rounds.push(*round),
+                GenerationEvent::Finished(finished) => received.ended.extend(finished.speculation),
+                GenerationEvent::Round(round) => received.rounds.push(*round),
                 _ => {}
             }
         }

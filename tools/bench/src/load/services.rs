@@ -7,10 +7,10 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use coordinator::{Coordinator, ModelGroup};
 use drafter::Loaded;
+use ops::process::Process;
+use ops::shutdown;
 use outrider::cluster::{Cluster, url};
 use outrider::config::Config;
-use server::process::Process;
-use server::shutdown;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 

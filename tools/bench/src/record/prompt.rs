@@ -7,7 +7,7 @@ use wire::{proposal, slice, v1};
 
 use super::file::File;
 use crate::recording::{RecordedBlock, WholeProbs, cut};
-use client::{Client, Error, Event};
+use client::{Client, Error, GenerationEvent};
 
 /// The form in which the draft model's distributions are requested.
 const FORM: ProposalForm = ProposalForm::Dense { half: false };
@@ -41,10 +41,10 @@ pub(super) async fn record(
     let mut generation = client.generate(request).await.map_err(failed)?;
     while let Some(event) = generation.event().await.map_err(failed)? {
         match event {
-            Event::Round(round) if round.drafted > 0 => {
+            GenerationEvent::Round(round) if round.drafted > 0 => {
                 file.append(recorded.block(*round)?)?;
             }
-            Event::Finished(finished) => {
+            GenerationEvent::Finished(finished) => {
                 let speculation = finished.speculation.unwrap_or_default();
                 ensure!(
                     speculation.fallbacks.is_empty(),

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use net::bounded::{self, MAX_LIST_BYTES};
 use serde::Deserialize;
-use server::bounded::{self, MAX_LIST_BYTES};
 
 /// English sentences to be translated into German; the default pair was not trained on them.
 const GERMAN: &str = include_str!("../../../../models/default/tasks/german.jsonl");

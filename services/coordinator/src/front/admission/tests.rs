@@ -77,11 +77,11 @@ fn the_outputs_of_a_request_get_places_together_or_none() {
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
     let known = "n: 5 outputs in all, expected at most 4 (coordinator.max_requests)";
     assert_eq!(refused.message(), known);
-    let client = Client {
+    let client = TokenHolder {
         tenant: None,
         token: 1,
         max_requests: None,
-        rates: server::auth::Rates::default(),
+        rates: net::auth::RateLimits::default(),
     };
     let refused = admission.admit_together(Some(&client), 4);
     assert_eq!(
@@ -99,11 +99,11 @@ fn the_outputs_of_a_request_get_places_together_or_none() {
 #[test]
 fn a_token_has_places_of_its_own_and_takes_none_of_another() {
     let admission = Admission::new(8, NonZeroU32::new(2), 0, 0);
-    let client = |token, max_requests| Client {
+    let client = |token, max_requests| TokenHolder {
         tenant: None,
         token,
         max_requests: NonZeroU32::new(max_requests),
-        rates: server::auth::Rates::default(),
+        rates: net::auth::RateLimits::default(),
     };
     let by_default = client(1, 0);
     let held = [(); 2].map(|()| admission.admit(Some(&by_default)).expect("a place"));
@@ -126,12 +126,12 @@ fn a_token_has_places_of_its_own_and_takes_none_of_another() {
     assert!(admission.admit(Some(&client(2, 1))).is_err());
 }
 
-fn with_rates(requests: u32, tokens: u32) -> Client {
-    Client {
+fn with_rates(requests: u32, tokens: u32) -> TokenHolder {
+    TokenHolder {
         tenant: None,
         token: 7,
         max_requests: None,
-        rates: server::auth::Rates {
+        rates: net::auth::RateLimits {
             requests: NonZeroU32::new(requests),
             tokens: NonZeroU32::new(tokens),
         },

@@ -9,10 +9,10 @@ mod readable;
 
 use std::fmt;
 
+use ops::config::did_you_mean;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use server::spelling::did_you_mean;
 use wire::status::BadField;
 
 use super::error::beginning;

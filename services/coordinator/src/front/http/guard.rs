@@ -7,10 +7,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use server::auth::{Client, Guard};
-use server::loopback::{Refusal, Trusted};
-use server::receiving::{RETRY_AFTER, Refused, whole};
-use server::request_id::request_id;
+use net::auth::{Guard, TokenHolder};
+use net::loopback::{BrowserRefusal, Trusted};
+use net::receiving::{RETRY_AFTER, ReceiveError, whole};
+use wire::digest::request_id;
 use wire::status::overloaded;
 
 use super::error::ApiError;
@@ -25,7 +25,7 @@ const MAX_REQUEST_ID: usize = 128;
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     /// There if clients must show tokens.
-    pub(super) client: Option<Client>,
+    pub(super) client: Option<TokenHolder>,
 }
 
 /// The identifier of a request in logs and traces. A handler puts it into the extensions of its response.
@@ -41,8 +41,8 @@ pub(super) async fn local_only(
 ) -> Response {
     if let Some(refusal) = trusted.refusal(request.uri(), request.headers()) {
         let setting = match refusal {
-            Refusal::Host => "trusted_hosts names hosts",
-            Refusal::Origin => "cors_origins names origins",
+            BrowserRefusal::Host => "trusted_hosts names hosts",
+            BrowserRefusal::Origin => "cors_origins names origins",
         };
         let problem = format!("{refusal}; coordinator.http.{setting} that are answered too");
         return ApiError::http(StatusCode::FORBIDDEN, problem).into_response();
@@ -93,10 +93,10 @@ pub(super) async fn received(request: Request, next: Next) -> Response {
     };
     let problem = refused.to_string();
     let error = match refused {
-        Refused::Full { .. } => overloaded(problem, RETRY_AFTER).into(),
-        Refused::Late { .. } => ApiError::http(StatusCode::REQUEST_TIMEOUT, problem),
-        Refused::TooLarge { .. } => ApiError::http(StatusCode::PAYLOAD_TOO_LARGE, problem),
-        Refused::CutShort => ApiError::http(StatusCode::BAD_REQUEST, problem),
+        ReceiveError::Full { .. } => overloaded(problem, RETRY_AFTER).into(),
+        ReceiveError::Late { .. } => ApiError::http(StatusCode::REQUEST_TIMEOUT, problem),
+        ReceiveError::TooLarge { .. } => ApiError::http(StatusCode::PAYLOAD_TOO_LARGE, problem),
+        ReceiveError::CutShort => ApiError::http(StatusCode::BAD_REQUEST, problem),
     };
     error.into_response()
 }

@@ -29,7 +29,7 @@ pub(super) struct Output {
     /// Tokens of the prompt received so far; they come only with their log probabilities.
     pub(super) prompt_tokens: usize,
     /// The detokenizer of the prompt's tokens.
-    prompt_text: Option<text::Output>,
+    prompt_text: Option<text::OutputText>,
     /// Characters of the text.
     pub(super) chars: usize,
     /// Tokens of the output.
@@ -97,7 +97,7 @@ impl Output {
 
     /// The tokens of the next part of the prompt. Its first token has no log probabilities.
     fn add_prompt(&mut self, part: v1::PromptPart, text: &Arc<ServedText>) -> Vec<OutputToken> {
-        let new = || text::Output::new(Arc::clone(text), Vec::new(), &[]);
+        let new = || text::OutputText::new(Arc::clone(text), Vec::new(), &[]);
         let prompt = self.prompt_text.get_or_insert_with(new);
         let emitted: Vec<_> = part
             .token_ids

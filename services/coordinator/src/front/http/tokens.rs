@@ -39,13 +39,13 @@ pub(super) async fn info(
         .target_in_time(front.model(&of.model)?)
         .await?
         .text;
-    let names = text.names();
+    let part = text.part();
     let known = |name: &str| (!name.is_empty()).then(|| name.to_owned());
     Ok(Json(json!({
         "tokenizer_class": "outrider",
-        "chat_template": known(&names.chat_template),
-        "bos_token": known(&names.bos_token),
-        "eos_token": known(&names.eos_token),
+        "chat_template": known(&part.chat_template),
+        "bos_token": known(&part.bos_token),
+        "eos_token": known(&part.eos_token),
     })))
 }
 

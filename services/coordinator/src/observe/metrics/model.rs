@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server::metrics::{Counter, Histogram, Metrics, names};
+use ops::metrics::{Counter, Histogram, Metrics, names};
 use speculation::goodput::{Decision, Why};
 use speculation::session::Peer;
 use wire::v1;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use server::metrics::{Counter, Metrics, names};
+use ops::metrics::{Counter, Metrics, names};
 
 /// When the output of a request came, and how many tokens.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::channel::{PeerChannel, connection_fault};
-use server::deadline::within;
-use server::replicas::SILENT;
-use server::transport::MAX_MESSAGE_BYTES;
+use net::MAX_MESSAGE_BYTES;
+use net::channel::PeerChannel;
+use net::deadline::within;
+use net::fault::connection_fault;
+use net::replicas::SILENT;
 use speculation::session::Peer;
 use tonic::{Code, Status};
 use wire::describe::check_protocol;

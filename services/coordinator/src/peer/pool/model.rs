@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use server::process::Process;
+use ops::process::Process;
 use speculation::drafting::Drafting;
 use speculation::session::Peer;
 use text::ServedText;
@@ -57,8 +57,9 @@ impl ServedModel {
         process: &Process,
     ) -> Result<Self, CoordinatorError> {
         let believed_for = Duration::from_millis(config.resolve_every_ms.get());
-        let replicas =
-            |urls: &[String]| Replicas::new(urls, &config.channel, process, believed_for);
+        let replicas = |urls: &[String]| {
+            Replicas::new(urls, &config.channel, &process.credentials, believed_for)
+        };
         Ok(Self {
             name: model.name.clone(),
             aliases: model.aliases.clone(),

@@ -38,7 +38,7 @@ fn three_processes_under_mutual_tls_with_tokens_answer_like_one_in_clear() {
     a_verifier_is_asked_with_the_peers_token(&deployment);
 }
 
-/// What else can be wrong, and how it is told, `shared/server/tests/security` shows.
+/// What else can be wrong, and how it is told, `shared/ops/tests/security` shows.
 fn each_wrong_credential_is_named(deployment: &Deployment, url: &str) {
     let path = deployment.folder.path();
     let other = Authority::new("other");

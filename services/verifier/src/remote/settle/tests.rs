@@ -1,7 +1,7 @@
 //! What an engine that keeps a sequence's committed tokens is made to read.
 
 use engines::ScoringEngine;
-use server::progress;
+use peer::progress;
 use wire::v1;
 
 use super::super::fake::{FakeEngine, ROW_LEN};

@@ -145,7 +145,7 @@ fn boolean(value: &Value) -> &'static str {
     if value.is_true() { "true" } else { "false" }
 }
 
-/// A key of a dict as JSON has it.
+/// Returns a key of a dict as JSON has it.
 fn name(key: &Value) -> Result<String, Error> {
     match key.kind() {
         ValueKind::String => Ok(key.as_str().unwrap_or_default().to_owned()),
@@ -159,7 +159,7 @@ fn name(key: &Value) -> Result<String, Error> {
     }
 }
 
-/// A number as Python writes it: a float has its shortest form, with an exponent below 1e-4 and from 1e16 on.
+/// Returns a number as Python writes it: a float has its shortest form, with an exponent below 1e-4 and from 1e16 on.
 pub(super) fn number(value: &Value) -> String {
     let float = match f64::try_from(value.clone()) {
         Ok(float) if !value.is_integer() => float,

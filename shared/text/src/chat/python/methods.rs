@@ -197,7 +197,7 @@ fn is_identifier(text: &str) -> bool {
         && characters.all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Whether each word begins with a capital, and has no other.
+/// Returns whether each word begins with a capital, and has no other.
 fn is_title(text: &str) -> bool {
     let (mut is_within, mut has_letters) = (false, false);
     for c in text.chars() {
