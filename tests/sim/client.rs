@@ -79,7 +79,6 @@ impl Client {
             from_len: requested.from_len,
             committed: self.session.output()[requested.from_len..requested.base_len].to_vec(),
             request: requested.request.clone(),
-            is_second: self.session.is_second_response(),
             proposals,
         };
         Some((peer, ask))

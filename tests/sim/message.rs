@@ -19,8 +19,6 @@ pub(crate) struct Ask {
     /// Output tokens from there on.
     pub(crate) committed: Vec<TokenId>,
     pub(crate) request: Request,
-    /// Whether it is about a response that takes another's place.
-    pub(crate) is_second: bool,
     /// The proposals of the draft tokens of a block to verify, and last the one after them if it was requested.
     pub(crate) proposals: Vec<Proposal>,
 }

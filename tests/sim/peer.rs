@@ -5,7 +5,7 @@ use peer::replies::ReplyCache;
 use speculation::TokenId;
 use speculation::committed::Committed;
 use speculation::proposal::Proposal;
-use speculation::session::{Peer, Request};
+use speculation::session::{Peer, Plan, Request};
 use speculation::verification::Verdict;
 
 use crate::case::{Case, MOST_DRAFTED};
@@ -73,6 +73,9 @@ impl<'a> SimPeer<'a> {
     /// The answers to `ask`, in order.
     pub(crate) fn answer(&mut self, ask: Ask) -> Vec<Answer> {
         let base_len = ask.base_len();
+        // The target decodes in a sequence cascade where its response takes the place of the draft model's.
+        let is_second = matches!(self.case.plan, Plan::SequenceCascade { .. })
+            && matches!(ask.request, Request::Decode { .. });
         let key = (ask.round, base_len, ask.request, ask.proposals);
         if let Some(kept) = self.memory.replies.find(&key) {
             return vec![kept.clone()];
@@ -82,7 +85,7 @@ impl<'a> SimPeer<'a> {
             self.needs += 1;
             return vec![Answer::NeedFrom(need.from)];
         }
-        let noise = self.case.noise(ask.is_second);
+        let noise = self.case.noise(is_second);
         let model = if self.is_another {
             &self.other_model
         } else {

@@ -8,17 +8,17 @@ use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
 use speculation::coupled::choice;
 use speculation::draft_tree::DraftTree;
-use speculation::drafting::{Growth, ProposalOptions, TreeShape, draw, propose, siblings};
+use speculation::drafting::{ProposalOptions, TreeBuilder, TreeShape, draw, propose, siblings};
 use speculation::history::History;
 use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Pipeline;
 use speculation::proposal::{BadProposal, Proposal};
-use speculation::round::{self, RoundInputs, Scratch, TargetRows};
+use speculation::round::{self, RoundInputs, RoundScratch, TargetRows};
 use speculation::session::DraftStop;
 use speculation::target::TargetProbs;
-use speculation::verification::layers::{Horizon, Layer};
+use speculation::verification::layers::{Horizon, ResidualLayer};
 use speculation::verification::tree::{self, NodeDistributions};
-use speculation::verification::{Block, Verdict};
+use speculation::verification::{DraftChain, Verdict};
 
 use crate::case::{Case, END_TOKEN, PROMPT, VOCAB_SIZE};
 use crate::message::Answer;
@@ -76,7 +76,7 @@ impl<'a> Sequence<'a> {
     /// A draft block of at most `max_tokens` tokens, with the distribution after it if `bonus_q`.
     pub(crate) fn draft(mut self, max_tokens: u32, bonus_q: bool) -> Answer {
         let mut chance = self.chance();
-        let (mut growth, mut proposals) = (Growth::default(), Vec::new());
+        let (mut growth, mut proposals) = (TreeBuilder::default(), Vec::new());
         let mut stop = DraftStop::Length;
         for offset in 0..max_tokens {
             let mut probs = self.probs();
@@ -171,7 +171,7 @@ impl<'a> Sequence<'a> {
             bonus: after.first(),
             vocab_size: VOCAB_SIZE as usize,
         };
-        let block = Block {
+        let block = DraftChain {
             drafts: request.drafts,
             base_len: self.base_len,
             ends: &[END_TOKEN],
@@ -179,7 +179,7 @@ impl<'a> Sequence<'a> {
             layers: request.layers,
         };
         let rows = DistributionRows(self.distributions(request.drafts));
-        let mut scratch = Scratch::default();
+        let mut scratch = RoundScratch::default();
         round::decide(inputs, &block, self.noise, rows, &mut scratch)
     }
 
@@ -212,7 +212,7 @@ impl<'a> Sequence<'a> {
 pub(crate) struct BlockRequest<'a> {
     pub(crate) drafts: &'a [TokenId],
     pub(crate) horizon: Horizon,
-    pub(crate) layers: &'a [Layer],
+    pub(crate) layers: &'a [ResidualLayer],
 }
 
 /// Distributions along a path through a tree.

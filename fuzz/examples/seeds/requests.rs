@@ -56,7 +56,7 @@ pub fn all() -> Vec<(&'static str, GenerateRequest)> {
             with(&|it| choose(it, "token-cascade:alpha=0.5")),
         ),
     ];
-    let methods = wire::listing::methods(false).methods;
+    let methods = wire::settings::listing(false).methods;
     for method in methods {
         let name: &'static str = method.name.clone().leak();
         all.push((name, with(&|it| it.method = name.to_owned())));

@@ -228,7 +228,7 @@ impl Driver {
             },
             output: self.session.output(),
             emitted: self.session.emitted(),
-            worth: (self.session.goodput()).and_then(|lengths| lengths.decision().worth),
+            worth: (self.session.goodput()).and_then(|lengths| lengths.decision().min_survival),
             trace: self.observer.sent_context(),
         };
         let (peers, record) = (&mut self.peers, &self.round);

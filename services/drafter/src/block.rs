@@ -5,7 +5,7 @@ use std::time::Instant;
 use ops::trace::TimeBreakdown;
 use peer::{Cost, Role, Turn};
 use speculation::TokenId;
-use speculation::drafting::{DraftToken, Growth, TreeShape};
+use speculation::drafting::{DraftToken, TreeBuilder, TreeShape};
 use speculation::proposal::{Proposal, ProposalForm};
 use wire::{drafting, proposal, v1};
 
@@ -17,7 +17,7 @@ pub(crate) struct Draft {
     sessions: usize,
     tokens_per_block: usize,
     is_tree: bool,
-    nodes: Growth,
+    nodes: TreeBuilder,
     proposals: Vec<Proposal>,
     /// What is told of the position after the block.
     bonus: Option<Proposal>,
@@ -51,7 +51,7 @@ impl Draft {
                 tokens => tokens as usize,
             },
             is_tree: tree != TreeShape::Chain,
-            nodes: Growth::default(),
+            nodes: TreeBuilder::default(),
             proposals: Vec::new(),
             bonus: None,
             cost: Cost::default(),

@@ -10,7 +10,7 @@ use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
 use speculation::TokenId;
 use speculation::cascade::{
-    CallNoise, Cascade, DraftBlock, DraftDistributions, DraftRows, Grams, Next, Reviewing,
+    BlockLimits, CallNoise, Cascade, CascadeStep, DraftDistributions, DraftRows, Grams, Reviewing,
 };
 use speculation::drafting::{self, DraftToken, TreeShape};
 use speculation::history::History;
@@ -43,7 +43,7 @@ pub(crate) async fn draft(
         grams = Some((grams::take_index(session).await, Arc::clone(bigram)));
     }
     let mut block = Box::new(Block::new(proposers, session, requested, grams, progress)?);
-    while let Next::Score { level, from, .. } = block.next() {
+    while let CascadeStep::Score { level, from, .. } = block.next() {
         let (done, scored) = oneshot::channel();
         let task = ReviewTask {
             block: Some(block),
@@ -102,7 +102,7 @@ impl Block {
             },
         };
         let is_lenient = config.lenience() > 1.0 && matches!(reviewing, Reviewing::Greedy);
-        let block = DraftBlock {
+        let block = BlockLimits {
             base_len,
             max_tokens: requested.max_tokens as usize,
             ends: spec.sampling.end_tokens.clone(),
@@ -131,11 +131,11 @@ impl Block {
     }
 
     /// Returns what the cascade wants next; `tokens` is then what that forward needs.
-    fn next(&mut self) -> Next {
+    fn next(&mut self) -> CascadeStep {
         let grams = self.grams.as_mut();
         let grams = grams.map(|(index, bigram)| Grams { index, bigram });
         let next = self.cascade.next(grams);
-        if let Next::Score { from, rows, .. } = next {
+        if let CascadeStep::Score { from, rows, .. } = next {
             self.tokens.truncate(self.context_len);
             // The row of the last draft token is not wanted where nothing can follow it.
             let needed = from + rows - 1;
@@ -304,11 +304,11 @@ impl ReviewTask {
         }
         // Most forwards of a model follow one another, with Max-Gram between them.
         match block.next() {
-            Next::Score { level, from, .. } if level == self.level => {
+            CascadeStep::Score { level, from, .. } if level == self.level => {
                 self.from = from;
                 Some(block)
             }
-            Next::Score { .. } | Next::Done => {
+            CascadeStep::Score { .. } | CascadeStep::Done => {
                 self.give_back(Ok(block));
                 None
             }

@@ -2,8 +2,8 @@
 
 use peer::RoundError;
 use speculation::drafting::{DraftLen, Drafting, StopRule, TreeShape};
+use speculation::methods::Options;
 use speculation::methods::names::of_drafting;
-use speculation::methods::{OptionField, Options};
 use wire::open::{ProposalFields, SessionSpec};
 use wire::status::BadField;
 use wire::{drafting, v1};
@@ -85,13 +85,13 @@ impl DraftParams {
             bonus_q: self.bonus_q,
             more_fields: spec.proposal_fields != ProposalFields::default(),
         };
-        options.check().map_err(|conflict| {
-            let field = match conflict.field {
-                OptionField::DraftLen => "draft_length",
-                OptionField::Proposal => "proposal_form",
-                field @ (OptionField::Drafting | OptionField::Tree) => field.name(),
+        options.check().map_err(|bad| {
+            let field = match &bad.field[..] {
+                "draft_len" => "draft_length",
+                "proposal" => "proposal_form",
+                field => field,
             };
-            BadField::new(field, conflict.problem)
+            BadField::new(field, bad.problem)
         })
     }
 

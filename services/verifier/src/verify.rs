@@ -9,9 +9,9 @@ use speculation::TokenId;
 use speculation::history::History;
 use speculation::pipeline::{Pipeline, Want};
 use speculation::proposal::Proposal;
-use speculation::round::{self, RoundInputs, Scratch, TargetRows};
+use speculation::round::{self, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::TargetProbs;
-use speculation::verification::layers::{Horizon, Layer};
+use speculation::verification::layers::{Horizon, ResidualLayer};
 use speculation::verification::{self, Verdict};
 use wire::{slice, v1};
 
@@ -19,7 +19,7 @@ use crate::scoring::{Block, Judge};
 
 thread_local! {
     /// Rows of the engine's thread that every round writes to.
-    static SCRATCH: RefCell<(Scratch<f32>, Vec<f32>)> = RefCell::default();
+    static SCRATCH: RefCell<(RoundScratch<f32>, Vec<f32>)> = RefCell::default();
 }
 
 /// What is to be decided.
@@ -31,7 +31,7 @@ pub(crate) struct VerifyInput {
     /// The same at the position after them.
     pub(crate) bonus: Option<Proposal>,
     pub(crate) horizon: Horizon,
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) layers: Vec<ResidualLayer>,
 }
 
 impl Judge for VerifyInput {
@@ -55,7 +55,7 @@ impl Judge for VerifyInput {
             bonus: self.bonus.as_ref(),
             vocab_size: spec.vocab_size as usize,
         };
-        let requested = verification::Block {
+        let requested = verification::DraftChain {
             drafts: &self.drafts,
             base_len: block.base_len as u32,
             ends: &spec.sampling.end_tokens,

@@ -14,7 +14,7 @@ use std::{
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use speculation::max_gram::{BadBigram, Bigram};
+use speculation::max_gram::Bigram;
 use thiserror::Error;
 
 /// Version of the file's layout.
@@ -142,7 +142,7 @@ impl BigramFile {
         }
         let (words, _) = tensor.data().as_chunks::<4>();
         let next = words.iter().map(|&word| u32::from_le_bytes(word)).collect();
-        let table = Bigram::new(next).map_err(|error: BadBigram| malformed(error.to_string()))?;
+        let table = Bigram::new(next).map_err(|error| malformed(error.to_string()))?;
         let Stored {
             vocab_fingerprint,
             eos_token_ids,

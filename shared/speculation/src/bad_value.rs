@@ -22,7 +22,10 @@ impl BadValue {
     }
 
     /// Checks that the value of `field` lies in its range, as `fits` says it does.
-    pub(crate) fn in_range(
+    ///
+    /// # Errors
+    /// Names the field, the value and what is expected, where it does not.
+    pub fn in_range(
         fits: bool,
         field: &str,
         value: impl Display,

@@ -31,7 +31,7 @@ use crate::bad_value::BadValue;
 use crate::max_gram::{Bigram, MaxGram};
 use crate::noise::InnerCall;
 use crate::real::Real;
-use review::{Draft, Place};
+use review::{ProposedToken, ReviewPosition};
 
 /// Who emitted a draft token last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ pub struct CascadeToken<F> {
 
 /// What a cascade wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum CascadeStep {
     /// A forward of the draft model `level`, with the distributions after the first `from`, `from + 1`, …
     /// draft tokens, `rows` of them, on the sequence of the context and [`Cascade::tokens`]. Then
     /// [`Cascade::supply`].
@@ -74,7 +74,7 @@ pub enum Next {
 
 /// What a draft block is to be, beside the configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct DraftBlock {
+pub struct BlockLimits {
     /// Output tokens before the block.
     pub base_len: u32,
     /// Most tokens of the block.
@@ -94,7 +94,7 @@ pub struct Grams<'a> {
 
 /// A call whose tokens are being drafted or reviewed.
 #[derive(Clone, Copy, Debug)]
-struct Call {
+struct ReviewCall {
     /// Level of the reviewer; 0 is the target, whose review is not ours.
     reviewer: usize,
     /// Draft tokens before the call.
@@ -107,11 +107,11 @@ struct Call {
 pub struct Cascade<F, C = CallNoise> {
     config: Arc<CascadeConfig>,
     reviewing: Reviewing<C>,
-    block: DraftBlock,
+    block: BlockLimits,
     ids: Vec<TokenId>,
-    drafts: Vec<Draft<F>>,
+    drafts: Vec<ProposedToken<F>>,
     /// The calls under way, the target's first.
-    calls: Vec<Call>,
+    calls: Vec<ReviewCall>,
     /// Calls of each draft so far.
     counts: Vec<u32>,
     scratch: Vec<F>,
@@ -125,12 +125,12 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
     pub fn new(
         config: Arc<CascadeConfig>,
         reviewing: Reviewing<C>,
-        block: DraftBlock,
+        block: BlockLimits,
     ) -> Result<Self, BadValue> {
         if let Reviewing::Sampling { form, .. } = &reviewing {
             config.check_form(*form)?;
         }
-        let target = Call {
+        let target = ReviewCall {
             reviewer: 0,
             start: 0,
         };
@@ -167,7 +167,7 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
     ///
     /// # Panics
     /// If it is Max-Gram's turn and `grams` is none.
-    pub fn next(&mut self, mut grams: Option<Grams<'_>>) -> Next {
+    pub fn next(&mut self, mut grams: Option<Grams<'_>>) -> CascadeStep {
         let context_len = grams.as_ref().map_or(0, |grams| grams.index.len());
         // How many of the tokens the index holds behind the context.
         let mut indexed = 0;
@@ -183,13 +183,13 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
                 let proposal = index.propose(count, bigram);
                 self.counts[draft] += 1;
                 for id in proposal {
-                    self.push(Draft::of_max_gram(id, &self.reviewing));
+                    self.push(ProposedToken::of_max_gram(id, &self.reviewing));
                     if self.block.ends.contains(&id) {
                         break;
                     }
                 }
             } else {
-                self.calls.push(Call {
+                self.calls.push(ReviewCall {
                     reviewer: draft + 1,
                     start: self.ids.len(),
                 });
@@ -200,16 +200,16 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
         }
         let call = self.calls[self.calls.len() - 1];
         if call.reviewer == 0 {
-            return Next::Done;
+            return CascadeStep::Done;
         }
-        Next::Score {
+        CascadeStep::Score {
             level: call.reviewer,
             from: call.start,
             rows: self.ids.len() - call.start + usize::from(!self.is_whole()),
         }
     }
 
-    /// Takes the distributions that [`Next::Score`] asked for, and lets their model review. Rows beyond the
+    /// Takes the distributions that [`CascadeStep::Score`] asked for, and lets their model review. Rows beyond the
     /// first refusal are not asked for.
     ///
     /// `reviewed` sees the distributions of the largest draft model at each token that it emits, with the
@@ -237,7 +237,7 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
             if call.reviewer == 1 {
                 reviewed(offset, &distributions);
             }
-            let place = Place {
+            let place = ReviewPosition {
                 call: InnerCall {
                     level: call.reviewer as u8,
                     start: call.start as u16,
@@ -298,7 +298,7 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
             .find(|&draft| added < self.config.threshold(call.reviewer, draft))
     }
 
-    fn push(&mut self, draft: Draft<F>) {
+    fn push(&mut self, draft: ProposedToken<F>) {
         self.ids.push(draft.token.id);
         self.drafts.push(draft);
     }

@@ -2,7 +2,7 @@
 //!
 //! An engine that serves a model to others returns the K most likely tokens of a row and those that were asked for,
 //! not the row. Often that is enough to prove which token a choice over the whole vocabulary takes. What is not
-//! proved is asked for again, with four times K and N and then in full ([`Asking::grown`]); a whole row leaves
+//! proved is asked for again, with four times K and N and then in full ([`RowQuery::grown`]); a whole row leaves
 //! nothing unproved and is decided by the same arithmetic, so the token does not depend on what was asked.
 //!
 //! | module | what it holds |
@@ -12,7 +12,7 @@
 //! | [`refusal`] | what a part of a row can never answer; which tokens must be asked for |
 //! | [`distribution`] | the choice |
 //! | [`rejection`] | the test of a draft token, and the residual's choice |
-//! | [`asking`] | how much to ask for |
+//! | [`row_query`] | how much to ask for |
 //! | [`chain`] | a chain of draft tokens, decided by all of these |
 //!
 //! # The choice
@@ -62,20 +62,20 @@
 //! ([`Noise::unshared`](crate::noise::Noise::unshared)), and must draw the residual of whole rows, too: whether a
 //! draw is proved depends on its noise, so to draw what was not proved with another noise would be biased.
 
-pub mod asking;
 pub mod chain;
 pub mod distribution;
 pub mod noise_ranking;
 pub mod partial_row;
 pub mod refusal;
 pub mod rejection;
+pub mod row_query;
 
 mod adjusted;
 mod support;
 
-pub use asking::Asking;
-pub use chain::{Chain, Decided};
-pub use distribution::{PartialDistribution, Proof};
+pub use chain::{Decided, OpenChain};
+pub use distribution::PartialDistribution;
 pub use noise_ranking::{KeyedUniforms, NoiseRanking, TokenUniforms};
 pub use partial_row::{BadRow, PartialRow};
-pub use refusal::{Refusal, must_ask};
+pub use refusal::{RowRefusal, must_ask};
+pub use row_query::RowQuery;

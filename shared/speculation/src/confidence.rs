@@ -22,6 +22,14 @@ impl<F: Real> Confidence<F> {
     pub fn of(unscaled: &[F], entropy: bool) -> Self {
         observe(unscaled, entropy)
     }
+
+    /// The same in double precision.
+    pub(crate) fn double(self) -> Confidence<f64> {
+        Confidence {
+            max: self.max.as_f64(),
+            entropy: self.entropy.as_f64(),
+        }
+    }
 }
 
 kernel! {

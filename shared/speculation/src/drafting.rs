@@ -8,7 +8,7 @@ mod tree;
 
 pub use proposing::{DraftToken, ProposalOptions, draw, drawn_siblings, draws_siblings, propose};
 pub use stop::{StopRule, Stopping};
-pub use tree::{Growth, siblings};
+pub use tree::{TreeBuilder, siblings};
 
 /// Who proposes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -25,8 +25,8 @@ mod survival;
 use std::time::Duration;
 
 pub use estimator::Estimator;
-pub use length::Costs;
-pub use line::Line;
+pub use length::RoundCosts;
+pub use line::CostLine;
 pub use price::Price;
 
 /// The length of a round, and the reason for it.
@@ -39,7 +39,7 @@ pub struct Decision {
     pub gain: Option<f64>,
     /// The least probability of survival at which one more draft token pays; none unless drafting pays. A drafter
     /// with an acceptance head stops below it.
-    pub worth: Option<f64>,
+    pub min_survival: Option<f64>,
     /// The reason.
     pub why: Why,
 }
@@ -84,7 +84,7 @@ impl Why {
 
 /// A round, as measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Round {
+pub struct MeasuredRound {
     /// Levels of the draft tree; the draft tokens of a chain. 0 for a step of the target alone.
     pub levels: u32,
     /// Nodes of the draft tree: what the verifier scored beside the root.

@@ -17,7 +17,7 @@
 //! | [`bad_value`] | why a value of a request or of the configuration will not do |
 //! | [`session`] | the state machine of a request, without I/O |
 //! | [`committed`] | a peer's record of the output |
-//! | [`simd`], [`exp`], [`ln`] | loops compiled for wide instructions, with the same bits; portable exponential and logarithm |
+//! | [`simd`], [`exp`] | loops compiled for wide instructions, with the same bits; portable exponential and logarithm |
 //! | [`logprobs`] | log probabilities of tokens, from a row of logits |
 //! | [`target`], [`confidence`] | what a request aims at: π(q, p), and how sure each model is |
 //! | [`ports`] | what a model must offer |
@@ -37,7 +37,6 @@ pub mod drafting;
 pub mod exp;
 pub mod goodput;
 pub mod history;
-pub mod ln;
 pub mod logprobs;
 pub mod max_gram;
 pub mod methods;

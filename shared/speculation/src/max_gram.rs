@@ -9,10 +9,10 @@ mod automaton;
 mod bigram;
 mod hits;
 
-pub use bigram::{BadBigram, Bigram};
+pub use bigram::Bigram;
 
 use crate::TokenId;
-use automaton::{Automaton, Found, Match};
+use automaton::{Automaton, Match, MatchedString};
 use hits::{Evidence, Hits};
 
 /// The index of one context, kept with its session.
@@ -227,14 +227,14 @@ impl MaxGram {
 
     /// Up to `count` tokens after the longest match: of the corpus, if it holds the last token with
     /// something after it, else of the context itself, where every match has something after it. None without a match.
-    fn continuation(&self, count: usize) -> Option<(&[TokenId], Found)> {
+    fn continuation(&self, count: usize) -> Option<(&[TokenId], MatchedString)> {
         let (text, _, found) = self.matched()?;
         let following = &text[found.first_end + 1..];
         Some((&following[..count.min(following.len())], found))
     }
 
     /// The longest match that something follows, with the text it is in and the text's automaton.
-    fn matched(&self) -> Option<(&[TokenId], &Automaton, Found)> {
+    fn matched(&self) -> Option<(&[TokenId], &Automaton, MatchedString)> {
         let corpus = &self.corpus;
         match corpus.automaton.found(corpus.matches.last()) {
             Some(found) if found.first_end + 1 < corpus.tokens.len() => {
@@ -245,7 +245,7 @@ impl MaxGram {
     }
 }
 
-impl Found {
+impl MatchedString {
     /// Returns what speaks for the token that stands `at` tokens behind the match.
     fn evidence(&self, at: u32) -> Evidence {
         Evidence {

@@ -12,17 +12,14 @@
 //! | `registry` | the methods |
 //! | [`table`], `setting`, `values` | every setting: its name, range, default and one line |
 //! | `spec` | what a request chooses: a method and settings by name |
-//! | `resolve`, `parameters`, `axes`, `drafting`, `proposals` | from a [`MethodSpec`] to a [`Choice`] |
+//! | `resolve`, `parameters`, `axes`, `proposals` | from a [`MethodSpec`] to a [`Choice`] |
 //! | `compatibility` | which options go together |
 //! | `choice` | what a choice means for drafter, verifier and session |
-//! | [`names`](mod@names) | names and values of the axes, for command line and wire |
-//! | `forms` | the forms of the axes' values, as they are listed |
+//! | [`names`](mod@names) | names, values and forms of the axes, for command line and wire |
 
 mod axes;
 mod choice;
 mod compatibility;
-mod drafting;
-mod forms;
 pub mod names;
 mod parameters;
 mod proposals;
@@ -33,16 +30,16 @@ mod spec;
 pub mod table;
 mod values;
 
+pub use axes::check_length;
 pub use choice::Choice;
-pub use compatibility::{Conflict, OptionField, Options};
-pub use drafting::check_length;
+pub use compatibility::Options;
 pub use names::{PlanKind, TargetKind};
 pub use proposals::SPARSE_TOP;
 pub use registry::{METHODS, Method, find, names};
 pub use resolve::Setup;
-pub use setting::{Axis, AxisValue, Kind, Setting};
+pub use setting::{AxisValue, Setting, SettingKind};
 pub use spec::MethodSpec;
-pub use table::{OF_DRAFTING, SETTINGS, axes_listing};
-pub use values::{EffectiveSetting, Range, SettingValue, Value};
+pub use table::{OF_DRAFTING, SETTINGS};
+pub use values::{EffectiveSetting, ParameterValue, Range, SettingValue};
 
 use crate::bad_value::BadValue;

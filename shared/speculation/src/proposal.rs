@@ -11,9 +11,10 @@ use crate::simd::kernel;
 pub const SPARSE_MOST: u32 = 1024;
 
 /// How much of a draft distribution is sent with each draft token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProposalForm {
     /// Nothing: the verification does not use the distribution.
+    #[default]
     None,
     /// Nothing, because the distribution is the one-hot distribution of the token itself.
     Point,

@@ -5,8 +5,7 @@
 
 use num_traits::{Float, NumAssign};
 
-use crate::exp::exp;
-use crate::ln::ln;
+use crate::exp::{exp, ln};
 use crate::simd::kernel;
 
 /// A floating-point type that distributions can be computed in.

@@ -9,7 +9,7 @@ use crate::proposal::{BadProposal, Proposal, ProposalProbs};
 use crate::real::Real;
 use crate::target::{DraftProbs, Needs, TargetDistribution, TargetProbs};
 use crate::verification::{
-    Block, Position, Precision, RoundDistributions, Verdict, Verification, verify,
+    DraftChain, PositionDistributions, RoundDistributions, Verdict, Verification, verify,
 };
 
 /// The target model's distributions along a draft block.
@@ -52,16 +52,16 @@ pub struct RoundInputs<'a> {
 ///
 /// # Errors
 /// If a row of logits yields no distribution, or a proposal of the draft model is malformed or missing.
-pub fn decide<F: Precision, R: TargetRows<F>>(
+pub fn decide<F: Real, R: TargetRows<F>>(
     inputs: RoundInputs<'_>,
-    block: &Block<'_>,
+    block: &DraftChain<'_>,
     noise: Noise,
     rows: R,
-    scratch: &mut Scratch<F>,
+    scratch: &mut RoundScratch<F>,
 ) -> Result<Verdict, R::Error> {
     let mut chance = RoundChance::new(noise, block.base_len, InnerCall::default());
     let verification = inputs.verification;
-    let mut round = Round::new(inputs, rows, scratch);
+    let mut round = ComputedRound::new(inputs, rows, scratch);
     let mut verdict = verify(verification, block, &noise, &mut chance, &mut round)?;
     let made = round.deferral();
     verdict.deferral = made[..made.len().min(verdict.emitted.len())].to_vec();
@@ -70,7 +70,7 @@ pub fn decide<F: Precision, R: TargetRows<F>>(
 
 /// Rows that a round writes to, kept from round to round so that none is allocated anew.
 #[derive(Clone, Debug, Default)]
-pub struct Scratch<F> {
+pub struct RoundScratch<F> {
     draft: Vec<F>,
     unscaled: Vec<F>,
     deferral: Vec<f32>,
@@ -84,18 +84,18 @@ pub struct Scratch<F> {
 /// The target's unscaled distribution comes with the first call for a position only. BiLD verification, which
 /// reads it, asks for each position once; it goes with the exact target distribution.
 #[derive(Debug)]
-pub struct Round<'a, F, R> {
+pub struct ComputedRound<'a, F, R> {
     inputs: RoundInputs<'a>,
     needs: Needs,
     rows: R,
     /// Positions made.
     made: usize,
-    scratch: &'a mut Scratch<F>,
+    scratch: &'a mut RoundScratch<F>,
 }
 
-impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
+impl<'a, F: Real, R: TargetRows<F>> ComputedRound<'a, F, R> {
     /// The round of `inputs` on the target's `rows`.
-    pub fn new(inputs: RoundInputs<'a>, rows: R, scratch: &'a mut Scratch<F>) -> Self {
+    pub fn new(inputs: RoundInputs<'a>, rows: R, scratch: &'a mut RoundScratch<F>) -> Self {
         scratch.deferral.clear();
         Self {
             needs: inputs.target.needs(inputs.greedy),
@@ -233,13 +233,13 @@ const MAX: &str = "max_probability";
 const ENTROPY: &str = "entropy";
 const UNSCALED: &str = "unscaled";
 
-impl<F: Real, R: TargetRows<F>> RoundDistributions<F> for Round<'_, F, R> {
+impl<F: Real, R: TargetRows<F>> RoundDistributions<F> for ComputedRound<'_, F, R> {
     type Error = R::Error;
 
-    fn at(&mut self, offset: usize) -> Result<Position<'_, F>, R::Error> {
+    fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, F>, R::Error> {
         self.write_draft(offset)?;
         if offset < self.made {
-            return Ok(Position {
+            return Ok(PositionDistributions {
                 target: self.rows.row(offset),
                 target_unscaled: None,
                 draft: &mut self.scratch.draft,
@@ -269,7 +269,7 @@ impl<F: Real, R: TargetRows<F>> RoundDistributions<F> for Round<'_, F, R> {
             self.scratch.deferral.extend(deferral.map(single));
         }
         self.made += 1;
-        Ok(Position {
+        Ok(PositionDistributions {
             target: target.probs,
             target_unscaled: target.unscaled,
             draft: &mut self.scratch.draft,

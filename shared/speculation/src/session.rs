@@ -18,12 +18,11 @@
 
 mod action;
 mod answers;
+mod begin_end;
 mod check;
 mod config;
-mod end;
 mod losses;
 mod plan;
-mod scores;
 mod statistics;
 
 pub use action::{Action, DraftBlock, DraftStop, FinishReason, Input, Origin, Peer, Plan, Request};
@@ -35,8 +34,8 @@ use std::time::Duration;
 
 use crate::TokenId;
 use crate::goodput::Estimator;
-use crate::verification::layers::Layer;
-use plan::{Response, Run};
+use crate::verification::layers::ResidualLayer;
+use plan::{DraftRun, HeldResponse};
 
 /// A request on its way to a peer.
 #[derive(Debug)]
@@ -64,6 +63,13 @@ impl Outstanding {
         let sent = self.sent.filter(|_| self.attempt == 0)?;
         Some(now.saturating_sub(sent))
     }
+
+    /// Takes note of a part of the answer: what comes after it is due at `due`, and has its own retries.
+    fn progressed(&mut self, due: Duration) {
+        self.due = Some(due);
+        self.attempt = 0;
+        self.failures = 0;
+    }
 }
 
 /// The state machine of one request.
@@ -85,27 +91,27 @@ pub struct Session {
     finished: bool,
     inexact: bool,
     /// Residual layers active after the output; greedy block verification.
-    layers: Vec<Layer>,
+    layers: Vec<ResidualLayer>,
     /// Whether the drafter was heard in this round, so that a verdict builds on what it said.
     drafter_heard: bool,
     /// Whether nothing was generated yet, or the last verdict replaced a draft token: where the authors' code of BiLD
     /// has the target add a token by itself.
     target_goes_on: bool,
-    pace: Pace,
-    run: Run,
-    response: Response,
+    timing: RoundTiming,
+    run: DraftRun,
+    response: HeldResponse,
 }
 
 /// What the times of a round tell of its cost.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pace {
+struct RoundTiming {
     /// How long the drafter took in this round, if that counts.
     draft_took: Option<Duration>,
     /// Whether the target decodes alone in this round because drafting does not pay.
     rests: bool,
     /// Drafts in a row that were empty because no token was worth it.
     empty_drafts: u32,
-    drafter_has_read: HasRead,
+    drafter_cache: CacheState,
     /// Whether the verifier followed the output up to the last round: an answer that includes catching up
     /// tells nothing of what a round costs.
     verifier_follows: bool,
@@ -113,7 +119,7 @@ struct Pace {
 
 /// How far a drafter has read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum HasRead {
+enum CacheState {
     /// It has not answered yet.
     #[default]
     Nothing,
@@ -139,9 +145,9 @@ impl Session {
             layers: Vec::new(),
             drafter_heard: false,
             target_goes_on: true,
-            pace: Pace::default(),
-            run: Run::default(),
-            response: Response::default(),
+            timing: RoundTiming::default(),
+            run: DraftRun::default(),
+            response: HeldResponse::default(),
         };
         session.begin();
         session
@@ -197,13 +203,6 @@ impl Session {
 
     fn unemitted(&self) -> &[TokenId] {
         &self.output[self.emitted..]
-    }
-
-    /// Whether the draft model's whole response was given up and the target writes another one
-    /// ([`Plan::SequenceCascade`]). Its noise must not be the noise of the first: whether the first
-    /// was given up depends on that.
-    pub fn is_second_response(&self) -> bool {
-        self.response.is_given_up()
     }
 
     /// Rounds begun.

@@ -10,32 +10,29 @@
 //! | [`block_greedy`] | the most a block can | exact in distribution, the residual carried on in [`layers`] |
 //! | [`bild`] | draft tokens that the target does not find too unlikely | the original BiLD |
 //!
-//! Each is a line of [`VERIFICATIONS`]. [`verify`] is the one way in; [`expected`] tells how many tokens a verification would accept.
+//! Each is a line of [`VERIFICATIONS`]. [`verify`] is the one way in; [`expected`] tells how many tokens a verification
+//! would accept.
 
 pub mod bild;
 pub mod block;
 pub mod block_greedy;
 pub mod coupled;
 pub mod expected;
-mod label;
 pub mod layers;
-mod procedure;
 pub mod residual;
 mod table;
 pub mod token;
 pub mod tree;
 pub mod tree_rejection;
 
-pub use self::label::{AcceptanceLabel, UnknownLabel};
-pub use self::procedure::Precision;
-use self::procedure::{Kept, Randomness};
-pub use self::table::{Draws, VERIFICATIONS, Verification, VerificationSpec};
+use self::table::Procedure;
+pub use self::table::{AcceptanceLabel, Draws, UnknownLabel, VERIFICATIONS, Verification};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::noise::Noise;
 use crate::proposal::BadProposal;
 use crate::real::Real;
-use crate::verification::layers::{Horizon, Layer};
+use crate::verification::layers::{Horizon, ResidualLayer};
 
 /// What the last emitted token of a round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +47,7 @@ pub enum LastToken {
 
 /// What a round decides about.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
+pub struct DraftChain<'a> {
     /// The chain of draft tokens; none asks for one token of the target distribution.
     pub drafts: &'a [TokenId],
     /// Output tokens before them.
@@ -60,7 +57,7 @@ pub struct Block<'a> {
     /// How far drafting would have gone; greedy block verification.
     pub horizon: Horizon,
     /// Residual layers active at `base_len`; greedy block verification.
-    pub layers: &'a [Layer],
+    pub layers: &'a [ResidualLayer],
 }
 
 /// The outcome of one round.
@@ -76,12 +73,12 @@ pub struct Verdict {
     /// target distribution has no deferral.
     pub deferral: Vec<f32>,
     /// Residual layers active after the emitted tokens, oldest first; greedy block verification only.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<ResidualLayer>,
 }
 
 /// The distributions at one position of a round.
 #[derive(Debug)]
-pub struct Position<'a, F> {
+pub struct PositionDistributions<'a, F> {
     /// The target distribution π (vocab).
     pub target: &'a [F],
     /// The target model's unscaled distribution (vocab); none if it is `target` itself.
@@ -101,7 +98,7 @@ pub trait RoundDistributions<F> {
     ///
     /// # Errors
     /// If a model's row or what came of the draft distribution is malformed.
-    fn at(&mut self, offset: usize) -> Result<Position<'_, F>, Self::Error>;
+    fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, F>, Self::Error>;
 }
 
 /// Decides `block` by `verification`.
@@ -113,25 +110,29 @@ pub trait RoundDistributions<F> {
 /// # Errors
 /// Whatever `distributions` fails with, and a [`BadProposal`] where a draft distribution is needed and missing or
 /// gives its own token no mass: that is the drafter's fault and never reaches a result.
-pub fn verify<F: Precision, L: RoundDistributions<F>>(
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     verification: Verification,
-    block: &Block<'_>,
+    block: &DraftChain<'_>,
     noise: &Noise,
     chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
-    let mut kept = Kept::new(distributions);
-    let draws = Randomness {
-        noise,
-        chance,
-        rollback: verification.rollback(),
-    };
-    let procedure = F::procedure(&verification.procedures);
-    let verdict = procedure.verify(block, draws, &mut kept);
-    kept.result(verdict)
+    match verification.procedure {
+        Procedure::Coupled => coupled::verify(block, noise, distributions),
+        Procedure::Token => token::verify(block, chance, distributions),
+        Procedure::Block => block::verify(block, chance, distributions),
+        Procedure::BlockGreedy => block_greedy::verify(block, chance, distributions),
+        Procedure::Bild { keeps_repeated } => {
+            let rule = bild::Rollback {
+                threshold: verification.rollback(),
+                keeps_repeated,
+            };
+            bild::verify(block, rule, noise, distributions)
+        }
+    }
 }
 
-impl<'a> Block<'a> {
+impl<'a> DraftChain<'a> {
     /// The draft tokens up to the first that ends the output, and whether there is one.
     fn until_end(&self) -> (&'a [TokenId], bool) {
         let end = self
@@ -145,7 +146,7 @@ impl<'a> Block<'a> {
     }
 }
 
-impl<F: Real> Position<'_, F> {
+impl<F: Real> PositionDistributions<'_, F> {
     /// q(token), the probability the draft token was drawn with.
     fn drawn_with(&self, token: TokenId) -> Result<F, BadProposal> {
         let mass = *self.draft.get(token as usize).ok_or(BadProposal::Missing)?;
@@ -185,9 +186,15 @@ impl Verdict {
     }
 
     fn of_chain(accepted: &[TokenId], added: Option<TokenId>, last: LastToken) -> Self {
+        let emitted = accepted.iter().copied().chain(added).collect();
+        Self::new(emitted, (0..accepted.len() as u32).collect(), last)
+    }
+
+    /// The verdict without deferral and without residual layers.
+    pub(crate) fn new(emitted: Vec<TokenId>, path: Vec<u32>, last: LastToken) -> Self {
         Self {
-            emitted: accepted.iter().copied().chain(added).collect(),
-            path: (0..accepted.len() as u32).collect(),
+            emitted,
+            path,
             last,
             deferral: Vec::new(),
             layers: Vec::new(),

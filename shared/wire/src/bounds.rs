@@ -48,12 +48,12 @@ pub struct ListBound {
     within: Option<u32>,
     /// Its number there.
     tag: u32,
-    counted: Counted,
+    counted: ListMeasure,
 }
 
 /// What of a field is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Counted {
+enum ListMeasure {
     /// Each time that it comes.
     Items,
     /// The numbers in it, many of which can come as one field.
@@ -70,7 +70,7 @@ impl ListBound {
             most,
             within: None,
             tag,
-            counted: Counted::Items,
+            counted: ListMeasure::Items,
         }
     }
 
@@ -82,12 +82,12 @@ impl ListBound {
     }
 
     const fn packed(self) -> Self {
-        let counted = Counted::Numbers;
+        let counted = ListMeasure::Numbers;
         Self { counted, ..self }
     }
 
     const fn in_bytes(self) -> Self {
-        let counted = Counted::Bytes;
+        let counted = ListMeasure::Bytes;
         Self { counted, ..self }
     }
 }
@@ -155,9 +155,9 @@ fn count(
         for (bound, count) in bounds.iter().zip(&mut *counts) {
             if here(bound) {
                 *count += match bound.counted {
-                    Counted::Numbers if is_delimited => numbers(field),
-                    Counted::Bytes if is_delimited => field.len(),
-                    Counted::Items | Counted::Numbers | Counted::Bytes => 1,
+                    ListMeasure::Numbers if is_delimited => numbers(field),
+                    ListMeasure::Bytes if is_delimited => field.len(),
+                    ListMeasure::Items | ListMeasure::Numbers | ListMeasure::Bytes => 1,
                 };
             }
         }

@@ -31,64 +31,10 @@ pub fn capabilities() -> PeerDescription {
     }
 }
 
-/// Peers that cannot work together.
+/// Peers that cannot work together, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Mismatch {
-    /// Another version of the protocol.
-    #[error("{who} speaks protocol {found}, expected {PROTOCOL_VERSION}")]
-    Protocol {
-        /// The peer.
-        who: String,
-        /// Its version.
-        found: u32,
-    },
-    /// Token ids mean different things.
-    #[error(
-        "vocabularies differ: {draft} has {draft_size} tokens (fingerprint {draft_fingerprint}), {target} has \
-         {target_size} (fingerprint {target_fingerprint}){}; draft and target model must share one tokenizer",
-        if draft_size == target_size { ", so the same number of other tokens" } else { "" }
-    )]
-    Vocabulary {
-        /// Name of the draft model.
-        draft: String,
-        /// Its number of tokens.
-        draft_size: u32,
-        /// Start of its fingerprint, in hexadecimal.
-        draft_fingerprint: String,
-        /// Name of the target model.
-        target: String,
-        /// Its number of tokens.
-        target_size: u32,
-        /// Start of its fingerprint, in hexadecimal.
-        target_fingerprint: String,
-    },
-    /// One reads the prompt with an encoder, the other before its output.
-    #[error(
-        "{with} is an encoder-decoder model and {without} is not; draft and target model must both be, or \
-         neither"
-    )]
-    Encoder {
-        /// Name of the encoder-decoder model.
-        with: String,
-        /// Name of the other.
-        without: String,
-    },
-    /// Two verifiers of one model have other weights.
-    #[error(
-        "it serves '{found}' with weights {found_fingerprint}, other verifiers of this model serve '{expected}' with \
-         weights {expected_fingerprint}"
-    )]
-    Weights {
-        /// Name of its model.
-        found: String,
-        /// Fingerprint of its model.
-        found_fingerprint: String,
-        /// Name of the model of other verifiers.
-        expected: String,
-        /// Fingerprint of their model.
-        expected_fingerprint: String,
-    },
-}
+#[error("{0}")]
+pub struct Mismatch(pub String);
 
 /// Whether the peer's model has an encoder; none where no model drafts, and the prompt is text to look things
 /// up in.
@@ -112,10 +58,10 @@ pub fn check_encoders(draft: &PeerDescription, target: &PeerDescription) -> Resu
         (Some(false), Some(true)) => (target, draft),
         _ => return Ok(()),
     };
-    Err(Mismatch::Encoder {
-        with: with.model.clone(),
-        without: without.model.clone(),
-    })
+    Err(Mismatch(format!(
+        "{} is an encoder-decoder model and {} is not; draft and target model must both be, or neither",
+        with.model, without.model
+    )))
 }
 
 /// Checks that a draft model can serve a target model: vocabularies and encoders fit.
@@ -135,10 +81,9 @@ pub fn check_protocol(peer: &PeerDescription) -> Result<(), Mismatch> {
     if (peer.min_protocol_version..=peer.protocol_version).contains(&PROTOCOL_VERSION) {
         return Ok(());
     }
-    Err(Mismatch::Protocol {
-        who: peer.model.clone(),
-        found: peer.protocol_version,
-    })
+    let (who, found) = (&peer.model, peer.protocol_version);
+    let problem = format!("{who} speaks protocol {found}, expected {PROTOCOL_VERSION}");
+    Err(Mismatch(problem))
 }
 
 /// Checks that token ids mean the same to both models. Padded tails of the logits do not matter.
@@ -153,14 +98,17 @@ pub fn check_vocabularies(
     {
         return Ok(());
     }
-    Err(Mismatch::Vocabulary {
-        draft: draft.model.clone(),
-        draft_size: draft.vocab_size,
-        draft_fingerprint: start_of(&draft.vocab_fingerprint),
-        target: target.model.clone(),
-        target_size: target.vocab_size,
-        target_fingerprint: start_of(&target.vocab_fingerprint),
-    })
+    let but = if draft.vocab_size == target.vocab_size {
+        ", so the same number of other tokens"
+    } else {
+        ""
+    };
+    let [of_draft, of_target] = [draft, target].map(|peer| start_of(&peer.vocab_fingerprint));
+    Err(Mismatch(format!(
+        "vocabularies differ: {} has {} tokens (fingerprint {of_draft}), {} has {} (fingerprint {of_target}){but}; draft \
+         and target model must share one tokenizer",
+        draft.model, draft.vocab_size, target.model, target.vocab_size
+    )))
 }
 
 fn start_of(fingerprint: &[u8]) -> String {

@@ -61,7 +61,10 @@ impl PartialBlock {
     /// # Errors
     /// If the parents make no tree.
     pub fn tree(&mut self) -> Result<DraftTree, String> {
-        tree(std::mem::take(&mut self.nodes))
+        let nodes = std::mem::take(&mut self.nodes);
+        let parents = drafting::parents_from_wire("drafts.parents", &nodes.parents);
+        let parents = parents.map_err(|error| error.to_string())?;
+        DraftTree::new(nodes.token_ids, parents).map_err(|error| error.to_string())
     }
 }
 
@@ -90,12 +93,6 @@ fn append(nodes: &mut v1::TokenTree, more: v1::TokenTree) {
         nodes.parents.extend(more.parents);
     }
     nodes.token_ids.extend(more.token_ids);
-}
-
-fn tree(nodes: v1::TokenTree) -> Result<DraftTree, String> {
-    let parents = drafting::parents_from_wire("drafts.parents", &nodes.parents);
-    let parents = parents.map_err(|error| error.to_string())?;
-    DraftTree::new(nodes.token_ids, parents).map_err(|error| error.to_string())
 }
 
 /// Why a block ended; none if the drafter does not say.

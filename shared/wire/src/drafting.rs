@@ -1,6 +1,7 @@
 //! Who drafts, how much, and in which shape, on the wire; and draft blocks themselves.
 
-use speculation::draft_tree::{BadTree, DraftTree};
+use speculation::bad_value::BadValue;
+use speculation::draft_tree::DraftTree;
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, POLICIES, StopPolicy};
 use speculation::drafting::{Drafting, StopRule, TreeShape};
 use speculation::methods::names;
@@ -96,10 +97,9 @@ fn stop(
 ) -> Result<StopRule, BadField> {
     let (least, most) = policy.range;
     // What is no number is in no range.
-    if !(least..=most).contains(&threshold) {
-        let problem = format!("{threshold} is out of range, expected {least} to {most}");
-        return Err(BadField::new(format!("draft_length.{field}"), problem));
-    }
+    let fits = (least..=most).contains(&threshold);
+    let expected = format_args!("{least} to {most}");
+    BadValue::in_range(fits, &format!("draft_length.{field}"), threshold, expected)?;
     Ok(StopRule::new(policy, threshold).with_least(least_tokens))
 }
 
@@ -139,20 +139,19 @@ fn policy_of(rule: StopRule) -> Option<Policy> {
 /// Names the number of siblings or alternatives that is out of range.
 pub fn shape_from_wire(wire: Option<v1::TreeShape>) -> Result<TreeShape, BadField> {
     let bounded = |field: &str, value: u32, (least, most): (u32, u32)| {
-        if (least..=most).contains(&value) {
-            return Ok(value);
-        }
-        let problem = format!("{value} is out of range, expected {least} to {most}");
-        Err(BadField::new(field, problem))
+        let fits = (least..=most).contains(&value);
+        BadValue::in_range(fits, field, value, format_args!("{least} to {most}"))
     };
     match wire.map(|tree| tree.shape) {
         None => Ok(TreeShape::Chain),
         Some(None) => Err(BadField::new("tree", "no shape, or one of a later version")),
         Some(Some(Shape::Comb(siblings))) => {
-            bounded("tree.comb", siblings, names::COMB).map(TreeShape::Comb)
+            bounded("tree.comb", siblings, names::COMB)?;
+            Ok(TreeShape::Comb(siblings))
         }
         Some(Some(Shape::Alternates(alternates))) => {
-            bounded("tree.alternates", alternates, names::ALTERNATES).map(TreeShape::Alternates)
+            bounded("tree.alternates", alternates, names::ALTERNATES)?;
+            Ok(TreeShape::Alternates(alternates))
         }
     }
 }
@@ -178,17 +177,10 @@ pub fn tree_from_wire(
 ) -> Result<DraftTree, BadField> {
     let v1::TokenTree { token_ids, parents } = wire.unwrap_or_default();
     BadField::at_most("drafts", token_ids.len(), limit, "tokens")?;
-    if let Some(token) = token_ids.iter().find(|&&token| token >= vocab_size) {
-        let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
-        return Err(BadField::new("drafts", problem));
-    }
+    BadField::in_vocabulary("drafts", &token_ids, vocab_size)?;
     let parents = parents_from_wire("drafts.parents", &parents)?;
-    DraftTree::new(token_ids, parents).map_err(|error| bad_tree(&error))
-}
-
-/// The fault of a draft block that is no tree.
-fn bad_tree(error: &BadTree) -> BadField {
-    BadField::new("drafts.parents", error.to_string())
+    let tree = DraftTree::new(token_ids, parents);
+    tree.map_err(|error| BadField::new("drafts.parents", error.to_string()))
 }
 
 /// Reads the parents of nodes: -1 is the root. Whether they make a tree, [`DraftTree::new`] checks.

@@ -13,7 +13,6 @@ pub mod digest;
 pub mod draft_block;
 pub mod drafting;
 pub mod failure;
-pub mod listing;
 pub mod logprobs;
 pub mod messages;
 pub mod open;
@@ -26,7 +25,6 @@ pub mod slice;
 pub mod status;
 pub mod target;
 pub mod verdict;
-pub mod whole_rows;
 
 /// Version of the protocol; peers of another one are refused.
 pub const PROTOCOL_VERSION: u32 = 1;

@@ -1,5 +1,6 @@
 //! Log probabilities on the wire.
 
+use speculation::bad_value::BadValue;
 use speculation::logprobs::TokenLogprobs;
 
 use crate::status::BadField;
@@ -29,10 +30,8 @@ pub fn to_wire(logprobs: &TokenLogprobs) -> v1::TokenLogprobs {
 /// # Errors
 /// If they are too many, or come without the token's own.
 pub fn wanted(logprobs: bool, top: u32) -> Result<Option<u32>, BadField> {
-    if top > MAX_TOP {
-        let problem = format!("{top} is out of range, expected at most {MAX_TOP}");
-        return Err(BadField::new("top_logprobs", problem));
-    }
+    let expected = format_args!("at most {MAX_TOP}");
+    BadValue::in_range(top <= MAX_TOP, "top_logprobs", top, expected)?;
     if top > 0 && !logprobs {
         let problem = "come with log probabilities only; set logprobs too";
         return Err(BadField::new("top_logprobs", problem));

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use speculation::TokenId;
+use speculation::bad_value::BadValue;
+use speculation::certificate::refusal::{self, RowRefusal};
 use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
@@ -11,7 +13,6 @@ use speculation::verification::Verification;
 
 pub use crate::proposal::ProposalFields;
 use crate::status::BadField;
-use crate::whole_rows::NeedsWholeRows;
 use crate::{describe, logprobs, proposal, sampling, target, v1};
 
 /// Everything a peer must know of a session to rebuild it from nothing.
@@ -113,10 +114,9 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         return Err(BadField::new("vocab_fingerprint", problem));
     }
     let vocab_size = open.vocab_size;
-    if vocab_size == 0 || vocab_size > logits_size {
-        let problem = format!("{vocab_size} is out of range, expected 1 to {logits_size}");
-        return Err(BadField::new("vocab_size", problem));
-    }
+    let fits = (1..=logits_size).contains(&vocab_size);
+    let expected = format_args!("1 to {logits_size}");
+    BadValue::in_range(fits, "vocab_size", vocab_size, expected)?;
     let prompt = open.prompt_token_ids;
     if prompt.is_empty() {
         return Err(BadField::new(
@@ -124,24 +124,16 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
             "empty, expected at least one token",
         ));
     }
-    if let Some(token) = prompt.iter().find(|&&token| token >= vocab_size) {
-        let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
-        return Err(BadField::new("prompt_token_ids", problem));
-    }
+    BadField::in_vocabulary("prompt_token_ids", &prompt, vocab_size)?;
     if prompt.len() > peer.context_len as usize {
         let (found, most) = (prompt.len(), peer.context_len);
         let problem = format!("{found} tokens, the model's context holds {most}");
         return Err(BadField::new("prompt_token_ids", problem));
     }
     check_start(open.decoder_start_token_id, peer)?;
-    if open.choice > Noise::MAX_CHOICE {
-        let problem = format!(
-            "{} is out of range, expected at most {}",
-            open.choice,
-            Noise::MAX_CHOICE
-        );
-        return Err(BadField::new("choice", problem));
-    }
+    let (choice, most) = (open.choice, Noise::MAX_CHOICE);
+    let expected = format_args!("at most {most}");
+    BadValue::in_range(choice <= most, "choice", choice, expected)?;
     let tenant = open.tenant;
     BadField::at_most("tenant", tenant.len(), MAX_TENANT_BYTES, "bytes")?;
     let accept_at_coordinator = accepts_at_coordinator(open.accept_at)?;
@@ -183,16 +175,16 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         lease_ms,
         tenant,
     };
-    let needs = NeedsWholeRows::of(
-        &spec.sampling,
-        &spec.target,
-        spec.verification,
-        accept_at_coordinator,
-    );
-    match needs {
-        Some(needs) if peer.rows_are_parts => Err(needs.refused_by(model)),
+    let (sampling, verification) = (&spec.sampling, spec.verification);
+    match refusal::check(sampling, &spec.target, verification, accept_at_coordinator) {
+        Err(refusal) if peer.rows_are_parts => Err(needs_whole_rows(refusal, model)),
         _ => Ok(spec),
     }
+}
+
+/// Returns the fault of a request that needs whole rows to the verifier called `model`, which has parts of them.
+pub fn needs_whole_rows(refusal: RowRefusal, model: &str) -> BadField {
+    BadField::new(refusal.field(), format!("verifier '{model}': {refusal}"))
 }
 
 /// Checks that the session is for a model with an encoder if the peer's has one, and only then.
@@ -260,11 +252,10 @@ pub fn verification_from_wire(wire: i32, rollback: f64) -> Result<Verification, 
     if !known.is_bild() {
         return Ok(known);
     }
-    if (0.0..=MAX_ROLLBACK).contains(&rollback) {
-        return Ok(known.with_rollback(rollback));
-    }
-    let problem = format!("{rollback} is out of range, expected 0 to {MAX_ROLLBACK}");
-    Err(BadField::new("rollback", problem))
+    let fits = (0.0..=MAX_ROLLBACK).contains(&rollback);
+    let expected = format_args!("0 to {MAX_ROLLBACK}");
+    BadValue::in_range(fits, "rollback", rollback, expected)?;
+    Ok(known.with_rollback(rollback))
 }
 
 #[cfg(test)]

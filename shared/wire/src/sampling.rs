@@ -1,5 +1,10 @@
-//! Sampling parameters on the wire.
+//! Sampling parameters on the wire, and the one table of them.
+//!
+//! Flags of the command line, JSON fields, the description of the HTTP API and the reference page are made of the table.
+//! A parameter is added by its field in `proto/outrider/v1/common.proto` and in [`SamplingParams`], which holds its
+//! default and its check, by an entry of [`FIELDS`] here, and by the code where it acts.
 
+use SamplingKind::{Biases, Count, Number, TokenIds};
 use speculation::sampling::SamplingParams;
 
 use crate::status::BadField;
@@ -13,6 +18,103 @@ pub const MAX_BANNED: usize = 4_096;
 pub const MAX_ALLOWED: usize = 65_536;
 /// Most entries of `end_token_ids`.
 pub const MAX_END_TOKENS: usize = 64;
+
+/// A sampling parameter, by the name that every front has for it.
+#[derive(Debug)]
+pub struct SamplingField {
+    /// Name of the field in [`v1::SamplingParams`], and in JSON.
+    pub name: &'static str,
+    /// What stands for its value in help.
+    pub placeholder: &'static str,
+    /// One line.
+    pub help: &'static str,
+    /// What it may be, and how it is written to a request.
+    pub kind: SamplingKind,
+}
+
+/// What a sampling parameter may be, and how it is written to a request.
+#[derive(Clone, Copy, Debug)]
+pub enum SamplingKind {
+    /// A number between two others, these included unless the help says otherwise.
+    Number((f64, f64), fn(&mut v1::SamplingParams, f32)),
+    /// A whole number, at most this.
+    Count(u32, fn(&mut v1::SamplingParams, u32)),
+    /// Token ids, at most so many.
+    TokenIds(usize, fn(&mut v1::SamplingParams, Vec<u32>)),
+    /// Changes to the logits of single tokens, at most so many.
+    Biases(usize, fn(&mut v1::SamplingParams, Vec<v1::LogitBias>)),
+}
+
+/// Every sampling parameter.
+pub static FIELDS: [SamplingField; 11] = [
+    SamplingField {
+        name: "temperature",
+        placeholder: "T",
+        help: "divides the logits: 0 is greedy; if not given 1, and 0.7 in `outrider chat`",
+        kind: Number((0.0, 100.0), |to, it| to.temperature = Some(it)),
+    },
+    SamplingField {
+        name: "top_p",
+        placeholder: "P",
+        help: "keeps the most likely tokens that together reach this probability, above 0",
+        kind: Number((0.0, 1.0), |to, it| to.top_p = Some(it)),
+    },
+    SamplingField {
+        name: "top_k",
+        placeholder: "K",
+        help: "keeps the K most likely tokens; 0 keeps all",
+        kind: Count(i32::MAX as u32, |to, it| to.top_k = it),
+    },
+    SamplingField {
+        name: "min_p",
+        placeholder: "P",
+        help: "keeps tokens at least this fraction as likely as the most likely one",
+        kind: Number((0.0, 1.0), |to, it| to.min_p = it),
+    },
+    SamplingField {
+        name: "repetition_penalty",
+        placeholder: "R",
+        help: "divides the positive and multiplies the negative logits of tokens that stand in prompt or output: \
+               above 1 repeats less; 1, no change, if not given",
+        kind: Number((0.01, 100.0), |to, it| to.repetition_penalty = Some(it)),
+    },
+    SamplingField {
+        name: "presence_penalty",
+        placeholder: "P",
+        help: "subtracted from the logits of tokens that stand in the output",
+        kind: Number((-10_000.0, 10_000.0), |to, it| to.presence_penalty = it),
+    },
+    SamplingField {
+        name: "frequency_penalty",
+        placeholder: "P",
+        help: "subtracted from a token's logit once for each time it stands in the output",
+        kind: Number((-10_000.0, 10_000.0), |to, it| to.frequency_penalty = it),
+    },
+    SamplingField {
+        name: "logit_bias",
+        placeholder: "ID:BIAS,...",
+        help: "added to the logits of single tokens, by token id, -10000 to 10000 each",
+        kind: Biases(MAX_LOGIT_BIAS, |to, it| to.logit_bias = it),
+    },
+    SamplingField {
+        name: "banned_token_ids",
+        placeholder: "ID,...",
+        help: "tokens that are never drawn",
+        kind: TokenIds(MAX_BANNED, |to, it| to.banned_token_ids = it),
+    },
+    SamplingField {
+        name: "allowed_token_ids",
+        placeholder: "ID,...",
+        help: "the only tokens that may be drawn",
+        kind: TokenIds(MAX_ALLOWED, |to, it| to.allowed_token_ids = it),
+    },
+    SamplingField {
+        name: "min_tokens",
+        placeholder: "N",
+        help: "fewest output tokens before an end token may be drawn",
+        kind: Count(u32::MAX, |to, it| to.min_tokens = it),
+    },
+];
 
 /// Reads sampling parameters; what is absent takes its default.
 ///
@@ -81,7 +183,10 @@ pub fn to_wire(params: &SamplingParams) -> v1::SamplingParams {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message;
+
     use super::*;
+    use crate::DESCRIPTORS;
 
     #[test]
     fn parameters_survive_the_wire() {
@@ -101,6 +206,55 @@ mod tests {
         };
         assert_eq!(from_wire(Some(to_wire(&params)), vec![2], 10), Ok(params));
         assert_eq!(from_wire(None, vec![], 10), Ok(SamplingParams::default()));
+    }
+
+    /// A parameter of the protocol that the table lacks is missed here.
+    #[test]
+    fn the_table_holds_every_field_of_the_message_with_its_bounds() {
+        let descriptors = prost_types::FileDescriptorSet::decode(DESCRIPTORS.0);
+        let descriptors = descriptors.expect("descriptors").file;
+        let mut messages = descriptors.iter().flat_map(|file| &file.message_type);
+        let message = messages.find(|message| message.name() == "SamplingParams");
+        let fields = &message.expect("the message").field;
+        let mut declared: Vec<_> = fields
+            .iter()
+            .map(prost_types::FieldDescriptorProto::name)
+            .collect();
+        let mut listed: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
+        declared.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(listed, declared);
+        for field in &FIELDS {
+            let read = |change: &dyn Fn(&mut v1::SamplingParams)| {
+                let mut params = v1::SamplingParams::default();
+                change(&mut params);
+                assert_ne!(params, v1::SamplingParams::default(), "{}", field.name);
+                from_wire(Some(params), vec![], 10)
+            };
+            let refused = match field.kind {
+                Number((least, most), set) => {
+                    let inside = f64::midpoint(least, most) + 0.125;
+                    for value in [inside, most] {
+                        let taken = read(&|to| set(to, value as f32));
+                        assert_eq!(taken.err(), None, "{}", field.name);
+                    }
+                    for value in [least - 0.001, most * 1.001] {
+                        let refused = read(&|to| set(to, value as f32));
+                        assert_eq!(refused.expect_err("out of range").field, field.name);
+                    }
+                    continue;
+                }
+                Count(most, set) => {
+                    assert_eq!(read(&|to| set(to, most)).err(), None, "{}", field.name);
+                    continue;
+                }
+                TokenIds(most, set) => read(&|to| set(to, vec![1; most + 1])),
+                Biases(most, set) => read(&|to| set(to, vec![v1::LogitBias::default(); most + 1])),
+            };
+            let refused = refused.expect_err("too long");
+            assert_eq!(refused.field, field.name);
+            assert!(refused.problem.contains("entries"), "{}", refused.problem);
+        }
     }
 
     #[test]

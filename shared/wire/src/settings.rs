@@ -1,11 +1,15 @@
-//! What a request chooses: a method and settings by name.
+//! What a request chooses, a method and settings by name; and what there is to choose from, as it is listed to clients.
 
 use std::collections::BTreeMap;
 
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
 use speculation::bad_value::BadValue;
-use speculation::methods::{MethodSpec, Setting, SettingValue};
+use speculation::methods::{
+    EffectiveSetting, METHODS, Method, MethodSpec, SETTINGS, Setting, SettingKind, SettingValue,
+    TargetKind,
+};
+use speculation::target::{RULES, Rule};
 
 use crate::status::BadField;
 use crate::v1;
@@ -81,48 +85,79 @@ pub fn named(bad: BadValue) -> BadField {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn given(name: &str, kind: Kind) -> v1::GenerateRequest {
-        let value = Value { kind: Some(kind) };
-        v1::GenerateRequest {
-            settings: Some(Struct {
-                fields: BTreeMap::from([(name.to_owned(), value)]),
-            }),
-            ..Default::default()
-        }
-    }
-
-    #[test]
-    fn what_is_written_is_read_back() {
-        let spec = MethodSpec::new("spec-cascade")
-            .with("rule", "opt")
-            .with("alpha", 0.3)
-            .with("draft_len", 4.0)
-            .with("verify_on_finish", false);
-        let mut request = v1::GenerateRequest::default();
-        to_wire(&spec, &mut request);
-        assert_eq!(from_wire(&request), Ok(spec));
-        to_wire(&MethodSpec::default(), &mut request);
-        assert_eq!(request, v1::GenerateRequest::default());
-    }
-
-    #[test]
-    fn what_is_no_setting_or_no_value_is_named() {
-        let list = prost_types::ListValue::default();
-        for (name, kind) in [
-            ("alhpa", Kind::NumberValue(0.3)),
-            ("alpha", Kind::NumberValue(f64::NAN)),
-            ("alpha", Kind::NumberValue(f64::INFINITY)),
-            ("rule", Kind::ListValue(list)),
-            ("rule", Kind::StructValue(Struct::default())),
-        ] {
-            let bad = from_wire(&given(name, kind)).expect_err(name);
-            assert_eq!(bad.field, format!("settings.{name}"));
-        }
-        let nothing = given("alpha", Kind::NullValue(0));
-        assert_eq!(from_wire(&nothing), Ok(MethodSpec::default()));
+/// Every method, every deferral rule and every axis; `lossless_only` tells whether only lossless ones are served.
+pub fn listing(lossless_only: bool) -> v1::ListMethodsResponse {
+    v1::ListMethodsResponse {
+        methods: METHODS
+            .iter()
+            .map(|method| describe(method, lossless_only))
+            .collect(),
+        rules: RULES.iter().copied().map(rule).collect(),
+        axes: SETTINGS
+            .iter()
+            .filter_map(|setting| axis(setting))
+            .collect(),
     }
 }
+
+fn describe(method: &Method, lossless_only: bool) -> v1::MethodDescription {
+    let aliases = method.aliases.iter();
+    v1::MethodDescription {
+        name: method.name.to_owned(),
+        aliases: aliases.map(|&alias| alias.to_owned()).collect(),
+        summary: method.summary.to_owned(),
+        lossless: method.is_lossless(),
+        reproducible: method.is_reproducible(),
+        source: method.source.to_owned(),
+        plan: method.plan.name().to_owned(),
+        target: TargetKind::of(method.target).name().to_owned(),
+        verification: method.verification.name.to_owned(),
+        needs_draft_probs: method.needs_draft_probs(),
+        parameters: method.parameters().iter().map(parameter).collect(),
+        allowed: method.is_lossless() || !lossless_only,
+    }
+}
+
+fn parameter(setting: &EffectiveSetting) -> v1::ParameterDescription {
+    v1::ParameterDescription {
+        name: setting.name.to_owned(),
+        r#type: setting.range.kind().to_owned(),
+        range: setting.range.to_string(),
+        default: setting.default.to_string(),
+        help: setting.help.to_owned(),
+    }
+}
+
+fn axis(setting: &Setting) -> Option<v1::AxisDescription> {
+    let SettingKind::Axis {
+        default, values, ..
+    } = setting.kind
+    else {
+        return None;
+    };
+    let values = values().into_iter().map(|value| v1::AxisValue {
+        form: value.form.to_owned(),
+        range: value.range,
+        help: value.help.to_owned(),
+    });
+    Some(v1::AxisDescription {
+        name: setting.name.to_owned(),
+        help: setting.help.to_owned(),
+        default: default.to_owned(),
+        values: values.collect(),
+    })
+}
+
+fn rule(rule: Rule) -> v1::RuleDescription {
+    let (least_alpha, most_alpha) = rule.alpha.range;
+    v1::RuleDescription {
+        name: rule.name.to_owned(),
+        summary: rule.summary.to_owned(),
+        least_alpha,
+        most_alpha,
+        default_alpha: rule.alpha.default,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -60,6 +60,21 @@ impl BadField {
         Err(Self::new(field, problem))
     }
 
+    /// Checks that each of the token ids of `field` is one of a vocabulary of `vocab_size`.
+    ///
+    /// # Errors
+    /// Names the first one that is not.
+    pub fn in_vocabulary(field: &str, tokens: &[u32], vocab_size: u32) -> Result<(), Self> {
+        match tokens.iter().find(|&&token| token >= vocab_size) {
+            None => Ok(()),
+            Some(token) => {
+                let problem =
+                    format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
+                Err(Self::new(field, problem))
+            }
+        }
+    }
+
     /// A number that stands for nothing in the enumeration `E`, whose numbers follow one another.
     pub fn not_in<E: TryFrom<i32>>(field: &str, found: i32, what: &str) -> Self {
         let known = (0..i32::MAX).take_while(|&number| E::try_from(number).is_ok());

@@ -1,6 +1,6 @@
 //! Verdicts on the wire.
 
-use speculation::verification::layers::Layer;
+use speculation::verification::layers::ResidualLayer;
 use speculation::verification::{LastToken, Verdict};
 
 use crate::status::BadField;
@@ -60,8 +60,8 @@ pub fn from_wire(wire: v1::Verdict) -> Result<Verdict, BadField> {
 }
 
 /// Writes residual layers.
-pub fn layers_to_wire(layers: &[Layer]) -> Vec<v1::ResidualLayer> {
-    let layer = |layer: &Layer| v1::ResidualLayer {
+pub fn layers_to_wire(layers: &[ResidualLayer]) -> Vec<v1::ResidualLayer> {
+    let layer = |layer: &ResidualLayer| v1::ResidualLayer {
         log_rho: layer.log_rho,
         remaining: layer.remaining,
     };
@@ -72,7 +72,7 @@ pub fn layers_to_wire(layers: &[Layer]) -> Vec<v1::ResidualLayer> {
 ///
 /// # Errors
 /// If there are too many, or one is no layer.
-pub fn layers_from_wire(wire: &[v1::ResidualLayer]) -> Result<Vec<Layer>, BadField> {
+pub fn layers_from_wire(wire: &[v1::ResidualLayer]) -> Result<Vec<ResidualLayer>, BadField> {
     BadField::at_most("layers", wire.len(), MAX_LAYERS, "layers")?;
     wire.iter()
         .map(|layer| {
@@ -80,7 +80,7 @@ pub fn layers_from_wire(wire: &[v1::ResidualLayer]) -> Result<Vec<Layer>, BadFie
                 let problem = "a layer whose log_rho is no number, or that lasts for no position";
                 return Err(BadField::new("layers", problem));
             }
-            Ok(Layer {
+            Ok(ResidualLayer {
                 log_rho: layer.log_rho,
                 remaining: layer.remaining,
             })
@@ -101,7 +101,7 @@ mod tests {
                 path: vec![1, 4],
                 last,
                 deferral: Vec::new(),
-                layers: vec![Layer {
+                layers: vec![ResidualLayer {
                     log_rho: 0.125,
                     remaining: 3,
                 }],

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use model::bigram::BigramFile;
 use speculation::cascade::{
-    CallNoise, Cascade, CascadeConfig, CascadeToken, DraftBlock, DraftDistributions, DraftRows,
-    Emitter, Grams, Next, Reviewing,
+    BlockLimits, CallNoise, Cascade, CascadeConfig, CascadeStep, CascadeToken, DraftDistributions,
+    DraftRows, Grams, Reviewing,
 };
 use speculation::max_gram::MaxGram;
 use speculation::proposal::{BadProposal, ProposalForm};
@@ -64,7 +64,7 @@ impl Local {
                 form,
             },
         };
-        let block = DraftBlock {
+        let block = BlockLimits {
             base_len,
             max_tokens: most as usize,
             ends: first.sampling.end_tokens.clone(),
@@ -79,7 +79,7 @@ impl Local {
                 index: &mut index,
                 bigram: &bigram,
             };
-            let Next::Score { level, from, rows } = cascade.next(Some(grams)) else {
+            let CascadeStep::Score { level, from, rows } = cascade.next(Some(grams)) else {
                 break;
             };
             let drafts = cascade.tokens().to_vec();
@@ -221,31 +221,6 @@ async fn points_will_do_at_temperature_0() {
     let mut local = Local::new(&verified_as(greedy, way), THREE[0], 2.0);
     let blocks = equals_definition(&drafter, verified_as(greedy, way), &mut local).await;
     assert!(blocks.iter().all(|block| block.proposals.is_empty()));
-}
-
-/// Under shared noise, a reviewer without lenience emits its own choices: what the largest model
-/// reviewed is what it would have drafted alone.
-#[tokio::test]
-async fn under_coupling_reviewed_tokens_are_the_draft_models_own() {
-    let drafter = of(&[&[6, 0, 4], &[0, 3, 4], &[0, 0, 4]], 1.0).await;
-    for sampling in samplings() {
-        let opening = opening(&sampling, |_| {});
-        let mut local = Local::new(&opening, &[&[6, 0, 4], &[0, 3, 4], &[0, 0, 4]], 1.0);
-        let mut rounds = Rounds::open(&drafter, opening).await;
-        let mut reviewed_in_all = 0;
-        for output in [vec![], vec![900, 901, 902], vec![900, 17]] {
-            let cascade = rounds.ask(&output, requested(Drafting::Cascade, 16)).await;
-            let alone = rounds.ask(&output, requested(Drafting::Model, 16)).await;
-            let (tokens, _) = local.draft(&output, 16);
-            let by_largest = |token: &&CascadeToken<f32>| token.emitter == Emitter::Model(1);
-            let reviewed = tokens.iter().take_while(by_largest).count();
-            assert_eq!(cascade.tokens()[..reviewed], alone.tokens()[..reviewed]);
-            assert!(cascade.forwards[0] <= reviewed as u32);
-            assert_eq!(alone.forwards, [alone.tokens().len() as u32, 0]);
-            reviewed_in_all += reviewed;
-        }
-        assert!(reviewed_in_all > 6);
-    }
 }
 
 #[tokio::test]

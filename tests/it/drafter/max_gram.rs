@@ -1,7 +1,7 @@
 //! Max-Gram drafts what its index says, kept over rounds.
 
 use model::bigram::BigramFile;
-use speculation::drafting::Growth;
+use speculation::drafting::TreeBuilder;
 use speculation::max_gram::{Bigram, MaxGram};
 use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
@@ -207,7 +207,7 @@ async fn a_tree_holds_what_else_followed_the_match() {
         let leads = proposed(&output, 5);
         let mut index = MaxGram::new(&[]);
         index.reconcile(&[&PROMPT, &output[..]].concat());
-        let mut growth = Growth::default();
+        let mut growth = TreeBuilder::default();
         for (lead, others) in leads.iter().zip(index.alternatives(&leads, 2)) {
             growth.push(*lead, &others);
         }

@@ -1,7 +1,7 @@
 //! Draft blocks as trees: the lead path is what a chain would be, and its siblings are those of the
 //! definition.
 
-use speculation::drafting::{Growth, TreeShape, siblings};
+use speculation::drafting::{TreeBuilder, TreeShape, siblings};
 use wire::v1::tree_shape::Shape;
 use wire::v1::{Drafting, StopCause};
 
@@ -24,7 +24,7 @@ async fn a_tree_is_the_chain_with_its_siblings() {
         for output in [vec![], vec![900, 901, 902]] {
             let chain = rounds.ask(&output, requested(Drafting::Model, 6)).await;
             for (wire, shape) in SHAPES {
-                let mut growth = Growth::default();
+                let mut growth = TreeBuilder::default();
                 for (at, &lead) in chain.tokens().iter().enumerate() {
                     let distributions = reference.after(&output, &chain.tokens()[..at]);
                     let position = (output.len() + at) as u32;

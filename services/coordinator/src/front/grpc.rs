@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status};
 use wire::status::overloaded;
 use wire::v1::generate_response::Part;
 use wire::v1::{self, GenerateResponse, coordinator_server};
-use wire::{listing, report};
+use wire::{report, settings};
 
 use super::generation::Arrival;
 use super::prepare::Shared;
@@ -88,7 +88,7 @@ impl coordinator_server::Coordinator for Service {
         _request: Request<v1::ListMethodsRequest>,
     ) -> Result<Response<v1::ListMethodsResponse>, Status> {
         let lossless_only = self.shared.config.lossless_only;
-        Ok(Response::new(listing::methods(lossless_only)))
+        Ok(Response::new(settings::listing(lossless_only)))
     }
 }
 

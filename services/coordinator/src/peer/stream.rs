@@ -75,9 +75,9 @@ pub(crate) struct Position<'a> {
     pub(crate) output: &'a [TokenId],
     /// How many of them were emitted, and so will stand at the next round.
     pub(crate) emitted: usize,
-    /// The least probability of survival at which one more draft token pays, see [`Decision::worth`].
+    /// The least probability of survival at which one more draft token pays, see [`Decision::min_survival`].
     ///
-    /// [`Decision::worth`]: speculation::goodput::Decision::worth
+    /// [`Decision::min_survival`]: speculation::goodput::Decision::min_survival
     pub(crate) worth: Option<f64>,
     /// What the peer hangs its spans on, if it is to make any.
     pub(crate) trace: Option<TraceContext>,

@@ -99,6 +99,11 @@ fn help(setting: &Setting) -> String {
         "" => setting.help.to_owned(),
         of => format!("{of}: {}", setting.help),
     };
+    as_sentence(&line)
+}
+
+/// Returns `line` with a capital letter at its beginning.
+pub(super) fn as_sentence(line: &str) -> String {
     let mut rest = line.chars();
     let first = rest.next().map(|first| first.to_uppercase().to_string());
     first.unwrap_or_default() + rest.as_str()

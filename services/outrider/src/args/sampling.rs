@@ -1,8 +1,11 @@
 //! Flags that say how tokens are drawn, and when the output ends.
 
 use anyhow::{Result, anyhow};
-use clap::Args;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use wire::sampling::{FIELDS, SamplingField, SamplingKind};
 use wire::v1;
+
+use super::method::as_sentence;
 
 /// How tokens are drawn, and when the output ends; what is not given is left to the coordinator.
 #[derive(Clone, Debug, Default, Args)]
@@ -11,9 +14,8 @@ pub(crate) struct SamplingArgs {
     /// Most output tokens; what the model's context leaves if not given.
     #[arg(long, value_name = "N")]
     max_tokens: Option<u32>,
-    /// Divides the logits: 0 is greedy; if not given 1, and 0.7 in `outrider chat`.
-    #[arg(long, value_name = "T")]
-    temperature: Option<f32>,
+    #[command(flatten)]
+    params: SamplingFlags,
     /// Makes the output repeatable; drawn if not given.
     ///
     /// The summary of an answer reports it.
@@ -24,47 +26,6 @@ pub(crate) struct SamplingArgs {
     /// It may be given several times.
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
-    /// Keeps the most likely tokens that together reach this probability.
-    #[arg(long, value_name = "P", hide_short_help = true)]
-    top_p: Option<f32>,
-    /// Keeps the K most likely tokens; 0 keeps all.
-    #[arg(long, value_name = "K", default_value_t = 0, hide_short_help = true)]
-    top_k: u32,
-    /// Keeps tokens at least this fraction as likely as the most likely one.
-    #[arg(long, value_name = "P", default_value_t = 0.0, hide_short_help = true)]
-    min_p: f32,
-    /// Divides the positive and multiplies the negative logits of tokens that stand in prompt or output: above 1
-    /// repeats less. 0.01 to 100; 1, no change, if not given.
-    #[arg(long, value_name = "R", hide_short_help = true)]
-    repetition_penalty: Option<f32>,
-    /// Subtracted from the logits of tokens that stand in the output. -10000 to 10000.
-    #[arg(long, value_name = "P", default_value_t = 0.0, hide_short_help = true)]
-    presence_penalty: f32,
-    /// Subtracted from a token's logit once for each time it stands in the output. -10000 to 10000.
-    #[arg(long, value_name = "P", default_value_t = 0.0, hide_short_help = true)]
-    frequency_penalty: f32,
-    /// Added to the logits of single tokens, -10000 to 10000 each: `--logit-bias 317:2.5,42:-1`.
-    #[arg(long, value_name = "ID:BIAS,...", value_delimiter = ',', value_parser = logit_bias, hide_short_help = true)]
-    logit_bias: Vec<v1::LogitBias>,
-    /// Tokens that are never drawn.
-    #[arg(
-        long,
-        value_name = "ID,...",
-        value_delimiter = ',',
-        hide_short_help = true
-    )]
-    banned_token_ids: Vec<u32>,
-    /// The only tokens that may be drawn.
-    #[arg(
-        long,
-        value_name = "ID,...",
-        value_delimiter = ',',
-        hide_short_help = true
-    )]
-    allowed_token_ids: Vec<u32>,
-    /// Fewest output tokens before an end token may be drawn.
-    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
-    min_tokens: u32,
     /// Further tokens that end the output.
     #[arg(
         long,
@@ -82,23 +43,82 @@ impl SamplingArgs {
     /// Writes what is given to `request`.
     pub(crate) fn apply(&self, request: &mut v1::GenerateRequest) {
         request.max_tokens = self.max_tokens;
-        request.sampling = Some(v1::SamplingParams {
-            temperature: self.temperature,
-            top_p: self.top_p,
-            top_k: self.top_k,
-            min_p: self.min_p,
-            repetition_penalty: self.repetition_penalty,
-            presence_penalty: self.presence_penalty,
-            frequency_penalty: self.frequency_penalty,
-            logit_bias: self.logit_bias.clone(),
-            banned_token_ids: self.banned_token_ids.clone(),
-            allowed_token_ids: self.allowed_token_ids.clone(),
-            min_tokens: self.min_tokens,
-        });
+        request.sampling = Some(self.params.0.clone());
         request.seed = self.seed;
         request.stop.clone_from(&self.stop);
         request.stop_token_ids.clone_from(&self.stop_token_ids);
         request.ignore_eos = self.ignore_eos;
+    }
+}
+
+/// The parameters in the table of sampling parameters.
+#[derive(Clone, Debug, Default)]
+struct SamplingFlags(v1::SamplingParams);
+
+/// Returns the flag of `field`.
+fn flag(field: &'static SamplingField) -> Arg {
+    let arg = Arg::new(field.name)
+        .long(field.name.replace('_', "-"))
+        .value_name(field.placeholder)
+        .hide_short_help(field.name != "temperature");
+    let help = as_sentence(field.help);
+    let list = |arg: Arg| arg.action(ArgAction::Append).value_delimiter(',');
+    match field.kind {
+        SamplingKind::Number((least, most), _) => arg
+            .help(format!("{help}. {least} to {most}"))
+            .value_parser(value_parser!(f32)),
+        SamplingKind::Count(..) => arg.help(help).value_parser(value_parser!(u32)),
+        SamplingKind::TokenIds(..) => list(arg).help(help).value_parser(value_parser!(u32)),
+        SamplingKind::Biases(..) => list(arg)
+            .help(format!("{help}: `317:2.5,42:-1`"))
+            .value_parser(logit_bias),
+    }
+}
+
+impl Args for SamplingFlags {
+    fn augment_args(command: Command) -> Command {
+        command.args(FIELDS.iter().map(flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SamplingFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let Self(params) = self;
+        for &SamplingField { name, kind, .. } in &FIELDS {
+            match kind {
+                SamplingKind::Number(_, set) => {
+                    if let Some(&number) = matches.get_one::<f32>(name) {
+                        set(params, number);
+                    }
+                }
+                SamplingKind::Count(_, set) => {
+                    if let Some(&number) = matches.get_one::<u32>(name) {
+                        set(params, number);
+                    }
+                }
+                SamplingKind::TokenIds(_, set) => {
+                    if let Some(ids) = matches.get_many::<u32>(name) {
+                        set(params, ids.copied().collect());
+                    }
+                }
+                SamplingKind::Biases(_, set) => {
+                    if let Some(biases) = matches.get_many::<v1::LogitBias>(name) {
+                        set(params, biases.copied().collect());
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }
 

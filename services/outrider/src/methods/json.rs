@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use speculation::methods::{
-    self, Axis, EffectiveSetting, METHODS, Method, Range, TargetKind, axes_listing,
+    self, EffectiveSetting, METHODS, Method, Range, SETTINGS, Setting, SettingKind, TargetKind,
 };
 use speculation::target::{Beta, RULES};
 
@@ -19,23 +19,31 @@ pub(super) fn registry() -> Value {
     json!({
         "methods": METHODS.iter().map(method).collect::<Vec<_>>(),
         "rules": rules.collect::<Vec<_>>(),
-        "axes": axes_listing().iter().map(|listed| (listed.name, axis(listed))).collect::<Value>(),
+        "axes": SETTINGS.iter().filter_map(|setting| axis(setting)).collect::<Value>(),
     })
 }
 
-fn axis(axis: &Axis) -> Value {
-    let values = axis.values.iter().map(|value| {
+/// Returns name and description of `setting`, if it is an axis.
+fn axis(setting: &Setting) -> Option<(&'static str, Value)> {
+    let SettingKind::Axis {
+        default, values, ..
+    } = setting.kind
+    else {
+        return None;
+    };
+    let values = values().into_iter().map(|value| {
         json!({
             "form": value.form,
             "range": value.range,
             "help": value.help,
         })
     });
-    json!({
-        "help": axis.help,
-        "default": axis.default,
+    let described = json!({
+        "help": setting.help,
+        "default": default,
         "values": values.collect::<Vec<_>>(),
-    })
+    });
+    Some((setting.name, described))
 }
 
 /// One method.
@@ -84,14 +92,17 @@ fn range(range: Range) -> Value {
     }
 }
 
-fn value(value: methods::Value) -> Value {
+fn value(value: methods::ParameterValue) -> Value {
     match value {
-        methods::Value::Number(number) | methods::Value::Beta(Beta::Fixed(number)) => {
+        methods::ParameterValue::Number(number)
+        | methods::ParameterValue::Beta(Beta::Fixed(number)) => {
             json!(number)
         }
-        methods::Value::None => Value::Null,
-        methods::Value::Count(count) => json!(count),
-        methods::Value::Flag(flag) => json!(flag),
-        methods::Value::Rule(_) | methods::Value::Beta(Beta::Tuned) => json!(value.to_string()),
+        methods::ParameterValue::None => Value::Null,
+        methods::ParameterValue::Count(count) => json!(count),
+        methods::ParameterValue::Flag(flag) => json!(flag),
+        methods::ParameterValue::Rule(_) | methods::ParameterValue::Beta(Beta::Tuned) => {
+            json!(value.to_string())
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use speculation::methods::{
-    AxisValue, EffectiveSetting, Method, TargetKind, Value, axes_listing, names,
+    AxisValue, EffectiveSetting, Method, ParameterValue, SETTINGS, SettingKind, TargetKind, names,
 };
 use speculation::target::RULES;
 
@@ -90,8 +90,8 @@ pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
 fn flag(setting: &EffectiveSetting) -> Option<String> {
     let name = setting.name.replace('_', "-");
     match setting.default {
-        Value::Flag(false) => None,
-        Value::Flag(true) => Some(format!(" --{name}")),
+        ParameterValue::Flag(false) => None,
+        ParameterValue::Flag(true) => Some(format!(" --{name}")),
         value => Some(format!(" --{name} {value}")),
     }
 }
@@ -114,19 +114,26 @@ fn axes(out: &mut impl Write) -> io::Result<()> {
         out,
         "\nA method sets some of these axes. A request may set any of them by itself."
     )?;
-    for axis in axes_listing() {
-        let flag = axis.name.replace('_', "-");
-        writeln!(out, "  {flag:<13} {}; default {}", axis.help, axis.default)?;
+    for setting in SETTINGS {
+        let SettingKind::Axis {
+            default, values, ..
+        } = setting.kind
+        else {
+            continue;
+        };
+        let flag = setting.name.replace('_', "-");
+        writeln!(out, "  {flag:<13} {}; default {default}", setting.help)?;
+        let values = values();
         let is_explained = |value: &AxisValue| !value.help.is_empty();
-        if !axis.values.iter().any(is_explained) {
-            let forms: Vec<_> = match axis.name {
+        if !values.iter().any(is_explained) {
+            let forms: Vec<_> = match setting.name {
                 "target" => vec!["exact", "lossy", "or a rule below"],
-                _ => axis.values.iter().map(|value| value.form).collect(),
+                _ => setting.forms(),
             };
             writeln!(out, "  {:<13}   {}", "", forms.join(", "))?;
             continue;
         }
-        for AxisValue { form, range, help } in axis.values {
+        for AxisValue { form, range, help } in values {
             let range = match &range[..] {
                 "" => String::new(),
                 range => format!(" ({range})"),

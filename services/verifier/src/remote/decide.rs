@@ -9,7 +9,7 @@ use peer::progress::Reporter;
 use peer::{Cost, Role, RoundError, Session};
 use speculation::TokenId;
 use speculation::certificate::chain::Test;
-use speculation::certificate::{Asking, Chain};
+use speculation::certificate::{OpenChain, RowQuery};
 use speculation::logprobs::TokenLogprobs;
 use speculation::proposal::{Proposal, ProposalProbs};
 use speculation::verification::{Verdict, Verification};
@@ -49,9 +49,9 @@ pub(crate) async fn decide(
     let likeliest: Vec<Vec<f64>> = likeliest.collect();
     let most = likeliest.iter().map(Vec::len).max().unwrap_or(0);
     let test = drafted.map_or(Test::Coupled, Test::Token);
-    let chain = Chain::new(rules(&spec, test), &input.drafts, base_len);
+    let chain = OpenChain::new(rules(&spec, test), &input.drafts, base_len);
     let asking = if most > MOST_DRAFTED {
-        Asking::whole(spec.vocab_size as usize)
+        RowQuery::whole(spec.vocab_size as usize)
     } else {
         chain.start(&likeliest, remote.caps.ids == Ids::Shared)
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use peer::progress::Reporter;
 use peer::{CountedHistory, Granted, Role, RoundError, Session};
 use speculation::TokenId;
-use speculation::certificate::Chain;
+use speculation::certificate::OpenChain;
 use speculation::certificate::chain::Test;
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
@@ -116,7 +116,7 @@ impl Decoding {
         let position = self.position();
         let last = self.last.take();
         let spec = &self.spec;
-        let chain = Chain::new(rules(spec, Test::Coupled), &[], position);
+        let chain = OpenChain::new(rules(spec, Test::Coupled), &[], position);
         let open = Open {
             asking: chain.start(&[], false),
             chain,

@@ -8,7 +8,7 @@ use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
 use speculation::TokenId;
 use speculation::certificate::chain::{Rules, Test};
-use speculation::certificate::{Asking, Chain, Decided, PartialRow, Refusal};
+use speculation::certificate::{Decided, OpenChain, PartialRow, RowQuery, RowRefusal};
 use speculation::pipeline::DistributionError;
 use wire::failure::Failure;
 use wire::open::SessionSpec;
@@ -23,7 +23,7 @@ const PART: usize = 2_048;
 
 /// A chain that is to be decided.
 pub(super) struct Open {
-    pub(super) chain: Chain,
+    pub(super) chain: OpenChain,
     /// That after the draft tokens that stand.
     pub(super) history: CountedHistory,
     /// Prompt, output and draft tokens.
@@ -33,7 +33,7 @@ pub(super) struct Open {
     /// Length of the tokenizer's rows.
     pub(super) vocab_size: usize,
     /// What to ask for first.
-    pub(super) asking: Asking,
+    pub(super) asking: RowQuery,
     /// The engine's generation at the beginning of the round.
     pub(super) generation: u32,
     /// The row that its latest token was decided by.
@@ -72,7 +72,7 @@ impl Remote {
             .await?;
             if ids == Ids::None && asked.iter().any(|ids| !ids.is_empty()) {
                 // What must be known cannot be asked for: all of the row is.
-                asking = Asking::whole(self.row_len);
+                asking = RowQuery::whole(self.row_len);
                 asked.iter_mut().for_each(Vec::clear);
             }
             let is_whole = asking.is_whole(at_work.vocab_size);
@@ -129,9 +129,9 @@ impl Remote {
     }
 
     /// Returns the part of `asking` that the engine can be asked for.
-    fn possible(&self, asking: Asking) -> Asking {
+    fn possible(&self, asking: RowQuery) -> RowQuery {
         match self.caps.ids {
-            Ids::None => Asking { noise: 0, ..asking },
+            Ids::None => RowQuery { noise: 0, ..asking },
             Ids::Shared | Ids::PerRow => asking,
         }
     }
@@ -214,16 +214,19 @@ async fn in_background<T: Send + 'static>(
 }
 
 /// Returns what a round is told that parts of rows cannot decide.
-fn refused(refusal: Refusal) -> RoundError {
+fn refused(refusal: RowRefusal) -> RoundError {
     match refusal {
-        Refusal::NoSupport => DistributionError::NoSupport.into(),
+        RowRefusal::NoSupport => DistributionError::NoSupport.into(),
         // The engine left out what it was asked for.
-        Refusal::NotKnown(_) => {
+        RowRefusal::NotKnown(_) => {
             let why = "the engine left out a token that it was asked for";
             RoundError::Other(Failure::Unavailable.status(why))
         }
         // Such sessions are not opened.
-        Refusal::RepetitionPenalty | Refusal::Verification(_) | Refusal::TargetDistribution => {
+        RowRefusal::RepetitionPenalty
+        | RowRefusal::Verification(_)
+        | RowRefusal::TargetDistribution
+        | RowRefusal::AtCoordinator => {
             RoundError::Other(Failure::NotOffered.status(refusal.to_string()))
         }
     }

@@ -1,9 +1,7 @@
 //! The choices that are made from a row.
 
 use speculation::TokenId;
-use speculation::certificate::{
-    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof,
-};
+use speculation::certificate::{KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow};
 use speculation::history::History;
 use speculation::noise::Noise;
 use speculation::sampling::SamplingParams;
@@ -61,8 +59,5 @@ pub(crate) fn choice(
     let distribution = PartialDistribution::of(row, params, &history, 0);
     // None of the ways is refused, and each row has a most likely token.
     let distribution = distribution.expect("a distribution");
-    match distribution.choice(ranking) {
-        Proof::Proved(token) => Some(token),
-        Proof::Unproved => None,
-    }
+    distribution.choice(ranking)
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use engines::{EngineError, Scoring, ScoringEngine, Sequence};
 use speculation::TokenId;
-use speculation::certificate::{Asking, KeyedUniforms, NoiseRanking, PartialRow};
+use speculation::certificate::{KeyedUniforms, NoiseRanking, PartialRow, RowQuery};
 
 use crate::choices::{choice, ranking, ways};
 use crate::report::Report;
@@ -84,7 +84,7 @@ impl Round<'_> {
         engine: &dyn ScoringEngine,
         report: &mut Report,
     ) -> Result<(), EngineError> {
-        let mut asking = Asking::START;
+        let mut asking = RowQuery::START;
         let mut is_first = true;
         loop {
             let began = Instant::now();
@@ -108,7 +108,7 @@ impl Round<'_> {
     fn ask(
         &self,
         engine: &dyn ScoringEngine,
-        asking: Asking,
+        asking: RowQuery,
     ) -> Result<Vec<Vec<PartialRow>>, EngineError> {
         let noise = if self.takes_ids { asking.noise } else { 0 };
         let of_row = |ranking: &NoiseRanking<_>| ranking.tokens().take(noise).collect();

@@ -3,7 +3,7 @@
 use engines::{Scoring, ScoringEngine, Sequence, Sglang, Vllm};
 use speculation::TokenId;
 use speculation::certificate::{
-    Asking, KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof,
+    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, RowQuery,
 };
 use speculation::history::History;
 use speculation::noise::Noise;
@@ -32,7 +32,7 @@ fn is_right_on(engine: &impl ScoringEngine) {
                 NoiseRanking::new(uniforms, VOCAB, VOCAB)
             })
             .collect();
-        let mut asking = Asking { top: 2, noise: 1 };
+        let mut asking = RowQuery { top: 2, noise: 1 };
         loop {
             let asked: Vec<Vec<TokenId>> = rankings
                 .iter()
@@ -58,8 +58,8 @@ fn is_right_on(engine: &impl ScoringEngine) {
                 };
                 let whole = PartialRow::whole(&row(&tokens[..6 + offset], 1.0), 1e-4);
                 match choice(part) {
-                    Proof::Unproved => is_open = true,
-                    found @ Proof::Proved(_) => {
+                    None => is_open = true,
+                    found @ Some(_) => {
                         assert_eq!(found, choice(&whole.expect("a row")));
                         proved += 1;
                     }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use speculation::goodput::Line;
+use speculation::goodput::CostLine;
 use speculation::ports::{KvCache, LanguageModel, Rows};
 
 use super::{
@@ -46,7 +46,7 @@ pub(super) struct Worker<M: LanguageModel> {
     rows: Rows,
     pub(super) pace: Pace,
     /// Seconds of forwards without prompts, as a line of their rows.
-    rows_cost: Line,
+    rows_cost: CostLine,
     pub(super) gather: Gather,
     /// What tasks' steps share.
     threads: Threads,
@@ -74,7 +74,7 @@ where
             slots: SlotTable::new(),
             prefixes: Prefixes::new(),
             rows: Rows::default(),
-            rows_cost: Line::new(ROWS_MEMORY, 0.0),
+            rows_cost: CostLine::new(ROWS_MEMORY, 0.0),
             gather: Gather::default(),
             pace: Pace::new(config.prefill_time, config.max_batch_tokens.get()),
             threads: Threads::up_to(0),

@@ -92,14 +92,14 @@ pub enum Reviewing<C> {
 
 /// A draft token, and what the next reviewer must know of it.
 #[derive(Clone, Debug)]
-pub(super) struct Draft<F> {
+pub(super) struct ProposedToken<F> {
     pub(super) token: CascadeToken<F>,
     /// Its unscaled probability with whoever emitted it; where a lenient review is greedy.
     probability: F,
 }
 
 /// A position under review.
-pub(super) struct Place {
+pub(super) struct ReviewPosition {
     pub(super) call: InnerCall,
     /// Output tokens before the block.
     pub(super) base_len: u32,
@@ -108,7 +108,7 @@ pub(super) struct Place {
     pub(super) lenience: f64,
 }
 
-impl<F: Real> Draft<F> {
+impl<F: Real> ProposedToken<F> {
     /// A token that Max-Gram proposes.
     pub(super) fn of_max_gram<C>(id: TokenId, reviewing: &Reviewing<C>) -> Self {
         Self {
@@ -125,16 +125,16 @@ impl<F: Real> Draft<F> {
     }
 }
 
-impl Place {
+impl ReviewPosition {
     /// The token that leaves the review: `proposed`, or another in its place; one that is added if
     /// nothing was proposed. `scratch` is overwritten.
     pub(super) fn review<F: Real, C: CallChance<F>>(
         &self,
-        proposed: Option<&Draft<F>>,
+        proposed: Option<&ProposedToken<F>>,
         distributions: &mut DraftDistributions<'_, F>,
         reviewing: &mut Reviewing<C>,
         scratch: &mut Vec<F>,
-    ) -> Result<Draft<F>, BadProposal> {
+    ) -> Result<ProposedToken<F>, BadProposal> {
         let mut probability = F::zero();
         let (id, probs) = match reviewing {
             Reviewing::Greedy => {
@@ -151,7 +151,7 @@ impl Place {
                 self.sampling(proposed, distributions.probs, *form, &mut chance, scratch)?
             }
         };
-        Ok(Draft {
+        Ok(ProposedToken {
             token: CascadeToken {
                 id,
                 emitter: Emitter::Model(usize::from(self.call.level)),
@@ -162,7 +162,7 @@ impl Place {
     }
 
     /// The lenience towards a proposed token: none for what nobody reviewed yet.
-    fn lenience_for<F>(&self, draft: &Draft<F>) -> f64 {
+    fn lenience_for<F>(&self, draft: &ProposedToken<F>) -> f64 {
         match draft.token.emitter {
             Emitter::MaxGram => 1.0,
             Emitter::Model(_) => self.lenience,
@@ -173,7 +173,7 @@ impl Place {
     /// its emitter and m of the reviewer.
     fn greedy<F: Real>(
         &self,
-        proposed: Option<&Draft<F>>,
+        proposed: Option<&ProposedToken<F>>,
         distributions: &DraftDistributions<'_, F>,
     ) -> TokenId {
         if let Some(draft) = proposed {
@@ -188,7 +188,12 @@ impl Place {
     }
 
     /// Keeps t if it is the reviewer's choice, or `E_t/m(t) <= l · min_v E_v/m(v)`.
-    fn coupled<F: Real>(&self, proposed: Option<&Draft<F>>, probs: &[F], noise: &Noise) -> TokenId {
+    fn coupled<F: Real>(
+        &self,
+        proposed: Option<&ProposedToken<F>>,
+        probs: &[F],
+        noise: &Noise,
+    ) -> TokenId {
         let position = self.base_len + self.offset;
         let chosen = choice(probs, noise, position);
         if let Some(draft) = proposed {
@@ -210,7 +215,7 @@ impl Place {
     /// Keeps t with probability `min(1, l · m(t)/e(t))`, else draws from `norm((m - e)_+)`.
     fn sampling<F: Real>(
         &self,
-        proposed: Option<&Draft<F>>,
+        proposed: Option<&ProposedToken<F>>,
         probs: &mut [F],
         form: ProposalForm,
         chance: &mut impl Chance<F>,

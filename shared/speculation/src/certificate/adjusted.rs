@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::partial_row::PartialRow;
-use super::refusal::Refusal;
+use super::refusal::RowRefusal;
 use crate::TokenId;
 use crate::history::History;
 use crate::sampling::SamplingParams;
@@ -40,9 +40,9 @@ impl Adjusted {
         params: &SamplingParams,
         history: &History,
         position: u32,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, RowRefusal> {
         if params.repetition_penalty != 1.0 {
-            return Err(Refusal::RepetitionPenalty);
+            return Err(RowRefusal::RepetitionPenalty);
         }
         let mut known: Vec<(TokenId, f64)> = row
             .known()
@@ -128,7 +128,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Changes `known`, which is in the order of ids, in the pipeline's order of operations.
-    fn apply(&self, known: &mut [(TokenId, f64)], unknown: &mut Unknown) -> Result<(), Refusal> {
+    fn apply(&self, known: &mut [(TokenId, f64)], unknown: &mut Unknown) -> Result<(), RowRefusal> {
         let find = |known: &[(TokenId, f64)], token| {
             known.binary_search_by_key(&token, |&(token, _)| token).ok()
         };
@@ -153,7 +153,9 @@ impl<'a> Changes<'a> {
         for &(token, bias) in &self.params.logit_bias {
             match find(known, token) {
                 Some(at) => known[at].1 += f64::from(bias),
-                None if bias > 0.0 && self.may_draw(token) => return Err(Refusal::NotKnown(token)),
+                None if bias > 0.0 && self.may_draw(token) => {
+                    return Err(RowRefusal::NotKnown(token));
+                }
                 None => unknown.lowered += 1,
             }
         }
@@ -169,7 +171,7 @@ impl<'a> Changes<'a> {
                     known[at].1 -= frequency * f64::from(seen.in_output);
                 }
                 None if (presence < 0.0 || frequency < 0.0) && self.may_draw(token) => {
-                    return Err(Refusal::NotKnown(token));
+                    return Err(RowRefusal::NotKnown(token));
                 }
                 None => unknown.lowered += 1,
             }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::asking::Asking;
 use super::distribution::PartialDistribution;
 use super::noise_ranking::{KeyedUniforms, NoiseRanking};
 use super::partial_row::PartialRow;
-use super::refusal::{Refusal, must_ask};
+use super::refusal::{RowRefusal, must_ask};
+use super::row_query::RowQuery;
 use crate::TokenId;
 use crate::history::History;
 use crate::logprobs::TokenLogprobs;
@@ -22,7 +22,7 @@ const MOST_ALLOWED: usize = 1024;
 /// Rows are asked for from [`Self::decided`] on, [`Self::asked`] says of which tokens; [`Self::decide`] goes as far as
 /// they prove. While it is open, more of the rows that are left is asked for.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct OpenChain {
     rules: Rules,
     drafts: Vec<TokenId>,
     base_len: u32,
@@ -44,7 +44,7 @@ pub struct Decided {
     pub logprobs: Vec<TokenLogprobs>,
 }
 
-impl Chain {
+impl OpenChain {
     /// The chain `drafts` after `base_len` output tokens. Draft tokens behind the first that ends the output are left
     /// out.
     pub fn new(rules: Rules, drafts: &[TokenId], base_len: u32) -> Self {
@@ -76,11 +76,11 @@ impl Chain {
 
     /// Returns what to ask for first. `draft_probs` are a draft model's sampling distributions at the chain's
     /// positions, the largest probabilities first, as far as they are known.
-    pub fn start(&self, draft_probs: &[Vec<f64>], lists_are_shared: bool) -> Asking {
+    pub fn start(&self, draft_probs: &[Vec<f64>], lists_are_shared: bool) -> RowQuery {
         let params = &self.rules.params;
         let allowed = params.allowed_tokens.len();
-        let asking = if params.temperature == 0.0 || (1..=MOST_ALLOWED).contains(&allowed) {
-            Asking::GREEDY
+        let query = if params.temperature == 0.0 || (1..=MOST_ALLOWED).contains(&allowed) {
+            RowQuery::GREEDY
         } else {
             let rows = if lists_are_shared {
                 self.scored().len() + 1
@@ -88,28 +88,29 @@ impl Chain {
                 1
             };
             let starts = draft_probs.iter();
-            let starts = starts.map(|probs| Asking::for_draft(probs, self.rules.vocab_size, rows));
-            let larger = |a: Asking, b: Asking| Asking {
+            let starts =
+                starts.map(|probs| RowQuery::for_draft(probs, self.rules.vocab_size, rows));
+            let larger = |a: RowQuery, b: RowQuery| RowQuery {
                 top: a.top.max(b.top),
                 noise: a.noise.max(b.noise),
             };
-            starts.reduce(larger).unwrap_or(Asking::START)
+            starts.reduce(larger).unwrap_or(RowQuery::START)
         };
         let told = self.rules.logprobs.unwrap_or(0);
-        Asking {
-            top: asking.top.max(told),
-            ..asking
+        RowQuery {
+            top: query.top.max(told),
+            ..query
         }
     }
 
     /// The tokens whose log probabilities are wanted of each row from [`Self::decided`] on, ascending. `history` is
     /// that after the draft tokens that stand.
-    pub fn asked(&mut self, asking: Asking, history: &History) -> Vec<Vec<TokenId>> {
+    pub fn asked(&mut self, query: RowQuery, history: &History) -> Vec<Vec<TokenId>> {
         let rows = self.scored().len() + 1;
-        if asking.is_whole(self.rules.vocab_size) {
+        if query.is_whole(self.rules.vocab_size) {
             return vec![Vec::new(); rows - self.decided];
         }
-        self.rank(asking.noise, rows);
+        self.rank(query.noise, rows);
         let params = &self.rules.params;
         let mut must = must_ask(params, history, MOST_ALLOWED);
         if params.presence_penalty < 0.0 || params.frequency_penalty < 0.0 {
@@ -117,8 +118,8 @@ impl Chain {
         }
         let of_row = |offset: usize| {
             let mut tokens = must.clone();
-            if asking.noise > 0 {
-                tokens.extend(self.rankings[offset].tokens().take(asking.noise));
+            if query.noise > 0 {
+                tokens.extend(self.rankings[offset].tokens().take(query.noise));
             }
             if let Test::Token(drafted) = &self.rules.test
                 && let Some(drafted) = drafted.get(offset)
@@ -141,19 +142,19 @@ impl Chain {
         &mut self,
         rows: &[PartialRow],
         history: &mut History,
-    ) -> Result<Option<Decided>, Refusal> {
+    ) -> Result<Option<Decided>, RowRefusal> {
         self.rank(0, self.scored().len() + 1);
         for row in rows {
             let offset = self.decided;
             let position = self.base_len + offset as u32;
             let law = PartialDistribution::of(row, &self.rules.params, history, position)?;
             let Some(&draft) = self.drafts.get(offset) else {
-                let bonus = law.choice(&self.rankings[offset]).proved();
+                let bonus = law.choice(&self.rankings[offset]);
                 return Ok(bonus.map(|token| self.end(row, Some((token, LastToken::Bonus)))));
             };
             let replaced = match &self.rules.test {
                 Test::Coupled => {
-                    let Some(choice) = law.choice(&self.rankings[offset]).proved() else {
+                    let Some(choice) = law.choice(&self.rankings[offset]) else {
                         return Ok(None);
                     };
                     (choice != draft).then_some(choice)
@@ -168,12 +169,12 @@ impl Chain {
                         self.base_len,
                         InnerCall::default(),
                     );
-                    match law.accepts(draft, draft_prob, eta)?.proved() {
+                    match law.accepts(draft, draft_prob, eta)? {
                         None => return Ok(None),
                         Some(true) => None,
                         Some(false) => {
                             let residual = law.residual(drafted, &self.rankings[offset])?;
-                            let Some(recovered) = residual.proved() else {
+                            let Some(recovered) = residual else {
                                 return Ok(None);
                             };
                             Some(recovered)
@@ -203,14 +204,9 @@ impl Chain {
         if let Some(&token) = emitted.last() {
             self.tell(row, token);
         }
+        let last = last.map_or(LastToken::AcceptedEnd, |(_, last)| last);
         Decided {
-            verdict: Verdict {
-                emitted,
-                path: (0..standing as u32).collect(),
-                last: last.map_or(LastToken::AcceptedEnd, |(_, last)| last),
-                deferral: Vec::new(),
-                layers: Vec::new(),
-            },
+            verdict: Verdict::new(emitted, (0..standing as u32).collect(), last),
             logprobs: std::mem::take(&mut self.logprobs),
         }
     }

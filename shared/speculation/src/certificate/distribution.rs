@@ -1,32 +1,14 @@
-//! The decisions of one position, proved from a part of its row.
+//! The decisions of one position, proved from a part of its row: every row that agrees with the part decides so. None
+//! where more must be known, which is never so of a whole row.
 
 use super::adjusted::Adjusted;
 use super::noise_ranking::{NoiseRanking, TokenUniforms};
 use super::partial_row::PartialRow;
-use super::refusal::Refusal;
+use super::refusal::RowRefusal;
 use super::support::Support;
 use crate::TokenId;
 use crate::history::History;
 use crate::sampling::SamplingParams;
-
-/// What a part of a row says about a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proof<T> {
-    /// Every row that agrees with the part decides so.
-    Proved(T),
-    /// More must be known. Of a whole row this is never said.
-    Unproved,
-}
-
-impl<T> Proof<T> {
-    /// Returns what is proved, if anything is.
-    pub fn proved(self) -> Option<T> {
-        match self {
-            Self::Proved(decision) => Some(decision),
-            Self::Unproved => None,
-        }
-    }
-}
 
 /// The sampling distribution at one output position, as far as a part of the row tells.
 #[derive(Clone, Debug)]
@@ -57,10 +39,10 @@ impl<'a> PartialDistribution<'a> {
         params: &SamplingParams,
         history: &History,
         position: u32,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, RowRefusal> {
         let adjusted = Adjusted::of(row, params, history, position)?;
         if adjusted.is_whole() && adjusted.known.is_empty() {
-            return Err(Refusal::NoSupport);
+            return Err(RowRefusal::NoSupport);
         }
         let tempered = |adjusted: &Adjusted| {
             let support = Support::of(adjusted, params, row.vocab_size());
@@ -72,19 +54,19 @@ impl<'a> PartialDistribution<'a> {
 
     /// The token that is chosen over the whole vocabulary under the noise of `ranking`: what coupled verification
     /// emits, and with [`Noise::unshared`](crate::noise::Noise::unshared) the bonus token of token verification.
-    pub fn choice<U: TokenUniforms>(&self, ranking: &NoiseRanking<U>) -> Proof<TokenId> {
+    pub fn choice<U: TokenUniforms>(&self, ranking: &NoiseRanking<U>) -> Option<TokenId> {
         match &self.at {
             None => self.most_likely(),
-            Some(Tempered::Unknown) => Proof::Unproved,
+            Some(Tempered::Unknown) => None,
             Some(Tempered::Support(support)) => self.race(support, ranking),
         }
     }
 
     /// The most likely token, the lowest id among equals: proved if it is more likely than any unknown one.
-    pub(super) fn most_likely(&self) -> Proof<TokenId> {
+    pub(super) fn most_likely(&self) -> Option<TokenId> {
         match self.adjusted.known.first() {
-            Some(&(token, _)) if self.adjusted.ahead() > 0 => Proof::Proved(token),
-            _ => Proof::Unproved,
+            Some(&(token, _)) if self.adjusted.ahead() > 0 => Some(token),
+            _ => None,
         }
     }
 
@@ -93,7 +75,7 @@ impl<'a> PartialDistribution<'a> {
         &self,
         support: &Support,
         ranking: &NoiseRanking<U>,
-    ) -> Proof<TokenId> {
+    ) -> Option<TokenId> {
         let mut best: Option<(f64, TokenId, usize)> = None;
         for (at, &(token, value)) in self.adjusted.known[..support.possible].iter().enumerate() {
             let score = self.score(support, value, ranking.noise(token));
@@ -107,9 +89,9 @@ impl<'a> PartialDistribution<'a> {
             Some((score, token, at))
                 if at < support.sure && self.beats_unknown(support, score, ranking) =>
             {
-                Proof::Proved(token)
+                Some(token)
             }
-            _ => Proof::Unproved,
+            _ => None,
         }
     }
 

@@ -1,9 +1,5 @@
 //! A part of a row of log probabilities, checked.
 
-mod bad_row;
-
-pub use bad_row::BadRow;
-
 use crate::TokenId;
 use crate::logprobs::{Likely, TokenLogprobs};
 use crate::real::Real;
@@ -24,6 +20,11 @@ pub struct PartialRow {
     known_mass: f64,
     mass_error: f64,
 }
+
+/// A part of a row that says nothing about a distribution, or contradicts itself, and in what.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("row {0}")]
+pub struct BadRow(String);
 
 impl PartialRow {
     /// How far from 1 the sum of all probabilities may be where an engine computes log probabilities in single
@@ -50,23 +51,32 @@ impl PartialRow {
         let expected = expected.min(vocab_size);
         if top.len() != expected {
             let found = top.len();
-            return Err(BadRow::Count { found, expected });
+            return Err(BadRow(format!(
+                "holds {found} most likely tokens, expected {expected}"
+            )));
         }
         let most = mass_error.ln_1p();
         for &Likely { token, logprob } in top.iter().chain(asked) {
             if token as usize >= vocab_size {
-                return Err(BadRow::OutOfRange { token, vocab_size });
+                return Err(BadRow(format!(
+                    "holds token {token}, outside of a vocabulary of {vocab_size}"
+                )));
             }
             // NaN is not at most anything.
             if !matches!(
                 logprob.partial_cmp(&most),
                 Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)
             ) {
-                return Err(BadRow::NotALogprob { token, logprob });
+                return Err(BadRow(format!(
+                    "holds {logprob} as the log probability of token {token}, expected at most 0"
+                )));
             }
         }
         if let Some(pair) = (top.windows(2)).find(|pair| pair[0].logprob < pair[1].logprob) {
-            return Err(BadRow::Unsorted(pair[1].token));
+            let token = pair[1].token;
+            return Err(BadRow(format!(
+                "holds token {token} after a less likely one"
+            )));
         }
         let top_ids = ascending(top)?;
         let asked_ids = ascending(asked)?;
@@ -75,7 +85,9 @@ impl PartialRow {
         for likely in asked {
             if top_ids.binary_search(&likely.token).is_err() {
                 if likely.logprob > ceiling {
-                    return Err(BadRow::NotTheTop(likely.token));
+                    let token = likely.token;
+                    let problem = format!("leaves token {token} out of the most likely ones");
+                    return Err(BadRow(problem));
                 }
                 known.push(*likely);
             }
@@ -207,7 +219,9 @@ impl PartialRow {
         // Adding up rounds, too.
         let rounding = 1e-9;
         if known > largest + rounding || known + most < least - rounding {
-            return Err(BadRow::Mass { known, most });
+            return Err(BadRow(format!(
+                "has probabilities of {known} in all, and at most {most} where it is unknown"
+            )));
         }
         Ok(())
     }
@@ -223,7 +237,7 @@ fn ascending(entries: &[Likely]) -> Result<Vec<TokenId>, BadRow> {
     let mut ids: Vec<TokenId> = entries.iter().map(|likely| likely.token).collect();
     ids.sort_unstable();
     match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(BadRow::Duplicate(pair[0])),
+        Some(pair) => Err(BadRow(format!("holds token {} twice", pair[0]))),
         None => Ok(ids),
     }
 }
@@ -239,7 +253,10 @@ fn check_agreement(top: &[Likely], asked: &[Likely], asked_ids: &[TokenId]) -> R
         if let Ok(at) = shared.binary_search_by_key(&likely.token, |shared| shared.token)
             && shared[at].logprob != likely.logprob
         {
-            return Err(BadRow::Contradiction(likely.token));
+            return Err(BadRow(format!(
+                "holds two log probabilities of token {}",
+                likely.token
+            )));
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::verification::Verification;
 
 /// Why a decision cannot be made from a part of a row, however large the part is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RowRefusal {
     /// The repetition penalty divides or multiplies a logit by its sign, which log probabilities do not tell.
     #[error("repetition_penalty needs logits, and the engine returns log probabilities")]
     RepetitionPenalty,
@@ -25,10 +25,26 @@ pub enum Refusal {
     /// Nothing is left that may be drawn.
     #[error("no token is left after bans, mask and bias")]
     NoSupport,
+    /// The coordinator decides.
+    #[error("the coordinator decides by whole rows, and the engine returns parts of them")]
+    AtCoordinator,
+}
+
+impl RowRefusal {
+    /// Returns the field of a session that is to be changed.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::AtCoordinator => "accept_at",
+            Self::RepetitionPenalty => "sampling.repetition_penalty",
+            Self::TargetDistribution => "target",
+            Self::Verification(_) => "verification",
+            Self::NotKnown(_) | Self::NoSupport => "sampling",
+        }
+    }
 }
 
 /// Checks that requests with `params` can be decided from parts of rows: coupled and token verification of the
-/// exact target distribution, without a repetition penalty.
+/// exact target distribution, without a repetition penalty, and not by the coordinator.
 ///
 /// # Errors
 /// Names what cannot.
@@ -36,15 +52,19 @@ pub fn check(
     params: &SamplingParams,
     target: &TargetDistribution,
     verification: Verification,
-) -> Result<(), Refusal> {
+    accept_at_coordinator: bool,
+) -> Result<(), RowRefusal> {
+    if accept_at_coordinator {
+        return Err(RowRefusal::AtCoordinator);
+    }
     if params.repetition_penalty != 1.0 {
-        return Err(Refusal::RepetitionPenalty);
+        return Err(RowRefusal::RepetitionPenalty);
     }
     if verification != Verification::COUPLED && verification != Verification::TOKEN {
-        return Err(Refusal::Verification(verification.name));
+        return Err(RowRefusal::Verification(verification.name));
     }
     if !target.is_exact() {
-        return Err(Refusal::TargetDistribution);
+        return Err(RowRefusal::TargetDistribution);
     }
     Ok(())
 }
@@ -86,26 +106,29 @@ mod tests {
         let exact = TargetDistribution::Exact;
         let refused: Vec<_> = VERIFICATIONS
             .iter()
-            .filter_map(|&verification| check(&params, &exact, verification).err())
+            .filter_map(|&verification| check(&params, &exact, verification, false).err())
             .collect();
         let names = ["block", "block-greedy", "bild", "bild-code"];
-        assert_eq!(refused, names.map(Refusal::Verification));
+        assert_eq!(refused, names.map(RowRefusal::Verification));
         let lossless = TargetDistribution::Lossy {
             alpha: 0.0,
             beta: Beta::Tuned,
         };
-        assert_eq!(check(&params, &lossless, Verification::TOKEN), Ok(()));
+        let lossless =
+            |at_coordinator| check(&params, &lossless, Verification::TOKEN, at_coordinator);
+        assert_eq!(lossless(false), Ok(()));
+        assert_eq!(lossless(true), Err(RowRefusal::AtCoordinator));
         for rule in RULES.iter().copied() {
             let target = TargetDistribution::Deferral { rule, alpha: 0.5 };
-            let error = check(&params, &target, Verification::COUPLED);
-            assert_eq!(error, Err(Refusal::TargetDistribution));
+            let error = check(&params, &target, Verification::COUPLED, false);
+            assert_eq!(error, Err(RowRefusal::TargetDistribution));
         }
         let params = SamplingParams {
             repetition_penalty: 1.1,
             ..params
         };
-        let error = check(&params, &exact, Verification::COUPLED);
-        assert_eq!(error, Err(Refusal::RepetitionPenalty));
+        let error = check(&params, &exact, Verification::COUPLED, false);
+        assert_eq!(error, Err(RowRefusal::RepetitionPenalty));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Token verification from a part of a row: the test of a draft token, and what replaces a refused one.
 
-use super::distribution::{PartialDistribution, Proof, Tempered};
+use super::distribution::{PartialDistribution, Tempered};
 use super::noise_ranking::{NoiseRanking, TokenUniforms};
-use super::refusal::Refusal;
+use super::refusal::RowRefusal;
 use super::support::Support;
 use crate::TokenId;
 use crate::real::Real;
@@ -23,7 +23,7 @@ impl PartialDistribution<'_> {
     /// `eta`: `eta < π(token) / draft_prob`.
     ///
     /// With w the token's weight and Z that of all that is kept, π = w/Z. It is proved if both ends of Z decide
-    /// alike.
+    /// alike; none where they do not, and more must be known.
     ///
     /// # Errors
     /// If the token is not known.
@@ -32,38 +32,30 @@ impl PartialDistribution<'_> {
         token: TokenId,
         draft_prob: f64,
         eta: f64,
-    ) -> Result<Proof<bool>, Refusal> {
+    ) -> Result<Option<bool>, RowRefusal> {
         self.check_known(token)?;
         let position = (self.adjusted.known.iter()).position(|&(known, _)| known == token);
         let Some(at) = position else {
-            return Ok(Proof::Proved(false));
+            return Ok(Some(false));
         };
         let support = match &self.at {
-            None if at > 0 => return Ok(Proof::Proved(false)),
-            None => return Ok(self.accepts_most_likely(draft_prob, eta)),
-            Some(Tempered::Unknown) => return Ok(Proof::Unproved),
+            None if at > 0 => return Ok(Some(false)),
+            None => return Ok(self.most_likely().map(|_| eta * draft_prob < 1.0)),
+            Some(Tempered::Unknown) => return Ok(None),
             Some(Tempered::Support(support)) => support,
         };
         if at >= support.possible {
-            return Ok(Proof::Proved(false));
+            return Ok(Some(false));
         }
         let weight = support.weights[at];
         let passes = |total: f64| eta * draft_prob * total < weight;
         Ok(if at < support.sure && passes(support.total.most) {
-            Proof::Proved(true)
+            Some(true)
         } else if !passes(support.total.least) {
-            Proof::Proved(false)
+            Some(false)
         } else {
-            Proof::Unproved
+            None
         })
-    }
-
-    /// The test of the most likely known token at temperature 0.
-    fn accepts_most_likely(&self, draft_prob: f64, eta: f64) -> Proof<bool> {
-        match self.most_likely() {
-            Proof::Proved(_) => Proof::Proved(eta * draft_prob < 1.0),
-            Proof::Unproved => Proof::Unproved,
-        }
     }
 
     /// The token that replaces a refused draft token: drawn from the residual `norm((π - q)_+)` as the largest of
@@ -79,7 +71,7 @@ impl PartialDistribution<'_> {
         &self,
         draft: &[(TokenId, f64)],
         ranking: &NoiseRanking<U>,
-    ) -> Result<Proof<TokenId>, Refusal> {
+    ) -> Result<Option<TokenId>, RowRefusal> {
         debug_assert!(draft.is_sorted_by(|a, b| a.0 < b.0));
         for &(token, draft_prob) in draft {
             if draft_prob > 0.0 {
@@ -88,7 +80,7 @@ impl PartialDistribution<'_> {
         }
         let support = match &self.at {
             None => return Ok(self.most_likely()),
-            Some(Tempered::Unknown) => return Ok(Proof::Unproved),
+            Some(Tempered::Unknown) => return Ok(None),
             Some(Tempered::Support(support)) => support,
         };
         let kept = &self.adjusted.known[..support.possible];
@@ -103,8 +95,7 @@ impl PartialDistribution<'_> {
         let is_empty = scores.iter().all(|score| score.most == f64::NEG_INFINITY);
         Ok(match found {
             None if is_empty && !support.open => self.choice(ranking),
-            None => Proof::Unproved,
-            Some(token) => Proof::Proved(token),
+            found => found,
         })
     }
 
@@ -166,11 +157,11 @@ impl PartialDistribution<'_> {
         is_proved.then_some(best.token)
     }
 
-    fn check_known(&self, token: TokenId) -> Result<(), Refusal> {
+    fn check_known(&self, token: TokenId) -> Result<(), RowRefusal> {
         if self.row.contains(token) {
             Ok(())
         } else {
-            Err(Refusal::NotKnown(token))
+            Err(RowRefusal::NotKnown(token))
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Support {
     /// Whether unknown tokens may be kept.
     pub(super) open: bool,
     /// What is kept weighs so much.
-    pub(super) total: Interval,
+    pub(super) total: WeightInterval,
     pub(super) weights: Vec<f64>,
 }
 
@@ -49,7 +49,7 @@ impl Support {
             sure: adjusted.known.len(),
             possible: adjusted.known.len(),
             open: !adjusted.is_whole(),
-            total: Interval::exactly(0.0),
+            total: WeightInterval::exactly(0.0),
             weights: adjusted.known.iter().map(weight).collect(),
         };
         let k = params.top_k as usize;
@@ -58,7 +58,7 @@ impl Support {
         }
         let sums = support.sums();
         let unknown = support.weight_of(adjusted.unknown);
-        support.total = Interval::exactly(sums[support.possible]);
+        support.total = WeightInterval::exactly(sums[support.possible]);
         if support.open {
             support.total = support.total.plus(unknown.0, unknown.1);
         }
@@ -69,7 +69,7 @@ impl Support {
             support.cut_below(f64::from(params.min_p), adjusted)?;
         }
         if params.top_p < 1.0 || params.min_p > 0.0 {
-            support.total = Interval::exactly(sums[support.sure]);
+            support.total = WeightInterval::exactly(sums[support.sure]);
             if support.open || support.sure < support.possible {
                 let more = sums[support.possible] - sums[support.sure];
                 let unknown = if support.open { unknown.1 } else { 0.0 };
@@ -164,12 +164,12 @@ impl Support {
 
 /// A number from `least` to `most`; known exactly where the two are one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Interval {
+pub(super) struct WeightInterval {
     pub(super) least: f64,
     pub(super) most: f64,
 }
 
-impl Interval {
+impl WeightInterval {
     /// Part of a number by which sums of weights may differ where they are added up in another order or with
     /// weights of another scale; far more than they do.
     pub(super) const ROUNDING: f64 = 1e-9;

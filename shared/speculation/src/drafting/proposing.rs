@@ -20,7 +20,7 @@ pub struct DraftToken {
 }
 
 /// Which parts of a draft distribution are sent to the verifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProposalOptions {
     /// How much of the sampling distribution.
     pub form: ProposalForm,
@@ -28,16 +28,6 @@ pub struct ProposalOptions {
     pub confidence: bool,
     /// Whether unscaled probabilities, beside a sparse or dense distribution.
     pub unscaled: bool,
-}
-
-impl Default for ProposalOptions {
-    fn default() -> Self {
-        Self {
-            form: ProposalForm::None,
-            confidence: false,
-            unscaled: false,
-        }
-    }
 }
 
 /// Cuts the draft distribution `probs` (vocab) to what can be sent, in place, and returns the proposal. The draft

@@ -73,12 +73,8 @@ impl StopRule {
     /// Whether drafting stops before a token of a distribution with this confidence, of which what
     /// [`StopRule::reads`] names must be there. Never for a policy that stops after tokens.
     pub fn stops<F: Real>(&self, confidence: Confidence<F>) -> bool {
-        let confidence = Confidence {
-            max: confidence.max.as_f64(),
-            entropy: confidence.entropy.as_f64(),
-        };
         self.0.is_some_and(|stop| match stop.policy.stops {
-            Stops::Before { test, .. } => test(confidence, stop.threshold),
+            Stops::Before { test, .. } => test(confidence.double(), stop.threshold),
             Stops::After(_) => false,
         })
     }

@@ -102,7 +102,7 @@ kernel! {
 /// A tree that grows level by level. A node at depth d, the first level being 0, stands at output
 /// position `base_len + d`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Growth {
+pub struct TreeBuilder {
     tokens: Vec<TokenId>,
     parents: Vec<Option<u32>>,
     /// The lead node of the last level.
@@ -110,7 +110,7 @@ pub struct Growth {
     levels: u32,
 }
 
-impl Growth {
+impl TreeBuilder {
     /// Adds a level below the last lead: the next `lead`, then its `siblings`. Those that repeat the
     /// lead or one another are left out.
     pub fn push(&mut self, lead: TokenId, siblings: &[TokenId]) {
@@ -145,7 +145,7 @@ impl Growth {
     /// The tree.
     ///
     /// # Panics
-    /// Never: what grows by [`Growth::push`] is a tree with distinct siblings.
+    /// Never: what grows by [`TreeBuilder::push`] is a tree with distinct siblings.
     pub fn finish(self) -> DraftTree {
         DraftTree::new(self.tokens, self.parents).expect("levels make a tree")
     }
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn levels_hang_on_the_lead_of_the_level_before() {
-        let mut growth = Growth::default();
+        let mut growth = TreeBuilder::default();
         growth.push(7, &[8, 7, 9, 8]);
         growth.push(5, &[]);
         growth.push(7, &[1]);
@@ -250,11 +250,11 @@ mod tests {
         let parents = [None, None, None, Some(0), Some(3), Some(3)];
         assert_eq!(tree.parents(), parents);
         assert_eq!(tree.depths(), [0, 0, 0, 1, 2, 2]);
-        let mut chain = Growth::default();
+        let mut chain = TreeBuilder::default();
         for token in [4, 5, 6] {
             chain.push(token, &[]);
         }
         assert_eq!(chain.finish(), vec![4, 5, 6].into());
-        assert!(Growth::default().finish().is_empty());
+        assert!(TreeBuilder::default().finish().is_empty());
     }
 }

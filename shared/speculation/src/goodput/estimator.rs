@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::ledger::{FIRST_REST, Ledger, LoadCosts, Pages};
-use super::length::{Best, Costs, best_len};
+use super::ledger::{CostLedger, FIRST_REST, LoadCosts, Pages};
+use super::length::{Best, RoundCosts, best_len};
 use super::price::{Loads, Price};
-use super::sample::Sample;
+use super::sample::AloneSample;
 use super::survival::Survival;
-use super::{Decision, Round, Why};
+use super::{Decision, MeasuredRound, Why};
 
 /// Most that the length changes from one round to the next.
 const STEP: u32 = 2;
@@ -38,7 +38,7 @@ const HYSTERESIS: f64 = 0.02;
 
 /// What a session does at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Way {
+enum DraftingState {
     /// The target decodes alone.
     #[default]
     Rests,
@@ -52,48 +52,30 @@ enum Way {
 ///
 /// A draft token is worth drafting iff the tokens that it is likely to save bring more time than it costs: the
 /// session, in its own time, and the sequences that share forwards with it, in theirs. With costs per round that is
-/// the length of highest throughput, [`Costs`] being sums of both. Acceptance is the session's own, for each position
+/// the length of highest throughput, [`RoundCosts`] being sums of both. Acceptance is the session's own, for each position
 /// of a draft by itself, with that of all sessions of the kind as its prior. Times are those of all sessions of the
 /// kind at the same load of the verifier: draft time is fitted as fixed + slope · levels and verify time as fixed +
 /// slope · (nodes + 1), round trips included; one round that took far longer than expected changes little. What
 /// others wait comes from what the peers say of their engines ([`Price`]).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Estimator {
     survival: Survival,
-    ledger: Ledger,
+    ledger: CostLedger,
     loads: Loads,
     /// Whether the draft distribution is needed at every position, so that the session cannot rest.
     always_drafts: bool,
-    /// This session's own [`HYSTERESIS`].
-    hysteresis: f64,
-    way: Way,
+    /// How much of [`HYSTERESIS`] this session adds to it, 0 to 1.
+    spread: f64,
+    way: DraftingState,
     decision: Decision,
     /// Whether drafting would pay with the acceptance of the kind.
     pays_for_kind: bool,
     /// Tokens that the target decoded alone, until they are a sample.
-    sample: Sample,
+    sample: AloneSample,
     /// Seconds that this session's timed rounds with drafts took, and that the target alone takes for the tokens they
     /// emitted.
     spent: f64,
     saved: f64,
-}
-
-impl Default for Estimator {
-    fn default() -> Self {
-        Self {
-            survival: Survival::default(),
-            ledger: Ledger::default(),
-            loads: Loads::default(),
-            always_drafts: false,
-            hysteresis: HYSTERESIS,
-            way: Way::Rests,
-            decision: Decision::default(),
-            pays_for_kind: false,
-            sample: Sample::default(),
-            spent: 0.0,
-            saved: 0.0,
-        }
-    }
 }
 
 impl Estimator {
@@ -104,7 +86,7 @@ impl Estimator {
         Self {
             ledger: self.ledger.clone(),
             loads: self.ledger.with(|pages| pages.loads),
-            hysteresis: HYSTERESIS * (1.0 + spread.clamp(0.0, 1.0)),
+            spread: spread.clamp(0.0, 1.0),
             always_drafts: !may_rest,
             ..Self::default()
         }
@@ -131,7 +113,7 @@ impl Estimator {
     }
 
     /// Takes note of a round.
-    pub fn observe(&mut self, round: Round) {
+    pub fn observe(&mut self, round: MeasuredRound) {
         let emitted = round.accepted + 1;
         // Steps of the target alone say nothing of acceptance, and must not make it forgotten: drafting
         // that does not pay for want of it would begin anew after a few of them.
@@ -161,7 +143,7 @@ impl Estimator {
             self.spent += (draft + verify).as_secs_f64();
             self.saved += alone * f64::from(emitted);
         }
-        if let Way::Tries(left) = &mut self.way
+        if let DraftingState::Tries(left) = &mut self.way
             && round.draft.is_some()
         {
             *left = left.saturating_sub(1);
@@ -185,7 +167,7 @@ impl Estimator {
     /// Tokens of the next rest, at least 1.
     pub fn rest(&self) -> u32 {
         self.at_load(|costs| {
-            if !costs.alone.is_known() || self.way == Way::Drafts {
+            if !costs.alone.is_known() || self.way == DraftingState::Drafts {
                 return FIRST_REST as u32;
             }
             if self.pays_for_kind {
@@ -204,7 +186,7 @@ impl Estimator {
 
     /// Returns what a round costs at the present load, in seconds, with the time that others wait. None before both
     /// ways were measured.
-    pub fn costs(&self) -> Option<Costs> {
+    pub fn costs(&self) -> Option<RoundCosts> {
         self.ledger.with(|pages| self.costs_of(pages))
     }
 
@@ -229,7 +211,7 @@ impl Estimator {
     pub fn decide(&mut self, most: u32) -> u32 {
         let ledger = self.ledger.clone();
         self.decision = ledger.with(|pages| {
-            if self.way == Way::Rests {
+            if self.way == DraftingState::Rests {
                 // A resting session gets no report of the drafter; another session may have got one.
                 self.loads.drafter = pages.loads.drafter;
             }
@@ -243,7 +225,7 @@ impl Estimator {
             len,
             gain,
             why,
-            worth: None,
+            min_survival: None,
         };
         let known = self.costs_of(pages);
         let survival = self.survival.by_position_within(&pages.survival);
@@ -252,21 +234,22 @@ impl Estimator {
         self.pays_for_kind = of_kind.is_some_and(|best| best.gain > 1.0);
         let costs = pages.at(&self.loads.verifier);
         let (Some(known), Some(Best { len, gain })) = (known, best) else {
-            let tries = matches!(self.way, Way::Tries(left) if left > 0);
+            let tries = matches!(self.way, DraftingState::Tries(left) if left > 0);
             let drafts = self.always_drafts || tries || self.begins_try(costs);
             let len = if drafts { FIRST.min(most) } else { 0 };
             return decided(len, None, Why::Unknown);
         };
         let (len, some) = (self.near(len, most), Some(gain));
-        if matches!(self.way, Way::Tries(left) if left > 0) {
+        if matches!(self.way, DraftingState::Tries(left) if left > 0) {
             return decided(len, some, Why::Tries);
         }
+        let hysteresis = HYSTERESIS * (1.0 + self.spread);
         let pays = match self.way {
-            Way::Drafts => gain > 1.0 - self.hysteresis,
-            Way::Rests | Way::Tries(_) => gain > 1.0 + self.hysteresis,
+            DraftingState::Drafts => gain > 1.0 - hysteresis,
+            DraftingState::Rests | DraftingState::Tries(_) => gain > 1.0 + hysteresis,
         };
         if pays {
-            self.way = Way::Drafts;
+            self.way = DraftingState::Drafts;
             costs.failures = 0;
             let often = if gain < SURE_GAIN { 1 } else { SURE_TIMES };
             if costs.drafted >= ALONE_EVERY * often && !self.always_drafts {
@@ -274,16 +257,16 @@ impl Estimator {
                 return decided(0, some, Why::Compares);
             }
             return Decision {
-                worth: Some(known.worth(gain)),
+                min_survival: Some(known.min_survival(gain)),
                 ..decided(len, some, Why::Pays)
             };
         }
-        if matches!(self.way, Way::Tries(_)) {
+        if matches!(self.way, DraftingState::Tries(_)) {
             let took = known.round(self.decision.len.max(1));
             let lost = f64::from(TRY) * took * (1.0 - gain).max(0.0) / known.alone;
             costs.tried_in_vain(lost, self.loads.verifier.sessions());
         }
-        self.way = Way::Rests;
+        self.way = DraftingState::Rests;
         if self.begins_try(costs) {
             return decided(len, some, Why::Tries);
         }
@@ -294,7 +277,7 @@ impl Estimator {
     fn begins_try(&mut self, costs: &mut LoadCosts) -> bool {
         let begins = costs.begins_try(self.loads.verifier.sessions());
         if begins {
-            self.way = Way::Tries(TRY);
+            self.way = DraftingState::Tries(TRY);
         }
         begins
     }
@@ -309,7 +292,7 @@ impl Estimator {
         len.clamp(least, largest).min(most)
     }
 
-    fn costs_of(&self, pages: &mut Pages) -> Option<Costs> {
+    fn costs_of(&self, pages: &mut Pages) -> Option<RoundCosts> {
         let width = pages.width;
         let costs = pages.at(&self.loads.verifier);
         if !costs.is_known(self.always_drafts) {
@@ -317,7 +300,7 @@ impl Estimator {
         }
         let (row, drafting) = self.loads.waits();
         let fixed = costs.draft.fixed() + costs.verify.fixed() + costs.verify.slope() + row;
-        Some(Costs {
+        Some(RoundCosts {
             fixed,
             per_token: costs.draft.slope() + drafting + (costs.verify.slope() + row) * width,
             alone: if self.always_drafts {

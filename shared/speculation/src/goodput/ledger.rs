@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::line::Line;
+use super::line::CostLine;
 use super::price::{Loads, Price};
 use super::survival::Survival;
 
@@ -37,7 +37,7 @@ const PAUSED_FOR: f64 = 8.0;
 
 /// Measurements that the sessions of a kind share.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ledger(Arc<Mutex<Pages>>);
+pub(super) struct CostLedger(Arc<Mutex<Pages>>);
 
 /// The measurements of the sessions of a kind.
 #[derive(Debug)]
@@ -73,11 +73,11 @@ impl Pages {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LoadCosts {
     /// Seconds from a draft request to its answer, as a line of the levels drafted.
-    pub(super) draft: Line,
+    pub(super) draft: CostLine,
     /// Seconds from a verification request to its verdict, as a line of the positions scored.
-    pub(super) verify: Line,
+    pub(super) verify: CostLine,
     /// Seconds that the target takes for a token when it decodes alone.
-    pub(super) alone: Line,
+    pub(super) alone: CostLine,
     /// Tokens that resting sessions decoded since the last try, and the number at which the next one is due.
     pub(super) rested: u64,
     pub(super) rest: u64,
@@ -91,9 +91,9 @@ impl Default for LoadCosts {
     fn default() -> Self {
         Self {
             // A draft model takes its time for each token, a target model for the forward.
-            draft: Line::new(MEMORY, 1.0),
-            verify: Line::new(MEMORY, 0.0),
-            alone: Line::new(MEMORY, 0.0),
+            draft: CostLine::new(MEMORY, 1.0),
+            verify: CostLine::new(MEMORY, 0.0),
+            alone: CostLine::new(MEMORY, 0.0),
             rested: 0,
             rest: FIRST_REST,
             failures: 0,
@@ -139,7 +139,7 @@ impl LoadCosts {
     }
 }
 
-impl Ledger {
+impl CostLedger {
     /// Reads or writes the pages. `action` must not block: it runs under the lock.
     pub(super) fn with<T>(&self, action: impl FnOnce(&mut Pages) -> T) -> T {
         // Nothing here panics half-way, so what is behind a poisoned lock is whole.

@@ -6,7 +6,7 @@ const LONGEST: u32 = 1 << 12;
 /// What a round costs, in any one unit of time: the session's own time, and the time that other sequences wait for
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Costs {
+pub struct RoundCosts {
     /// A round with no draft token, the drafter's part included: round trips, and the verifier's forward of
     /// one position.
     pub fixed: f64,
@@ -25,10 +25,10 @@ pub(super) struct Best {
     pub(super) gain: f64,
 }
 
-impl Costs {
+impl RoundCosts {
     /// The least probability of survival at which a draft token pays, where rounds make `gain` times the tokens of
     /// the target alone in the same time: the cost of a draft token over that of a token in such rounds.
-    pub(super) fn worth(&self, gain: f64) -> f64 {
+    pub(super) fn min_survival(&self, gain: f64) -> f64 {
         (self.per_token * gain / self.alone).clamp(0.0, 1.0)
     }
 
@@ -46,7 +46,11 @@ impl Costs {
 /// first `i` probabilities, is that of surviving so far (with equal probabilities `(1 - a^(g + 1)) / (1 - a)`:
 /// Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding", equation 1). What
 /// a further token adds falls with `g` and what it costs does not, so throughput has one maximum.
-pub(super) fn best_len(accept: impl IntoIterator<Item = f64>, costs: Costs, most: u32) -> Best {
+pub(super) fn best_len(
+    accept: impl IntoIterator<Item = f64>,
+    costs: RoundCosts,
+    most: u32,
+) -> Best {
     let mut best = Best::default();
     let (mut survival, mut emitted) = (1.0, 1.0);
     for (len, accept) in (1..=most.min(LONGEST)).zip(accept) {
@@ -74,7 +78,7 @@ mod tests {
     }
 
     /// Tokens by time of a round of `len` draft tokens, by its definition.
-    fn throughput(accept: &[f64], costs: Costs, len: usize) -> f64 {
+    fn throughput(accept: &[f64], costs: RoundCosts, len: usize) -> f64 {
         let survival = |len: usize| accept[..len].iter().product::<f64>();
         let emitted: f64 = (0..=len).map(survival).sum();
         match len {
@@ -104,12 +108,12 @@ mod tests {
                 _ => a + (0.999 - a) * (uniforms(case, at)[0] - 0.5),
             };
             let accept: Vec<f64> = (1..=most).map(by_position).collect();
-            let costs = Costs {
+            let costs = RoundCosts {
                 fixed: libm::exp(libm::log(0.1) + v * libm::log(2_000.0)),
                 per_token: 1.0,
                 alone: 0.0,
             };
-            let costs = Costs {
+            let costs = RoundCosts {
                 alone: costs.fixed * (0.3 + 0.7 * w),
                 ..costs
             };
@@ -130,14 +134,14 @@ mod tests {
             assert!((found.gain / gain - 1.0).abs() < 1e-12, "{found:?}");
             // Where drafting pays the last token is worth its cost; and the next one would not be.
             let survival = |len: u32| by_position_product(&accept, len);
-            let worth = costs.worth(found.gain);
+            let min_survival = costs.min_survival(found.gain);
             assert!(
-                gain < 1.0 || survival(found.len) >= worth - 1e-12,
+                gain < 1.0 || survival(found.len) >= min_survival - 1e-12,
                 "{found:?} {costs:?}"
             );
-            if found.len < most && worth < 1.0 {
+            if found.len < most && min_survival < 1.0 {
                 assert!(
-                    survival(found.len + 1) <= worth + 1e-12,
+                    survival(found.len + 1) <= min_survival + 1e-12,
                     "{found:?} {costs:?}"
                 );
             }
@@ -155,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_range_are_lengths_too() {
-        let costs = Costs {
+        let costs = RoundCosts {
             fixed: 10.0,
             per_token: 1.0,
             alone: 9.0,
@@ -165,7 +169,7 @@ mod tests {
         assert_eq!(len(1.0, costs, 20), 20);
         assert_eq!(len(1.0 - 1e-12, costs, 20), 20);
         assert_eq!(len(0.9, costs, 0), 0);
-        let free = Costs {
+        let free = RoundCosts {
             per_token: 0.0,
             ..costs
         };

@@ -5,7 +5,7 @@
 /// Where all observations are at one x they tell nothing of the slope: it then stays what it was, and
 /// at the beginning what was assumed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct CostLine {
     /// How much of an earlier observation's weight is left after each.
     memory: f64,
     /// Share of the first duration that is taken to be proportional to x, until x has varied.
@@ -36,7 +36,7 @@ const SETTLED: f64 = 4.0;
 /// Squared spread of x that counts as much as the slope so far.
 const INERTIA: f64 = 0.25;
 
-impl Line {
+impl CostLine {
     /// A line of which nothing is known. `memory`: how much of an earlier observation's weight is left after each;
     /// `assumed`: the share of the first duration that is taken to be proportional to x, until x has varied.
     pub fn new(memory: f64, assumed: f64) -> Self {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_line_is_found_once_x_varies() {
-        let mut line = Line::new(0.95, 1.0);
+        let mut line = CostLine::new(0.95, 1.0);
         line.observe(4.0, 8.0);
         assert_eq!((line.slope(), line.fixed()), (2.0, 0.0), "as assumed");
         for x in [4.0, 6.0, 5.0, 3.0, 6.0, 4.0, 2.0, 5.0] {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_first_observation_may_have_been_a_hiccup() {
-        let mut line = Line::new(0.95, 1.0);
+        let mut line = CostLine::new(0.95, 1.0);
         line.observe(4.0, 1_000.0);
         for x in [4.0, 6.0, 5.0] {
             line.observe(x, 2.0 + x);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_slope_stays_where_x_does_not_vary() {
-        let mut line = Line::new(0.9, 0.0);
+        let mut line = CostLine::new(0.9, 0.0);
         for x in [2.0, 6.0, 4.0, 2.0, 6.0, 2.0, 6.0, 4.0, 2.0, 6.0] {
             line.observe(x, 3.0 + x);
         }
@@ -177,11 +177,11 @@ mod tests {
 
     #[test]
     fn one_hiccup_is_not_believed_and_two_in_a_row_are() {
-        let mut line = Line::new(0.95, 1.0);
+        let mut line = CostLine::new(0.95, 1.0);
         for x in [4.0, 6.0, 5.0, 3.0, 6.0, 4.0, 2.0, 5.0] {
             line.observe(x, 1.0 + x);
         }
-        let at = |line: &Line, x: f64| line.fixed() + line.slope() * x;
+        let at = |line: &CostLine, x: f64| line.fixed() + line.slope() * x;
         let before = at(&line, 5.0);
         line.observe(5.0, 1_000.0);
         assert!(at(&line, 5.0) < 1.5 * before, "{line:?}");
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_has_faded_yields_to_what_comes() {
-        let mut line = Line::new(0.95, 1.0);
+        let mut line = CostLine::new(0.95, 1.0);
         line.observe(4.0, 100.0);
         line.fade(64);
         assert!(line.is_known());
@@ -204,12 +204,12 @@ mod tests {
 
     #[test]
     fn neither_part_is_negative() {
-        let mut line = Line::new(0.95, 0.0);
+        let mut line = CostLine::new(0.95, 0.0);
         for (x, y) in [(1.0, 9.0), (8.0, 2.0), (1.0, 9.0), (8.0, 2.0)] {
             line.observe(x, y);
         }
         assert_eq!(line.slope(), 0.0);
-        let mut steep = Line::new(0.95, 0.0);
+        let mut steep = CostLine::new(0.95, 0.0);
         for (x, y) in [(2.0, 0.0), (8.0, 30.0), (2.0, 0.0), (8.0, 30.0)] {
             steep.observe(x, y);
         }

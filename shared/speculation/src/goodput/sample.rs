@@ -22,12 +22,12 @@ const LONGEST: f64 = 32.0;
 
 /// Tokens that the target decoded alone, and the seconds that they took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Tokens {
+struct TimedTokens {
     count: u32,
     seconds: f64,
 }
 
-impl Tokens {
+impl TimedTokens {
     fn add(&mut self, other: Self) {
         self.count += other.count;
         self.seconds += other.seconds;
@@ -36,12 +36,12 @@ impl Tokens {
 
 /// Whole bursts, until they are enough, and the burst under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Sample {
-    whole: Tokens,
-    burst: Option<Tokens>,
+pub(super) struct AloneSample {
+    whole: TimedTokens,
+    burst: Option<TimedTokens>,
 }
 
-impl Sample {
+impl AloneSample {
     /// Adds `count` tokens that took `took`, if their time counts, at a verifier with this load. Returns the mean
     /// seconds of a token once the sample is complete, and begins the next one; drops a burst that a client held up.
     pub(super) fn add(
@@ -55,7 +55,7 @@ impl Sample {
             return None;
         };
         let seconds = took.as_secs_f64();
-        let tokens = Tokens { count, seconds };
+        let tokens = TimedTokens { count, seconds };
         let longest = LONGEST * verifier.forward() * verifier.turns() * f64::from(count);
         if longest > 0.0 && seconds > longest {
             self.burst = None;
@@ -77,7 +77,7 @@ impl Sample {
         if self.whole.count < SAMPLE {
             return None;
         }
-        let Tokens { count, seconds } = std::mem::take(&mut self.whole);
+        let TimedTokens { count, seconds } = std::mem::take(&mut self.whole);
         let each = seconds / f64::from(count);
         (each >= SHORTEST * verifier.forward()).then_some(each)
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     /// Adds tokens one by one and returns the samples.
-    fn samples(sample: &mut Sample, took: &[Option<u64>]) -> Vec<f64> {
+    fn samples(sample: &mut AloneSample, took: &[Option<u64>]) -> Vec<f64> {
         let verifier = Price::new(0.0, 1.0, 1.0, 0.3e-3);
         let add = |&us: &Option<u64>| sample.add(1, us.map(Duration::from_micros), &verifier);
         took.iter().filter_map(add).collect()
@@ -97,12 +97,12 @@ mod tests {
     #[test]
     fn samples_begin_and_end_between_bursts() {
         let burst = [&[Some(4_000)][..], &[Some(0); 10]].concat();
-        let mut sample = Sample::default();
+        let mut sample = AloneSample::default();
         for each in samples(&mut sample, &burst.repeat(40)) {
             assert!((each - 4e-3 / 11.0).abs() < 1e-9, "{each}");
         }
         // Rests that begin and end within a burst, of tokens of which the first do not count.
-        let mut sample = Sample::default();
+        let mut sample = AloneSample::default();
         let rest = [
             &[None; 8],
             &[Some(0); 5][..],
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_client_that_does_not_read_makes_no_sample() {
-        let mut sample = Sample::default();
+        let mut sample = AloneSample::default();
         let held_up = [&[Some(1_000_000)][..], &[Some(0); 40]].concat();
         assert_eq!(samples(&mut sample, &held_up.repeat(10)), [0.0; 0]);
         let drained = [&[Some(1_000)][..], &[Some(0); 40]].concat();

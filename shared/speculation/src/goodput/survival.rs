@@ -29,7 +29,7 @@ const RESTED: f64 = 0.999;
 
 /// What became of the draft token at a position, in rounds that reached it; older ones count less.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Position {
+struct PositionCounts {
     accepted: f64,
     refused: f64,
 }
@@ -38,7 +38,7 @@ struct Position {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Survival {
     memory: f64,
-    positions: Vec<Position>,
+    positions: Vec<PositionCounts>,
 }
 
 impl Default for Survival {
@@ -69,7 +69,7 @@ impl Survival {
         let accepted = accepted as usize;
         let reached = accepted + usize::from(refused);
         if self.positions.len() < reached {
-            self.positions.resize(reached, Position::default());
+            self.positions.resize(reached, PositionCounts::default());
         }
         for position in &mut self.positions[..accepted] {
             position.accepted += 1.0;
@@ -92,14 +92,14 @@ impl Survival {
     /// refused)`, the maximum likelihood estimate where blocks are cut off; never `accepted / drafted`, which
     /// falls with the length.
     pub(super) fn of_all(&self) -> f64 {
-        let sum = |of: fn(&Position) -> f64| self.positions.iter().map(of).sum::<f64>();
+        let sum = |of: fn(&PositionCounts) -> f64| self.positions.iter().map(of).sum::<f64>();
         let accepted = sum(|position| position.accepted) + ACCEPTED;
         accepted / (accepted + sum(|position| position.refused) + REFUSED)
     }
 
     /// [`Survival::of_all`] of a session, with that of its kind as the prior.
     pub(super) fn of_all_within(&self, kind: &Self) -> f64 {
-        let sum = |of: fn(&Position) -> f64| self.positions.iter().map(of).sum::<f64>();
+        let sum = |of: fn(&PositionCounts) -> f64| self.positions.iter().map(of).sum::<f64>();
         let (accepted, refused) = (
             sum(|position| position.accepted),
             sum(|position| position.refused),
@@ -109,7 +109,7 @@ impl Survival {
 
     /// [`Survival::by_position`] of a session, with that of its kind as the prior.
     pub(super) fn by_position_within(&self, kind: &Self) -> impl Iterator<Item = f64> {
-        let beyond = std::iter::repeat(Position::default());
+        let beyond = std::iter::repeat(PositionCounts::default());
         let own = self.positions.iter().copied().chain(beyond);
         own.zip(kind.by_position()).map(|(own, prior)| {
             (own.accepted + PRIOR * prior) / (own.accepted + own.refused + PRIOR)
@@ -119,9 +119,9 @@ impl Survival {
     /// The probability that the draft token at each position stands if those before it do, without end.
     pub(super) fn by_position(&self) -> impl Iterator<Item = f64> {
         let of_all = self.of_all();
-        let beyond = std::iter::repeat(Position::default());
+        let beyond = std::iter::repeat(PositionCounts::default());
         let positions = self.positions.iter().copied().chain(beyond);
-        positions.map(move |Position { accepted, refused }| {
+        positions.map(move |PositionCounts { accepted, refused }| {
             (accepted + SHARED * of_all) / (accepted + refused + SHARED)
         })
     }

@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use crate::TokenId;
 
 /// A state's index; 0 stands for the empty string.
-type State = u32;
+type StateId = u32;
 
-const ROOT: State = 0;
+const ROOT: StateId = 0;
 const NONE: u32 = u32::MAX;
 
 /// Longest suffixes of the text whose occurrences are counted with each token: more of them are only in texts that
@@ -25,7 +25,7 @@ struct Node {
     /// Length of its longest string, in tokens.
     len: u32,
     /// The state of the longest suffix that occurs elsewhere; none for the root.
-    link: State,
+    link: StateId,
     /// Where its strings end first, as an index into the text.
     first_end: u32,
     /// How often its strings occur, as far as they were among the [`COUNTED`] longest suffixes there.
@@ -36,35 +36,35 @@ struct Node {
 
 #[derive(Clone, Debug)]
 struct Edge {
-    from: State,
+    from: StateId,
     token: TokenId,
-    to: State,
+    to: StateId,
     next: u32,
 }
 
 /// What one push changed beside what it added.
 #[derive(Clone, Debug)]
-struct Step {
+struct PushChanges {
     nodes: u32,
     edges: u32,
     moved: u32,
     /// The state of the whole text before.
-    whole: State,
+    whole: StateId,
     /// A state that was split, and its link before.
-    split: Option<(State, State)>,
+    split: Option<(StateId, StateId)>,
 }
 
 /// The longest suffix of a text that another text, the automaton's, holds: its state there, and its length.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Match {
-    state: State,
+    state: StateId,
     len: u32,
 }
 
 /// A string that the automaton's text holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    state: State,
+pub(super) struct MatchedString {
+    state: StateId,
     /// Where it ends first, as an index into the text.
     pub(super) first_end: usize,
     /// Its length.
@@ -77,11 +77,11 @@ pub(super) struct Found {
 pub(super) struct Automaton {
     nodes: Vec<Node>,
     edges: Vec<Edge>,
-    lookup: HashMap<(State, TokenId), u32>,
-    whole: State,
-    steps: Vec<Step>,
+    lookup: HashMap<(StateId, TokenId), u32>,
+    whole: StateId,
+    steps: Vec<PushChanges>,
     /// Edges led elsewhere, and where they led before, oldest first.
-    moved: Vec<(u32, State)>,
+    moved: Vec<(u32, StateId)>,
 }
 
 impl Automaton {
@@ -123,7 +123,7 @@ impl Automaton {
     }
 
     fn extend(&mut self, token: TokenId) {
-        self.steps.push(Step {
+        self.steps.push(PushChanges {
             nodes: self.nodes.len() as u32,
             edges: self.edges.len() as u32,
             moved: self.moved.len() as u32,
@@ -182,12 +182,12 @@ impl Automaton {
     }
 
     /// The longest suffix of the text that occurs earlier, with its earlier occurrences; none if the last token is new.
-    pub(super) fn earlier(&self) -> Option<Found> {
+    pub(super) fn earlier(&self) -> Option<MatchedString> {
         match self.nodes[self.whole as usize].link {
             ROOT | NONE => None,
             state => {
                 let node = &self.nodes[state as usize];
-                Some(Found {
+                Some(MatchedString {
                     state,
                     first_end: node.first_end as usize,
                     len: node.len,
@@ -217,10 +217,10 @@ impl Automaton {
     }
 
     /// The matched string; none if nothing is matched.
-    pub(super) fn found(&self, matched: Option<&Match>) -> Option<Found> {
+    pub(super) fn found(&self, matched: Option<&Match>) -> Option<MatchedString> {
         let Match { state, len } = *matched.filter(|matched| matched.state != ROOT)?;
         let node = &self.nodes[state as usize];
-        Some(Found {
+        Some(MatchedString {
             state,
             first_end: node.first_end as usize,
             len,
@@ -229,7 +229,7 @@ impl Automaton {
     }
 
     /// The tokens that followed `found`: the most frequent first, among equals the one that is newest there.
-    pub(super) fn following(&self, found: &Found) -> Vec<TokenId> {
+    pub(super) fn following(&self, found: &MatchedString) -> Vec<TokenId> {
         let mut ranked = Vec::new();
         let mut edge = self.nodes[found.state as usize].edges;
         while edge != NONE {
@@ -246,7 +246,7 @@ impl Automaton {
 
     /// Splits the strings of at most `len` tokens off `target`, for they now occur where the longer
     /// ones do not. `from` leads to them by `token`.
-    fn split(&mut self, target: State, len: u32, from: State, token: TokenId) -> State {
+    fn split(&mut self, target: StateId, len: u32, from: StateId, token: TokenId) -> StateId {
         let Node {
             link,
             first_end,
@@ -286,12 +286,12 @@ impl Automaton {
         shorter
     }
 
-    fn add(&mut self, node: Node) -> State {
+    fn add(&mut self, node: Node) -> StateId {
         self.nodes.push(node);
-        (self.nodes.len() - 1) as State
+        (self.nodes.len() - 1) as StateId
     }
 
-    fn connect(&mut self, from: State, token: TokenId, to: State) {
+    fn connect(&mut self, from: StateId, token: TokenId, to: StateId) {
         let edge = self.edges.len() as u32;
         let node = &mut self.nodes[from as usize];
         self.edges.push(Edge {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::TokenId;
+use crate::bad_value::BadValue;
 
 /// For each token the one that follows it most often: what Max-Gram proposes where it has nothing to
 /// copy. The empty table, [`Bigram::default`], knows no token's successor.
@@ -11,52 +12,25 @@ pub struct Bigram {
     next: Vec<TokenId>,
 }
 
-/// A table that is none of a vocabulary.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadBigram {
-    /// There is no token.
-    #[error("bigram table: no entries, expected one for each token of the vocabulary")]
-    Empty,
-    /// A successor is not in the vocabulary.
-    #[error(
-        "bigram table: entry {token} is {next}, expected a token id below the vocabulary's size \
-         {vocab_size}"
-    )]
-    Entry {
-        /// The token.
-        token: usize,
-        /// Its successor.
-        next: TokenId,
-        /// The vocabulary's size.
-        vocab_size: usize,
-    },
-    /// A counted token is not in the vocabulary.
-    #[error("bigram text: token {token}, expected ids below the vocabulary's size {vocab_size}")]
-    Token {
-        /// The token.
-        token: TokenId,
-        /// The vocabulary's size.
-        vocab_size: usize,
-    },
-}
-
 impl Bigram {
     /// The table `next` (vocab) of each token's successor.
     ///
     /// # Errors
     /// If it is empty, or names a successor that is not below its length.
-    pub fn new(next: Vec<TokenId>) -> Result<Self, BadBigram> {
+    pub fn new(next: Vec<TokenId>) -> Result<Self, BadValue> {
         let vocab_size = next.len();
         if vocab_size == 0 {
-            return Err(BadBigram::Empty);
+            let problem = "no entries, expected one for each token of the vocabulary";
+            return Err(BadValue::new("bigram table", problem));
         }
         let outside = |&(_, next): &(usize, &TokenId)| *next as usize >= vocab_size;
         match next.iter().enumerate().find(outside) {
-            Some((token, &next)) => Err(BadBigram::Entry {
-                token,
-                next,
-                vocab_size,
-            }),
+            Some((token, next)) => {
+                let problem = format!(
+                    "entry {token} is {next}, expected a token id below the vocabulary's size {vocab_size}"
+                );
+                Err(BadValue::new("bigram table", problem))
+            }
             None => Ok(Self { next }),
         }
     }
@@ -70,14 +44,19 @@ impl Bigram {
     pub fn count<S: AsRef<[TokenId]>>(
         streams: impl IntoIterator<Item = S>,
         vocab_size: usize,
-    ) -> Result<Self, BadBigram> {
+    ) -> Result<Self, BadValue> {
         let mut single = vec![0_u64; vocab_size];
         let mut pairs: HashMap<(TokenId, TokenId), u64> = HashMap::new();
         for stream in streams {
             let stream = stream.as_ref();
             for &token in stream {
                 let count = single.get_mut(token as usize);
-                *count.ok_or(BadBigram::Token { token, vocab_size })? += 1;
+                *count.ok_or_else(|| {
+                    let problem = format!(
+                        "token {token}, expected ids below the vocabulary's size {vocab_size}"
+                    );
+                    BadValue::new("bigram text", problem)
+                })? += 1;
             }
             for pair in stream.windows(2) {
                 *pairs.entry((pair[0], pair[1])).or_default() += 1;
@@ -137,7 +116,8 @@ mod tests {
 
     #[test]
     fn a_table_names_tokens_of_its_vocabulary() {
-        assert_eq!(Bigram::new(vec![]), Err(BadBigram::Empty));
+        let empty = Bigram::new(vec![]).expect_err("no entries");
+        assert!(empty.to_string().contains("no entries"), "{empty}");
         let outside = Bigram::new(vec![1, 0, 3]).expect_err("3 is none of three");
         assert!(outside.to_string().contains("entry 2 is 3"), "{outside}");
         let token = Bigram::count([vec![0, 7]], 3).expect_err("7 is none of three");

@@ -1,11 +1,12 @@
-//! The axes in effect: what was asked for, else the preset, and what does not go together.
+//! The axes in effect, those of drafting too: what was asked for, else the preset, and what does not go together.
 
 use super::names::{self, PlanKind, TargetKind};
 use super::parameters;
 use super::registry::{LOSSY, METHODS, Method};
 use super::spec::MethodSpec;
-use super::table::{TARGET, VERIFICATION};
+use super::table::{DRAFT_LEN, DRAFTING, TARGET, TREE, VERIFICATION};
 use crate::bad_value::BadValue;
+use crate::drafting::{DraftLen, Drafting, TreeShape};
 use crate::target::{RULES, Rule, TargetDistribution, rules};
 use crate::verification::Verification;
 
@@ -34,10 +35,9 @@ pub(super) fn target_of(
     plan: PlanKind,
     preset: &Method,
 ) -> Result<TargetDistribution, BadValue> {
-    let Some(target) = spec.text(&TARGET) else {
+    let Some(target) = spec.read(&TARGET, names::target)? else {
         return Ok(preset.target);
     };
-    let target = names::target(&target)?;
     if let (TargetKind::Rule(target), Some(rule)) = (target, parameters::rule(spec)?)
         && target != rule
     {
@@ -91,10 +91,7 @@ pub(super) fn verification_of(
     plan: PlanKind,
     preset: &Method,
 ) -> Result<Verification, BadValue> {
-    let requested = spec.text(&VERIFICATION);
-    let requested = requested
-        .map(|name| names::verification(&name))
-        .transpose()?;
+    let requested = spec.read(&VERIFICATION, names::verification)?;
     let own = match (plan, preset.verification) {
         (PlanKind::Speculative, own) if !own.is_choosable => Verification::COUPLED,
         (PlanKind::Speculative | PlanKind::Bild, verification) => verification,
@@ -113,5 +110,88 @@ pub(super) fn verification_of(
             ),
         )),
         _ => Ok(own),
+    }
+}
+
+/// Who proposes, how much, in which shape.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DraftingAxes {
+    pub(super) drafting: Drafting,
+    pub(super) len: DraftLen,
+    pub(super) tree: TreeShape,
+    /// Most tokens of a chain, or levels of a tree, if the request says.
+    pub(super) most: Option<u32>,
+}
+
+/// Returns the effective axes of drafting under `plan`. A request that does not say how much is drafted leaves it to
+/// `usual`.
+pub(super) fn drafting_of(
+    spec: &MethodSpec,
+    plan: PlanKind,
+    usual: Option<DraftLen>,
+) -> Result<DraftingAxes, BadValue> {
+    let drafting = spec.read(&DRAFTING, names::drafting)?;
+    let tree = spec.read(&TREE, names::tree)?;
+    let (len, most) = length_of(spec)?;
+    let axes = DraftingAxes {
+        drafting: drafting.unwrap_or_default(),
+        len: match len.or(usual) {
+            None if plan == PlanKind::Speculative => DraftLen::Auto,
+            None => DraftLen::Fixed,
+            Some(len) => len,
+        },
+        tree: tree.unwrap_or_default(),
+        most,
+    };
+    axes.fit_plan(plan)?;
+    Ok(axes)
+}
+
+/// Checks what can be told of a length without the rest of `spec`.
+///
+/// # Errors
+/// If it is unknown, or given twice.
+pub fn check_length(spec: &MethodSpec) -> Result<(), BadValue> {
+    length_of(spec).map(drop)
+}
+
+/// Returns how many tokens `spec` asks for in a round, and the most, where it says so.
+fn length_of(spec: &MethodSpec) -> Result<(Option<DraftLen>, Option<u32>), BadValue> {
+    let cap = parameters::cap(spec)?;
+    let Some(len) = spec.read(&DRAFT_LEN, names::draft_len)? else {
+        // A cap alone bounds what is measured to pay.
+        return Ok((cap.map(|_| DraftLen::Auto), cap));
+    };
+    match (len, cap) {
+        ((DraftLen::Fixed, Some(number)), Some(cap)) => {
+            let problem = format!(
+                "{cap} bounds what a policy or a cascade decides; draft_len is the length itself, {number}"
+            );
+            Err(BadValue::new("draft_cap", problem))
+        }
+        ((len, number), cap) => Ok((Some(len), number.or(cap))),
+    }
+}
+
+impl DraftingAxes {
+    fn fit_plan(&self, plan: PlanKind) -> Result<(), BadValue> {
+        if plan == PlanKind::Speculative {
+            return Ok(());
+        }
+        let plan = plan.name();
+        let (field, value) = if self.drafting != Drafting::Model {
+            ("drafting", names::of_drafting(self.drafting).to_owned())
+        } else if self.len != DraftLen::Fixed {
+            ("draft_len", names::of_draft_len(self.len))
+        } else if self.tree != TreeShape::Chain {
+            ("tree", names::of_tree(self.tree))
+        } else {
+            return Ok(());
+        };
+        let problem = format!(
+            "'{value}' goes with plan speculative only, and the plan is '{plan}'; leave it out, or choose plan \
+             speculative"
+        );
+        Err(BadValue::new(field, problem))
     }
 }

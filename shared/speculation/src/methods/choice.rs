@@ -1,7 +1,7 @@
 //! What a choice means for drafter, verifier and session.
 
+use super::compatibility::Options;
 use super::names::{PlanKind, TargetKind, of_draft_len, of_drafting, of_proposal, of_tree};
-use super::proposals::Axes;
 use super::{EffectiveSetting, METHODS, Method};
 use crate::drafting::{DraftLen, Drafting, ProposalOptions, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
@@ -36,8 +36,9 @@ pub struct Choice {
     /// Most tokens of a chain, or levels of a tree, in a round; none where the request does not say.
     pub draft_most: Option<u32>,
     /// Like `target`, with the rule that acts through the plan, if one does.
-    pub(super) aim: TargetKind,
-    pub(super) axes: Axes,
+    pub(super) target_kind: TargetKind,
+    /// What it is made of, as far as options must go together.
+    pub(super) options: Options,
     /// Whether the pipeline's sampling distribution is the unscaled distribution.
     pub(super) unscaled_is_sampling: bool,
     pub(super) settings: Vec<EffectiveSetting>,
@@ -55,7 +56,7 @@ impl Choice {
         let plan = PlanKind::of(self.plan);
         let family = |target: TargetKind| std::mem::discriminant(&target);
         let is_it = |method: &&Method| {
-            let same_axes = family(TargetKind::of(method.target)) == family(self.aim)
+            let same_axes = family(TargetKind::of(method.target)) == family(self.target_kind)
                 && method.verification == self.verification;
             method.plan == plan && (same_axes || plan != PlanKind::Speculative)
         };
@@ -64,7 +65,7 @@ impl Choice {
         }
         // Where no method has this verification, the one of the same plan and target says most.
         let is_near = |method: &&Method| {
-            let same_target = family(TargetKind::of(method.target)) == family(self.aim);
+            let same_target = family(TargetKind::of(method.target)) == family(self.target_kind);
             method.plan == plan && same_target
         };
         let near = [self.method].into_iter().chain(METHODS).find(is_near);
@@ -92,7 +93,7 @@ impl Choice {
         };
         [
             ("plan", PlanKind::of(self.plan).name().to_owned()),
-            ("target", self.aim.name().to_owned()),
+            ("target", self.target_kind.name().to_owned()),
             ("verification", self.verification.name.to_owned()),
             ("proposal", of_proposal(self.proposal)),
             ("accept_at", acceptor.to_owned()),
@@ -142,21 +143,14 @@ impl Choice {
 
     /// What the target distribution must be told at each position.
     pub fn needs(&self) -> Needs {
-        self.axes.needs()
+        self.options.needs()
     }
 
     /// Whether the verifier needs the draft distribution: for the target distribution, or to test a draft token
     /// against the distribution it was drawn from. Not where that distribution is one-hot: at temperature
     /// 0, and with Max-Gram.
     pub fn needs_draft_probs(&self) -> bool {
-        self.axes.needs_draft_probs()
-    }
-
-    /// Whether the drafter sends each draft token's emission distribution in a cascade of drafters: the one that
-    /// the levels which reviewed the token made, rather than the distribution of one model. The drafter refuses a
-    /// sparse form unless its cascade's lenience is 1.
-    pub fn sends_emission_probs(&self) -> bool {
-        self.drafting == Drafting::Cascade && self.needs_draft_probs()
+        self.options.needs_draft_probs()
     }
 
     /// How many tokens are drafted in a round, as it is asked for. Fixed for plans that end a draft by a

@@ -4,7 +4,6 @@
 use std::fmt;
 
 use super::names::{self, TargetKind};
-use super::proposals::Axes;
 use crate::bad_value::BadValue;
 use crate::drafting::policies::Reads;
 use crate::drafting::{DraftLen, Drafting, TreeShape};
@@ -41,84 +40,21 @@ pub struct Options {
     pub more_fields: bool,
 }
 
-/// The option that is in the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptionField {
-    /// [`Options::drafting`].
-    Drafting,
-    /// [`Options::draft_len`].
-    DraftLen,
-    /// [`Options::tree`].
-    Tree,
-    /// [`Options::proposal`].
-    Proposal,
-}
-
-impl OptionField {
-    /// Its name in a request.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Drafting => "drafting",
-            Self::DraftLen => "draft_len",
-            Self::Tree => "tree",
-            Self::Proposal => "proposal",
-        }
-    }
-}
-
-/// Two options that do not go together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    /// The one to change.
-    pub field: OptionField,
-    /// Its value, what it does not go with, and what to choose.
-    pub problem: String,
-}
-
-impl From<Conflict> for BadValue {
-    fn from(conflict: Conflict) -> Self {
-        Self::new(conflict.field.name(), conflict.problem)
-    }
-}
-
 impl Options {
     /// Checks that they go together.
     ///
     /// # Errors
-    /// Names one that does not go with the others.
-    pub fn check(&self) -> Result<(), Conflict> {
+    /// Names one that does not go with the others, by its name in a request.
+    pub fn check(&self) -> Result<(), BadValue> {
         self.check_drafting()?;
         self.check_length()?;
         self.check_tree()?;
-        let Some(form) = self.proposal else {
-            return Ok(());
-        };
-        let bad = self.axes().check(form);
-        bad.map_err(|bad| Conflict {
-            field: OptionField::Proposal,
-            problem: bad.problem,
-        })
+        self.proposal.map_or(Ok(()), |form| self.check_form(form))
     }
 
-    /// What the form of proposals depends on.
-    pub(super) fn axes(&self) -> Axes {
-        Axes {
-            target: self.target,
-            verification: self.verification,
-            drafting: self.drafting,
-            is_tree: self.tree != TreeShape::Chain,
-            greedy: self.greedy,
-        }
-    }
-
-    fn check_drafting(&self) -> Result<(), Conflict> {
+    fn check_drafting(&self) -> Result<(), BadValue> {
         let name = names::of_drafting(self.drafting);
-        let refused = |why: fmt::Arguments<'_>| {
-            Err(Conflict {
-                field: OptionField::Drafting,
-                problem: format!("'{name}' {why}"),
-            })
-        };
+        let refused = |why: fmt::Arguments<'_>| refused("drafting", name, why);
         if self.drafting == Drafting::Model {
             return Ok(());
         }
@@ -155,14 +91,9 @@ impl Options {
         Ok(())
     }
 
-    fn check_length(&self) -> Result<(), Conflict> {
+    fn check_length(&self) -> Result<(), BadValue> {
         let name = names::of_draft_len(self.draft_len);
-        let refused = |why: fmt::Arguments<'_>| {
-            Err(Conflict {
-                field: OptionField::DraftLen,
-                problem: format!("'{name}' {why}"),
-            })
-        };
+        let refused = |why: fmt::Arguments<'_>| refused("draft_len", &name, why);
         let DraftLen::Stop(rule) = self.draft_len else {
             return Ok(());
         };
@@ -205,14 +136,9 @@ impl Options {
         Ok(())
     }
 
-    fn check_tree(&self) -> Result<(), Conflict> {
+    fn check_tree(&self) -> Result<(), BadValue> {
         let name = names::of_tree(self.tree);
-        let refused = |why: fmt::Arguments<'_>| {
-            Err(Conflict {
-                field: OptionField::Tree,
-                problem: format!("'{name}' {why}"),
-            })
-        };
+        let refused = |why: fmt::Arguments<'_>| refused("tree", &name, why);
         if self.tree == TreeShape::Chain {
             return Ok(());
         }
@@ -261,4 +187,9 @@ impl Options {
             self.verification.name
         )
     }
+}
+
+/// Refuses `value` of the option `field`, and says why.
+fn refused(field: &str, value: &str, why: fmt::Arguments<'_>) -> Result<(), BadValue> {
+    Err(BadValue::new(field, format!("'{value}' {why}")))
 }

@@ -5,6 +5,7 @@ mod drafting;
 use std::str::FromStr;
 
 use super::BadValue;
+use super::setting::AxisValue;
 use crate::proposal::{ProposalForm, SPARSE_MOST};
 use crate::session::Plan;
 use crate::target::{RULES, Rule, TargetDistribution};
@@ -112,36 +113,57 @@ impl TargetKind {
     }
 }
 
-/// The names of all plans.
-pub fn plans() -> Vec<&'static str> {
-    PlanKind::ALL.iter().map(|plan| plan.name()).collect()
+/// Returns a value that stands for itself.
+fn plain(form: &'static str, help: &'static str) -> AxisValue {
+    ranged(form, String::new(), help)
 }
 
-/// The names of all target distributions.
-pub fn targets() -> Vec<&'static str> {
+/// Returns a form of values, with the range of its number.
+fn ranged(form: &'static str, range: String, help: &'static str) -> AxisValue {
+    AxisValue { form, range, help }
+}
+
+/// The plans, the default first, as in the functions that follow.
+pub fn plans() -> Vec<AxisValue> {
+    let plans = PlanKind::ALL.iter();
+    plans.map(|plan| plain(plan.name(), "")).collect()
+}
+
+/// The target distributions.
+pub fn targets() -> Vec<AxisValue> {
     let whole = [TargetKind::Exact, TargetKind::Lossy];
     let rules = RULES.iter().copied().map(TargetKind::Rule);
-    whole
-        .into_iter()
-        .chain(rules)
-        .map(TargetKind::name)
-        .collect()
+    let targets = whole.into_iter().chain(rules);
+    targets.map(|target| plain(target.name(), "")).collect()
 }
 
-/// The names of all verifications that a request can choose.
-pub fn verifications() -> Vec<&'static str> {
-    let all = VERIFICATIONS.iter().filter(|one| one.is_choosable);
-    all.map(|verification| verification.name).collect()
+/// The verifications that a request can choose.
+pub fn verifications() -> Vec<AxisValue> {
+    let choosable = VERIFICATIONS.iter().filter(|one| one.is_choosable);
+    choosable.map(|one| plain(one.name, one.summary)).collect()
 }
 
-/// The names of all proposal forms; K stands for a number of tokens.
-pub fn proposals() -> Vec<&'static str> {
-    vec!["none", "point", "sparse:K", "dense:f32", "dense:f16"]
+/// The forms of proposals; K stands for a number of tokens.
+pub fn proposals() -> Vec<AxisValue> {
+    vec![
+        plain("none", "nothing"),
+        plain(
+            "point",
+            "only that the draft is certain: temperature 0, max-gram",
+        ),
+        ranged(
+            "sparse:K",
+            format!("1 to {SPARSE_MOST}"),
+            "its K most likely tokens; drafts are then drawn from these alone",
+        ),
+        plain("dense:f32", "all of it"),
+        plain("dense:f16", "all of it, rounded"),
+    ]
 }
 
-/// The names of those who can decide acceptance, the default first.
-pub fn acceptors() -> Vec<&'static str> {
-    vec!["verifier", "coordinator"]
+/// Those who can decide acceptance.
+pub fn acceptors() -> Vec<AxisValue> {
+    vec![plain("verifier", ""), plain("coordinator", "")]
 }
 
 /// The plan called `text`.
@@ -210,7 +232,8 @@ pub fn accepts_at_coordinator(text: &str) -> Result<bool, BadValue> {
     }
 }
 
-fn unknown(field: &str, text: &str, known: &[&str]) -> BadValue {
+fn unknown(field: &str, text: &str, known: &[AxisValue]) -> BadValue {
+    let known: Vec<_> = known.iter().map(|value| value.form).collect();
     let known = known.join(", ");
     BadValue::new(
         field,

@@ -1,11 +1,11 @@
 //! Reading parameters: which of them a request takes follows from its plan and target distribution, and reading them is
-//! what makes the list. [`Reader::take`] checks a value and notes that it is taken, so that a method's parameters as
+//! what makes the list. [`ParameterReader::take`] checks a value and notes that it is taken, so that a method's parameters as
 //! listed are those that are read.
 
-use super::setting::{Kind, Setting};
+use super::setting::{Setting, SettingKind};
 use super::spec::MethodSpec;
 use super::table::{ALPHA, BETA, CAP, KL_BUDGET, RULE};
-use super::values::{EffectiveSetting, Range, Value};
+use super::values::{EffectiveSetting, ParameterValue, Range};
 use crate::bad_value::BadValue;
 use crate::target::{Beta, Rule, TargetDistribution};
 
@@ -78,12 +78,12 @@ pub(super) fn cap(spec: &MethodSpec) -> Result<Option<u32>, BadValue> {
     if !spec.gives(&CAP) {
         return Ok(None);
     }
-    Reader::new(spec).read(&CAP).map(Some)
+    ParameterReader::new(spec).read(&CAP).map(Some)
 }
 
 /// Returns the value of `setting`, whatever its range.
-fn given(spec: &MethodSpec, setting: &Setting) -> Result<Option<Value>, BadValue> {
-    let Kind::Parameter { range, .. } = setting.kind else {
+fn given(spec: &MethodSpec, setting: &Setting) -> Result<Option<ParameterValue>, BadValue> {
+    let SettingKind::Parameter { range, .. } = setting.kind else {
         return Ok(None);
     };
     let given = spec.get(setting);
@@ -94,12 +94,12 @@ fn given(spec: &MethodSpec, setting: &Setting) -> Result<Option<Value>, BadValue
 
 /// Reads the parameters of a request, and notes which.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct ParameterReader<'a> {
     spec: &'a MethodSpec,
     settings: Vec<EffectiveSetting>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ParameterReader<'a> {
     pub(super) fn new(spec: &'a MethodSpec) -> Self {
         let settings = Vec::new();
         Self { spec, settings }
@@ -109,9 +109,9 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// If it is of another kind, or out of range.
-    pub(super) fn take(&mut self, setting: &Setting) -> Result<Value, BadValue> {
-        let Kind::Parameter { range, default } = setting.kind else {
-            return Ok(Value::None);
+    pub(super) fn take(&mut self, setting: &Setting) -> Result<ParameterValue, BadValue> {
+        let SettingKind::Parameter { range, default } = setting.kind else {
+            return Ok(ParameterValue::None);
         };
         let name = setting.name;
         let value = match self.spec.get(setting) {
@@ -142,12 +142,12 @@ impl<'a> Reader<'a> {
     /// As [`Self::take`], or if the table has a value of another type.
     pub(super) fn read<T>(&mut self, setting: &Setting) -> Result<T, BadValue>
     where
-        T: TryFrom<Value, Error = Value>,
+        T: TryFrom<ParameterValue, Error = ParameterValue>,
     {
         let value = self.take(setting)?;
         value
             .try_into()
-            .map_err(|value: Value| value.misplaced(setting.name))
+            .map_err(|value: ParameterValue| value.misplaced(setting.name))
     }
 
     /// Returns what was taken.
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         let is_taken = |name: &str| self.settings.iter().any(|setting| setting.name == name);
         let mut given = self.spec.settings().map(|(setting, _)| setting);
         let untaken = given.find(|setting| {
-            let is_parameter = matches!(setting.kind, Kind::Parameter { .. });
+            let is_parameter = matches!(setting.kind, SettingKind::Parameter { .. });
             is_parameter && setting.name != CAP.name && !is_taken(setting.name)
         });
         let Some(setting) = untaken else {

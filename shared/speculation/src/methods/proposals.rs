@@ -1,31 +1,19 @@
-//! Which forms of proposals a method accepts: the default, and the forms that carry too little.
+//! Which forms of proposals go with other options: the default, and the forms that carry too little. Plans without a
+//! block to verify, and those whose rule acts through the plan, come with coupled verification and the exact target.
 
 use super::BadValue;
+use super::compatibility::Options;
 use super::names::{TargetKind, of_drafting, of_proposal};
-use crate::drafting::Drafting;
+use crate::drafting::{Drafting, TreeShape};
 use crate::proposal::{ProposalForm, SPARSE_MOST};
-use crate::target::{Needs, TargetDistribution};
-use crate::verification::Verification;
+use crate::target::Needs;
 
 /// Most tokens of a sparse draft distribution where a request does not say: what a message of 170 bytes a
 /// token holds. Where distributions are flat more would be accepted with more of them; see the guide to
 /// methods for what was measured.
 pub const SPARSE_TOP: u32 = 32;
 
-/// The axes that what must be told depends on. Plans without a block to verify, and those whose rule
-/// acts through the plan, come with coupled verification and the exact target.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Axes {
-    pub(super) target: TargetDistribution,
-    pub(super) verification: Verification,
-    pub(super) drafting: Drafting,
-    /// Whether blocks are trees.
-    pub(super) is_tree: bool,
-    /// Whether the temperature is 0.
-    pub(super) greedy: bool,
-}
-
-impl Axes {
+impl Options {
     /// What the target distribution must be told at each position.
     pub(super) fn needs(&self) -> Needs {
         self.target.needs(self.greedy)
@@ -108,7 +96,7 @@ impl Axes {
 
     /// Checks that proposals in `form` carry what the method needs. A form that carries more is accepted: it
     /// still cuts the distribution that draft tokens are drawn from, so it is part of what the request means.
-    pub(super) fn check(&self, form: ProposalForm) -> Result<(), BadValue> {
+    pub(super) fn check_form(&self, form: ProposalForm) -> Result<(), BadValue> {
         let refused = |problem: String| {
             let name = of_proposal(form);
             Err(BadValue::new("proposal", format!("'{name}' {problem}")))
@@ -121,10 +109,15 @@ impl Axes {
             }
         };
         match form {
-            _ if self.is_tree && form != ProposalForm::None && !self.in_verification() => refused(
-                "is sent of trees where the verification tests against it only, expected none"
-                    .to_owned(),
-            ),
+            _ if self.tree != TreeShape::Chain
+                && form != ProposalForm::None
+                && !self.in_verification() =>
+            {
+                refused(
+                    "is sent of trees where the verification tests against it only, expected none"
+                        .to_owned(),
+                )
+            }
             ProposalForm::Point if !self.is_point() => refused(
                 "is for temperature 0 and drafting max-gram only, expected sparse:K or dense"
                     .to_owned(),

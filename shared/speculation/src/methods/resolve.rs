@@ -1,10 +1,9 @@
 //! From what was asked for to what is carried out.
 
-use super::axes::{method_of, rules_of, target_of, verification_of};
+use super::axes::{drafting_of, method_of, rules_of, target_of, verification_of};
 use super::compatibility::Options;
-use super::drafting::drafting_of;
 use super::names::{PlanKind, TargetKind};
-use super::parameters::{self, Reader};
+use super::parameters::{self, ParameterReader};
 use super::registry::{Method, find};
 use super::spec::MethodSpec;
 use super::table::{
@@ -43,10 +42,10 @@ impl Setup {
 }
 
 /// What the parameters of a plan and its target distribution come to.
-struct Carried {
+struct ResolvedPlan {
     plan: Plan,
-    /// With the rule that acts through the plan, if one does.
-    aim: TargetDistribution,
+    /// Like `target`, with the rule that acts through the plan, if one does.
+    target_kind: TargetKind,
     /// What the verifier draws from.
     target: TargetDistribution,
     verification: Verification,
@@ -60,8 +59,7 @@ impl Choice {
     /// Names the setting that is unknown, out of range, not taken, or does not go with another.
     pub fn resolve(spec: &MethodSpec, setup: Setup) -> Result<Self, BadValue> {
         let method = find(&spec.method)?;
-        let plan = spec.text(&PLAN).map(|name| names::plan(&name));
-        let plan = plan.transpose()?.unwrap_or(method.plan);
+        let plan = spec.read(&PLAN, names::plan)?.unwrap_or(method.plan);
         // A plan that does not leave the other axes open brings the presets of its own method.
         let preset = if plan == method.plan || plan.takes_any_target() {
             method
@@ -70,18 +68,16 @@ impl Choice {
         };
         let target = target_of(spec, plan, preset)?;
         let verification = verification_of(spec, plan, preset)?;
-        let mut reader = Reader::new(spec);
-        let carried = carried(plan, target, verification, spec, &mut reader)?;
+        let mut reader = ParameterReader::new(spec);
+        let resolved = resolved(plan, target, verification, spec, &mut reader)?;
         let settings = reader.finish(&described(spec, method)?)?;
         let drafting = drafting_of(spec, plan, setup.draft_len)?;
-        let form = spec.text(&PROPOSAL).map(|name| names::proposal(&name));
-        let form = form.transpose()?;
-        let acceptor = spec.text(&ACCEPT_AT);
-        let acceptor = acceptor.map(|name| names::accepts_at_coordinator(&name));
-        let accept_at_coordinator = acceptor.transpose()?.unwrap_or_default();
+        let form = spec.read(&PROPOSAL, names::proposal)?;
+        let acceptor = spec.read(&ACCEPT_AT, names::accepts_at_coordinator)?;
+        let accept_at_coordinator = acceptor.unwrap_or_default();
         let options = Options {
-            target: carried.target,
-            verification: carried.verification,
+            target: resolved.target,
+            verification: resolved.verification,
             drafting: drafting.drafting,
             draft_len: drafting.len,
             tree: drafting.tree,
@@ -91,26 +87,25 @@ impl Choice {
             ..Options::default()
         };
         options.check()?;
-        let axes = options.axes();
-        form.map_or(Ok(()), |form| axes.check_choice(form))?;
-        let proposal = form.unwrap_or_else(|| axes.default_form());
+        form.map_or(Ok(()), |form| options.check_choice(form))?;
+        let proposal = form.unwrap_or_else(|| options.default_form());
         Ok(Self {
             method,
-            plan: carried.plan,
-            target: carried.target,
-            verification: carried.verification,
+            plan: resolved.plan,
+            target: resolved.target,
+            verification: resolved.verification,
             proposal,
             accept_at_coordinator,
             stop_rule: match drafting.len {
                 DraftLen::Stop(rule) => rule,
-                DraftLen::Fixed | DraftLen::Auto => carried.stop_rule,
+                DraftLen::Fixed | DraftLen::Auto => resolved.stop_rule,
             },
             drafting: drafting.drafting,
             auto: drafting.len == DraftLen::Auto,
             tree: drafting.tree,
             draft_most: drafting.most,
-            aim: TargetKind::of(carried.aim),
-            axes,
+            target_kind: resolved.target_kind,
+            options,
             unscaled_is_sampling: setup.temperature == 1.0 && !setup.cuts,
             settings,
         })
@@ -118,13 +113,13 @@ impl Choice {
 }
 
 /// Reads the parameters of `plan` and `target`, and carries them over into both.
-fn carried(
+fn resolved(
     plan: PlanKind,
     target: TargetDistribution,
     verification: Verification,
     spec: &MethodSpec,
-    reader: &mut Reader<'_>,
-) -> Result<Carried, BadValue> {
+    reader: &mut ParameterReader<'_>,
+) -> Result<ResolvedPlan, BadValue> {
     let target = match (target, parameters::kl_budget(spec)?) {
         (TargetDistribution::Lossy { .. }, Some(kl_budget)) => {
             TargetDistribution::LossyWithin { kl_budget }
@@ -132,29 +127,29 @@ fn carried(
         _ => target,
     };
     let target = parameters_of_target(plan, target, reader)?;
-    let mut carried = Carried {
+    let mut resolved = ResolvedPlan {
         plan: Plan::Speculative,
-        aim: target,
+        target_kind: TargetKind::of(target),
         target,
         verification,
         stop_rule: StopRule::NEVER,
     };
     match plan {
         PlanKind::Speculative => {}
-        PlanKind::TargetOnly => carried.plan = Plan::TargetOnly,
-        PlanKind::DraftOnly => carried.plan = Plan::DraftOnly,
-        PlanKind::OracleCascade => carried.plan = Plan::OracleCascade,
+        PlanKind::TargetOnly => resolved.plan = Plan::TargetOnly,
+        PlanKind::DraftOnly => resolved.plan = Plan::DraftOnly,
+        PlanKind::OracleCascade => resolved.plan = Plan::OracleCascade,
         PlanKind::TokenCascade => {
             if let TargetDistribution::Deferral { rule, alpha } = target
                 && let Some(stop_rule) = rule.stop_rule
             {
-                carried.stop_rule = stop_rule(alpha);
+                resolved.stop_rule = stop_rule(alpha);
             }
             let max_run = match reader.read(&MAX_RUN)? {
                 0 => u32::MAX,
                 max_run => max_run,
             };
-            carried.plan = Plan::TokenCascade { max_run };
+            resolved.plan = Plan::TokenCascade { max_run };
         }
         PlanKind::SequenceCascade => {
             let alpha = match target {
@@ -163,7 +158,7 @@ fn carried(
                 | TargetDistribution::Lossy { .. }
                 | TargetDistribution::LossyWithin { .. } => 1.0,
             };
-            carried.plan = Plan::SequenceCascade {
+            resolved.plan = Plan::SequenceCascade {
                 threshold: libm::log(1.0 - alpha),
                 mean: reader.read(&MEAN)?,
             };
@@ -171,32 +166,33 @@ fn carried(
         PlanKind::Bild => {
             let rollback = parameters::rollback(verification.rollback());
             let rollback = reader.read(&rollback)?;
-            carried.stop_rule = StopRule::new(&CONFIDENCE, reader.read(&FALLBACK)?);
-            carried.verification = Verification::bild(rollback);
-            carried.plan = Plan::Bild {
-                window: reader.read(&WINDOW)?,
-                verify_on_finish: reader.read(&VERIFY_ON_FINISH)?,
-                code_variant: reader.read(&CODE_VARIANT)?,
+            resolved.stop_rule = StopRule::new(&CONFIDENCE, reader.read(&FALLBACK)?);
+            let (window, verify_on_finish) =
+                (reader.read(&WINDOW)?, reader.read(&VERIFY_ON_FINISH)?);
+            let code_variant = reader.read(&CODE_VARIANT)?;
+            resolved.verification = if code_variant {
+                Verification::bild_code(rollback)
+            } else {
+                Verification::bild(rollback)
             };
-            if let Plan::Bild {
-                code_variant: true, ..
-            } = carried.plan
-            {
-                carried.verification = Verification::bild_code(rollback);
-            }
+            resolved.plan = Plan::Bild {
+                window,
+                verify_on_finish,
+                code_variant,
+            };
         }
     }
     if !plan.takes_any_target() {
         // The rule acts through the plan; what the verifier draws, it draws from p.
-        carried.target = TargetDistribution::Exact;
+        resolved.target = TargetDistribution::Exact;
     }
-    Ok(carried)
+    Ok(resolved)
 }
 
 fn parameters_of_target(
     plan: PlanKind,
     target: TargetDistribution,
-    reader: &mut Reader<'_>,
+    reader: &mut ParameterReader<'_>,
 ) -> Result<TargetDistribution, BadValue> {
     Ok(match target {
         TargetDistribution::Exact => target,
@@ -230,8 +226,8 @@ fn described(spec: &MethodSpec, method: &Method) -> Result<String, BadValue> {
         None => String::new(),
     });
     let mut words = format!("method '{}'{}", method.name, given.concat());
-    let target = spec.text(&TARGET).map(|name| names::target(&name));
-    let target = target.transpose()?.unwrap_or(TargetKind::of(method.target));
+    let target = spec.read(&TARGET, names::target)?;
+    let target = target.unwrap_or(TargetKind::of(method.target));
     if target == TargetKind::Lossy && parameters::kl_budget(spec)?.is_some() {
         words += " with kl_budget";
     }

@@ -1,6 +1,6 @@
 //! One setting of a method: its name, what it may be, and what is said of it.
 
-use super::values::{Range, SettingValue, Value};
+use super::values::{ParameterValue, Range, SettingValue};
 use crate::bad_value::BadValue;
 
 /// A setting of a method.
@@ -15,16 +15,16 @@ pub struct Setting {
     /// What stands for its value in help.
     pub placeholder: &'static str,
     /// What it may be.
-    pub kind: Kind,
+    pub kind: SettingKind,
 }
 
 /// What a setting may be.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum SettingKind {
     /// An axis: one of some forms. A setting of drafting says who drafts, how much, or in which shape.
     Axis {
         /// The value where a request does not say, in words.
-        default: fn() -> String,
+        default: &'static str,
         /// The forms of its values.
         values: fn() -> Vec<AxisValue>,
         /// Checks that a text is one of them.
@@ -35,21 +35,8 @@ pub enum Kind {
         /// The values it may have.
         range: Range,
         /// The value where none is given.
-        default: Value,
+        default: ParameterValue,
     },
-}
-
-/// An axis of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Axis {
-    /// Field of a request, and its name in reports.
-    pub name: &'static str,
-    /// One line.
-    pub help: &'static str,
-    /// What holds where a request does not say.
-    pub default: String,
-    /// Its values, the default first where one of them is.
-    pub values: Vec<AxisValue>,
 }
 
 /// A value of an axis, or a form of values.
@@ -75,7 +62,7 @@ impl Setting {
     pub fn is_flag(&self) -> bool {
         matches!(
             self.kind,
-            Kind::Parameter {
+            SettingKind::Parameter {
                 range: Range::Flag,
                 ..
             }
@@ -85,8 +72,8 @@ impl Setting {
     /// Returns the forms of its values, if it is an axis.
     pub fn values(&self) -> Vec<AxisValue> {
         match self.kind {
-            Kind::Axis { values, .. } => values(),
-            Kind::Parameter { .. } => Vec::new(),
+            SettingKind::Axis { values, .. } => values(),
+            SettingKind::Parameter { .. } => Vec::new(),
         }
     }
 
@@ -96,30 +83,35 @@ impl Setting {
     /// If it is unknown, or of another kind.
     pub fn check(&self, value: &SettingValue) -> Result<(), BadValue> {
         match self.kind {
-            Kind::Axis { check, .. } => check(&value.to_string()),
-            Kind::Parameter { range, .. } => range.read(self.name, value).map(drop),
+            SettingKind::Axis { check, .. } => check(&value.to_string()),
+            SettingKind::Parameter { range, .. } => range.read(self.name, value).map(drop),
         }
     }
 
     /// Returns the forms of its values that are words; capital letters in them stand for a number.
     pub fn forms(&self) -> Vec<&'static str> {
         match self.kind {
-            Kind::Axis { .. } => self.values().into_iter().map(|value| value.form).collect(),
-            Kind::Parameter {
+            SettingKind::Axis { .. } => self.values().into_iter().map(|value| value.form).collect(),
+            SettingKind::Parameter {
                 range: Range::Rule(rules),
                 ..
             } => rules.iter().map(|rule| rule.name).collect(),
-            Kind::Parameter {
+            SettingKind::Parameter {
                 range: Range::Beta(..),
                 ..
             } => vec!["tuned"],
-            Kind::Parameter { .. } => Vec::new(),
+            SettingKind::Parameter { .. } => Vec::new(),
         }
     }
 
     /// The same with another help line, range and default: what one method takes it for.
-    pub(super) fn taken_as(self, help: &'static str, range: Range, default: Value) -> Self {
-        let kind = Kind::Parameter { range, default };
+    pub(super) fn taken_as(
+        self,
+        help: &'static str,
+        range: Range,
+        default: ParameterValue,
+    ) -> Self {
+        let kind = SettingKind::Parameter { range, default };
         Self { help, kind, ..self }
     }
 }

@@ -86,6 +86,15 @@ impl MethodSpec {
         self.get(setting).map(ToString::to_string)
     }
 
+    /// Returns what is given for `setting`, as `read` has it.
+    pub(super) fn read<T>(
+        &self,
+        setting: &Setting,
+        read: fn(&str) -> Result<T, BadValue>,
+    ) -> Result<Option<T>, BadValue> {
+        self.text(setting).map(|text| read(&text)).transpose()
+    }
+
     /// Reads `NAME[:KEY=VALUE]...`; a key without a value is a flag that is set.
     ///
     /// # Errors

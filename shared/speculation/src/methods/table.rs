@@ -2,10 +2,9 @@
 //!
 //! Flags, JSON fields, gRPC, `outrider methods`, completion and the description of the HTTP API are made of it.
 
-use super::forms;
 use super::names::{self, DRAFT_CAP, DRAFT_MOST};
-use super::setting::{Axis, AxisValue, Kind, Setting};
-use super::values::{Range, Value};
+use super::setting::{AxisValue, Setting, SettingKind};
+use super::values::{ParameterValue, Range};
 use crate::bad_value::BadValue;
 use crate::target::{RULES, TargetDistribution, rules};
 
@@ -22,38 +21,41 @@ macro_rules! settings {
     };
 }
 
-const fn number(least: f64, most: f64, default: f64) -> Kind {
-    Kind::Parameter {
+const fn number(least: f64, most: f64, default: f64) -> SettingKind {
+    SettingKind::Parameter {
         range: Range::Number(least, most),
-        default: Value::Number(default),
+        default: ParameterValue::Number(default),
     }
 }
 
-const fn count(least: u32, most: u32, default: u32) -> Kind {
-    Kind::Parameter {
+const fn count(least: u32, most: u32, default: u32) -> SettingKind {
+    SettingKind::Parameter {
         range: Range::Count(least, most),
-        default: Value::Count(default),
+        default: ParameterValue::Count(default),
     }
 }
 
-const fn flag(default: bool) -> Kind {
-    Kind::Parameter {
+const fn flag(default: bool) -> SettingKind {
+    SettingKind::Parameter {
         range: Range::Flag,
-        default: Value::Flag(default),
+        default: ParameterValue::Flag(default),
     }
 }
 
 const fn axis(
-    default: fn() -> String,
+    default: &'static str,
     values: fn() -> Vec<AxisValue>,
     check: fn(&str) -> Result<(), BadValue>,
-) -> Kind {
-    Kind::Axis {
+) -> SettingKind {
+    SettingKind::Axis {
         default,
         values,
         check,
     }
 }
+
+/// Where a method says what holds if a request does not.
+const OF_METHOD: &str = "the method's";
 
 settings! {
     PLAN = Setting {
@@ -62,8 +64,8 @@ settings! {
         placeholder: "PLAN",
         help: "which model does what, in which order",
         kind: axis(
-            forms::of_method,
-            forms::plans,
+            OF_METHOD,
+            names::plans,
             |text| names::plan(text).map(drop),
         ),
     };
@@ -73,8 +75,8 @@ settings! {
         placeholder: "WHO",
         help: "who proposes draft tokens",
         kind: axis(
-            forms::model,
-            forms::draftings,
+            "model",
+            names::draftings,
             |text| names::drafting(text).map(drop),
         ),
     };
@@ -84,8 +86,8 @@ settings! {
         placeholder: "K|POLICY",
         help: "draft tokens a round; the draft cap bounds all but a number",
         kind: axis(
-            forms::auto,
-            forms::draft_lens,
+            "auto in plan speculative; at most 20",
+            names::draft_lens,
             |text| names::draft_len(text).map(drop),
         ),
     };
@@ -102,8 +104,8 @@ settings! {
         placeholder: "SHAPE",
         help: "the shape of a draft block; trees go with coupled verification of the exact target",
         kind: axis(
-            forms::chain,
-            forms::trees,
+            "chain",
+            names::trees,
             |text| names::tree(text).map(drop),
         ),
     };
@@ -113,8 +115,8 @@ settings! {
         placeholder: "NAME",
         help: "the distribution that the output is drawn from",
         kind: axis(
-            forms::of_method,
-            forms::targets,
+            OF_METHOD,
+            names::targets,
             |text| names::target(text).map(drop),
         ),
     };
@@ -124,8 +126,8 @@ settings! {
         placeholder: "NAME",
         help: "how draft tokens are accepted",
         kind: axis(
-            forms::of_method,
-            forms::verifications,
+            OF_METHOD,
+            names::verifications,
             |text| names::verification(text).map(drop),
         ),
     };
@@ -135,8 +137,8 @@ settings! {
         placeholder: "FORM",
         help: "how much of the draft distribution is sent to the verifier",
         kind: axis(
-            forms::needed,
-            forms::proposals,
+            "what is needed; sparse:32 where a part of the distribution will do",
+            names::proposals,
             |text| names::proposal(text).map(drop),
         ),
     };
@@ -146,8 +148,8 @@ settings! {
         placeholder: "WHO",
         help: "who decides which draft tokens are accepted",
         kind: axis(
-            forms::verifier,
-            forms::acceptors,
+            "verifier",
+            names::acceptors,
             |text| names::accepts_at_coordinator(text).map(drop),
         ),
     };
@@ -156,9 +158,9 @@ settings! {
         of: "cascades",
         placeholder: "NAME",
         help: "deferral rule: where the target decides instead of the draft model",
-        kind: Kind::Parameter {
+        kind: SettingKind::Parameter {
             range: Range::Rule(RULES),
-            default: Value::Rule(rules::CHOW),
+            default: ParameterValue::Rule(rules::CHOW),
         },
     };
     ALPHA = Setting {
@@ -166,9 +168,9 @@ settings! {
         of: "cascades, lossy sampling, BiLD",
         placeholder: "A",
         help: "trade-off between the two models: range and default depend on method and rule",
-        kind: Kind::Parameter {
+        kind: SettingKind::Parameter {
             range: Range::Number(f64::NEG_INFINITY, f64::INFINITY),
-            default: Value::None,
+            default: ParameterValue::None,
         },
     };
     BETA = Setting {
@@ -176,9 +178,9 @@ settings! {
         of: "lossy sampling",
         placeholder: "B",
         help: "divides p in the residual (p/beta - q)+; at least 1 - alpha, or tuned at each position",
-        kind: Kind::Parameter {
+        kind: SettingKind::Parameter {
             range: Range::Beta(0.0, TargetDistribution::MAX_BETA),
-            default: Value::None,
+            default: ParameterValue::None,
         },
     };
     KL_BUDGET = Setting {
@@ -187,9 +189,9 @@ settings! {
         placeholder: "NATS",
         help: "in place of alpha and beta: accepts as many draft tokens as it can while the divergence of what \
                comes out, KL(p || out), is at most this at each position, in nats; 0 is exact",
-        kind: Kind::Parameter {
+        kind: SettingKind::Parameter {
             range: Range::NumberOrNone(0.0, TargetDistribution::MAX_KL_BUDGET),
-            default: Value::None,
+            default: ParameterValue::None,
         },
     };
     FALLBACK = Setting {
@@ -257,19 +259,23 @@ impl Setting {
     }
 }
 
-/// Returns every axis of a request with its values. What a target or a plan of this name is stands with the methods and
-/// rules; whether two axes go together is said when they are asked for.
-pub fn axes_listing() -> Vec<Axis> {
-    let axes = SETTINGS.iter().filter_map(|setting| match setting.kind {
-        Kind::Axis {
-            default, values, ..
-        } => Some(Axis {
-            name: setting.name,
-            help: setting.help,
-            default: default(),
-            values: values(),
-        }),
-        Kind::Parameter { .. } => None,
-    });
-    axes.collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::methods::SPARSE_TOP;
+
+    #[test]
+    fn defaults_are_those_that_hold() {
+        let default = |setting: &Setting| match setting.kind {
+            SettingKind::Axis { default, .. } => default,
+            SettingKind::Parameter { .. } => panic!("no axis"),
+        };
+        let auto = format!("auto in plan speculative; at most {DRAFT_CAP}");
+        assert_eq!(default(&DRAFT_LEN), auto);
+        let sparse = format!("sparse:{SPARSE_TOP} ");
+        assert!(default(&PROPOSAL).contains(&sparse));
+        for axis in [&DRAFTING, &TREE, &ACCEPT_AT] {
+            assert_eq!(default(axis), axis.forms()[0]);
+        }
+    }
 }

@@ -72,7 +72,7 @@ impl From<String> for SettingValue {
 
 /// A parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value {
+pub enum ParameterValue {
     /// A real number.
     Number(f64),
     /// No number, where there need be none.
@@ -87,7 +87,7 @@ pub enum Value {
     Beta(Beta),
 }
 
-impl Value {
+impl ParameterValue {
     /// A value where the table has another kind.
     pub(super) fn misplaced(self, name: &str) -> BadValue {
         BadValue::new(
@@ -97,7 +97,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ParameterValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) | Self::Beta(Beta::Fixed(number)) => write!(f, "{number}"),
@@ -114,18 +114,18 @@ impl fmt::Display for Value {
 macro_rules! held {
     ($($kind:ident($type:ty)),*) => {
         $(
-            impl From<$type> for Value {
+            impl From<$type> for ParameterValue {
                 fn from(value: $type) -> Self {
                     Self::$kind(value)
                 }
             }
 
-            impl TryFrom<Value> for $type {
-                type Error = Value;
+            impl TryFrom<ParameterValue> for $type {
+                type Error = ParameterValue;
 
-                fn try_from(value: Value) -> Result<Self, Value> {
+                fn try_from(value: ParameterValue) -> Result<Self, ParameterValue> {
                     match value {
-                        Value::$kind(value) => Ok(value),
+                        ParameterValue::$kind(value) => Ok(value),
                         other => Err(other),
                     }
                 }
@@ -135,12 +135,6 @@ macro_rules! held {
 }
 
 held!(Number(f64), Count(u32), Flag(bool), Rule(Rule), Beta(Beta));
-
-impl From<Option<f64>> for Value {
-    fn from(number: Option<f64>) -> Self {
-        number.map_or(Self::None, Self::Number)
-    }
-}
 
 /// The values a parameter may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -179,7 +173,11 @@ impl Range {
     ///
     /// # Errors
     /// If it is of another kind.
-    pub(super) fn read(&self, name: &str, given: &SettingValue) -> Result<Value, BadValue> {
+    pub(super) fn read(
+        &self,
+        name: &str,
+        given: &SettingValue,
+    ) -> Result<ParameterValue, BadValue> {
         self.of_kind(given).ok_or_else(|| {
             let problem = match (self, given) {
                 (Self::Rule(_), _) => format!("'{given}' is unknown, expected one of {self}"),
@@ -192,13 +190,13 @@ impl Range {
         })
     }
 
-    fn of_kind(&self, given: &SettingValue) -> Option<Value> {
+    fn of_kind(&self, given: &SettingValue) -> Option<ParameterValue> {
         match (self, given) {
             (Self::Number(..) | Self::NumberBelow(..) | Self::NumberOrNone(..), given) => {
                 match given {
-                    SettingValue::Number(number) => Some(Value::Number(*number)),
+                    SettingValue::Number(number) => Some(ParameterValue::Number(*number)),
                     SettingValue::Text(text) if text == "none" => {
-                        matches!(self, Self::NumberOrNone(..)).then_some(Value::None)
+                        matches!(self, Self::NumberOrNone(..)).then_some(ParameterValue::None)
                     }
                     SettingValue::Text(_) | SettingValue::Flag(_) => None,
                 }
@@ -206,38 +204,40 @@ impl Range {
             (Self::Count(..), SettingValue::Number(number)) => {
                 let is_whole =
                     number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number);
-                is_whole.then_some(Value::Count(*number as u32))
+                is_whole.then_some(ParameterValue::Count(*number as u32))
             }
-            (Self::Flag, SettingValue::Flag(flag)) => Some(Value::Flag(*flag)),
-            (Self::Rule(_), SettingValue::Text(name)) => Rule::find(name).map(Value::Rule),
+            (Self::Flag, SettingValue::Flag(flag)) => Some(ParameterValue::Flag(*flag)),
+            (Self::Rule(_), SettingValue::Text(name)) => Rule::find(name).map(ParameterValue::Rule),
             (Self::Beta(..), SettingValue::Number(number)) => {
-                Some(Value::Beta(Beta::Fixed(*number)))
+                Some(ParameterValue::Beta(Beta::Fixed(*number)))
             }
             (Self::Beta(..), SettingValue::Text(text)) => {
-                (text == "tuned").then_some(Value::Beta(Beta::Tuned))
+                (text == "tuned").then_some(ParameterValue::Beta(Beta::Tuned))
             }
             _ => None,
         }
     }
 
     /// Whether `value` is in it. NaN is in none.
-    pub fn contains(&self, value: Value) -> bool {
+    pub fn contains(&self, value: ParameterValue) -> bool {
         match (*self, value) {
             (
                 Self::Number(least, most) | Self::NumberOrNone(least, most),
-                Value::Number(number),
+                ParameterValue::Number(number),
             )
-            | (Self::Beta(least, most), Value::Beta(Beta::Fixed(number))) => {
+            | (Self::Beta(least, most), ParameterValue::Beta(Beta::Fixed(number))) => {
                 (least..=most).contains(&number)
             }
-            (Self::NumberBelow(least, below), Value::Number(number)) => {
+            (Self::NumberBelow(least, below), ParameterValue::Number(number)) => {
                 (least..below).contains(&number)
             }
-            (Self::Count(least, most), Value::Count(count)) => (least..=most).contains(&count),
-            (Self::Rule(rules), Value::Rule(rule)) => rules.contains(&rule),
-            (Self::Flag, Value::Flag(_))
-            | (Self::Beta(..), Value::Beta(Beta::Tuned))
-            | (Self::NumberOrNone(..), Value::None) => true,
+            (Self::Count(least, most), ParameterValue::Count(count)) => {
+                (least..=most).contains(&count)
+            }
+            (Self::Rule(rules), ParameterValue::Rule(rule)) => rules.contains(&rule),
+            (Self::Flag, ParameterValue::Flag(_))
+            | (Self::Beta(..), ParameterValue::Beta(Beta::Tuned))
+            | (Self::NumberOrNone(..), ParameterValue::None) => true,
             _ => false,
         }
     }
@@ -274,7 +274,7 @@ pub struct EffectiveSetting {
     /// The values it may have, beside the request's other parameters.
     pub range: Range,
     /// The value where none is given.
-    pub default: Value,
+    pub default: ParameterValue,
     /// The value it has.
-    pub value: Value,
+    pub value: ParameterValue,
 }

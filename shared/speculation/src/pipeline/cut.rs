@@ -1,16 +1,11 @@
 //! Top-k, top-p and min-p: the cuts between the softmax and the sampling distribution.
 
-use super::threshold::{Kept, Weight, find};
+use super::threshold::{CutPoint, Weight, find};
 use super::{Pipeline, normalise};
 use crate::real::Real;
 use crate::simd::kernel;
 
 impl Pipeline {
-    /// Whether top-k, top-p or min-p is set.
-    pub(super) fn cuts(&self) -> bool {
-        self.params.top_k > 0 || self.params.top_p < 1.0 || self.params.min_p > 0.0
-    }
-
     /// Top-k, then top-p over what is left, then min-p, each followed by renormalisation. The largest value
     /// stands at `best`, and stays the largest.
     ///
@@ -36,8 +31,8 @@ impl Pipeline {
 }
 
 /// Keeps the listed part of `probs`, or all of it without a list, and renormalises it.
-fn keep<F: Real>(probs: &mut [F], kept: Option<Kept<F>>) {
-    let Some(Kept { least, surplus }) = kept else {
+fn keep<F: Real>(probs: &mut [F], kept: Option<CutPoint<F>>) {
+    let Some(CutPoint { least, surplus }) = kept else {
         return keep_from(probs, F::zero());
     };
     let equals = (probs.iter_mut().rev()).filter(|value| **value == least);

@@ -60,7 +60,7 @@ impl Pipeline {
             softmax(row, row[best], F::one());
             let seen = Observed {
                 confidence: confidence(row),
-                unscaled: want.unscaled && self.cuts(),
+                unscaled: want.unscaled && self.params.cuts(),
             };
             if seen.unscaled {
                 unscaled.clear();
@@ -178,7 +178,7 @@ mod tests {
         let cuts = changes.map(|change| {
             let mut params = SamplingParams::default();
             change(&mut params);
-            Pipeline::new(params).cuts()
+            params.cuts()
         });
         assert_eq!(cuts, [false, true, true, true]);
     }

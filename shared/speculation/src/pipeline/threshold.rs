@@ -35,7 +35,7 @@ pub(super) enum Weight {
 
 /// What a cut keeps: the values above `least`, and those equal to it but for the last `surplus` by index.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Kept<F> {
+pub(super) struct CutPoint<F> {
     pub(super) least: F,
     pub(super) surplus: usize,
 }
@@ -59,7 +59,7 @@ pub(super) fn find<F: Real>(
     weight: Weight,
     goal: u64,
     scratch: &mut Vec<f64>,
-) -> Option<Kept<F>> {
+) -> Option<CutPoint<F>> {
     let mut bracket = Bracket {
         from: F::zero(),
         to: F::infinity(),
@@ -95,7 +95,7 @@ pub(super) fn find<F: Real>(
         sum >= goal
     })?;
     let least = scratch[last];
-    Some(Kept {
+    Some(CutPoint {
         least: F::from_f64(least),
         surplus: scratch[last + 1..].partition_point(|&value| value == least),
     })

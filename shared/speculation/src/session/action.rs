@@ -6,7 +6,7 @@ use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::goodput::Price;
 use crate::verification::Verdict;
-use crate::verification::layers::{Horizon, Layer};
+use crate::verification::layers::{Horizon, ResidualLayer};
 
 /// Which model does what, in which order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -112,7 +112,7 @@ pub enum Request {
         /// How far drafting would have gone; greedy block verification.
         horizon: Horizon,
         /// Residual layers active at `base_len`; greedy block verification.
-        layers: Vec<Layer>,
+        layers: Vec<ResidualLayer>,
     },
     /// Decode `max_tokens` tokens with the target alone, streaming.
     Decode {

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Action, DraftBlock, DraftStop, HasRead, Origin, Peer, Plan, Request, Session, check};
+use super::{
+    Action, CacheState, DraftBlock, DraftStop, Origin, Peer, Plan, Request, Session, check,
+};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
-use crate::goodput::{Price, Round};
+use crate::goodput::{MeasuredRound, Price};
 use crate::verification::{LastToken, Verdict};
 
 /// Tokens that the target decodes alone before it is timed.
@@ -16,21 +18,17 @@ pub(super) const CONTEXT_IS_FULL: &str = "the draft model's context is full";
 
 impl Session {
     pub(super) fn drafted(&mut self, round: u64, answer: DraftBlock, now: Duration) {
-        let is_draft = |request: &Request| matches!(request, Request::Draft { .. });
-        if !self.is_waiting_for(is_draft) {
+        let Some(&Request::Draft {
+            max_tokens,
+            bonus_q,
+        }) = self.requested()
+        else {
             return;
-        }
+        };
         let Some(outstanding) = self.take_outstanding(round, Peer::Drafter) else {
             return;
         };
         let took = outstanding.took(now);
-        let Request::Draft {
-            max_tokens,
-            bonus_q,
-        } = outstanding.request
-        else {
-            return;
-        };
         // With the distribution at the next position the verifier can still go on from both models.
         let bonus_came = bonus_q && self.config.plan == Plan::Speculative;
         if answer.drafts.is_empty() && answer.stop == DraftStop::Context && !bonus_came {
@@ -42,13 +40,13 @@ impl Session {
         self.drafter_heard = true;
         // Who drafts without a forward, as Max-Gram does, needs none to catch up after a rest.
         let is_free = !answer.forwards.is_empty() && answer.forwards.iter().all(|&n| n == 0);
-        let counts = match self.pace.drafter_has_read {
-            HasRead::Nothing => false,
-            HasRead::Prompt => is_free,
-            HasRead::Output => true,
+        let counts = match self.timing.drafter_cache {
+            CacheState::Nothing => false,
+            CacheState::Prompt => is_free,
+            CacheState::Output => true,
         };
-        self.pace.draft_took = took.filter(|_| counts);
-        self.pace.drafter_has_read = HasRead::Output;
+        self.timing.draft_took = took.filter(|_| counts);
+        self.timing.drafter_cache = CacheState::Output;
         let looked_ahead =
             answer.stop == DraftStop::Policy || bonus_q && !self.ends_block(&answer.drafts);
         self.statistics.drafted(&answer, looked_ahead);
@@ -56,8 +54,7 @@ impl Session {
     }
 
     pub(super) fn verified(&mut self, round: u64, answer: Verdict, now: Duration) {
-        let is_verify = |request: &Request| matches!(request, Request::Verify { .. });
-        if !self.is_waiting_for(is_verify) {
+        if !matches!(self.requested(), Some(Request::Verify { .. })) {
             return;
         }
         let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
@@ -73,8 +70,8 @@ impl Session {
         let (accepted, last) = (answer.path.len(), answer.last);
         self.target_goes_on = last == LastToken::Recovered;
         self.statistics.verified(drafts.len(), accepted, last);
-        let took = took.filter(|_| self.pace.verifier_follows);
-        self.pace.verifier_follows = true;
+        let took = took.filter(|_| self.timing.verifier_follows);
+        self.timing.verifier_follows = true;
         self.measure(drafts, accepted, last, took);
         if let Plan::TokenCascade { max_run } = self.config.plan
             && self.run.is_full(max_run)
@@ -134,23 +131,20 @@ impl Session {
         let is_warm = outstanding.streamed >= WARMING_UP;
         let took = outstanding.took(now).filter(|_| is_warm);
         outstanding.streamed += tokens.len() as u32;
-        // Progress: what comes after it has its own time and its own retries.
         outstanding.sent = Some(now);
-        outstanding.due = Some(now.saturating_add(self.config.round_timeout));
-        outstanding.attempt = 0;
-        outstanding.failures = 0;
+        outstanding.progressed(now.saturating_add(self.config.round_timeout));
         self.statistics.target_forwards += tokens.len() as u32;
-        let took = took.filter(|_| self.pace.verifier_follows);
-        self.pace.verifier_follows = true;
-        if self.pace.drafter_has_read == HasRead::Output {
-            self.pace.drafter_has_read = HasRead::Prompt;
+        let took = took.filter(|_| self.timing.verifier_follows);
+        self.timing.verifier_follows = true;
+        if self.timing.drafter_cache == CacheState::Output {
+            self.timing.drafter_cache = CacheState::Prompt;
         }
         let origin = self.decode_origin();
         let is_second = origin == Origin::Deferred;
         if is_second {
             let deferral = std::iter::repeat_n(1.0, tokens.len());
             self.statistics.deferral(deferral);
-        } else if self.pace.rests {
+        } else if self.timing.rests {
             self.statistics.rested_tokens += tokens.len() as u32;
             if let Some(estimator) = &mut self.config.goodput {
                 estimator.observe_alone(tokens.len() as u32, took);
@@ -172,7 +166,7 @@ impl Session {
         // The first draft after a rest includes the forwards by which the drafter catches up; they are no part of a
         // draft token's price.
         let counts = match peer {
-            Peer::Drafter => self.pace.drafter_has_read == HasRead::Output,
+            Peer::Drafter => self.timing.drafter_cache == CacheState::Output,
             Peer::Verifier => true,
         };
         if !counts {
@@ -186,9 +180,9 @@ impl Session {
         }
     }
 
-    fn is_waiting_for(&self, request: impl Fn(&Request) -> bool) -> bool {
-        let outstanding = self.outstanding.as_ref();
-        outstanding.is_some_and(|outstanding| request(&outstanding.request))
+    /// Returns the request whose answer is waited for.
+    fn requested(&self) -> Option<&Request> {
+        (self.outstanding.as_ref()).map(|outstanding| &outstanding.request)
     }
 
     /// Whether the last of `tokens` ends the output.
@@ -226,12 +220,12 @@ impl Session {
         };
         let levels = drafts.levels();
         let ended = last == LastToken::AcceptedEnd;
-        estimator.observe(Round {
+        estimator.observe(MeasuredRound {
             levels,
             nodes: drafts.len() as u32,
             accepted: accepted as u32,
             refused: !ended && (accepted as u32) < levels,
-            draft: self.pace.draft_took,
+            draft: self.timing.draft_took,
             verify: took,
         });
     }

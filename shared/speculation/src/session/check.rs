@@ -4,7 +4,7 @@ use super::{DraftBlock, DraftStop, Plan, SessionConfig};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::drafting::TreeShape;
-use crate::verification::layers::Layer;
+use crate::verification::layers::ResidualLayer;
 use crate::verification::{LastToken, Verdict};
 
 /// Probabilities and their logarithms may exceed their range by this much through rounding.
@@ -18,13 +18,18 @@ const MOST_MODELS: usize = 16;
 #[error("malformed answer: {0}")]
 pub(super) struct Malformed(String);
 
+/// Refuses an answer, and says why.
+fn refuse(why: impl Into<String>) -> Result<(), Malformed> {
+    Err(Malformed(why.into()))
+}
+
 fn ids(config: &SessionConfig, tokens: &[TokenId]) -> Result<(), Malformed> {
     match tokens.iter().find(|&&token| token >= config.vocab_size) {
         Some(token) => {
             let size = config.vocab_size;
-            Err(Malformed(format!(
+            refuse(format!(
                 "token id {token} is not below the vocabulary's {size}"
-            )))
+            ))
         }
         None => Ok(()),
     }
@@ -37,9 +42,7 @@ fn ends(config: &SessionConfig, tokens: &[TokenId]) -> Result<(), Malformed> {
         .iter()
         .position(|token| config.end_tokens.contains(token))
     {
-        Some(at) => Err(Malformed(format!(
-            "tokens follow the end token at index {at}"
-        ))),
+        Some(at) => refuse(format!("tokens follow the end token at index {at}")),
         None => Ok(()),
     }
 }
@@ -54,23 +57,19 @@ pub(super) fn draft(
     let most = max_tokens.saturating_mul(config.tree.width());
     if tokens.len() > most as usize || tokens.len() < least as usize {
         let found = tokens.len();
-        return Err(Malformed(format!(
-            "{found} draft tokens, expected {least} to {most}"
-        )));
+        return refuse(format!("{found} draft tokens, expected {least} to {most}"));
     }
     shape(config, max_tokens, &answer.drafts)?;
     ids(config, tokens)?;
     ends_paths(config, &answer.drafts)?;
     if answer.stop == DraftStop::EndToken && !ends_block(config, &answer.drafts) {
-        return Err(Malformed(
-            "the draft ends with no end token, and is said to".to_owned(),
-        ));
+        return refuse("the draft ends with no end token, and is said to");
     }
     if answer.forwards.len() > MOST_MODELS {
         let found = answer.forwards.len();
-        return Err(Malformed(format!(
+        return refuse(format!(
             "forwards of {found} draft models, expected at most {MOST_MODELS}"
-        )));
+        ));
     }
     if let Plan::SequenceCascade { .. } = config.plan {
         scores(tokens.len(), &answer.logprobs)?;
@@ -81,13 +80,13 @@ pub(super) fn draft(
 /// A chain where one was asked for; else no more levels than were asked for.
 fn shape(config: &SessionConfig, max_tokens: u32, drafts: &DraftTree) -> Result<(), Malformed> {
     if config.tree == TreeShape::Chain && !drafts.is_chain() {
-        return Err(Malformed("a draft tree, expected a chain".to_owned()));
+        return refuse("a draft tree, expected a chain");
     }
     let levels = drafts.levels();
     if levels > max_tokens {
-        return Err(Malformed(format!(
+        return refuse(format!(
             "a draft tree of {levels} levels, expected at most {max_tokens}"
-        )));
+        ));
     }
     Ok(())
 }
@@ -97,9 +96,7 @@ fn ends_paths(config: &SessionConfig, drafts: &DraftTree) -> Result<(), Malforme
     let is_end = |node: &usize| config.end_tokens.contains(&drafts.tokens()[*node]);
     let mut parents = (0..drafts.len()).filter_map(|node| drafts.parent(node));
     match parents.find(is_end) {
-        Some(at) => Err(Malformed(format!(
-            "tokens follow the end token at index {at}"
-        ))),
+        Some(at) => refuse(format!("tokens follow the end token at index {at}")),
         None => Ok(()),
     }
 }
@@ -131,9 +128,7 @@ fn scores(tokens: usize, logprobs: &[f32]) -> Result<(), Malformed> {
     // A token may be likely enough to be drawn, and its unscaled probability too small for a number.
     let is_logprob = |logprob: &f32| *logprob <= ROUNDING;
     if logprobs.len() != tokens || !logprobs.iter().all(is_logprob) {
-        return Err(Malformed(
-            "the draft tokens do not come with a log probability each".to_owned(),
-        ));
+        return refuse("the draft tokens do not come with a log probability each");
     }
     Ok(())
 }
@@ -145,9 +140,9 @@ pub(super) fn decoded(
 ) -> Result<(), Malformed> {
     if tokens.len() > max_tokens as usize {
         let found = tokens.len();
-        return Err(Malformed(format!(
+        return refuse(format!(
             "{found} decoded tokens, expected at most {max_tokens}"
-        )));
+        ));
     }
     ids(config, tokens)?;
     ends(config, tokens)
@@ -157,9 +152,9 @@ pub(super) fn prompt_scores(count: u32, wanted: u32) -> Result<(), Malformed> {
     if count <= wanted {
         return Ok(());
     }
-    Err(Malformed(format!(
+    refuse(format!(
         "{count} scores of the prompt, expected at most {wanted}"
-    )))
+    ))
 }
 
 pub(super) fn verdict(
@@ -172,39 +167,31 @@ pub(super) fn verdict(
     let added = usize::from(last != LastToken::AcceptedEnd);
     if accepted > drafts.len() || emitted.len() != accepted + added {
         let (found, drafted) = (emitted.len(), drafts.len());
-        return Err(Malformed(format!(
+        return refuse(format!(
             "{found} tokens emitted with {accepted} of {drafted} accepted"
-        )));
+        ));
     }
     let mut node = None;
     for (&next, &token) in answer.path.iter().zip(emitted) {
         let next = next as usize;
         if drafts.tokens().get(next) != Some(&token) || drafts.parent(next) != node {
-            return Err(Malformed(
-                "accepted tokens are not those drafted".to_owned(),
-            ));
+            return refuse("accepted tokens are not those drafted");
         }
         node = Some(next);
     }
     let added_token = emitted.last().filter(|_| added > 0);
     if !drafts.is_chain() && added_token.is_some_and(|&token| drafts.child(node, token).is_some()) {
-        return Err(Malformed(
-            "the last token was drafted, and is not said to be accepted".to_owned(),
-        ));
+        return refuse("the last token was drafted, and is not said to be accepted");
     }
     let at_leaf = node.map_or(drafts.is_empty(), |node| drafts.is_leaf(node));
     if (last == LastToken::Bonus) != at_leaf && last != LastToken::AcceptedEnd {
-        return Err(Malformed(
-            "bonus and recovered token are confused".to_owned(),
-        ));
+        return refuse("bonus and recovered token are confused");
     }
     let ends_output = emitted
         .last()
         .is_some_and(|token| config.end_tokens.contains(token));
     if last == LastToken::AcceptedEnd && !ends_output {
-        return Err(Malformed(
-            "no token was added after one that does not end".to_owned(),
-        ));
+        return refuse("no token was added after one that does not end");
     }
     ids(config, emitted)?;
     ends(config, emitted)?;
@@ -215,24 +202,23 @@ pub(super) fn verdict(
 fn deferral(emitted: usize, deferral: &[f32]) -> Result<(), Malformed> {
     let is_share = |share: &f32| (-ROUNDING..=1.0 + ROUNDING).contains(share);
     if !(deferral.is_empty() || deferral.len() == emitted) || !deferral.iter().all(is_share) {
-        return Err(Malformed(
-            "the emitted tokens do not come with a deferral each".to_owned(),
-        ));
+        return refuse("the emitted tokens do not come with a deferral each");
     }
     Ok(())
 }
 
-fn layers(config: &SessionConfig, layers: &[Layer]) -> Result<(), Malformed> {
+fn layers(config: &SessionConfig, layers: &[ResidualLayer]) -> Result<(), Malformed> {
     // A layer lasts for the rest of a block, and each block leaves at most one.
     let longest = if config.carries_layers {
         config.draft_len
     } else {
         0
     };
-    let is_layer =
-        |layer: &Layer| layer.log_rho.is_finite() && (1..=longest).contains(&layer.remaining);
+    let is_layer = |layer: &ResidualLayer| {
+        layer.log_rho.is_finite() && (1..=longest).contains(&layer.remaining)
+    };
     if layers.len() > config.draft_len as usize || !layers.iter().all(is_layer) {
-        return Err(Malformed("the residual layers are no layers".to_owned()));
+        return refuse("the residual layers are no layers");
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ mod sequence_cascade;
 mod speculative;
 mod token_cascade;
 
-pub(super) use sequence_cascade::Response;
-pub(super) use token_cascade::Run;
+pub(super) use sequence_cascade::HeldResponse;
+pub(super) use token_cascade::DraftRun;
 
 use super::{DraftBlock, Origin, Plan, Request, Session};
 use crate::TokenId;
@@ -16,8 +16,8 @@ impl Session {
     pub(super) fn begin_round(&mut self) {
         self.round += 1;
         self.drafter_heard = false;
-        self.pace.draft_took = None;
-        self.pace.rests = false;
+        self.timing.draft_took = None;
+        self.timing.rests = false;
         let remaining = self.remaining();
         let request = match self.config.plan {
             Plan::Speculative => self.block_request(),

@@ -78,17 +78,6 @@ impl Statistics {
         }
     }
 
-    /// Returns what was spent, in tokens, and what it came to: draft tokens and forwards of the target, and tokens
-    /// emitted, discarded and withheld. Once a request is over the two are equal, in every run (Huang et al.,
-    /// "SpecDec++", section 2: drafted + target calls = emitted + discarded, where no end token and no limit cuts an
-    /// output). While a draft waits for its verdict it stands among what was spent only.
-    pub fn balance(&self) -> (u32, u32) {
-        (
-            self.drafted + self.target_forwards,
-            self.emitted + self.discarded + self.withheld,
-        )
-    }
-
     /// Records a verified block.
     pub(super) fn verified(&mut self, drafted: usize, accepted: usize, last: LastToken) {
         self.target_forwards += 1;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::draft_tree::DraftTree;
-use crate::verification::layers::Layer;
+use crate::verification::layers::ResidualLayer;
 use crate::verification::{LastToken, Verdict};
 
 const NOW: Duration = Duration::from_secs(1);
@@ -146,7 +146,7 @@ fn draft_with_bonus(max_tokens: u32) -> Request {
     }
 }
 
-fn verify_layered(drafts: &[TokenId], horizon: u32, layers: &[Layer]) -> Request {
+fn verify_layered(drafts: &[TokenId], horizon: u32, layers: &[ResidualLayer]) -> Request {
     Request::Verify {
         drafts: drafts.into(),
         horizon: horizon.into(),
@@ -180,6 +180,17 @@ fn decoded(round: u64, at: u32, tokens: &[TokenId]) -> Input {
 
 fn emit(origin: Origin, tokens: &[TokenId]) -> Action {
     Action::Emit(tokens.iter().map(|&token| (token, origin)).collect())
+}
+
+/// Returns what was spent, in tokens, and what it came to: draft tokens and forwards of the target, and tokens emitted,
+/// discarded and withheld. Once a request is over the two are equal, in every run (Huang et al., "SpecDec++", section 2:
+/// drafted + target calls = emitted + discarded, where no end token and no limit cuts an output). While a draft waits
+/// for its verdict it stands among what was spent only.
+fn balance(statistics: &Statistics) -> (u32, u32) {
+    (
+        statistics.drafted + statistics.target_forwards,
+        statistics.emitted + statistics.discarded + statistics.withheld,
+    )
 }
 
 /// Returns what the session does about `input`.

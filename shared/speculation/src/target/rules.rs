@@ -1,7 +1,7 @@
 //! The deferral rules, each described in one place (Narasimhan et al., "Faster Cascades via Speculative Decoding",
 //! §4; BiLD* in Appendix E.5): at which positions, or for which tokens, the draft model is not good enough.
 //!
-//! A rule is a [`RuleSpec`] and a line in [`RULES`]. Names on the command line and on the wire, listings, ranges,
+//! A rule is a [`Rule`] and a line in [`RULES`]. Names on the command line and on the wire, listings, ranges,
 //! what peers must send and what the verifier computes are read from there.
 //!
 //! q and p are the unscaled distributions of the draft and the target model; the total variation distance TV is
@@ -11,7 +11,6 @@ pub(super) mod position;
 pub(super) mod token_rules;
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::LazyLock;
 
 use position::Evidence;
@@ -26,12 +25,9 @@ pub const RULES: &[Rule] = &[
     CHOW, CHOW_LOG, DIFF, DIFF_LOG, OPT, OPT_LOG, TOKEN_V1, TOKEN_V2, TOKEN_V3, BILD,
 ];
 
-/// A deferral rule, described by the [`RuleSpec`] that it dereferences to. Rules are equal if their names are.
+/// A deferral rule. Rules are equal if their names are.
 #[derive(Clone, Copy)]
-pub struct Rule(&'static RuleSpec);
-
-/// What there is to know of a deferral rule.
-pub struct RuleSpec {
+pub struct Rule {
     /// The name that requests give.
     pub name: &'static str,
     /// What the rule does, in one line.
@@ -58,6 +54,7 @@ pub struct Alpha {
 }
 
 /// What a rule judges.
+#[derive(Clone, Copy)]
 pub(super) enum Judge {
     /// Whether a position is deferred to the target, from the evidence there and α.
     Position(fn(&Evidence<'_>, f64) -> bool),
@@ -91,23 +88,13 @@ impl Rule {
     pub fn find(name: &str) -> Option<Self> {
         RULES.iter().copied().find(|rule| rule.name == name)
     }
-}
 
-impl RuleSpec {
     /// Whether the rule judges tokens, rather than positions.
     pub fn judges_tokens(&self) -> bool {
         match self.judge {
             Judge::Position(_) => false,
             Judge::Tokens { .. } => true,
         }
-    }
-}
-
-impl Deref for Rule {
-    type Target = RuleSpec;
-
-    fn deref(&self) -> &RuleSpec {
-        self.0
     }
 }
 

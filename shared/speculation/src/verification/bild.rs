@@ -10,91 +10,43 @@
 //! The authors' code (kssteven418/BigLittleDecoder) differs where that token is the refused one again: then it keeps
 //! the whole block, and looks at no later token. [`Verification::BILD_CODE`] does the same.
 
-use super::expected::first_refusal;
-use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
-use super::table::{Draws, Verification, VerificationSpec};
-use super::{Block, LastToken, RoundDistributions, Verdict};
+use super::table::{Draws, Procedure, Verification};
+use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
 use crate::coupled::choice;
 use crate::noise::Noise;
 use crate::real::Real;
 
-/// What both forms have in common, and the paper's.
-const SPEC: VerificationSpec = VerificationSpec {
-    name: "bild",
-    summary: "a draft token x is kept while -ln p(x) is at most the rollback threshold; a part of plan bild",
-    wire: 5,
-    draws: Draws::Shared,
-    reads_draft: false,
-    reads_unscaled: true,
-    label: None,
-    carries_layers: false,
-    bonus_may_differ: false,
-    is_choosable: false,
-    procedures: Procedures::of(&Bild {
-        keeps_repeated: false,
-    }),
-};
-
 impl Verification {
     /// A draft token x stands while -ln p(x) is at most the rollback threshold; a part of plan bild.
-    pub const BILD: Self = Self::new(&SPEC);
+    pub const BILD: Self = Self {
+        name: "bild",
+        summary: "a draft token x is kept while -ln p(x) is at most the rollback threshold; a part of plan bild",
+        wire: 5,
+        draws: Draws::Shared,
+        reads_draft: false,
+        reads_unscaled: true,
+        label: None,
+        carries_layers: false,
+        bonus_may_differ: false,
+        is_choosable: false,
+        procedure: Procedure::Bild {
+            keeps_repeated: false,
+        },
+        rollback: 0.0,
+    };
 
     /// As [`Verification::BILD`], but where the target would choose a refused token again the whole block stands; a
     /// part of plan bild.
-    pub const BILD_CODE: Self = Self::new(&VerificationSpec {
+    pub const BILD_CODE: Self = Self {
         name: "bild-code",
         summary: "as bild, but keeps the whole block where the target chooses a refused token again; a part of plan bild",
         wire: 6,
-        procedures: Procedures::of(&Bild {
+        procedure: Procedure::Bild {
             keeps_repeated: true,
-        }),
-        ..SPEC
-    });
-}
-
-/// The procedure behind the table's lines.
-struct Bild {
-    /// Whether the block stands where the target chooses a refused token again, as in the authors' code.
-    keeps_repeated: bool,
-}
-
-impl<F: Real> Procedure<F> for Bild {
-    fn verify(
-        &self,
-        block: &Block<'_>,
-        draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
-    ) -> Result<Verdict, Stopped> {
-        let rule = Rollback {
-            threshold: draws.rollback,
-            keeps_repeated: self.keeps_repeated,
-        };
-        verify(block, rule, draws.noise, distributions)
-    }
-
-    fn length_distribution(
-        &self,
-        block: &Block<'_>,
-        rollback: f64,
-        distributions: &mut Rows<'_, F>,
-    ) -> Result<Vec<f64>, Stopped> {
-        let mut passes = Vec::new();
-        for (offset, &draft) in block.drafts.iter().enumerate() {
-            let position = distributions.at(offset)?;
-            let unscaled = position.target_unscaled.unwrap_or(position.target);
-            if keeps(unscaled, draft, rollback) {
-                passes.push(1.0);
-                continue;
-            }
-            // The target chooses the token again as often as its distribution says.
-            let again = position.target[draft as usize].as_f64();
-            passes.push(if self.keeps_repeated { again } else { 0.0 });
-            break;
-        }
-        passes.resize(block.drafts.len(), 1.0);
-        Ok(first_refusal(&passes))
-    }
+        },
+        ..Self::BILD
+    };
 }
 
 /// Whether draft token `token` stands under the target's unscaled distribution `unscaled` (vocab): refused
@@ -118,8 +70,8 @@ pub struct Rollback {
 ///
 /// # Errors
 /// Whatever `distributions` fails with.
-pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
+pub fn verify<F: Real, L: RoundDistributions<F>>(
+    block: &DraftChain<'_>,
     rule: Rollback,
     noise: &Noise,
     distributions: &mut L,

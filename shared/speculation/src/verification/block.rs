@@ -13,19 +13,16 @@
 //! after it comes from `norm((c_i π - q)_+)`, or from π after the whole block. Nothing is carried into
 //! the next round.
 
-use super::expected::{Tests, longest_pass};
-use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
-use super::residual::{Weights, excess, residual};
-use super::table::{Draws, Verification, VerificationSpec};
-use super::{Block, LastToken, RoundDistributions, Verdict};
+use super::residual::{ResidualWeights, excess, residual};
+use super::table::{AcceptanceLabel, Draws, Procedure, Verification};
+use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::real::Real;
-use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// The longest prefix of the block stands whose joint test passes.
-    pub const BLOCK: Self = Self::new(&VerificationSpec {
+    pub const BLOCK: Self = Self {
         name: "block",
         summary: "the longest beginning of the block that passes a joint test is accepted",
         wire: 3,
@@ -36,33 +33,9 @@ impl Verification {
         carries_layers: false,
         bonus_may_differ: true,
         is_choosable: true,
-        procedures: Procedures::of(&LongestPrefix),
-    });
-}
-
-/// The procedure behind the table's line.
-struct LongestPrefix;
-
-impl<F: Real> Procedure<F> for LongestPrefix {
-    fn verify(
-        &self,
-        block: &Block<'_>,
-        draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
-    ) -> Result<Verdict, Stopped> {
-        verify(block, draws.chance, distributions)
-    }
-
-    fn length_distribution(
-        &self,
-        block: &Block<'_>,
-        _rollback: f64,
-        distributions: &mut Rows<'_, F>,
-    ) -> Result<Vec<f64>, Stopped> {
-        let mut tests = Tests::answered(block, false);
-        verify(block, &mut tests, distributions)?;
-        Ok(longest_pass(&tests.probabilities))
-    }
+        procedure: Procedure::Block,
+        rollback: 0.0,
+    };
 }
 
 /// The probability `R / (R + 1 - r)` with which a length below the block's passes its test, from
@@ -72,7 +45,7 @@ pub fn pass_probability<F: Real>(log_ratio: f64, target: &[F], draft: &[F]) -> f
     if log_ratio >= 0.0 {
         return 1.0;
     }
-    let left = excess(Weights::of(log_ratio), target, draft);
+    let left = excess(ResidualWeights::of(log_ratio), target, draft);
     left / (left - libm::expm1(log_ratio))
 }
 
@@ -82,9 +55,9 @@ pub fn pass_probability<F: Real>(log_ratio: f64, target: &[F], draft: &[F]) -> f
 /// # Errors
 /// Whatever `distributions` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft
 /// distribution is missing or gives its own token no mass.
-pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
-    chance: &mut (impl Chance<F> + ?Sized),
+pub fn verify<F: Real, L: RoundDistributions<F>>(
+    block: &DraftChain<'_>,
+    chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();

@@ -29,21 +29,18 @@
 //! if it stops, [`Horizon::stopped`](super::layers::Horizon), they end.
 
 use super::block::pass_probability;
-use super::expected::{Tests, longest_pass};
-use super::layers::{Layer, Layers};
-use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
-use super::table::{Draws, Verification, VerificationSpec};
-use super::{Block, LastToken, Position, RoundDistributions, Verdict, log_ratio};
+use super::layers::{ResidualLayer, ResidualLayers};
+use super::table::{AcceptanceLabel, Draws, Procedure, Verification};
+use super::{DraftChain, LastToken, PositionDistributions, RoundDistributions, Verdict, log_ratio};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::proposal::BadProposal;
 use crate::real::Real;
-use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// The most that a block can is accepted, and the residual is carried into later rounds.
-    pub const BLOCK_GREEDY: Self = Self::new(&VerificationSpec {
+    pub const BLOCK_GREEDY: Self = Self {
         name: "block-greedy",
         summary: "as much of the block as can be is accepted; the residual is carried into later rounds",
         wire: 4,
@@ -54,35 +51,9 @@ impl Verification {
         carries_layers: true,
         bonus_may_differ: false,
         is_choosable: true,
-        procedures: Procedures::of(&Greedy),
-    });
-}
-
-/// The procedure behind the table's line.
-struct Greedy;
-
-impl<F: Real> Procedure<F> for Greedy {
-    fn verify(
-        &self,
-        block: &Block<'_>,
-        draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
-    ) -> Result<Verdict, Stopped> {
-        verify(block, draws.chance, distributions)
-    }
-
-    fn length_distribution(
-        &self,
-        block: &Block<'_>,
-        _rollback: f64,
-        distributions: &mut Rows<'_, F>,
-    ) -> Result<Vec<f64>, Stopped> {
-        let mut tests = Tests::answered(block, false);
-        verify(block, &mut tests, distributions)?;
-        // The longest length is tested first.
-        tests.probabilities.reverse();
-        Ok(longest_pass(&tests.probabilities))
-    }
+        procedure: Procedure::BlockGreedy,
+        rollback: 0.0,
+    };
 }
 
 /// A prefix of the block.
@@ -92,7 +63,7 @@ struct Prefix {
     /// The probability with which its length passes when its turn comes.
     pass: f64,
     /// The layers after it.
-    layers: Layers,
+    layers: ResidualLayers,
 }
 
 /// Decides `block`. Every position of the block is asked for, but for those after a token that the
@@ -102,9 +73,9 @@ struct Prefix {
 /// Whatever `distributions` fails with, and [`BadProposal`] where a draft distribution is missing or gives its own
 /// token no mass. With live layers the position after the block needs a draft distribution too:
 /// [`BadProposal::MissingBonus`].
-pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
-    chance: &mut (impl Chance<F> + ?Sized),
+pub fn verify<F: Real, L: RoundDistributions<F>>(
+    block: &DraftChain<'_>,
+    chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
@@ -122,7 +93,7 @@ pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
         }
         // Where drafting would not have gone on no layer is active.
         let layers = if block.horizon.stopped {
-            Layers::default()
+            ResidualLayers::default()
         } else {
             whole.layers
         };
@@ -146,14 +117,14 @@ pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
 
 /// The prefixes shorter than the block, from the empty one on, and the block itself; less those that
 /// hold a token without mass. `probs` is scratch for layered distributions.
-fn prefixes<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
+fn prefixes<F: Real, L: RoundDistributions<F>>(
+    block: &DraftChain<'_>,
     drafts: &[TokenId],
     distributions: &mut L,
     probs: &mut Vec<F>,
 ) -> Result<(Vec<Prefix>, Option<Prefix>), L::Error> {
     let mut prefixes = Vec::with_capacity(drafts.len());
-    let (mut joint, mut layers) = (0.0, Layers::new(block.layers));
+    let (mut joint, mut layers) = (0.0, ResidualLayers::new(block.layers));
     for (offset, &draft) in drafts.iter().enumerate() {
         let position = distributions.at(offset)?;
         let drawn_with = position.drawn_with(draft)?;
@@ -181,8 +152,8 @@ fn prefixes<F: Real, L: RoundDistributions<F> + ?Sized>(
 
 /// The target distribution at a position with its layers; a copy only if there are any.
 fn layered<'a, F: Real>(
-    layers: &mut Layers,
-    position: &'a Position<'_, F>,
+    layers: &mut ResidualLayers,
+    position: &'a PositionDistributions<'_, F>,
     probs: &'a mut Vec<F>,
 ) -> &'a [F] {
     if layers.is_empty() {
@@ -193,10 +164,10 @@ fn layered<'a, F: Real>(
 }
 
 /// All of `drafts` stand; one more token from the layered target.
-fn bonus<F: Real, L: RoundDistributions<F> + ?Sized>(
+fn bonus<F: Real, L: RoundDistributions<F>>(
     drafts: &[TokenId],
-    mut layers: Layers,
-    chance: &mut (impl Chance<F> + ?Sized),
+    mut layers: ResidualLayers,
+    chance: &mut impl Chance<F>,
     distributions: &mut L,
     probs: &mut Vec<F>,
 ) -> Result<Verdict, L::Error> {
@@ -217,18 +188,18 @@ fn bonus<F: Real, L: RoundDistributions<F> + ?Sized>(
 }
 
 /// The first `longest` of `drafts` stand; the residual is laid on top, and gives the next token.
-fn recovered<F: Real, L: RoundDistributions<F> + ?Sized>(
+fn recovered<F: Real, L: RoundDistributions<F>>(
     drafts: &[TokenId],
     longest: usize,
     prefix: &Prefix,
     horizon: u32,
-    chance: &mut (impl Chance<F> + ?Sized),
+    chance: &mut impl Chance<F>,
     distributions: &mut L,
     probs: &mut Vec<F>,
 ) -> Result<Verdict, L::Error> {
     let position = distributions.at(longest)?;
     let mut layers = prefix.layers.clone();
-    layers.push(Layer {
+    layers.push(ResidualLayer {
         log_rho: prefix.joint,
         remaining: horizon - longest as u32,
     });

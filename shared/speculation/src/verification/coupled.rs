@@ -1,18 +1,15 @@
 //! Coupled verification: a draft token stands iff it is the verifier's own choice.
 
-use super::expected::first_refusal;
-use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
-use super::table::{Draws, Verification, VerificationSpec};
-use super::{Block, LastToken, RoundDistributions, Verdict};
+use super::table::{AcceptanceLabel, Draws, Procedure, Verification};
+use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
-use crate::coupled::{choice, conditional_acceptance};
+use crate::coupled::choice;
 use crate::noise::Noise;
 use crate::real::Real;
-use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// A draft token stands if it is the verifier's own choice under the noise that both share.
-    pub const COUPLED: Self = Self::new(&VerificationSpec {
+    pub const COUPLED: Self = Self {
         name: "coupled",
         summary: "a draft token is accepted if the verifier, with the same random numbers, chooses it too",
         wire: 1,
@@ -23,38 +20,9 @@ impl Verification {
         carries_layers: false,
         bonus_may_differ: false,
         is_choosable: true,
-        procedures: Procedures::of(&Coupled),
-    });
-}
-
-/// The procedure behind the table's line.
-struct Coupled;
-
-impl<F: Real> Procedure<F> for Coupled {
-    fn verify(
-        &self,
-        block: &Block<'_>,
-        draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
-    ) -> Result<Verdict, Stopped> {
-        verify(block, draws.noise, distributions)
-    }
-
-    fn length_distribution(
-        &self,
-        block: &Block<'_>,
-        _rollback: f64,
-        distributions: &mut Rows<'_, F>,
-    ) -> Result<Vec<f64>, Stopped> {
-        let mut passes = Vec::new();
-        for (offset, &draft) in block.drafts.iter().enumerate() {
-            let position = distributions.at(offset)?;
-            position.drawn_with(draft)?;
-            let given = conditional_acceptance(position.draft, position.target, draft);
-            passes.push(given.as_f64());
-        }
-        Ok(first_refusal(&passes))
-    }
+        procedure: Procedure::Coupled,
+        rollback: 0.0,
+    };
 }
 
 /// Decides `block`. The emitted tokens are the verifier's choices at their positions, so they do
@@ -63,8 +31,8 @@ impl<F: Real> Procedure<F> for Coupled {
 ///
 /// # Errors
 /// Whatever `distributions` fails with.
-pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
+pub fn verify<F: Real, L: RoundDistributions<F>>(
+    block: &DraftChain<'_>,
     noise: &Noise,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {

@@ -14,13 +14,13 @@
 //! and emitting t multiplies `ρ_s` by `d_(s-1)(t) / q(t)`.
 
 use super::log_ratio;
-use super::residual::{Weights, excess, residual_over_target};
+use super::residual::{ResidualWeights, excess, residual_over_target};
 use crate::real::Real;
 
 /// One layer of the residual. The session owns the layers and sends them with each round, so they
 /// survive a retry, a move to another verifier, and batching.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Layer {
+pub struct ResidualLayer {
     /// Natural logarithm of the joint ratio rho at the position the round starts from.
     pub log_rho: f64,
     /// Positions the layer stays active for.
@@ -48,16 +48,16 @@ impl From<u32> for Horizon {
 
 /// The layers at one position, oldest first, moved along a draft or an output token by token.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Layers {
-    stack: Vec<Layer>,
-    /// `Σ (ρ_s d_(s-1) - q)_+` of each layer at the position, up to the factor of [`Weights`]; 0
-    /// where rounding left nothing and the layer is passed through. Filled by [`Layers::probs`].
+pub struct ResidualLayers {
+    stack: Vec<ResidualLayer>,
+    /// `Σ (ρ_s d_(s-1) - q)_+` of each layer at the position, up to the factor of [`ResidualWeights`]; 0
+    /// where rounding left nothing and the layer is passed through. Filled by [`ResidualLayers::probs`].
     masses: Vec<f64>,
 }
 
-impl Layers {
+impl ResidualLayers {
     /// The layers a round starts with, oldest first.
-    pub fn new(layers: &[Layer]) -> Self {
+    pub fn new(layers: &[ResidualLayer]) -> Self {
         let active = layers.iter().filter(|layer| layer.remaining > 0);
         Self {
             stack: active.copied().collect(),
@@ -71,7 +71,7 @@ impl Layers {
     }
 
     /// Lays `layer` on top. Without remaining positions it is none.
-    pub fn push(&mut self, layer: Layer) {
+    pub fn push(&mut self, layer: ResidualLayer) {
         if layer.remaining > 0 {
             self.stack.push(layer);
         }
@@ -84,7 +84,7 @@ impl Layers {
         probs.extend_from_slice(target);
         self.masses.clear();
         for layer in &self.stack {
-            let weights = Weights::of(layer.log_rho);
+            let weights = ResidualWeights::of(layer.log_rho);
             let mass = excess(weights, probs, draft);
             if mass > 0.0 {
                 residual_over_target(weights, mass, probs, draft);
@@ -94,12 +94,12 @@ impl Layers {
     }
 
     /// Moves over a token whose mass at the present position is `target` under π and `draft` under
-    /// q. [`Layers::probs`] must have been called at the position. A layer ends when it has lasted its
+    /// q. [`ResidualLayers::probs`] must have been called at the position. A layer ends when it has lasted its
     /// positions, or with a token that cannot be drafted.
     pub fn advance<F: Real>(&mut self, target: F, draft: F) {
         let mut below = target;
         for (layer, &mass) in self.stack.iter_mut().zip(&self.masses) {
-            let weights = Weights::of(layer.log_rho);
+            let weights = ResidualWeights::of(layer.log_rho);
             layer.log_rho += log_ratio(below, draft);
             layer.remaining -= 1;
             if mass > 0.0 {
@@ -111,7 +111,7 @@ impl Layers {
     }
 
     /// The layers at the present position, oldest first.
-    pub fn into_layers(self) -> Vec<Layer> {
+    pub fn into_layers(self) -> Vec<ResidualLayer> {
         self.stack
     }
 }
@@ -120,8 +120,8 @@ impl Layers {
 mod tests {
     use super::*;
 
-    fn layer(log_rho: f64, remaining: u32) -> Layer {
-        Layer { log_rho, remaining }
+    fn layer(log_rho: f64, remaining: u32) -> ResidualLayer {
+        ResidualLayer { log_rho, remaining }
     }
 
     /// π and q of model pair `pair` after a context of tokens.
@@ -162,7 +162,7 @@ mod tests {
         let mut compared = [0; 4];
         for (pair, path) in (0..20).flat_map(|pair| (0..81).map(move |path| (pair, path))) {
             let tokens = [path % 3, path / 3 % 3, path / 9 % 3, path / 27];
-            let mut layers = Layers::default();
+            let mut layers = ResidualLayers::default();
             let mut levels = Vec::new();
             let mut probs = Vec::new();
             for (at, &token) in tokens.iter().enumerate() {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn layers_end_when_they_have_lasted_or_the_draft_could_not_go_on() {
-        let mut layers = Layers::new(&[layer(1.0, 0), layer(1.0, 1), layer(2.0, 3)]);
+        let mut layers = ResidualLayers::new(&[layer(1.0, 0), layer(1.0, 1), layer(2.0, 3)]);
         let mut probs = Vec::new();
         let (target, draft) = ([0.5, 0.5], [0.75, 0.25]);
         layers.probs(&target, &draft, &mut probs);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_layer_that_rounding_emptied_is_passed_through() {
-        let mut layers = Layers::new(&[layer(0.0, 2)]);
+        let mut layers = ResidualLayers::new(&[layer(0.0, 2)]);
         let mut probs = Vec::new();
         layers.probs(&[0.25_f32, 0.75], &[0.25, 0.75], &mut probs);
         assert_eq!(probs, [0.25, 0.75]);

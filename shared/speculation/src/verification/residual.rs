@@ -10,12 +10,12 @@ use crate::simd::kernel;
 
 /// The two factors a and b with `a : b = r : 1` and the larger of them 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Weights {
+pub struct ResidualWeights {
     target: f64,
     draft: f64,
 }
 
-impl Weights {
+impl ResidualWeights {
     /// The factors for a joint ratio of natural logarithm `log_ratio`. Up to a ratio of 1 the
     /// target's factor is the ratio itself.
     pub fn of(log_ratio: f64) -> Self {
@@ -35,7 +35,7 @@ impl Weights {
 
 kernel! {
     /// `Σ (a π - b q)_+` over the vocabulary, in double precision.
-    pub fn excess<'a, F: Real>(weights: Weights, target: &'a [F], draft: &'a [F]) -> f64 {
+    pub fn excess<'a, F: Real>(weights: ResidualWeights, target: &'a [F], draft: &'a [F]) -> f64 {
         sum_of_pairs(target, draft, |pi, q| weights.excess(pi, q))
     }
 }
@@ -43,14 +43,14 @@ kernel! {
 /// Writes the unnormalised residual `(r π - q)_+` (vocab) for a joint ratio of natural logarithm
 /// `log_ratio` over `draft`, which holds q. Where rounding leaves no mass, writes π.
 pub fn residual<F: Real>(log_ratio: f64, target: &[F], draft: &mut [F]) {
-    if !write_over_draft(Weights::of(log_ratio), target, draft) {
+    if !write_over_draft(ResidualWeights::of(log_ratio), target, draft) {
         draft.copy_from_slice(target);
     }
 }
 
 kernel! {
     /// Writes the residual over `draft`; whether it has any mass.
-    fn write_over_draft<'a, F: Real>(weights: Weights, target: &'a [F], draft: &'a mut [F]) -> bool {
+    fn write_over_draft<'a, F: Real>(weights: ResidualWeights, target: &'a [F], draft: &'a mut [F]) -> bool {
         let mut any = false;
         for (&pi, q) in target.iter().zip(draft) {
             *q = F::from_f64(weights.excess(pi, *q));
@@ -63,7 +63,7 @@ kernel! {
 kernel! {
     /// Writes `(a π - b q)_+ / mass` over `target`, which holds π.
     pub(super) fn residual_over_target<'a, F: Real>(
-        weights: Weights,
+        weights: ResidualWeights,
         mass: f64,
         target: &'a mut [F],
         draft: &'a [F],
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::simd::{Kernel, Level};
 
-    struct Excess<'a>(Weights, &'a [f32], &'a [f32]);
+    struct Excess<'a>(ResidualWeights, &'a [f32], &'a [f32]);
 
     impl Kernel for Excess<'_> {
         type Output = f64;
@@ -95,7 +95,7 @@ mod tests {
     fn the_residual_is_what_the_target_has_beyond_the_draft() {
         let mut residual_of_nine = [0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         let target = [0.2, 0.0, 0.2, 0.0, 0.1, 0.0, 0.1, 0.0, 0.4];
-        assert!((excess(Weights::of(0.0), &target, &residual_of_nine) - 0.8).abs() < 1e-15);
+        assert!((excess(ResidualWeights::of(0.0), &target, &residual_of_nine) - 0.8).abs() < 1e-15);
         residual(0.0, &target, &mut residual_of_nine);
         assert_eq!(
             residual_of_nine,
@@ -146,7 +146,7 @@ mod tests {
                 .collect()
         };
         let (target, draft) = (probs(7919), probs(104_729));
-        let weights = Weights::of(-0.3);
+        let weights = ResidualWeights::of(-0.3);
         let served = excess(weights, &target, &draft);
         for level in Level::all() {
             assert_eq!(level.run(Excess(weights, &target, &draft)), served);

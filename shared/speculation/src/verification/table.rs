@@ -1,14 +1,15 @@
 //! The verifications, each described in one place.
 //!
-//! A verification is a [`Procedure`] with a [`VerificationSpec`], in a file of its own, and a line in
+//! A verification is a constant [`Verification`] in a file of its own, told by its [`Procedure`], and a line in
 //! [`VERIFICATIONS`]. Names on the command line and on the wire, listings, what peers must send, who draws with which
 //! noise and what an offline evaluator computes are read from there.
 
 use std::fmt;
-use std::ops::Deref;
+use std::str::FromStr;
 
-use super::procedure::Procedures;
-use crate::verification::AcceptanceLabel;
+use crate::TokenId;
+use crate::coupled::conditional_acceptance;
+use crate::real::Real;
 
 /// Every verification, in the order of listings.
 pub const VERIFICATIONS: &[Verification] = &[
@@ -20,20 +21,14 @@ pub const VERIFICATIONS: &[Verification] = &[
     Verification::BILD_CODE,
 ];
 
-/// Which verification decides a draft block: what its [`VerificationSpec`] says, to which it dereferences, and the
-/// parameter of the one that has one. Two are equal if name and parameter are.
+/// Which verification decides a draft block, and the parameter of the one that has one. Two are equal if name and
+/// parameter are.
 #[derive(Clone, Copy)]
-pub struct Verification {
-    spec: &'static VerificationSpec,
-    rollback: f64,
-}
-
-/// What there is to know of a verification.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a property by itself, read in another place"
 )]
-pub struct VerificationSpec {
+pub struct Verification {
     /// The name that requests give.
     pub name: &'static str,
     /// What it does, in one line.
@@ -57,7 +52,27 @@ pub struct VerificationSpec {
     /// Whether a request can choose it, beside being a part of a plan.
     pub is_choosable: bool,
     /// How it decides.
-    pub(super) procedures: Procedures,
+    pub(super) procedure: Procedure,
+    /// The rollback threshold of BiLD, in nats; 0 of others, which have none.
+    pub(super) rollback: f64,
+}
+
+/// How a verification decides; [`super::verify`] and [`super::expected`] tell them apart.
+#[derive(Clone, Copy)]
+pub(super) enum Procedure {
+    /// See [`super::coupled`].
+    Coupled,
+    /// See [`super::token`].
+    Token,
+    /// See [`super::block`].
+    Block,
+    /// See [`super::block_greedy`].
+    BlockGreedy,
+    /// See [`super::bild`].
+    Bild {
+        /// Whether the block stands where the target chooses a refused token again, as in the authors' code.
+        keeps_repeated: bool,
+    },
 }
 
 /// Where the randomness of a verification comes from.
@@ -71,14 +86,6 @@ pub enum Draws {
 }
 
 impl Verification {
-    /// The one that `spec` describes.
-    pub(super) const fn new(spec: &'static VerificationSpec) -> Self {
-        Self {
-            spec,
-            rollback: 0.0,
-        }
-    }
-
     /// The original BiLD, which keeps a draft token while `-ln p(x)` is at most `rollback`, in nats; p unscaled.
     pub const fn bild(rollback: f64) -> Self {
         Self {
@@ -112,7 +119,7 @@ impl Verification {
 
     /// Whether it is one of BiLD's, whatever its threshold.
     pub fn is_bild(&self) -> bool {
-        self.name == Self::BILD.name || self.name == Self::BILD_CODE.name
+        matches!(self.procedure, Procedure::Bild { .. })
     }
 
     /// The verification that is called `name`.
@@ -134,14 +141,6 @@ impl Default for Verification {
     }
 }
 
-impl Deref for Verification {
-    type Target = VerificationSpec;
-
-    fn deref(&self) -> &VerificationSpec {
-        self.spec
-    }
-}
-
 impl PartialEq for Verification {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.rollback == other.rollback
@@ -157,3 +156,64 @@ impl fmt::Debug for Verification {
         f.write_str(")")
     }
 }
+
+/// Under which verification a draft token's probability of acceptance is meant, which an acceptance head is trained to
+/// predict: Huang et al., "SpecDec++" (2024), section 3.3, for rejection; under coupling the probability is another one,
+/// and never larger. A head says which of the two it was trained for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AcceptanceLabel {
+    /// Drafter and verifier choose under shared noise.
+    Coupled,
+    /// The token is drawn, and accepted with the ratio of the distributions.
+    Rejection,
+}
+
+impl AcceptanceLabel {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Coupled, Self::Rejection];
+
+    /// The name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Coupled => "coupled",
+            Self::Rejection => "rejection",
+        }
+    }
+
+    /// The probability that `token`, drawn from `draft` (vocab), is accepted where the target
+    /// distribution is `target` (vocab). Both are sampling distributions, those that verification reads.
+    pub fn probability<F: Real>(self, draft: &[F], target: &[F], token: TokenId) -> F {
+        match self {
+            Self::Coupled => conditional_acceptance(draft, target, token),
+            Self::Rejection => rejection(draft, target, token),
+        }
+    }
+}
+
+/// `min(1, π(x) / q(x))`; 1 where neither distribution has the token, which is then never drawn.
+fn rejection<F: Real>(draft: &[F], target: &[F], token: TokenId) -> F {
+    let (q, pi) = (draft[token as usize], target[token as usize]);
+    if q > pi { pi / q } else { F::one() }
+}
+
+impl fmt::Display for AcceptanceLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for AcceptanceLabel {
+    type Err = UnknownLabel;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|label| label.name() == name)
+            .ok_or_else(|| UnknownLabel(name.to_owned()))
+    }
+}
+
+/// No label has that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no label '{0}', expected coupled or rejection")]
+pub struct UnknownLabel(pub String);

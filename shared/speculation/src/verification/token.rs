@@ -5,19 +5,16 @@
 //! with probability `min(1, π(x)/q(x))`, else draw from `norm((π - q)_+)`; all accepted, draw the
 //! bonus from π.
 
-use super::expected::{Tests, first_refusal};
-use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
 use super::residual::residual;
-use super::table::{Draws, Verification, VerificationSpec};
-use super::{Block, LastToken, RoundDistributions, Verdict};
+use super::table::{AcceptanceLabel, Draws, Procedure, Verification};
+use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::real::Real;
-use crate::verification::AcceptanceLabel;
 
 impl Verification {
     /// Each draft token x stands with probability min(1, π(x)/q(x)), else the residual is drawn.
-    pub const TOKEN: Self = Self::new(&VerificationSpec {
+    pub const TOKEN: Self = Self {
         name: "token",
         summary: "a draft token x is accepted with probability min(1, π(x)/q(x)); a refused one is redrawn from the residual",
         wire: 2,
@@ -28,33 +25,9 @@ impl Verification {
         carries_layers: false,
         bonus_may_differ: true,
         is_choosable: true,
-        procedures: Procedures::of(&TokenByToken),
-    });
-}
-
-/// The procedure behind the table's line.
-struct TokenByToken;
-
-impl<F: Real> Procedure<F> for TokenByToken {
-    fn verify(
-        &self,
-        block: &Block<'_>,
-        draws: Randomness<'_, F>,
-        distributions: &mut Rows<'_, F>,
-    ) -> Result<Verdict, Stopped> {
-        verify(block, draws.chance, distributions)
-    }
-
-    fn length_distribution(
-        &self,
-        block: &Block<'_>,
-        _rollback: f64,
-        distributions: &mut Rows<'_, F>,
-    ) -> Result<Vec<f64>, Stopped> {
-        let mut tests = Tests::answered(block, true);
-        verify(block, &mut tests, distributions)?;
-        Ok(first_refusal(&tests.probabilities))
-    }
+        procedure: Procedure::Token,
+        rollback: 0.0,
+    };
 }
 
 /// `π(x)/q(x)`, the probability with which x is accepted where it is below 1.
@@ -76,9 +49,9 @@ pub fn acceptance<F: Real>(draft: &[F], target: &[F]) -> F {
 /// # Errors
 /// Whatever `distributions` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft
 /// distribution is missing or gives its own token no mass.
-pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
-    block: &Block<'_>,
-    chance: &mut (impl Chance<F> + ?Sized),
+pub fn verify<F: Real, L: RoundDistributions<F>>(
+    block: &DraftChain<'_>,
+    chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();

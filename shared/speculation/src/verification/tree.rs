@@ -57,12 +57,6 @@ pub fn verify<F: Real, L: NodeDistributions<F>>(
             None if node.map_or(drafts.is_empty(), |node| drafts.is_leaf(node)) => LastToken::Bonus,
             None => LastToken::Recovered,
         };
-        return Ok(Verdict {
-            emitted,
-            path,
-            last,
-            deferral: Vec::new(),
-            layers: Vec::new(),
-        });
+        return Ok(Verdict::new(emitted, path, last));
     }
 }

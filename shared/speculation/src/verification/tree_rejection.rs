@@ -15,7 +15,7 @@
 //! `e_(k+1)` is `e_k` without its own token, normalised; a child that was not drawn, such as Max-Gram's, is a point:
 //! `e_k` is one-hot. On a chain it is [`super::token`].
 
-use super::residual::{Weights, excess, residual_over_target};
+use super::residual::{ResidualWeights, excess, residual_over_target};
 use super::{LastToken, Verdict, token::acceptance_ratio};
 use crate::TokenId;
 use crate::chance::Chance;
@@ -57,13 +57,7 @@ pub fn verify<F: Real, L: SiblingDistributions<F>>(
     chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
-    let mut verdict = Verdict {
-        emitted: Vec::new(),
-        path: Vec::new(),
-        last: LastToken::AcceptedEnd,
-        deferral: Vec::new(),
-        layers: Vec::new(),
-    };
+    let mut verdict = Verdict::new(Vec::new(), Vec::new(), LastToken::AcceptedEnd);
     let mut siblings = Siblings::default();
     let mut node = None;
     loop {
@@ -146,7 +140,7 @@ impl<F: Real> Siblings<F> {
 
     /// The sibling `token` is refused: the residual is left, and the distribution without it draws the next.
     fn refuse(&mut self, token: TokenId) {
-        let weights = Weights::of(0.0);
+        let weights = ResidualWeights::of(0.0);
         let mass = excess(weights, &self.left, &self.draft);
         if mass > 0.0 {
             residual_over_target(weights, mass, &mut self.left, &self.draft);

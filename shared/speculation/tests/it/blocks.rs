@@ -9,9 +9,9 @@ use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::noise::{InnerCall, Noise};
 use speculation::proposal::{BadProposal, ProposalForm};
+use speculation::real::Real;
 use speculation::target::TargetDistribution;
-use speculation::verification::Precision;
-use speculation::verification::{Block, RoundDistributions, Verdict, Verification, verify};
+use speculation::verification::{DraftChain, RoundDistributions, Verdict, Verification, verify};
 
 pub(crate) const WHOLE: ProposalForm = ProposalForm::Sparse { top: 8 };
 pub(crate) const VERIFICATIONS: [Verification; 3] = [
@@ -34,8 +34,8 @@ pub(crate) fn setup(pair: &Pair, verification: Verification, length: fn(u32) -> 
     }
 }
 
-pub(crate) fn block_of(drafts: &[TokenId], base_len: u32) -> Block<'_> {
-    Block {
+pub(crate) fn block_of(drafts: &[TokenId], base_len: u32) -> DraftChain<'_> {
+    DraftChain {
         drafts,
         base_len,
         ends: &[],
@@ -45,9 +45,9 @@ pub(crate) fn block_of(drafts: &[TokenId], base_len: u32) -> Block<'_> {
 }
 
 /// The verdict on `block`, decided by seeded noise.
-pub(crate) fn seeded<F: Precision>(
+pub(crate) fn seeded<F: Real>(
     verification: Verification,
-    block: &Block<'_>,
+    block: &DraftChain<'_>,
     noise: Noise,
     mut distributions: impl RoundDistributions<F, Error = BadProposal>,
 ) -> Result<Verdict, BadProposal> {

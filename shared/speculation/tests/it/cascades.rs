@@ -108,13 +108,14 @@ struct Means {
     target_forwards: f64,
     at_max_run: f64,
     deferrals: f64,
+    /// Responses of the target, where it has none of its own but the second.
     second_responses: f64,
 }
 
 impl Means {
     fn add(&mut self, weight: f64, finished: &Finished) {
         let statistics = finished.session.statistics();
-        let second = f64::from(u8::from(finished.session.is_second_response()));
+        let second = f64::from(u8::from(statistics.target_forwards > 0));
         self.target_forwards += weight * f64::from(statistics.target_forwards);
         self.at_max_run += weight * f64::from(statistics.at_max_run);
         self.deferrals += weight * statistics.deferral_sum;

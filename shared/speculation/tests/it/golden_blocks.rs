@@ -13,9 +13,9 @@ use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
-use speculation::verification::Precision;
-use speculation::verification::layers::Layer;
-use speculation::verification::{Block, RoundDistributions, Verdict, Verification, verify};
+use speculation::real::Real;
+use speculation::verification::layers::ResidualLayer;
+use speculation::verification::{DraftChain, RoundDistributions, Verdict, Verification, verify};
 
 /// The names of the files' methods.
 const METHODS: [(&str, Verification); 3] = [
@@ -24,15 +24,15 @@ const METHODS: [(&str, Verification); 3] = [
     ("v1", Verification::BLOCK_GREEDY),
 ];
 
-fn decide<F: Precision, L: RoundDistributions<F, Error = BadProposal>>(
+fn decide<F: Real, L: RoundDistributions<F, Error = BadProposal>>(
     verification: Verification,
     drafts: &[TokenId],
-    layers: &[Layer],
+    layers: &[ResidualLayer],
     ends: &[TokenId],
     chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Verdict {
-    let block = Block {
+    let block = DraftChain {
         ends,
         layers,
         ..block_of(drafts, 0)
@@ -48,7 +48,7 @@ fn decide<F: Precision, L: RoundDistributions<F, Error = BadProposal>>(
 }
 
 /// The distributions after each prefix of `draft`.
-fn along<F: Precision>(tree: &Tree, draft: &[TokenId]) -> Vec<Vec<F>> {
+fn along<F: Real>(tree: &Tree, draft: &[TokenId]) -> Vec<Vec<F>> {
     (0..=draft.len())
         .map(|at| tree.probs(&draft[..at]))
         .collect()

@@ -11,7 +11,7 @@ mod proposals;
 
 use speculation::bad_value::BadValue;
 use speculation::methods::{
-    Choice, MethodSpec, PlanKind, SettingValue, Setup, TargetKind, Value, names,
+    Choice, MethodSpec, ParameterValue, PlanKind, SettingValue, Setup, TargetKind, names,
 };
 use speculation::proposal::ProposalForm;
 use speculation::target::Beta;
@@ -51,12 +51,14 @@ fn with_all(mut spec: MethodSpec, settings: &[(&str, &str)]) -> MethodSpec {
 }
 
 /// `value` as a request gives it.
-fn given(value: Value) -> SettingValue {
+fn given(value: ParameterValue) -> SettingValue {
     match value {
-        Value::Number(number) | Value::Beta(Beta::Fixed(number)) => number.into(),
-        Value::Count(count) => count.into(),
-        Value::Flag(flag) => flag.into(),
-        Value::None | Value::Rule(_) | Value::Beta(Beta::Tuned) => value.to_string().into(),
+        ParameterValue::Number(number) | ParameterValue::Beta(Beta::Fixed(number)) => number.into(),
+        ParameterValue::Count(count) => count.into(),
+        ParameterValue::Flag(flag) => flag.into(),
+        ParameterValue::None | ParameterValue::Rule(_) | ParameterValue::Beta(Beta::Tuned) => {
+            value.to_string().into()
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal, ProposalProbs};
-use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
+use speculation::round::{ComputedRound, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::{Beta, Rule, TargetDistribution, TargetProbs, rules};
 use speculation::verification::{RoundDistributions, Verification};
 
@@ -76,8 +76,8 @@ type Distributions = Result<Vec<(Vec<f32>, Vec<f32>)>, BadProposal>;
 
 fn distributions(inputs: RoundInputs<'_>) -> Distributions {
     let rows = inputs.drafts.len() + 1;
-    let mut scratch = Scratch::default();
-    let mut round = Round::new(inputs, Rows::new(rows), &mut scratch);
+    let mut scratch = RoundScratch::default();
+    let mut round = ComputedRound::new(inputs, Rows::new(rows), &mut scratch);
     let at = |offset: usize| {
         let position = round.at(offset)?;
         Ok((position.target.to_vec(), position.draft.to_vec()))
@@ -282,9 +282,9 @@ fn bild_judges_by_the_unscaled_distribution() {
     let (exact, noise) = (TargetDistribution::Exact, Noise::new(0, 0));
     let decide = |rollback| {
         let verification = Verification::bild(rollback);
-        let mut scratch = Scratch::default();
+        let mut scratch = RoundScratch::default();
         let inputs = inputs(&exact, verification, &[1], &[], None);
-        let round = Round::new(inputs, cut(), &mut scratch);
+        let round = ComputedRound::new(inputs, cut(), &mut scratch);
         let verdict = seeded(verification, &block_of(&[1], 0), noise, round);
         verdict.expect("distributions").emitted
     };
@@ -297,7 +297,7 @@ fn bild_judges_by_the_unscaled_distribution() {
 fn a_position_asked_for_again_is_the_same_and_counts_once() {
     let target = rule(rules::TOKEN_V3, 0.2);
     let (proposals, bonus) = ([reported(), reported()], reported());
-    let mut scratch = Scratch::default();
+    let mut scratch = RoundScratch::default();
     for _ in 0..2 {
         let inputs = inputs(
             &target,
@@ -306,7 +306,7 @@ fn a_position_asked_for_again_is_the_same_and_counts_once() {
             &proposals,
             Some(&bonus),
         );
-        let mut round = Round::new(inputs, Rows::new(3), &mut scratch);
+        let mut round = ComputedRound::new(inputs, Rows::new(3), &mut scratch);
         assert!(round.deferral().is_empty());
         let mut at = |offset| {
             let position = round.at(offset).expect("distributions");

@@ -23,8 +23,11 @@ fn messages_of_a_tree_become_one_tree() {
     let early = all(&[nodes(&[7, 8], &[-1, -1]), nodes(&[9], &[0])]);
     assert_eq!(early, nodes(&[7, 8, 9], &[-1, -1, 0]));
     // One parent too few stands out, and is not filled in.
-    let short = all(&[nodes(&[7, 8], &[-1]), nodes(&[9], &[])]);
-    assert!(tree(short).is_err());
+    let mut short = PartialBlock {
+        nodes: all(&[nodes(&[7, 8], &[-1]), nodes(&[9], &[])]),
+        ..Default::default()
+    };
+    assert!(short.tree().is_err());
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use speculation::methods::names;
-use speculation::methods::{Choice, MethodSpec, SettingValue, Setup, Value};
+use speculation::methods::table::{TARGET, VERIFICATION};
+use speculation::methods::{Choice, MethodSpec, ParameterValue, SettingValue, Setup};
 use speculation::session::Plan;
 use speculation::target::{TargetDistribution, rules};
 use speculation::verification::Verification;
@@ -97,11 +98,11 @@ impl ChoiceArgs {
                 if let Some((flag, _)) = flags.iter().find(|(_, given)| *given) {
                     bail!("{flag}: of which method? Add --method, such as spec-cascade or lossy");
                 }
-                let targets = names::targets();
+                let targets = TARGET.forms();
                 targets.into_iter().map(|name| ("", Some(name))).collect()
             }
         };
-        let every = || names::verifications().into_iter().map(Some).collect();
+        let every = || VERIFICATION.forms().into_iter().map(Some).collect();
         let verifications: Vec<Option<&str>> = match (&self.verification[..], &self.method) {
             ([], None) if self.plan.is_none() => every(),
             ([], _) => vec![None],
@@ -194,8 +195,8 @@ impl Row {
         };
         // A run of draft tokens is not among what is recorded, so its limit is left out.
         let settings = choice.settings().iter();
-        let settings =
-            settings.filter(|setting| setting.name != "max_run" && setting.value != Value::None);
+        let settings = settings
+            .filter(|setting| setting.name != "max_run" && setting.value != ParameterValue::None);
         let parameters = settings.map(|setting| (setting.name, setting.value.to_string()));
         let axes = choice.effective_axes();
         let target_name = axes.iter().find(|(axis, _)| *axis == "target");
@@ -228,8 +229,8 @@ fn aim(choice: &Choice) -> TargetDistribution {
     let (mut rule, mut alpha) = (rules::CHOW, rules::CHOW.alpha.default);
     for setting in choice.settings() {
         match (setting.name, setting.value) {
-            (_, Value::Rule(value)) => rule = value,
-            ("alpha", Value::Number(value)) => alpha = value,
+            (_, ParameterValue::Rule(value)) => rule = value,
+            ("alpha", ParameterValue::Number(value)) => alpha = value,
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use speculation::confidence::Confidence;
 use speculation::proposal::BadProposal;
 use speculation::real::Real;
 use speculation::target::{DraftProbs, TargetDistribution, TargetProbs};
-use speculation::verification::{Position, RoundDistributions};
+use speculation::verification::{PositionDistributions, RoundDistributions};
 
 use crate::recording::{RecordedDistribution, RecordedPosition, Rest};
 
@@ -169,12 +169,12 @@ impl<'a> Chain<'a> {
 impl RoundDistributions<f64> for Chain<'_> {
     type Error = BadProposal;
 
-    fn at(&mut self, offset: usize) -> Result<Position<'_, f64>, BadProposal> {
+    fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, f64>, BadProposal> {
         let rows = self.rows.get(offset);
         self.scratch.clear();
         self.scratch
             .extend(rows.iter().flat_map(|rows| &rows.draft));
-        Ok(Position {
+        Ok(PositionDistributions {
             target: rows.map_or(&[], |rows| &rows.target),
             target_unscaled: None,
             draft: &mut self.scratch,

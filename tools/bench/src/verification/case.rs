@@ -9,9 +9,9 @@ use speculation::methods::{Choice, MethodSpec, Setup, TargetKind, names};
 use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Want;
 use speculation::proposal::{BadProposal, Proposal, ProposalForm};
-use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
+use speculation::round::{ComputedRound, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::{Beta, RULES, TargetProbs};
-use speculation::verification::{Block, VERIFICATIONS, Verification, verify};
+use speculation::verification::{DraftChain, VERIFICATIONS, Verification, verify};
 use speculation::{TokenId, methods};
 
 use super::inputs::{DRAFTS, Inputs, POSITIONS, softmax};
@@ -128,7 +128,7 @@ impl Case {
         let drafted: Vec<_> = (0..inputs.blocks)
             .map(|block| self.draft(inputs, block))
             .collect();
-        let mut scratch = Scratch::default();
+        let mut scratch = RoundScratch::default();
         let mut positions = 0;
         let (mut softmaxes, mut each, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         // The first time fills the caches and counts not.
@@ -188,7 +188,7 @@ impl Case {
         inputs: &mut Inputs,
         block: usize,
         drafted: &Drafted,
-        scratch: &mut Scratch<f32>,
+        scratch: &mut RoundScratch<f32>,
     ) -> Result<(Duration, usize), BadProposal> {
         let vocab_size = inputs.vocab;
         let mut work = std::mem::take(&mut inputs.work);
@@ -212,8 +212,8 @@ impl Case {
             bonus: drafted.bonus.as_ref(),
             vocab_size,
         };
-        let mut round = Round::new(round, rows, scratch);
-        let block = Block {
+        let mut round = ComputedRound::new(round, rows, scratch);
+        let block = DraftChain {
             drafts: &drafted.drafts,
             base_len: base_len(block),
             ends: &[],

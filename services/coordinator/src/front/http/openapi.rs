@@ -1,7 +1,7 @@
 //! `/openapi.json`: what the routes take and give, for tools that read such a description.
 //!
 //! The description is a file, `openapi.json`: requests are read field by field, so there are no types to derive it from.
-//! The settings of `speculation` come from their table.
+//! The settings of `speculation` and the sampling parameters come from their tables.
 //! A test here compares the fields of its requests with those that are read; `tests/clients` compares its answers, by
 //! schemathesis, with those that are served.
 
@@ -11,7 +11,9 @@ use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
-use speculation::methods::{Kind, Range, SETTINGS, Setting};
+use speculation::methods::{Range, SETTINGS, Setting, SettingKind};
+use speculation::sampling::SamplingParams;
+use wire::sampling::{FIELDS, SamplingField, SamplingKind};
 
 const FILE: &str = include_str!("openapi.json");
 
@@ -21,6 +23,12 @@ static DESCRIPTION: LazyLock<Bytes> = LazyLock::new(|| {
     let properties = &mut description["components"]["schemas"]["Speculation"]["properties"];
     for setting in SETTINGS {
         properties[setting.name] = schema(setting);
+    }
+    for request in ["CompletionRequest", "ChatRequest", "ResponseRequest"] {
+        let properties = &mut description["components"]["schemas"][request]["properties"];
+        for field in &FIELDS {
+            properties[field.name] = of_sampling(field);
+        }
     }
     description.to_string().into()
 });
@@ -33,9 +41,9 @@ pub(super) async fn describe() -> impl IntoResponse {
 /// Returns the schema of the values of `setting`.
 fn schema(setting: &Setting) -> Value {
     let types: &[&str] = match setting.kind {
-        Kind::Axis { .. } if setting.forms().contains(&"K") => &["integer", "string"],
-        Kind::Axis { .. } => &["string"],
-        Kind::Parameter { range, .. } => match range {
+        SettingKind::Axis { .. } if setting.forms().contains(&"K") => &["integer", "string"],
+        SettingKind::Axis { .. } => &["string"],
+        SettingKind::Parameter { range, .. } => match range {
             Range::Number(..) | Range::NumberBelow(..) | Range::NumberOrNone(..) => &["number"],
             Range::Count(..) => &["integer"],
             Range::Flag => &["boolean"],
@@ -48,6 +56,34 @@ fn schema(setting: &Setting) -> Value {
     if types.contains(&"string") {
         schema["maxLength"] = json!(256);
     }
+    schema
+}
+
+/// Returns the schema of the values of a sampling parameter.
+fn of_sampling(field: &SamplingField) -> Value {
+    let mut schema = match field.kind {
+        SamplingKind::Number((least, most), _) => {
+            json!({ "type": ["number", "null"], "minimum": least, "maximum": most })
+        }
+        SamplingKind::Count(most, _) => {
+            // Other servers write -1 where nothing is to be cut.
+            let least = if field.name == "top_k" { -1 } else { 0 };
+            json!({ "type": ["integer", "null"], "minimum": least, "maximum": most })
+        }
+        SamplingKind::TokenIds(most, _) => {
+            let id = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
+            json!({ "type": ["array", "null"], "items": id, "maxItems": most })
+        }
+        SamplingKind::Biases(most, _) => {
+            let shift = SamplingParams::MAX_SHIFT;
+            let bias = json!({ "type": "number", "minimum": -shift, "maximum": shift });
+            json!({ "type": ["object", "null"], "additionalProperties": bias, "maxProperties": most })
+        }
+    };
+    schema["description"] = match field.name {
+        "top_k" => json!(format!("{}, as does -1", field.help)),
+        _ => json!(field.help),
+    };
     schema
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use speculation::methods::{MethodSpec, SETTINGS, SettingValue};
 use wire::bounds::MAX_STOPS;
-use wire::sampling::MAX_LOGIT_BIAS;
+use wire::sampling::{FIELDS, MAX_LOGIT_BIAS, SamplingField, SamplingKind};
 use wire::status::BadField;
 use wire::{settings, v1};
 
@@ -98,13 +98,13 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(v1::GenerateRequest, Deli
 }
 
 /// Reads changes to logits by token ids, each of which stands there once, written as numbers are.
-fn logit_bias(fields: &mut Fields<'_>) -> Result<Vec<v1::LogitBias>, BadField> {
-    let pairs: Option<Pairs<Real, MAX_LOGIT_BIAS>> = fields.take("logit_bias")?;
+fn logit_bias(fields: &mut Fields<'_>, name: &'static str) -> Result<Vec<v1::LogitBias>, BadField> {
+    let pairs: Option<Pairs<Real, MAX_LOGIT_BIAS>> = fields.take(name)?;
     let mut read = BTreeMap::new();
     for (token, Real(bias)) in pairs.map(|Pairs(pairs)| pairs).unwrap_or_default() {
         let bad = |problem: &str| {
             let problem = format!("'{}' {problem}", quoted(&token));
-            Err(BadField::new("logit_bias", problem))
+            Err(BadField::new(name, problem))
         };
         match token.parse::<u32>() {
             Ok(token_id) if token_id.to_string() == token => {
@@ -121,36 +121,50 @@ fn logit_bias(fields: &mut Fields<'_>) -> Result<Vec<v1::LogitBias>, BadField> {
         .collect())
 }
 
+/// Reads the sampling parameters, each as the table has it.
 fn sampling(fields: &mut Fields<'_>) -> Result<v1::SamplingParams, BadField> {
-    let whole = |top_k: Option<i64>| match top_k {
+    let mut params = v1::SamplingParams::default();
+    for &SamplingField { name, kind, .. } in &FIELDS {
+        match kind {
+            SamplingKind::Number(_, set) => {
+                if let Some(number) = fields.take(name)? {
+                    set(&mut params, number);
+                }
+            }
+            SamplingKind::Count(_, set) if name == "top_k" => {
+                let top_k = top_k(fields.take(name)?)?;
+                set(&mut params, top_k);
+            }
+            SamplingKind::Count(_, set) => {
+                if let Some(number) = fields.take(name)? {
+                    set(&mut params, number);
+                }
+            }
+            SamplingKind::TokenIds(_, set) => {
+                if let Some(ids) = fields.take(name)? {
+                    set(&mut params, ids);
+                }
+            }
+            SamplingKind::Biases(_, set) => set(&mut params, logit_bias(fields, name)?),
+        }
+    }
+    if params.top_p == Some(0.0) {
+        // The fewest tokens that reach no probability at all: the most likely one.
+        (params.top_p, params.top_k) = (None, 1);
+    }
+    Ok(params)
+}
+
+/// Reads how many tokens are kept.
+fn top_k(given: Option<i64>) -> Result<u32, BadField> {
+    match given {
         // Other servers write -1 for no cut.
         None | Some(-1) => Ok(0),
         Some(top_k) => u32::try_from(top_k).map_err(|_| {
-            BadField::new(
-                "top_k",
-                format!("{top_k} is out of range, expected at least 0"),
-            )
+            let problem = format!("{top_k} is out of range, expected at least 0");
+            BadField::new("top_k", problem)
         }),
-    };
-    let top_k = whole(fields.take("top_k")?)?;
-    let (top_p, top_k) = match fields.take("top_p")? {
-        // The fewest tokens that reach no probability at all: the most likely one.
-        Some(0.0) => (None, 1),
-        top_p => (top_p, top_k),
-    };
-    Ok(v1::SamplingParams {
-        temperature: fields.take("temperature")?,
-        top_p,
-        top_k,
-        min_p: fields.take("min_p")?.unwrap_or_default(),
-        repetition_penalty: fields.take("repetition_penalty")?,
-        presence_penalty: fields.take("presence_penalty")?.unwrap_or_default(),
-        frequency_penalty: fields.take("frequency_penalty")?.unwrap_or_default(),
-        logit_bias: logit_bias(fields)?,
-        banned_token_ids: fields.take("banned_token_ids")?.unwrap_or_default(),
-        allowed_token_ids: fields.take("allowed_token_ids")?.unwrap_or_default(),
-        min_tokens: fields.take("min_tokens")?.unwrap_or_default(),
-    })
+    }
 }
 
 fn delivery(fields: &mut Fields<'_>) -> Result<Delivery, BadField> {

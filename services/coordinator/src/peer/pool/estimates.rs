@@ -60,7 +60,7 @@ impl Estimates {
 
 #[cfg(test)]
 mod tests {
-    use speculation::goodput::Round;
+    use speculation::goodput::MeasuredRound;
     use speculation::methods::{MethodSpec, Setup, names};
 
     use super::*;
@@ -81,7 +81,7 @@ mod tests {
     fn request(estimates: &Estimates, kind: EstimateKind, rounds: u32) -> f64 {
         let mut session = estimates.find(kind).begin(0.0, true);
         for _ in 0..rounds {
-            session.observe(Round {
+            session.observe(MeasuredRound {
                 levels: 4,
                 nodes: 4,
                 accepted: 4,
@@ -104,7 +104,7 @@ mod tests {
         let [mut first, second] = [estimates.find(kind), estimates.find(kind)];
         let took = Some(std::time::Duration::from_millis(5));
         first.observe_alone(16, took);
-        first.observe(Round {
+        first.observe(MeasuredRound {
             levels: 4,
             nodes: 4,
             accepted: 4,

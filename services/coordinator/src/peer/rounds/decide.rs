@@ -9,11 +9,11 @@ use std::sync::Arc;
 use speculation::TokenId;
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal};
-use speculation::round::{self, RoundInputs, Scratch, TargetRows};
+use speculation::round::{self, RoundInputs, RoundScratch, TargetRows};
 use speculation::session::Peer;
 use speculation::target::TargetProbs;
-use speculation::verification::layers::{Horizon, Layer};
-use speculation::verification::{Block, Verdict};
+use speculation::verification::layers::{Horizon, ResidualLayer};
+use speculation::verification::{DraftChain, Verdict};
 use wire::slice::{self, Scored};
 use wire::{proposal, v1};
 
@@ -30,7 +30,7 @@ pub(crate) struct WireBlock {
     /// The same at the position after them.
     pub(crate) bonus: Option<v1::Proposal>,
     pub(crate) horizon: Horizon,
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) layers: Vec<ResidualLayer>,
     /// The target model's distributions, at each draft token and after them.
     pub(crate) slices: Vec<v1::Slice>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct ScoredBlock {
     proposals: Vec<Proposal>,
     pub(crate) bonus: Option<Proposal>,
     horizon: Horizon,
-    layers: Vec<Layer>,
+    layers: Vec<ResidualLayer>,
     scored: Vec<Scored>,
 }
 
@@ -131,7 +131,7 @@ fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verd
         bonus: block.bonus.as_ref(),
         vocab_size: request.vocab_size as usize,
     };
-    let requested = Block {
+    let requested = DraftChain {
         drafts: &block.drafts,
         base_len: block.base_len,
         ends: &request.sampling.end_tokens,
@@ -139,7 +139,7 @@ fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verd
         layers: &block.layers,
     };
     let noise = Noise::new(request.seed, request.choice);
-    let mut scratch = Scratch::default();
+    let mut scratch = RoundScratch::default();
     round::decide(inputs, &requested, noise, ScoredRows(rows), &mut scratch)
 }
 

@@ -2,7 +2,7 @@
 
 use speculation::draft_tree::DraftTree;
 use speculation::session::{Input, Peer, Request as SessionRequest};
-use speculation::verification::layers::{Horizon, Layer};
+use speculation::verification::layers::{Horizon, ResidualLayer};
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
 use wire::{drafting, slice, v1, verdict};
@@ -33,7 +33,7 @@ impl PendingVerify {
         session: &mut PeerSession<Verifying>,
         opener: &mut Opener,
         position: Position<'_>,
-        (drafts, horizon, layers): (&DraftTree, Horizon, &[Layer]),
+        (drafts, horizon, layers): (&DraftTree, Horizon, &[ResidualLayer]),
         proposals: &RoundProposals,
     ) -> Result<Self, PeerError> {
         let stream = session.ready(opener, position.allowance).await?;

@@ -42,7 +42,7 @@ fn the_total_lies_between_its_bounds_and_they_are_reached() {
         let gathered = [0.15, 0.15, 0.0];
         for unknown in [even, gathered, [0.2, 0.07, 0.03]] {
             let found = support(&at(temperature), &known, &unknown).expect("a support");
-            let Interval { least, most } = found.total;
+            let WeightInterval { least, most } = found.total;
             let total = total(&unknown);
             assert!((least..=most).contains(&total), "{temperature} {unknown:?}");
             if unknown == even || unknown == gathered {

@@ -40,7 +40,7 @@ fn world(acceptance: f64, seed: u32) -> World {
 impl World {
     fn best(&self, most: u32) -> u32 {
         let alone = self.verify.0 + self.verify.1;
-        let costs = Costs {
+        let costs = RoundCosts {
             fixed: self.draft.0 + alone,
             per_token: self.draft.1 + self.verify.1,
             alone,
@@ -79,7 +79,7 @@ impl World {
     }
 
     /// A round of `len` draft tokens, the `index`th of all.
-    fn round(&self, len: u32, index: u32) -> Round {
+    fn round(&self, len: u32, index: u32) -> MeasuredRound {
         let uniform = |at: u32| {
             let word = philox([index, at, 0, 0], [self.seed, 3])[0];
             f64::from(word) / 4_294_967_296.0
@@ -91,7 +91,7 @@ impl World {
             let ms = (fixed + slope * f64::from(count)) * (1.0 + 0.1 * noise);
             Some(Duration::from_secs_f64(ms / 1000.0))
         };
-        Round {
+        MeasuredRound {
             levels: len,
             nodes: len,
             accepted,
@@ -310,7 +310,7 @@ fn a_try_lasts_until_it_is_timed() {
         estimator.observe_alone(estimator.rest(), None);
     }
     for _ in 0..5 {
-        estimator.observe(Round {
+        estimator.observe(MeasuredRound {
             draft: None,
             ..slow.round(2, 0)
         });
@@ -339,12 +339,12 @@ fn acceptance_does_not_depend_on_the_length() {
 
 #[test]
 fn a_distribution_that_is_needed_at_every_position_is_paid_for_without_drafts_too() {
-    let round = |levels, draft| Round {
+    let round = |levels, draft| MeasuredRound {
         levels,
         nodes: levels,
         draft,
         verify: Some(Duration::from_millis(10)),
-        ..Round::default()
+        ..MeasuredRound::default()
     };
     let mut estimator = Estimator::default().begin(0.0, false);
     assert_eq!(estimator.costs(), None);
@@ -361,7 +361,7 @@ fn a_round_without_times_changes_no_cost() {
     let mut estimator = Estimator::default();
     WORLD.serve(&mut estimator, 20, 100);
     let costs = estimator.costs();
-    let untimed = Round {
+    let untimed = MeasuredRound {
         draft: None,
         verify: None,
         ..WORLD.round(4, 0)
@@ -373,12 +373,12 @@ fn a_round_without_times_changes_no_cost() {
 
 #[test]
 fn wide_levels_cost_the_verifier_more() {
-    let tree = |levels: u32| Round {
+    let tree = |levels: u32| MeasuredRound {
         levels,
         nodes: 8 * levels,
         draft: Some(Duration::from_millis(u64::from(levels))),
         verify: Some(Duration::from_millis(u64::from(20 + 8 * levels + 1))),
-        ..Round::default()
+        ..MeasuredRound::default()
     };
     let mut estimator = Estimator::default();
     estimator.observe_alone(SAMPLE, Some(Duration::from_millis(21) * SAMPLE));

@@ -1,8 +1,9 @@
 //! Names and values of the axes of drafting: who proposes, how much, in which shape.
 
-use super::{BadValue, unknown};
+use super::{BadValue, plain, ranged, unknown};
 use crate::drafting::policies::{POLICIES, StopPolicy};
 use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
+use crate::methods::setting::AxisValue;
 
 /// Most draft tokens of a round where a request does not say.
 pub const DRAFT_CAP: u32 = 20;
@@ -19,10 +20,19 @@ pub const ALTERNATES: (u32, u32) = (1, 16);
 /// Fewest draft tokens of a block that a policy ends, where it does not say.
 const LEAST: u32 = 1;
 
-const DRAFTINGS: [(&str, Drafting); 3] = [
-    ("model", Drafting::Model),
-    ("max-gram", Drafting::MaxGram),
-    ("cascade", Drafting::Cascade),
+/// Those who can propose, the default first: name, meaning and one line.
+const DRAFTINGS: [(&str, Drafting, &str); 3] = [
+    ("model", Drafting::Model, "the draft model"),
+    (
+        "max-gram",
+        Drafting::MaxGram,
+        "no model: copies what followed the longest earlier match of the text's end, then bigrams",
+    ),
+    (
+        "cascade",
+        Drafting::Cascade,
+        "several draft models: the larger ones review what the smaller ones propose",
+    ),
 ];
 
 /// Other names of those who can propose, as other servers call them.
@@ -32,20 +42,43 @@ const OTHER_NAMES: [(&str, Drafting); 3] = [
     ("prompt-lookup", Drafting::MaxGram),
 ];
 
-/// The names of those who can propose, the default first.
-pub fn draftings() -> Vec<&'static str> {
-    DRAFTINGS.iter().map(|&(name, _)| name).collect()
+/// Those who can propose, the default first.
+pub fn draftings() -> Vec<AxisValue> {
+    let all = DRAFTINGS.iter();
+    all.map(|&(name, _, help)| plain(name, help)).collect()
 }
 
 /// The forms of draft lengths, the default first; K and the letters stand for numbers.
-pub fn draft_lens() -> Vec<&'static str> {
-    let policies = POLICIES.iter().map(|policy| policy.form);
-    ["auto", "K"].into_iter().chain(policies).collect()
+pub fn draft_lens() -> Vec<AxisValue> {
+    let mut forms = vec![
+        plain(
+            "auto",
+            "as many as pay, by measured acceptance, times and load; none where drafting does not pay",
+        ),
+        ranged("K", format!("1 to {DRAFT_MOST}"), "always this many"),
+    ];
+    forms.extend(POLICIES.iter().map(|policy| {
+        let (least, most) = policy.range;
+        ranged(policy.form, format!("{least} to {most}"), policy.summary)
+    }));
+    forms
 }
 
 /// The forms of blocks, the default first; N stands for a number.
-pub fn trees() -> Vec<&'static str> {
-    vec!["chain", "comb:N", "alternates:N"]
+pub fn trees() -> Vec<AxisValue> {
+    vec![
+        plain("chain", "one token after the other"),
+        ranged(
+            "comb:N",
+            format!("{} to {}", COMB.0, COMB.1),
+            "each token has N - 1 siblings beside it, the most likely other tokens",
+        ),
+        ranged(
+            "alternates:N",
+            format!("{} to {}", ALTERNATES.0, ALTERNATES.1),
+            "each token has the N next choices under the shared noise beside it",
+        ),
+    ]
 }
 
 /// Who is called `text` proposes.
@@ -53,17 +86,21 @@ pub fn trees() -> Vec<&'static str> {
 /// # Errors
 /// If there is none; the message lists them all.
 pub fn drafting(text: &str) -> Result<Drafting, BadValue> {
-    let mut known = DRAFTINGS.iter().chain(&OTHER_NAMES);
-    let known = known.find(|(name, _)| *name == text);
-    known
-        .map(|&(_, drafting)| drafting)
-        .ok_or_else(|| unknown("drafting", text, &draftings()))
+    let names = DRAFTINGS
+        .iter()
+        .map(|&(name, drafting, _)| (name, drafting));
+    let mut known = names.chain(OTHER_NAMES);
+    let found = known.find(|&(name, _)| name == text);
+    found.map_or_else(
+        || Err(unknown("drafting", text, &draftings())),
+        |(_, drafting)| Ok(drafting),
+    )
 }
 
 /// The name of `drafting`.
 pub fn of_drafting(drafting: Drafting) -> &'static str {
-    let known = DRAFTINGS.iter().find(|(_, known)| *known == drafting);
-    known.map_or("model", |&(name, _)| name)
+    let known = DRAFTINGS.iter().find(|(_, known, _)| *known == drafting);
+    known.map_or("model", |&(name, ..)| name)
 }
 
 /// The draft length `text`: a number of tokens, which comes with it, `fixed` for the number given elsewhere, `auto`,
@@ -83,12 +120,10 @@ pub fn draft_len(text: &str) -> Result<(DraftLen, Option<u32>), BadValue> {
             if !is_number {
                 return Err(bad());
             }
-            let len = text
-                .parse()
-                .ok()
-                .filter(|len| (1..=DRAFT_MOST).contains(len));
-            let len =
-                len.ok_or_else(|| out_of_range("draft_len", text, &format!("1 to {DRAFT_MOST}")))?;
+            let len = text.parse().ok();
+            let len = len.filter(|len| (1..=DRAFT_MOST).contains(len));
+            let range = format!("1 to {DRAFT_MOST}");
+            let len = len.ok_or_else(|| out_of_range("draft_len", text, &range))?;
             Ok((DraftLen::Fixed, Some(len)))
         }
         Some((name, threshold)) => {
@@ -98,9 +133,9 @@ pub fn draft_len(text: &str) -> Result<(DraftLen, Option<u32>), BadValue> {
                 None => (threshold, LEAST),
             };
             let threshold = threshold.parse().map_err(|_| bad())?;
-            let len = DraftLen::Stop(StopRule::new(policy, threshold).with_least(least));
-            check_draft_len(len)?;
-            Ok((len, None))
+            let rule = StopRule::new(policy, threshold).with_least(least);
+            check_stop_rule(rule, policy, threshold)?;
+            Ok((DraftLen::Stop(rule), None))
         }
     }
 }
@@ -146,28 +181,20 @@ pub fn of_tree(shape: TreeShape) -> String {
     }
 }
 
-/// Whether the numbers of `len` lie in their ranges. NaN lies in none.
-fn check_draft_len(len: DraftLen) -> Result<(), BadValue> {
-    let DraftLen::Stop(rule) = len else {
-        return Ok(());
-    };
-    let Some((policy, threshold)) = rule.policy() else {
-        return Ok(());
-    };
+/// Checks that the numbers of `rule` lie in their ranges. NaN lies in none.
+fn check_stop_rule(rule: StopRule, policy: &StopPolicy, threshold: f64) -> Result<(), BadValue> {
     if rule.least() > DRAFT_MOST {
         let least = format!("{} tokens at least", rule.least());
-        return Err(out_of_range(
-            "draft_len",
-            &least,
-            &format!("0 to {DRAFT_MOST}"),
-        ));
+        let range = format!("0 to {DRAFT_MOST}");
+        return Err(out_of_range("draft_len", &least, &range));
     }
     let (least, most) = policy.range;
     if (least..=most).contains(&threshold) {
         return Ok(());
     }
     let range = format!("{} of {least} to {most}", policy.threshold);
-    Err(out_of_range("draft_len", &of_draft_len(len), &range))
+    let name = of_draft_len(DraftLen::Stop(rule));
+    Err(out_of_range("draft_len", &name, &range))
 }
 
 /// Whether the number of `shape` lies in its range.

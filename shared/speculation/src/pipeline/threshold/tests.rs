@@ -1,7 +1,7 @@
 use super::*;
 
 /// By the definition: sorted by value, among equals by index, and added up until it suffices.
-fn by_sorting<F: Real>(row: &[F], weight: Weight, goal: u64) -> Option<Kept<F>> {
+fn by_sorting<F: Real>(row: &[F], weight: Weight, goal: u64) -> Option<CutPoint<F>> {
     let mut order: Vec<usize> = (0..row.len()).filter(|&v| row[v] > F::zero()).collect();
     order.sort_by(|&a, &b| row[b].partial_cmp(&row[a]).unwrap().then(a.cmp(&b)));
     let mut sum = 0;
@@ -14,7 +14,7 @@ fn by_sorting<F: Real>(row: &[F], weight: Weight, goal: u64) -> Option<Kept<F>> 
         .iter()
         .filter(|&&v| row[v] == least)
         .count();
-    Some(Kept { least, surplus })
+    Some(CutPoint { least, surplus })
 }
 
 /// Distributions of every shape: peaked, flat, with few different values, with zeros, of one token.

@@ -10,14 +10,14 @@ use super::{accepted, draft};
 
 /// The draft model's response: held until it is complete and decided.
 #[derive(Debug, Default)]
-pub(in super::super) struct Response {
-    stage: Stage,
+pub(in super::super) struct HeldResponse {
+    stage: ResponseStage,
     /// Unscaled log probability of each held token, at most 0.
     logprobs: Vec<f32>,
 }
 
 #[derive(Debug, Default)]
-enum Stage {
+enum ResponseStage {
     #[default]
     Growing,
     /// Nothing more is drafted; how the request ends if it is kept.
@@ -28,9 +28,9 @@ enum Stage {
     Lost,
 }
 
-impl Response {
+impl HeldResponse {
     pub(in super::super) fn is_given_up(&self) -> bool {
-        matches!(self.stage, Stage::Deferred | Stage::Lost)
+        matches!(self.stage, ResponseStage::Deferred | ResponseStage::Lost)
     }
 
     /// The sum, or the mean, of the held tokens' log probabilities; 0 if there are none.
@@ -55,8 +55,10 @@ impl Session {
     /// Returns the origin of a token that the target decoded alone.
     pub(in super::super) fn decode_origin(&self) -> Origin {
         match self.response.stage {
-            Stage::Deferred => Origin::Deferred,
-            Stage::Growing | Stage::Complete(_) | Stage::Lost => Origin::Target,
+            ResponseStage::Deferred => Origin::Deferred,
+            ResponseStage::Growing | ResponseStage::Complete(_) | ResponseStage::Lost => {
+                Origin::Target
+            }
         }
     }
 
@@ -76,9 +78,9 @@ impl Session {
             .logprobs
             .extend(logprobs.map(|logprob| logprob.min(0.0)));
         if self.ends(answer.drafts.tokens()) {
-            self.response.stage = Stage::Complete(FinishReason::Stop);
+            self.response.stage = ResponseStage::Complete(FinishReason::Stop);
         } else if self.remaining() == 0 {
-            self.response.stage = Stage::Complete(FinishReason::Length);
+            self.response.stage = ResponseStage::Complete(FinishReason::Length);
         } else if answer.stop == DraftStop::Context {
             self.give_up(Peer::Drafter, CONTEXT_IS_FULL);
         } else {
@@ -92,7 +94,7 @@ impl Session {
         self.statistics.discarded += dropped as u32;
         self.output.truncate(len);
         self.response.logprobs.truncate(len);
-        self.response.stage = Stage::Complete(FinishReason::Stop);
+        self.response.stage = ResponseStage::Complete(FinishReason::Stop);
         // What was to be drafted after it is not wanted any more.
         self.outstanding = None;
         let is_send = |action: &Action| matches!(action, Action::Send { .. });
@@ -104,7 +106,7 @@ impl Session {
         let Plan::SequenceCascade { threshold, mean } = self.config.plan else {
             return;
         };
-        let Stage::Complete(reason) = &self.response.stage else {
+        let ResponseStage::Complete(reason) = &self.response.stage else {
             return;
         };
         if self.finished {
@@ -118,17 +120,17 @@ impl Session {
             self.emit(tokens);
             self.finish(reason);
         } else {
-            self.discard_response(Stage::Deferred);
+            self.discard_response(ResponseStage::Deferred);
         }
     }
 
     /// The drafter is lost, and with it what it wrote.
     pub(in super::super) fn lose_response(&mut self) {
-        self.discard_response(Stage::Lost);
+        self.discard_response(ResponseStage::Lost);
     }
 
     /// The target writes another response, from nothing.
-    fn discard_response(&mut self, stage: Stage) {
+    fn discard_response(&mut self, stage: ResponseStage) {
         self.statistics.discarded += self.output.len() as u32;
         self.output.clear();
         self.response.logprobs.clear();

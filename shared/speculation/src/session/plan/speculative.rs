@@ -17,7 +17,7 @@ impl Session {
         let most = self.config.draft_len;
         let len = (self.config.goodput.as_mut()).map_or(most, |estimator| estimator.decide(most));
         if let Some(max_tokens) = self.rest(len) {
-            self.pace.rests = true;
+            self.timing.rests = true;
             return Request::Decode { max_tokens };
         }
         // The last slot is the token the target adds to every block.
@@ -43,12 +43,12 @@ impl Session {
     /// what pays; more of them with each such draft in a row. Whether it does.
     fn goes_alone(&mut self, drafts: &DraftTree) -> bool {
         if self.config.goodput.is_none() || !drafts.is_empty() || self.needs_draft_probs() {
-            self.pace.empty_drafts = 0;
+            self.timing.empty_drafts = 0;
             return false;
         }
-        let tokens = FEWEST_ALONE << self.pace.empty_drafts.min(MOST_DOUBLED);
-        self.pace.empty_drafts += 1;
-        self.pace.rests = true;
+        let tokens = FEWEST_ALONE << self.timing.empty_drafts.min(MOST_DOUBLED);
+        self.timing.empty_drafts += 1;
+        self.timing.rests = true;
         let max_tokens = tokens.min(self.remaining());
         self.send(Request::Decode { max_tokens }, 0);
         true

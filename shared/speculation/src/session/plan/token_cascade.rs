@@ -14,7 +14,7 @@ use crate::draft_tree::DraftTree;
 
 /// Draft tokens in a row, up to the end of the output.
 #[derive(Debug, Default)]
-pub(in super::super) struct Run {
+pub(in super::super) struct DraftRun {
     len: u32,
     /// Whether the distribution after them says defer.
     defers: bool,
@@ -22,7 +22,7 @@ pub(in super::super) struct Run {
     goes_on: bool,
 }
 
-impl Run {
+impl DraftRun {
     /// Whether there are `max_run` draft tokens, so that the target decodes a token whatever the rule says.
     pub(in super::super) fn is_full(&self, max_run: u32) -> bool {
         self.len >= max_run

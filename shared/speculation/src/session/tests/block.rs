@@ -3,11 +3,11 @@
 use super::*;
 use crate::verification::layers::Horizon;
 
-fn layer(log_rho: f64, remaining: u32) -> Layer {
-    Layer { log_rho, remaining }
+fn layer(log_rho: f64, remaining: u32) -> ResidualLayer {
+    ResidualLayer { log_rho, remaining }
 }
 
-fn with_layers(mut verdict: Input, after: &[Layer]) -> Input {
+fn with_layers(mut verdict: Input, after: &[ResidualLayer]) -> Input {
     if let Input::Verified { verdict, .. } = &mut verdict {
         verdict.layers = after.to_vec();
     }
@@ -15,7 +15,7 @@ fn with_layers(mut verdict: Input, after: &[Layer]) -> Input {
 }
 
 /// A session whose first block of four left `layers` behind, after two tokens of the output.
-fn layered(config: SessionConfig, layers: &[Layer]) -> (Session, Vec<Action>) {
+fn layered(config: SessionConfig, layers: &[ResidualLayer]) -> (Session, Vec<Action>) {
     let mut session = begin(config);
     on(&mut session, drafted(1, &[10, 11, 12, 13]));
     let verdict = verified(1, &[10, 20], 1, LastToken::Recovered);

@@ -1,7 +1,7 @@
 //! Draft lengths that follow what is measured.
 
 use super::*;
-use crate::goodput::{Costs, Estimator};
+use crate::goodput::{Estimator, RoundCosts};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -29,7 +29,7 @@ struct Ran {
 }
 
 impl Ran {
-    fn costs(&self) -> Costs {
+    fn costs(&self) -> RoundCosts {
         let costs = self.session.goodput().and_then(Estimator::costs);
         costs.expect("both peers were measured")
     }
@@ -134,7 +134,7 @@ fn lengths_follow_the_times_between_a_request_and_its_answer() {
             ran.session.emitted() as u32,
             ran.session.statistics().emitted
         );
-        let (spent, came_to) = ran.session.statistics().balance();
+        let (spent, came_to) = balance(ran.session.statistics());
         assert_eq!(spent, came_to);
     }
     // A length that is given does not move.

@@ -58,7 +58,7 @@ fn run(goodput: Estimator, forwards: &[u32], is_worth: fn(u32) -> bool) -> Ran {
     let statistics = session.statistics();
     assert_eq!(statistics.rested_tokens, alone.iter().sum::<u32>());
     assert_eq!(statistics.fallback_tokens, 0);
-    let (spent, came_to) = statistics.balance();
+    let (spent, came_to) = balance(statistics);
     assert_eq!(spent, came_to);
     Ran {
         alone,

@@ -63,7 +63,7 @@ fn the_longest_run_forces_a_target_token_unless_the_rule_defers_there_too() {
             (forced, discarded)
         );
         assert_eq!(statistics.deferral_rate(), Some(0.25));
-        let (spent, came_of_it) = statistics.balance();
+        let (spent, came_of_it) = balance(statistics);
         assert_eq!(spent, came_of_it);
     }
 }

@@ -3,7 +3,7 @@
 //! π = (1 - δ) q + δ p with the sampling distributions (Narasimhan et al., "Faster Cascades via Speculative
 //! Decoding", §4). A draft token is then refused with probability δ TV(p, q) (Lemma 3).
 
-use super::{Alpha, Judge, Rule, RuleSpec};
+use super::{Alpha, Judge, Rule};
 use crate::confidence::Confidence;
 use crate::drafting::StopRule;
 use crate::drafting::policies::{CONFIDENCE, ENTROPY};
@@ -32,19 +32,12 @@ pub(in super::super) fn defers<F: Real>(
     greedy: bool,
 ) -> bool {
     let evidence = Evidence {
-        draft: double(draft.confidence),
-        target: double(target.confidence),
+        draft: draft.confidence.double(),
+        target: target.confidence.double(),
         total_variation: &|| total_variation(target.probs, draft.probs),
         cross_entropy: &|| cross_entropy(draft, target, greedy),
     };
     judge(&evidence, alpha)
-}
-
-fn double<F: Real>(confidence: Confidence<F>) -> Confidence<f64> {
-    Confidence {
-        max: confidence.max.as_f64(),
-        entropy: confidence.entropy.as_f64(),
-    }
 }
 
 kernel! {
@@ -86,7 +79,7 @@ kernel! {
 
 /// Defers iff D(q, p) > α: BiLD* of the paper (Appendix E.5), by how badly the target model would predict the draft
 /// model.
-pub const BILD: Rule = Rule(&RuleSpec {
+pub const BILD: Rule = Rule {
     name: "bild",
     summary: "defer where the cross entropy of draft and target is above alpha, in nats",
     alpha: Alpha {
@@ -101,11 +94,11 @@ pub const BILD: Rule = Rule(&RuleSpec {
     },
     judge: Judge::Position(|at, alpha| (at.cross_entropy)() > alpha),
     stop_rule: None,
-});
+};
 
 /// Defers iff max q < 1 - α: Chow's rule. The draft model's confidence alone decides, so that a drafter can apply the
 /// rule by itself.
-pub const CHOW: Rule = Rule(&RuleSpec {
+pub const CHOW: Rule = Rule {
     name: "chow",
     summary: "defer where the draft model's largest probability is below 1 - alpha",
     alpha: Alpha {
@@ -115,10 +108,10 @@ pub const CHOW: Rule = Rule(&RuleSpec {
     needs: |_| Needs::MAX,
     judge: Judge::Position(|at, alpha| at.draft.max < 1.0 - alpha),
     stop_rule: Some(|alpha| StopRule::new(&CONFIDENCE, 1.0 - alpha)),
-});
+};
 
 /// Defers iff H(q) > α, which a drafter can apply by itself, too.
-pub const CHOW_LOG: Rule = Rule(&RuleSpec {
+pub const CHOW_LOG: Rule = Rule {
     name: "chow-log",
     summary: "defer where the draft model's entropy is above alpha, in nats",
     alpha: Alpha {
@@ -128,10 +121,10 @@ pub const CHOW_LOG: Rule = Rule(&RuleSpec {
     needs: |_| Needs::ENTROPY,
     judge: Judge::Position(|at, alpha| at.draft.entropy > alpha),
     stop_rule: Some(|alpha| StopRule::new(&ENTROPY, alpha)),
-});
+};
 
 /// Defers iff max q < max p - α.
-pub const DIFF: Rule = Rule(&RuleSpec {
+pub const DIFF: Rule = Rule {
     name: "diff",
     summary: "defer where the target's largest probability leads by more than alpha",
     alpha: Alpha {
@@ -141,10 +134,10 @@ pub const DIFF: Rule = Rule(&RuleSpec {
     needs: |_| Needs::MAX,
     judge: Judge::Position(|at, alpha| at.draft.max < at.target.max - alpha),
     stop_rule: None,
-});
+};
 
 /// Defers iff H(p) < H(q) - α.
-pub const DIFF_LOG: Rule = Rule(&RuleSpec {
+pub const DIFF_LOG: Rule = Rule {
     name: "diff-log",
     summary: "defer where the target's entropy is lower by more than alpha, in nats",
     alpha: Alpha {
@@ -154,11 +147,11 @@ pub const DIFF_LOG: Rule = Rule(&RuleSpec {
     needs: |_| Needs::ENTROPY,
     judge: Judge::Position(|at, alpha| at.target.entropy < at.draft.entropy - alpha),
     stop_rule: None,
-});
+};
 
 /// Defers iff max q < max p - α TV(p, q): the optimal rule, of the speculative cascade. What deferring gains stands
 /// against α times what it costs in acceptance, which is the distance of the two models (Lemma 3 and equation 8).
-pub const OPT: Rule = Rule(&RuleSpec {
+pub const OPT: Rule = Rule {
     name: "opt",
     summary: "like diff, with alpha times the distance of the two distributions",
     alpha: Alpha {
@@ -170,10 +163,10 @@ pub const OPT: Rule = Rule(&RuleSpec {
         at.draft.max < at.target.max - alpha * (at.total_variation)()
     }),
     stop_rule: None,
-});
+};
 
 /// Defers iff H(p) < H(q) - α TV(p, q).
-pub const OPT_LOG: Rule = Rule(&RuleSpec {
+pub const OPT_LOG: Rule = Rule {
     name: "opt-log",
     summary: "like diff-log, with alpha times the distance of the two distributions",
     alpha: Alpha {
@@ -185,4 +178,4 @@ pub const OPT_LOG: Rule = Rule(&RuleSpec {
         at.target.entropy < at.draft.entropy - alpha * (at.total_variation)()
     }),
     stop_rule: None,
-});
+};

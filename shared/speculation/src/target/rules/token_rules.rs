@@ -1,13 +1,13 @@
 //! The rules for tokens (§4, token-specific speculative cascades): a token is refused whose probability is too far
 //! below the target's largest.
 
-use super::{Alpha, Judge, Judged, Rule, RuleSpec};
+use super::{Alpha, Judge, Judged, Rule};
 use crate::real::{Real, sum_of_pairs};
 use crate::simd::kernel;
 use crate::target::{DraftProbs, Needs, TargetProbs};
 
 /// Refuses token v iff q(v) < max p - α.
-pub const TOKEN_V1: Rule = Rule(&RuleSpec {
+pub const TOKEN_V1: Rule = Rule {
     name: "token-v1",
     summary: "refuse tokens whose draft probability is below max p - alpha",
     alpha: Alpha {
@@ -23,10 +23,10 @@ pub const TOKEN_V1: Rule = Rule(&RuleSpec {
         bound: |most, alpha| most - alpha,
     },
     stop_rule: None,
-});
+};
 
 /// Refuses token v iff p(v) < max p - α.
-pub const TOKEN_V2: Rule = Rule(&RuleSpec {
+pub const TOKEN_V2: Rule = Rule {
     name: "token-v2",
     summary: "refuse tokens whose target probability is below max p - alpha",
     alpha: Alpha {
@@ -42,10 +42,10 @@ pub const TOKEN_V2: Rule = Rule(&RuleSpec {
         bound: |most, alpha| most - alpha,
     },
     stop_rule: None,
-});
+};
 
 /// Refuses token v iff p(v) < max p (1 - α).
-pub const TOKEN_V3: Rule = Rule(&RuleSpec {
+pub const TOKEN_V3: Rule = Rule {
     name: "token-v3",
     summary: "refuse tokens whose target probability is below max p (1 - alpha)",
     alpha: Alpha {
@@ -61,7 +61,7 @@ pub const TOKEN_V3: Rule = Rule(&RuleSpec {
         bound: |most, alpha| most * (1.0 - alpha),
     },
     stop_rule: None,
-});
+};
 
 /// Turns the target's sampling distribution into `π(v) = q(v) (1 - r(v)) + p(v) η` with the refused share of the
 /// draft mass `η = Σ r q / Σ q`, and returns η; r(v) = 1 where token v is refused (Narasimhan et al., "Faster Cascades

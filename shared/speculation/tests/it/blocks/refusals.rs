@@ -5,9 +5,9 @@ use speculation::coupled::choice;
 use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
 use speculation::verification::expected::length_distribution;
-use speculation::verification::layers::Layer;
+use speculation::verification::layers::ResidualLayer;
 use speculation::verification::{
-    Block, LastToken, Position, RoundDistributions, Verification, verify,
+    DraftChain, LastToken, PositionDistributions, RoundDistributions, Verification, verify,
 };
 
 use super::{VERIFICATIONS, block_of, seeded, setup};
@@ -23,7 +23,7 @@ struct Counted {
 impl RoundDistributions<f64> for Counted {
     type Error = BadProposal;
 
-    fn at(&mut self, offset: usize) -> Result<Position<'_, f64>, BadProposal> {
+    fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, f64>, BadProposal> {
         assert!(offset <= self.made, "positions come in order");
         self.made = self.made.max(offset + 1);
         self.chain.at(offset)
@@ -70,7 +70,7 @@ fn bild_rolls_back_to_the_first_token_found_too_unlikely() {
     let one_hot = |token: usize| (0..3).map(|v| f64::from(u8::from(v == token))).collect();
     let likely = vec![0.5, 0.25, 0.25];
     let run = |drafts: &[TokenId], target: Vec<Vec<f64>>, rollback: f64, ends: &[TokenId]| {
-        let block = Block {
+        let block = DraftChain {
             ends,
             ..block_of(drafts, 0)
         };
@@ -151,8 +151,8 @@ fn residuals_outlive_the_end_token_that_cut_their_block() {
 fn a_live_layer_after_the_block_needs_the_draft_distribution_there() {
     let rows = |rows: usize| vec![vec![0.25, 0.75]; rows];
     let (log_rho, remaining) = (0.5, 2);
-    let block = Block {
-        layers: &[Layer { log_rho, remaining }],
+    let block = DraftChain {
+        layers: &[ResidualLayer { log_rho, remaining }],
         ..block_of(&[1], 0)
     };
     let decide = |reported: usize| {

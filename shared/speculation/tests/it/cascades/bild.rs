@@ -10,7 +10,9 @@ use speculation::proposal::BadProposal;
 use speculation::session::{
     DraftBlock, DraftStop, FinishReason, Input, Plan, Request, SessionConfig,
 };
-use speculation::verification::{LastToken, Position, RoundDistributions, Verification};
+use speculation::verification::{
+    LastToken, PositionDistributions, RoundDistributions, Verification,
+};
 
 use super::number;
 use super::plans::{Finished, run};
@@ -35,9 +37,9 @@ impl Rows {
 impl RoundDistributions<f64> for Rows {
     type Error = BadProposal;
 
-    fn at(&mut self, offset: usize) -> Result<Position<'_, f64>, BadProposal> {
+    fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, f64>, BadProposal> {
         let [target, unscaled] = &self.0[offset];
-        Ok(Position {
+        Ok(PositionDistributions {
             target,
             target_unscaled: Some(unscaled),
             draft: &mut [],

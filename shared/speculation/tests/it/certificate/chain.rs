@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use speculation::TokenId;
-use speculation::certificate::chain::{Chain, Decided, Rules, Test};
-use speculation::certificate::{Asking, PartialRow};
+use speculation::certificate::chain::{Decided, OpenChain, Rules, Test};
+use speculation::certificate::{PartialRow, RowQuery};
 use speculation::chance::RoundChance;
 use speculation::history::History;
 use speculation::logprobs::Likely;
@@ -13,7 +13,7 @@ use speculation::pipeline::{DistributionError, Pipeline};
 use speculation::proposal::BadProposal;
 use speculation::sampling::SamplingParams;
 use speculation::verification::{
-    self, LastToken, Position, RoundDistributions, Verdict, Verification,
+    self, LastToken, PositionDistributions, RoundDistributions, Verdict, Verification,
 };
 
 use super::case::{Case, draft, logprobs};
@@ -89,8 +89,8 @@ impl Round {
     }
 
     /// Decides, beginning with `asking`; how often more was asked for. None where parts of rows can never tell.
-    fn decide(&self, test: Test, mut asking: Asking) -> Option<(Decided, usize)> {
-        let mut chain = Chain::new(self.rules(test), &self.drafts, BASE);
+    fn decide(&self, test: Test, mut asking: RowQuery) -> Option<(Decided, usize)> {
+        let mut chain = OpenChain::new(self.rules(test), &self.drafts, BASE);
         let mut history = self.case.history.clone();
         let vocab = self.case.vocab();
         for again in 0.. {
@@ -108,7 +108,7 @@ impl Round {
 
     fn dense(&self, verification: Verification) -> Option<Verdict> {
         let params = self.rules(Test::Coupled).params;
-        let block = verification::Block {
+        let block = verification::DraftChain {
             drafts: &self.drafts,
             base_len: BASE,
             ends: &params.end_tokens,
@@ -155,7 +155,7 @@ impl From<DistributionError> for NoRow {
 impl RoundDistributions<f64> for Dense<'_> {
     type Error = NoRow;
 
-    fn at(&mut self, offset: usize) -> Result<Position<'_, f64>, NoRow> {
+    fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, f64>, NoRow> {
         if let Some(before) = offset.checked_sub(1) {
             self.history.push(self.round.drafts[before]);
         }
@@ -167,7 +167,7 @@ impl RoundDistributions<f64> for Dense<'_> {
         for &(token, mass) in self.round.drafted.get(offset).into_iter().flatten() {
             self.draft[token as usize] = mass;
         }
-        Ok(Position {
+        Ok(PositionDistributions {
             target: &self.row,
             target_unscaled: None,
             draft: &mut self.draft,
@@ -180,7 +180,7 @@ fn coupled_chains_are_decided_as_whole_rows_decide_them() {
     let (mut compared, mut accepted, mut again, mut ended) = (0, 0, 0, 0);
     for number in 0..20_000 {
         let round = Round::new(number);
-        let asking = Asking {
+        let asking = RowQuery {
             top: 1 + number as usize % 7,
             noise: number as usize % 5,
         };
@@ -208,7 +208,7 @@ fn tests_of_draft_tokens_are_those_of_whole_rows_and_so_is_what_replaces_them() 
     let (mut compared, mut accepted, mut again, mut replaced) = (0, 0, 0, 0);
     for number in 0..20_000 {
         let round = Round::new(number);
-        let asking = Asking {
+        let asking = RowQuery {
             top: 1 + number as usize % 7,
             noise: number as usize % 5,
         };
@@ -216,7 +216,7 @@ fn tests_of_draft_tokens_are_those_of_whole_rows_and_so_is_what_replaces_them() 
         let Some((decided, more)) = round.decide(test(), asking) else {
             continue;
         };
-        let whole = Asking {
+        let whole = RowQuery {
             top: round.case.vocab(),
             noise: 0,
         };
@@ -246,25 +246,25 @@ fn a_chain_begins_with_as_much_as_its_distributions_are_flat() {
             test: Test::Coupled,
             logprobs,
         };
-        Chain::new(rules, &[1, 2, 3], BASE).start(probs, are_shared)
+        OpenChain::new(rules, &[1, 2, 3], BASE).start(probs, are_shared)
     };
     let plain = SamplingParams::default;
-    assert_eq!(start(plain(), None, &[], true), Asking::START);
+    assert_eq!(start(plain(), None, &[], true), RowQuery::START);
     let greedy = SamplingParams {
         temperature: 0.0,
         ..plain()
     };
-    assert_eq!(start(greedy.clone(), None, &[], true), Asking::GREEDY);
+    assert_eq!(start(greedy.clone(), None, &[], true), RowQuery::GREEDY);
     let few = SamplingParams {
         allowed_tokens: vec![5, 6],
         ..plain()
     };
-    assert_eq!(start(few, None, &[], true), Asking::GREEDY);
+    assert_eq!(start(few, None, &[], true), RowQuery::GREEDY);
     // Alternatives that are told are asked for.
     assert_eq!(start(greedy, Some(20), &[], true).top, 20);
     let sure: Vec<f64> = (0..200).map(|rank| 0.5_f64.powi(rank + 1)).collect();
     let flat: Vec<f64> = (1..200).map(|rank| 0.1 / f64::from(rank)).collect();
-    let of = |probs: &[f64], rows| Asking::for_draft(probs, vocab_size, rows);
+    let of = |probs: &[f64], rows| RowQuery::for_draft(probs, vocab_size, rows);
     // One list for all rows holds that of each; of several positions the flattest tells.
     let both = [sure.clone(), flat.clone()];
     assert_eq!(start(plain(), None, &both, true), of(&flat, 4));

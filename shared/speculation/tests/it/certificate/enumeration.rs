@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use speculation::TokenId;
-use speculation::certificate::{NoiseRanking, PartialDistribution, PartialRow, Proof};
+use speculation::certificate::{NoiseRanking, PartialDistribution, PartialRow};
 use speculation::sampling::SamplingParams;
 use speculation::verification::residual::residual;
 
@@ -60,11 +60,11 @@ fn emitted(
     case: &Case,
     asking: (usize, usize),
     ranking: &NoiseRanking<Table>,
-    decide: impl Fn(&PartialDistribution<'_>) -> Proof<TokenId>,
+    decide: impl Fn(&PartialDistribution<'_>) -> Option<TokenId>,
 ) -> (TokenId, bool) {
     let decided = |row: PartialRow| {
         let law = PartialDistribution::of(&row, &case.params, &case.history, POSITION);
-        decide(&law.expect("a distribution")).proved()
+        decide(&law.expect("a distribution"))
     };
     match decided(case.part(asking, ranking, 1)) {
         Some(token) => (token, true),
@@ -150,7 +150,7 @@ fn tested_draft_tokens_and_residuals_emit_the_target_distribution() {
                         let law =
                             PartialDistribution::of(&row, &case.params, &case.history, POSITION);
                         let law = law.expect("a distribution");
-                        law.accepts(token, draft_prob, eta).expect("known").proved()
+                        law.accepts(token, draft_prob, eta).expect("known")
                     };
                     let tested = accepts(case.part((top, 0), &none, 1));
                     if tested

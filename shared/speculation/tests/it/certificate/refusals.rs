@@ -2,7 +2,7 @@
 
 use speculation::TokenId;
 use speculation::certificate::{
-    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof, Refusal,
+    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, RowRefusal,
 };
 use speculation::history::History;
 use speculation::logprobs::Likely;
@@ -21,7 +21,7 @@ fn part(asked: &[TokenId]) -> PartialRow {
     PartialRow::new(6, 2, &[likely(0), likely(1)], &asked, 1e-9).expect("a row")
 }
 
-fn refusal(params: &SamplingParams, output: &[TokenId], asked: &[TokenId]) -> Option<Refusal> {
+fn refusal(params: &SamplingParams, output: &[TokenId], asked: &[TokenId]) -> Option<RowRefusal> {
     let history = History::new(params, &[5], output);
     let row = part(asked);
     let law = PartialDistribution::of(&row, params, &history, 0);
@@ -36,7 +36,7 @@ fn tokens_that_are_raised_must_be_known() {
     };
     assert_eq!(
         refusal(&biased(4, 0.5), &[], &[]),
-        Some(Refusal::NotKnown(4))
+        Some(RowRefusal::NotKnown(4))
     );
     assert_eq!(refusal(&biased(4, 0.5), &[], &[4]), None);
     assert_eq!(refusal(&biased(4, -0.5), &[], &[]), None);
@@ -48,7 +48,7 @@ fn tokens_that_are_raised_must_be_known() {
     for (presence, frequency) in [(-0.1, 0.0), (0.0, -0.1), (0.5, -0.1)] {
         let params = penalised(presence, frequency);
         let unknown = refusal(&params, &[1, 3], &[]);
-        assert_eq!(unknown, Some(Refusal::NotKnown(3)));
+        assert_eq!(unknown, Some(RowRefusal::NotKnown(3)));
         assert_eq!(refusal(&params, &[1, 3], &[3]), None);
     }
     assert_eq!(refusal(&penalised(0.5, 0.1), &[1, 3], &[]), None);
@@ -66,13 +66,16 @@ fn what_log_probabilities_cannot_tell_is_refused() {
         repetition_penalty: 1.2,
         ..Default::default()
     };
-    assert_eq!(refusal(&params, &[], &[]), Some(Refusal::RepetitionPenalty));
+    assert_eq!(
+        refusal(&params, &[], &[]),
+        Some(RowRefusal::RepetitionPenalty)
+    );
     let params = SamplingParams {
         allowed_tokens: vec![0],
         banned_tokens: vec![0],
         ..Default::default()
     };
-    assert_eq!(refusal(&params, &[], &[]), Some(Refusal::NoSupport));
+    assert_eq!(refusal(&params, &[], &[]), Some(RowRefusal::NoSupport));
 }
 
 #[test]
@@ -83,10 +86,10 @@ fn the_draft_distribution_must_be_known() {
     let (params, history) = (SamplingParams::default(), History::default());
     let row = part(&[4]);
     let law = PartialDistribution::of(&row, &params, &history, 0).expect("a distribution");
-    assert_eq!(law.accepts(3, 0.5, 0.5), Err(Refusal::NotKnown(3)));
-    assert_eq!(law.accepts(4, 0.5, 0.5), Ok(Proof::Proved(false)));
-    assert_eq!(law.accepts(4, 0.5, 0.1), Ok(Proof::Proved(true)));
+    assert_eq!(law.accepts(3, 0.5, 0.5), Err(RowRefusal::NotKnown(3)));
+    assert_eq!(law.accepts(4, 0.5, 0.5), Ok(Some(false)));
+    assert_eq!(law.accepts(4, 0.5, 0.1), Ok(Some(true)));
     let draft = [(1, 0.5), (3, 0.5)];
-    assert_eq!(law.residual(&draft, &ranking), Err(Refusal::NotKnown(3)));
+    assert_eq!(law.residual(&draft, &ranking), Err(RowRefusal::NotKnown(3)));
     assert!(law.residual(&[(1, 1.0), (3, 0.0)], &ranking).is_ok());
 }

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use speculation::TokenId;
-use speculation::certificate::asking::unproved_share;
+use speculation::certificate::row_query::unproved_share;
 use speculation::certificate::{
-    Asking, KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof,
+    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, RowQuery,
 };
 use speculation::history::History;
 use speculation::logprobs::Likely;
@@ -84,7 +84,7 @@ struct Shares {
     proving: Duration,
 }
 
-fn measure(vocab: usize, temperature: f32, asking: Asking) -> Shares {
+fn measure(vocab: usize, temperature: f32, asking: RowQuery) -> Shares {
     let mut random = Random::new(vocab as u64 + asking.top as u64);
     let mut shares = Shares {
         draws: 0.0,
@@ -124,7 +124,7 @@ fn measure(vocab: usize, temperature: f32, asking: Asking) -> Shares {
             let choice = law.expect("a distribution").choice(&ranking);
             shares.proving += start.elapsed();
             shares.draws += 1.0;
-            shares.unproved += f64::from(choice == Proof::Unproved);
+            shares.unproved += f64::from(choice.is_none());
             shares.expected += unproved_share(vocab, kth, asking.noise);
         }
     }
@@ -133,10 +133,10 @@ fn measure(vocab: usize, temperature: f32, asking: Asking) -> Shares {
 
 #[test]
 fn the_unproved_share_is_that_of_the_formula() {
-    let few = Asking { top: 64, noise: 64 };
+    let few = RowQuery { top: 64, noise: 64 };
     for vocab in [32_768, 151_936] {
         for temperature in [1.0, 0.7] {
-            for asking in [Asking::START, few] {
+            for asking in [RowQuery::START, few] {
                 let shares = measure(vocab, temperature, asking);
                 let (share, expected) = (
                     shares.unproved / shares.draws,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use speculation::TokenId;
-use speculation::certificate::{PartialDistribution, Proof, Refusal};
+use speculation::certificate::{PartialDistribution, RowRefusal};
 use speculation::coupled;
 use speculation::verification::residual::residual;
 
@@ -23,8 +23,7 @@ fn rows() -> u64 {
 struct Tally(BTreeMap<&'static str, [u32; 2]>);
 
 impl Tally {
-    fn count<T>(&mut self, what: &'static str, proof: Proof<T>) -> Option<T> {
-        let proved = proof.proved();
+    fn count<T>(&mut self, what: &'static str, proved: Option<T>) -> Option<T> {
         self.0.entry(what).or_default()[usize::from(proved.is_some())] += 1;
         proved
     }
@@ -83,7 +82,7 @@ fn check(number: u64, case: &Case, tally: &mut Tally) {
     let whole = case.whole();
     let of_whole = PartialDistribution::of(&whole, &case.params, &case.history, POSITION);
     let Some(dense) = dense else {
-        assert_eq!(of_whole.err(), Some(Refusal::NoSupport), "case {number}");
+        assert_eq!(of_whole.err(), Some(RowRefusal::NoSupport), "case {number}");
         return;
     };
     let of_whole = of_whole.expect("a distribution");
@@ -98,7 +97,7 @@ fn check(number: u64, case: &Case, tally: &mut Tally) {
     let of_part = of_part.expect("a distribution");
 
     let chosen = of_whole.choice(&shared);
-    assert_eq!(chosen, Proof::Proved(dense.choice), "case {number}");
+    assert_eq!(chosen, Some(dense.choice), "case {number}");
     if let Some(token) = tally.count(setting(case), of_part.choice(&shared)) {
         assert_eq!(token, dense.choice, "case {number}");
     }
@@ -111,19 +110,19 @@ fn check(number: u64, case: &Case, tally: &mut Tally) {
     } else {
         ratio * (1.0 + random.normal() * 10_f64.powi(-(1 + random.below(8) as i32)))
     };
-    let accepted = Proof::Proved(eta < ratio);
+    let accepted = Some(eta < ratio);
     let test = of_whole.accepts(token, draft_prob, eta);
     assert_eq!(test, Ok(accepted), "case {number}");
     let test = of_part.accepts(token, draft_prob, eta).expect("known");
     if let Some(accepts) = tally.count("accept test", test) {
-        assert_eq!(Proof::Proved(accepts), accepted, "case {number}");
+        assert_eq!(Some(accepts), accepted, "case {number}");
     }
 
     // Its own noise, of which other tokens were asked for.
     let part = case.part((top, noise), &own, number);
     let of_part = PartialDistribution::of(&part, &case.params, &case.history, POSITION);
     let found = of_whole.residual(&case.draft, &own);
-    assert_eq!(found, Ok(Proof::Proved(dense.residual)), "case {number}");
+    assert_eq!(found, Ok(Some(dense.residual)), "case {number}");
     let found = of_part.expect("a distribution").residual(&case.draft, &own);
     if let Some(token) = tally.count("residual", found.expect("known")) {
         assert_eq!(token, dense.residual, "case {number}");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::every_k;
 use crate::tree::{Branch, enumerate};
 use speculation::cascade::{
-    CallNoise, Cascade, CascadeConfig, DraftBlock, DraftDistributions, DraftRows, Emitter, Grams,
-    Next, Reviewing,
+    BlockLimits, CallNoise, Cascade, CascadeConfig, CascadeStep, DraftDistributions, DraftRows,
+    Emitter, Grams, Reviewing,
 };
 use speculation::chance::Chance;
 use speculation::max_gram::{Bigram, MaxGram};
@@ -98,7 +98,7 @@ fn drafted(
     acceptance: &[Vec<f64>],
     branch: &mut Branch,
 ) -> (Vec<usize>, Vec<u32>) {
-    let block = DraftBlock {
+    let block = BlockLimits {
         max_tokens: 100,
         ..Default::default()
     };
@@ -112,7 +112,7 @@ fn drafted(
             index: &mut index,
             bigram: &bigram,
         };
-        let Next::Score { level, .. } = cascade.next(Some(grams)) else {
+        let CascadeStep::Score { level, .. } = cascade.next(Some(grams)) else {
             break;
         };
         let mut rows = Agreeing {

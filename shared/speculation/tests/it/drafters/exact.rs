@@ -13,7 +13,7 @@ use speculation::cascade::emission::Emission;
 use speculation::cascade::{CascadeToken, Emitter, Reviewing};
 use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
-use speculation::verification::{Block, Verdict, Verification, verify};
+use speculation::verification::{DraftChain, Verdict, Verification, verify};
 
 const DENSE: ProposalForm = ProposalForm::Dense { half: false };
 
@@ -67,7 +67,7 @@ impl Rounds<'_> {
                 .after(&[self.prompt, output, &ids[..len]].concat())
         });
         let mut distributions = Chain::new(target.collect(), block.iter().map(probs).collect());
-        let block = Block {
+        let block = DraftChain {
             ends: &self.drafts.ends,
             ..block_of(&ids, output.len() as u32)
         };

@@ -5,7 +5,8 @@ use super::models::{Drafts, Model, Rows};
 use crate::tree::Distributions;
 use speculation::TokenId;
 use speculation::cascade::{
-    CallChance, CallNoise, Cascade, DraftBlock, DraftDistributions, Emitter, Grams, Next, Reviewing,
+    BlockLimits, CallChance, CallNoise, Cascade, CascadeStep, DraftDistributions, Emitter, Grams,
+    Reviewing,
 };
 use speculation::chance::{Chance, RoundChance};
 use speculation::max_gram::{Bigram, MaxGram};
@@ -171,7 +172,7 @@ fn distributions_of_the_largest_model_are_shown_for_siblings() {
         chance: CallNoise::new(Noise::new(1, 0), 0),
         form: ProposalForm::Sparse { top: 1 },
     };
-    let block = DraftBlock {
+    let block = BlockLimits {
         max_tokens: 9,
         ..Default::default()
     };
@@ -180,7 +181,7 @@ fn distributions_of_the_largest_model_are_shown_for_siblings() {
     let mut index = MaxGram::new(&[]);
     index.push(1);
     let mut shown = Vec::new();
-    while let Next::Score { from, .. } = cascade.next(Some(Grams {
+    while let CascadeStep::Score { from, .. } = cascade.next(Some(Grams {
         index: &mut index,
         bigram: &bigram,
     })) {
@@ -216,7 +217,7 @@ fn a_form_that_cannot_be_told_is_refused() {
         form: ProposalForm::Sparse { top: 8 },
     };
     let config = config(&[&[1, 0], &[0, 1]], true, 2.0, 1);
-    let refused = Cascade::<f64, _>::new(config, reviewing, DraftBlock::default());
+    let refused = Cascade::<f64, _>::new(config, reviewing, BlockLimits::default());
     let error = refused.expect_err("lenient");
     assert_eq!(error.field, "cascade proposals");
     assert!(error.problem.contains("lenience 2"), "{error}");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use speculation::TokenId;
 use speculation::cascade::{
-    CallChance, Cascade, CascadeConfig, CascadeToken, DraftBlock, DraftDistributions, DraftRows,
-    Grams, Next, Reviewing,
+    BlockLimits, CallChance, Cascade, CascadeConfig, CascadeStep, CascadeToken, DraftDistributions,
+    DraftRows, Grams, Reviewing,
 };
 use speculation::max_gram::{Bigram, MaxGram};
 use speculation::proposal::BadProposal;
@@ -103,7 +103,7 @@ impl<'a> Drafts<'a> {
         max_tokens: usize,
         reviewing: Reviewing<C>,
     ) -> (Vec<CascadeToken<f64>>, Vec<u32>) {
-        let block = DraftBlock {
+        let block = BlockLimits {
             base_len,
             max_tokens,
             ends: self.ends.clone(),
@@ -119,7 +119,7 @@ impl<'a> Drafts<'a> {
             };
             let next = cascade.next(Some(grams));
             assert_eq!(index.tokens(), context, "the index is left as it was");
-            let Next::Score { level, from, rows } = next else {
+            let CascadeStep::Score { level, from, rows } = next else {
                 break;
             };
             assert_eq!(

@@ -4,8 +4,8 @@ use super::config;
 use crate::tree::Distributions;
 use speculation::TokenId;
 use speculation::cascade::{
-    CallNoise, Cascade, CascadeToken, DraftBlock, DraftDistributions, DraftRows, Emitter, Next,
-    Reviewing,
+    BlockLimits, CallNoise, Cascade, CascadeStep, CascadeToken, DraftDistributions, DraftRows,
+    Emitter, Reviewing,
 };
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, ProposalForm, ProposalProbs};
@@ -41,12 +41,12 @@ fn draft(
         chance: CallNoise::new(Noise::new(seed, 0), 0),
         form,
     };
-    let block = DraftBlock {
+    let block = BlockLimits {
         max_tokens: 6,
         ..Default::default()
     };
     let mut cascade = Cascade::new(config, reviewing, block).expect("a cascade");
-    while let Next::Score { level, .. } = cascade.next(None) {
+    while let CascadeStep::Score { level, .. } = cascade.next(None) {
         let mut rows = Single {
             model: &models[level - 1],
             tokens: cascade.tokens().to_vec(),

@@ -6,11 +6,13 @@ use outrider_tests::toy::ToyModel;
 use speculation::TokenId;
 use speculation::coupled::choice;
 use speculation::draft_tree::DraftTree;
-use speculation::drafting::{Growth, TreeShape, siblings};
+use speculation::drafting::{TreeBuilder, TreeShape, siblings};
 use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
 use speculation::verification::tree::{NodeDistributions, verify};
-use speculation::verification::{Block, LastToken, Position, RoundDistributions, Verdict, coupled};
+use speculation::verification::{
+    DraftChain, LastToken, PositionDistributions, RoundDistributions, Verdict, coupled,
+};
 
 use crate::blocks::block_of;
 
@@ -73,10 +75,10 @@ struct Chain<'a>(Target<'a>);
 impl RoundDistributions<f64> for Chain<'_> {
     type Error = BadProposal;
 
-    fn at(&mut self, offset: usize) -> Result<Position<'_, f64>, BadProposal> {
+    fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, f64>, BadProposal> {
         let target = self.0.after(offset.checked_sub(1));
         let target = target.unwrap_or_else(|never| match never {});
-        Ok(Position {
+        Ok(PositionDistributions {
             target,
             target_unscaled: None,
             draft: &mut [],
@@ -126,7 +128,7 @@ impl Request {
     /// A tree of `levels` levels, as a drafter grows it; it ends at an end token.
     fn drafts(&self, shape: TreeShape, levels: u32) -> DraftTree {
         let mut context = self.base.clone();
-        let mut growth = Growth::default();
+        let mut growth = TreeBuilder::default();
         while growth.levels() < levels {
             let position = context.len() as u32;
             let cut = probs(&self.draft, &context, self.greedy);
@@ -248,7 +250,7 @@ fn a_grown_tree_accepts_at_least_what_its_lead_path_does() {
         let chain = request.drafts(TreeShape::Chain, levels);
         let walked = request.walk(&chain);
         check(&request, &chain, &walked);
-        let block = Block {
+        let block = DraftChain {
             ends: &[END],
             ..block_of(chain.tokens(), request.base_len())
         };

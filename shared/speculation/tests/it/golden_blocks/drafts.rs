@@ -6,10 +6,10 @@ use serde_json::Value;
 use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::noise::Purpose;
-use speculation::verification::Precision;
+use speculation::real::Real;
 use speculation::verification::Verification;
 use speculation::verification::expected::length_distribution;
-use speculation::verification::layers::{Layer, Layers};
+use speculation::verification::layers::{ResidualLayer, ResidualLayers};
 
 use super::{METHODS, along, decide};
 use crate::read::{Tree, cases, close, ids, numbers};
@@ -27,7 +27,7 @@ struct Forced<F> {
     probs: Vec<F>,
 }
 
-impl<F: Precision> Forced<F> {
+impl<F: Real> Forced<F> {
     fn new(verification: Verification, length: usize, passes: usize, next: TokenId) -> Self {
         Self {
             verification,
@@ -49,7 +49,7 @@ impl<F: Precision> Forced<F> {
     }
 }
 
-impl<F: Precision> Chance<F> for Forced<F> {
+impl<F: Real> Chance<F> for Forced<F> {
     fn accepts(&mut self, offset: u32, ratio: F) -> bool {
         let length = if self.verification == Verification::BLOCK_GREEDY {
             self.length - offset as usize
@@ -71,7 +71,7 @@ impl<F: Precision> Chance<F> for Forced<F> {
 }
 
 /// The accept probabilities, the distribution of the length and the next distributions of one draft.
-fn check_draft<F: Precision>(case: &Value, given: &Value, tolerance: f64) {
+fn check_draft<F: Real>(case: &Value, given: &Value, tolerance: f64) {
     let (p, q) = (Tree::of(&case["p_tree"]), Tree::of(&case["q_tree"]));
     let draft = ids(&given["draft"]);
     let length = draft.len();
@@ -124,14 +124,14 @@ fn check_draft<F: Precision>(case: &Value, given: &Value, tolerance: f64) {
 }
 
 /// The layered distribution after `output`.
-fn layered<F: Precision>(p: &Tree, q: &Tree, output: &[TokenId], layers: &[Layer]) -> Vec<f64> {
+fn layered<F: Real>(p: &Tree, q: &Tree, output: &[TokenId], layers: &[ResidualLayer]) -> Vec<f64> {
     let mut probs = Vec::<F>::new();
-    Layers::new(layers).probs(&p.probs(output), &q.probs(output), &mut probs);
+    ResidualLayers::new(layers).probs(&p.probs(output), &q.probs(output), &mut probs);
     probs.into_iter().map(F::as_f64).collect()
 }
 
 /// A round on top of the residual that the first left.
-fn check_second_round<F: Precision>(case: &Value, given: &Value, tolerance: f64) {
+fn check_second_round<F: Real>(case: &Value, given: &Value, tolerance: f64) {
     let (p, q) = (Tree::of(&case["p_tree"]), Tree::of(&case["q_tree"]));
     let greedy = Verification::BLOCK_GREEDY;
     let first = ids(&given["first_draft"]);
@@ -148,7 +148,7 @@ fn check_second_round<F: Precision>(case: &Value, given: &Value, tolerance: f64)
             .collect()
     };
     let (targets, drafted) = (rows(&p), rows(&q));
-    let mut layers = Layers::new(&verdict.layers);
+    let mut layers = ResidualLayers::new(&verdict.layers);
     for (at, expected) in given["target_laws"]
         .as_array()
         .expect("distributions")

@@ -4,8 +4,8 @@ use serde_json::Value;
 use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::noise::Purpose;
-use speculation::verification::Precision;
-use speculation::verification::layers::Layer;
+use speculation::real::Real;
+use speculation::verification::layers::ResidualLayer;
 use speculation::verification::{Verdict, Verification};
 
 use super::{METHODS, decide, mean};
@@ -34,10 +34,10 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn round<F: Precision>(
+    fn round<F: Real>(
         &self,
         output: &[TokenId],
-        layers: &[Layer],
+        layers: &[ResidualLayer],
         branch: &mut Branch,
     ) -> Verdict {
         let mut context = output.to_vec();
@@ -68,7 +68,7 @@ impl<'a> Play<'a> {
     }
 
     /// The distribution of the first round's accepted length.
-    fn accepted<F: Precision>(&self) -> Vec<f64> {
+    fn accepted<F: Real>(&self) -> Vec<f64> {
         let mut probs = vec![0.0; self.length + 1];
         enumerate(|branch| {
             let verdict = self.round::<F>(&[], &[], branch);
@@ -78,7 +78,7 @@ impl<'a> Play<'a> {
     }
 
     /// The expected number of rounds until there are `len` tokens.
-    fn expected_rounds<F: Precision>(&self, len: usize) -> f64 {
+    fn expected_rounds<F: Real>(&self, len: usize) -> f64 {
         let mut expected = 0.0;
         let is_done = |output: &[TokenId], weight| {
             let done = output.len() >= len;
@@ -93,12 +93,7 @@ impl<'a> Play<'a> {
 }
 
 /// The distribution of the first round's accepted length, whose mean and the rounds needed are as `given`.
-fn check_means<F: Precision>(
-    play: &Play<'_>,
-    case: &Value,
-    given: &Value,
-    tolerance: f64,
-) -> Vec<f64> {
+fn check_means<F: Real>(play: &Play<'_>, case: &Value, given: &Value, tolerance: f64) -> Vec<f64> {
     let probs = play.accepted::<F>();
     let rounds = play.expected_rounds::<F>(case["n"].as_u64().expect("a length") as usize);
     for (found, name) in [
@@ -110,7 +105,7 @@ fn check_means<F: Precision>(
     probs
 }
 
-fn check_lengths<F: Precision>(tolerance: f64) {
+fn check_lengths<F: Real>(tolerance: f64) {
     for case in cases("block_verify") {
         for (method, verification) in METHODS {
             let (play, given) = (Play::new(&case, verification), &case[method]);
@@ -131,7 +126,7 @@ fn lengths_and_rounds_are_the_references() {
 
 /// Greedy block verification is not offered with a stop rule: it would have to decide at every
 /// prefix whether drafting would have gone on. The other two need no such care.
-fn check_adaptive<F: Precision>(tolerance: f64) {
+fn check_adaptive<F: Real>(tolerance: f64) {
     for case in cases("block_verify_adaptive") {
         for (method, verification) in &METHODS[..2] {
             let play = Play::new(&case, *verification);

@@ -7,9 +7,9 @@ use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::noise::Purpose;
 use speculation::proposal::{BadProposal, Proposal, ProposalProbs};
-use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
+use speculation::real::Real;
+use speculation::round::{ComputedRound, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::{TargetDistribution, TargetProbs};
-use speculation::verification::Precision;
 use speculation::verification::{RoundDistributions, Verdict, Verification};
 
 use super::mixture::{mixed, rule_named};
@@ -53,7 +53,7 @@ impl<'a> RuleRound<'a> {
     }
 
     /// The sampling distribution of an unscaled distribution.
-    fn sampled<F: Precision>(&self, unscaled: &[F]) -> Vec<F> {
+    fn sampled<F: Real>(&self, unscaled: &[F]) -> Vec<F> {
         let unscaled: Vec<f64> = unscaled.iter().map(|mass| mass.as_f64()).collect();
         let most = unscaled.iter().copied().fold(0.0, f64::max);
         let masses: Vec<f64> = if self.greedy() {
@@ -74,7 +74,7 @@ impl<'a> RuleRound<'a> {
             .collect()
     }
 
-    fn draft<F: Precision>(&self, branch: &mut Branch) -> Vec<TokenId> {
+    fn draft<F: Real>(&self, branch: &mut Branch) -> Vec<TokenId> {
         let mut drafts = Vec::new();
         while drafts.len() < self.length {
             let probs = self.sampled::<F>(&self.q.probs(&drafts));
@@ -87,7 +87,7 @@ impl<'a> RuleRound<'a> {
     }
 
     /// Compares the distribution of what `round` emits.
-    fn check<F: Precision>(
+    fn check<F: Real>(
         &self,
         tolerance: f64,
         round: impl Fn(&Self, &[TokenId], &mut Branch) -> Verdict,
@@ -151,15 +151,15 @@ fn rounds_under_a_rule_are_the_references() {
                 bonus: Some(bonus),
                 vocab_size: case["vocab"].as_u64().expect("a size") as usize,
             };
-            let mut scratch = Scratch::default();
-            let mut distributions = Round::new(inputs, rows, &mut scratch);
+            let mut scratch = RoundScratch::default();
+            let mut distributions = ComputedRound::new(inputs, rows, &mut scratch);
             setup.decide(drafts, branch, &mut distributions)
         });
     }
 }
 
 impl RuleRound<'_> {
-    fn decide<F: Precision>(
+    fn decide<F: Real>(
         &self,
         drafts: &[TokenId],
         branch: &mut Branch,

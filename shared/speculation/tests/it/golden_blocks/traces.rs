@@ -3,8 +3,8 @@
 use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::noise::Purpose;
+use speculation::real::Real;
 use speculation::target::TargetDistribution;
-use speculation::verification::Precision;
 use speculation::verification::Verification;
 
 use super::mixture::{mixed, rule_named};
@@ -19,7 +19,7 @@ struct Trace<F> {
     probs: Vec<F>,
 }
 
-impl<F: Precision> Chance<F> for Trace<F> {
+impl<F: Real> Chance<F> for Trace<F> {
     fn accepts(&mut self, offset: u32, ratio: F) -> bool {
         self.eta[offset as usize] < ratio.as_f64()
     }
@@ -39,7 +39,7 @@ impl<F: Precision> Chance<F> for Trace<F> {
     }
 }
 
-fn check_traces<F: Precision>(tolerance: f64) {
+fn check_traces<F: Real>(tolerance: f64) {
     for case in cases("traces") {
         let method = case["method"].as_str().expect("a method");
         let rows = |field: &str| -> Vec<Vec<F>> {

@@ -2,6 +2,7 @@
 
 use speculation::drafting::StopRule;
 use speculation::drafting::policies::CONFIDENCE;
+use speculation::methods::table::{PLAN, TARGET, VERIFICATION};
 use speculation::methods::{METHODS, PlanKind, TargetKind, names};
 use speculation::session::Plan;
 use speculation::target::{Beta, RULES, TargetDistribution};
@@ -96,7 +97,7 @@ fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
 #[test]
 fn plans_made_for_one_target_refuse_others() {
     for method in ONE_TARGET {
-        for name in names::targets() {
+        for name in TARGET.forms() {
             let target = names::target(name).expect(name);
             let requested = aimed(target, method);
             let own = match method {
@@ -122,7 +123,7 @@ fn plans_made_for_one_target_refuse_others() {
 #[test]
 fn plans_without_a_block_to_verify_refuse_a_verification() {
     for method in ONE_TARGET.into_iter().chain(["oracle-cascade"]) {
-        for name in names::verifications() {
+        for name in VERIFICATION.forms() {
             let requested = of(method).with("verification", name);
             if name == "coupled" && method != "bild" {
                 resolve(&requested).expect(method);
@@ -179,13 +180,13 @@ fn acceptance_is_decided_where_asked() {
 
 #[test]
 fn names_and_values_of_the_axes_belong_together() {
-    for name in names::plans() {
+    for name in PLAN.forms() {
         assert_eq!(names::plan(name).map(PlanKind::name), Ok(name));
     }
-    for name in names::targets() {
+    for name in TARGET.forms() {
         assert_eq!(names::target(name).map(TargetKind::name), Ok(name));
     }
-    for name in names::verifications() {
+    for name in VERIFICATION.forms() {
         let verification = names::verification(name).expect(name);
         assert_eq!(verification.name, name);
     }

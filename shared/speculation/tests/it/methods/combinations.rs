@@ -1,6 +1,7 @@
 //! Every combination of the axes, with every method.
 
 use speculation::bad_value::BadValue;
+use speculation::methods::table::{DRAFTING, PLAN, TARGET};
 use speculation::methods::{Choice, METHODS, MethodSpec, Options, PlanKind, Setting, names};
 use speculation::proposal::ProposalForm;
 use speculation::target::TargetDistribution;
@@ -16,12 +17,12 @@ fn optional(values: &[&'static str]) -> Vec<&'static str> {
 
 #[test]
 fn whatever_is_accepted_fits_together() {
-    let targets = optional(&names::targets());
+    let targets = optional(&TARGET.forms());
     let verifications = optional(&["coupled", "token", "block", "block-greedy"]);
     let proposals = optional(&["none", "point", "sparse:32", "dense:f32", "dense:f16"]);
     let (mut accepted, mut refused) = (0, 0);
     for method in METHODS {
-        for plan in optional(&names::plans()) {
+        for plan in optional(&PLAN.forms()) {
             for &target in &targets {
                 for &verification in &verifications {
                     for &proposal in &proposals {
@@ -106,7 +107,7 @@ fn whatever_is_accepted_is_accepted_by_peers() {
     let verifications = optional(&["coupled", "token", "block", "block-greedy"]);
     let proposals = optional(&["none", "point", "sparse:32", "dense:f32"]);
     let (mut accepted, mut refused) = (0, 0);
-    let draftings = names::draftings();
+    let draftings = DRAFTING.forms();
     for_each(
         (METHODS, &draftings, &LENS, &TREES),
         |method, drafting, len, tree| {

@@ -163,13 +163,11 @@ fn what_is_drafted_without_a_model_is_told_as_a_point() {
             let max_gram = choice(MaxGram);
             assert_eq!(max_gram.proposal, point);
             assert!(!max_gram.needs_draft_probs() && !max_gram.bonus_q());
-            assert!(!max_gram.sends_emission_probs());
             let cascade = choice(Cascade);
             let coupled = method == "coupled";
             let reported = if draws { sampled } else { point };
             assert_eq!(cascade.proposal, reported, "{method}");
-            assert_eq!(cascade.sends_emission_probs(), draws && !coupled);
-            assert!(!choice(Model).sends_emission_probs());
+            assert_eq!(cascade.needs_draft_probs(), draws && !coupled);
             // How a seed's tokens come about does not depend on who proposes.
             assert_eq!(cascade.is_reproducible(), coupled);
             assert!(cascade.is_lossless());

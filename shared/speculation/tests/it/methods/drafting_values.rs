@@ -2,7 +2,8 @@
 
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, POLICIES};
 use speculation::drafting::{DraftLen, Drafting, StopRule, TreeShape};
-use speculation::methods::{TargetKind, axes_listing, names};
+use speculation::methods::table::DRAFTING;
+use speculation::methods::{SETTINGS, Setting, SettingKind, TargetKind, names};
 
 use super::drafting::{LENS, TREES, with};
 use super::{of, refused, resolve};
@@ -59,7 +60,7 @@ fn numbers_lie_in_their_ranges() {
 
 #[test]
 fn names_and_values_of_drafting_belong_together() {
-    for name in names::draftings() {
+    for name in DRAFTING.forms() {
         assert_eq!(names::drafting(name).map(names::of_drafting), Ok(name));
     }
     for len in LENS {
@@ -109,7 +110,8 @@ fn names_and_values_of_drafting_belong_together() {
 /// Whoever reads the listing can ask for what stands in it, and finds the fields of the reports.
 #[test]
 fn every_axis_is_listed_with_values_that_can_be_asked_for() {
-    let listing = axes_listing();
+    let is_axis = |setting: &&&Setting| matches!(setting.kind, SettingKind::Axis { .. });
+    let listing: Vec<_> = SETTINGS.iter().filter(is_axis).collect();
     let reported = resolve(&of("coupled")).expect("fits").effective_axes();
     let mut listed: Vec<_> = listing.iter().map(|axis| axis.name).collect();
     let mut reported = reported.map(|(axis, _)| axis);
@@ -117,8 +119,11 @@ fn every_axis_is_listed_with_values_that_can_be_asked_for() {
     reported.sort_unstable();
     assert_eq!(listed, reported);
     for axis in listing {
-        assert!(!axis.help.is_empty() && !axis.default.is_empty() && !axis.values.is_empty());
-        for value in axis.values {
+        let SettingKind::Axis { default, .. } = axis.kind else {
+            panic!("{}", axis.name);
+        };
+        assert!(!axis.help.is_empty() && !default.is_empty() && !axis.values().is_empty());
+        for value in axis.values() {
             let policy = POLICIES.iter().find(|policy| policy.form == value.form);
             let form = match policy {
                 Some(policy) => format!("{}:{}", policy.name, policy.range.1),

@@ -2,7 +2,7 @@
 
 use speculation::drafting::StopRule;
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY};
-use speculation::methods::{METHODS, MethodSpec, Range, Value};
+use speculation::methods::{METHODS, MethodSpec, ParameterValue, Range};
 use speculation::session::Plan;
 use speculation::target::{Beta, RULES, TargetDistribution, rules};
 use speculation::verification::Verification;
@@ -23,54 +23,65 @@ const NAMES: [&str; 10] = [
 ];
 
 /// Values at the bounds of `range`, and beyond.
-fn bounds(range: Range) -> (Vec<Value>, Vec<Value>) {
+fn bounds(range: Range) -> (Vec<ParameterValue>, Vec<ParameterValue>) {
     let beyond = |least: f64, most: f64| [least - 1e-9, most + 1e-3, f64::NAN, f64::INFINITY];
     match range {
         Range::Number(least, most) => (
-            [least, most].map(Value::Number).to_vec(),
-            beyond(least, most).map(Value::Number).to_vec(),
+            [least, most].map(ParameterValue::Number).to_vec(),
+            beyond(least, most).map(ParameterValue::Number).to_vec(),
         ),
         Range::NumberOrNone(least, most) => (
-            vec![Value::Number(least), Value::Number(most), Value::None],
-            beyond(least, most).map(Value::Number).to_vec(),
+            vec![
+                ParameterValue::Number(least),
+                ParameterValue::Number(most),
+                ParameterValue::None,
+            ],
+            beyond(least, most).map(ParameterValue::Number).to_vec(),
         ),
         Range::NumberBelow(least, below) => (
-            [least, below - 1e-9].map(Value::Number).to_vec(),
-            [least - 1e-9, below, f64::NAN].map(Value::Number).to_vec(),
+            [least, below - 1e-9].map(ParameterValue::Number).to_vec(),
+            [least - 1e-9, below, f64::NAN]
+                .map(ParameterValue::Number)
+                .to_vec(),
         ),
         Range::Count(least, most) => (
-            [least, most].map(Value::Count).to_vec(),
-            [least.wrapping_sub(1), most + 1].map(Value::Count).to_vec(),
+            [least, most].map(ParameterValue::Count).to_vec(),
+            [least.wrapping_sub(1), most + 1]
+                .map(ParameterValue::Count)
+                .to_vec(),
         ),
-        Range::Flag => ([false, true].map(Value::Flag).to_vec(), Vec::new()),
+        Range::Flag => ([false, true].map(ParameterValue::Flag).to_vec(), Vec::new()),
         Range::Rule(rules) => (
-            rules.iter().map(|&rule| Value::Rule(rule)).collect(),
+            rules
+                .iter()
+                .map(|&rule| ParameterValue::Rule(rule))
+                .collect(),
             RULES
                 .iter()
                 .copied()
                 .filter(|rule| !rules.contains(rule))
-                .map(Value::Rule)
+                .map(ParameterValue::Rule)
                 .collect(),
         ),
         Range::Beta(least, most) => (
             [Beta::Fixed(least), Beta::Fixed(most), Beta::Tuned]
-                .map(Value::Beta)
+                .map(ParameterValue::Beta)
                 .to_vec(),
             beyond(least, most)
-                .map(|number| Value::Beta(Beta::Fixed(number)))
+                .map(|number| ParameterValue::Beta(Beta::Fixed(number)))
                 .to_vec(),
         ),
     }
 }
 
-fn default_of(name: &str) -> Value {
+fn default_of(name: &str) -> ParameterValue {
     match name {
-        "rule" => Value::Rule(rules::CHOW),
-        "beta" => Value::Beta(Beta::Tuned),
-        "window" | "max_run" => Value::Count(5),
-        "verify_on_finish" | "code_variant" => Value::Flag(true),
-        "mean" => Value::Flag(false),
-        _ => Value::Number(0.5),
+        "rule" => ParameterValue::Rule(rules::CHOW),
+        "beta" => ParameterValue::Beta(Beta::Tuned),
+        "window" | "max_run" => ParameterValue::Count(5),
+        "verify_on_finish" | "code_variant" => ParameterValue::Flag(true),
+        "mean" => ParameterValue::Flag(false),
+        _ => ParameterValue::Number(0.5),
     }
 }
 

@@ -70,7 +70,7 @@ fn judging_positions() -> impl Iterator<Item = Rule> {
 }
 
 fn judging_tokens() -> impl Iterator<Item = Rule> {
-    RULES.iter().copied().filter(|rule| rule.judges_tokens())
+    RULES.iter().copied().filter(Rule::judges_tokens)
 }
 
 /// And Lemma 3: a draft token is refused with probability δ TV(p, q).

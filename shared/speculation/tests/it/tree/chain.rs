@@ -2,7 +2,7 @@
 
 use speculation::proposal::BadProposal;
 use speculation::real::Real;
-use speculation::verification::{Position, RoundDistributions};
+use speculation::verification::{PositionDistributions, RoundDistributions};
 
 /// Target model's distributions and draft distributions along a block, without rounding on the way. A draft
 /// distribution that is not given is not sent.
@@ -25,11 +25,11 @@ impl<F: Real> Chain<F> {
 impl<F: Real> RoundDistributions<F> for Chain<F> {
     type Error = BadProposal;
 
-    fn at(&mut self, offset: usize) -> Result<Position<'_, F>, BadProposal> {
+    fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, F>, BadProposal> {
         self.scratch.clear();
         self.scratch
             .extend(self.draft.get(offset).into_iter().flatten());
-        Ok(Position {
+        Ok(PositionDistributions {
             target: &self.target[offset],
             target_unscaled: None,
             draft: &mut self.scratch,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use speculation::TokenId;
 use speculation::verification::Verdict;
-use speculation::verification::layers::Layer;
+use speculation::verification::layers::ResidualLayer;
 
 use super::{Branch, enumerate};
 
@@ -60,7 +60,7 @@ pub(crate) fn assert_same(
 /// probability, and says whether to stop there; `round` makes the next round, on top of the residual layers.
 pub(crate) fn play(
     mut is_done: impl FnMut(&[TokenId], f64) -> bool,
-    round: impl Fn(&[TokenId], &[Layer], &mut Branch) -> Verdict,
+    round: impl Fn(&[TokenId], &[ResidualLayer], &mut Branch) -> Verdict,
 ) {
     // Each output so far with its layers. Rounds only lengthen, so the first in order is complete.
     let mut open = BTreeMap::from([((Vec::new(), Vec::new()), 1.0)]);
@@ -68,8 +68,8 @@ pub(crate) fn play(
         if is_done(&output, weight) {
             continue;
         }
-        let started: Vec<Layer> = (layers.iter())
-            .map(|&(bits, remaining)| Layer {
+        let started: Vec<ResidualLayer> = (layers.iter())
+            .map(|&(bits, remaining)| ResidualLayer {
                 log_rho: f64::from_bits(bits),
                 remaining,
             })
@@ -89,7 +89,7 @@ pub(crate) fn play(
 pub(crate) fn emitted(
     len: usize,
     ends: &[TokenId],
-    round: impl Fn(&[TokenId], &[Layer], &mut Branch) -> Verdict,
+    round: impl Fn(&[TokenId], &[ResidualLayer], &mut Branch) -> Verdict,
 ) -> OutputDistribution {
     let mut probs = OutputDistribution::new();
     let ended = |output: &[TokenId], weight: f64| {

@@ -1,4 +1,4 @@
-//! Rounds through the shipped functions: drafting as told, `Round`, `verify`.
+//! Rounds through the shipped functions: drafting as told, `ComputedRound`, `verify`.
 
 use super::{Distributions, OutputDistribution, assert_same, emitted, outputs};
 use crate::model::{Model, apply, confidence};
@@ -9,10 +9,10 @@ use speculation::drafting::{ProposalOptions, draw, propose};
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal, ProposalForm, ProposalProbs};
 use speculation::real::argmax;
-use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
+use speculation::round::{ComputedRound, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::{TargetDistribution, TargetProbs};
-use speculation::verification::layers::{Horizon, Layer};
-use speculation::verification::{Block, LastToken, Verdict, Verification, verify};
+use speculation::verification::layers::{Horizon, ResidualLayer};
+use speculation::verification::{DraftChain, LastToken, Verdict, Verification, verify};
 
 /// How rounds are made.
 #[derive(Clone, Copy)]
@@ -91,7 +91,7 @@ impl Setup<'_> {
     pub(crate) fn round(
         &self,
         prefix: &[TokenId],
-        layers: &[Layer],
+        layers: &[ResidualLayer],
         chance: &mut impl Chance<f64>,
     ) -> Verdict {
         let base_len = prefix.len() as u32;
@@ -133,9 +133,9 @@ impl Setup<'_> {
             bonus: Some(&self.propose(&context).0),
             vocab_size: self.draft.vocab(),
         };
-        let mut scratch = Scratch::default();
-        let mut distributions = Round::new(inputs, TreeRows(rows), &mut scratch);
-        let block = Block {
+        let mut scratch = RoundScratch::default();
+        let mut distributions = ComputedRound::new(inputs, TreeRows(rows), &mut scratch);
+        let block = DraftChain {
             drafts: &drafts,
             base_len,
             ends: self.ends,

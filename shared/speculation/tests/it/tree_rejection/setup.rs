@@ -6,7 +6,7 @@ use speculation::chance::Chance;
 use speculation::confidence::Confidence;
 use speculation::draft_tree::DraftTree;
 use speculation::drafting::{
-    Growth, ProposalOptions, TreeShape, draw, drawn_siblings, draws_siblings, propose,
+    ProposalOptions, TreeBuilder, TreeShape, draw, drawn_siblings, draws_siblings, propose,
 };
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, ProposalForm, ProposalProbs};
@@ -123,7 +123,7 @@ impl Setup<'_> {
         chance: &mut impl Chance<f64>,
     ) -> (DraftTree, Verdict) {
         let base_len = prefix.len() as u32;
-        let mut growth = Growth::default();
+        let mut growth = TreeBuilder::default();
         let (mut context, mut proposals) = (prefix.to_vec(), Vec::new());
         while growth.levels() < self.levels && !(self.stops)(&context) {
             let at = (base_len, growth.levels());

@@ -10,14 +10,14 @@ use crate::real::Real;
 
 /// What is asked of a row beside the tokens that must be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asking {
+pub struct RowQuery {
     /// K, the number of most likely tokens.
     pub top: usize,
     /// N, the number of tokens with the largest noise.
     pub noise: usize,
 }
 
-impl Asking {
+impl RowQuery {
     /// Where nothing is known of the distribution.
     pub const START: Self = Self {
         top: 256,
@@ -56,12 +56,12 @@ impl Asking {
             let found = draft_probs.get(top - 1);
             found.copied().unwrap_or_else(|| beyond(top))
         };
-        let entries = |asking: &Self| asking.top + rows.max(1) * asking.noise;
+        let entries = |query: &Self| query.top + rows.max(1) * query.noise;
         let all = Self::STEPS
             .into_iter()
             .flat_map(|top| Self::STEPS.map(|noise| Self { top, noise }));
-        let enough = all.filter(|asking| {
-            unproved_share(vocab_size, probability(asking.top), asking.noise) <= Self::GOAL
+        let enough = all.filter(|query| {
+            unproved_share(vocab_size, probability(query.top), query.noise) <= Self::GOAL
         });
         let most = Self::STEPS[Self::STEPS.len() - 1];
         enough.min_by_key(entries).unwrap_or(Self {
@@ -106,36 +106,36 @@ mod tests {
     #[test]
     fn a_sure_draft_model_asks_for_little_and_an_unsure_one_for_more_of_the_likely() {
         let sure: Vec<f64> = (0..2000).map(|rank| 0.5_f64.powi(rank + 1)).collect();
-        let little = Asking { top: 64, noise: 64 };
-        assert_eq!(Asking::for_draft(&sure, 32_768, 5), little);
+        let little = RowQuery { top: 64, noise: 64 };
+        assert_eq!(RowQuery::for_draft(&sure, 32_768, 5), little);
         let unsure: Vec<f64> = (1..2000).map(|rank| 0.1 / f64::from(rank)).collect();
-        let more = Asking::for_draft(&unsure, 32_768, 5);
+        let more = RowQuery::for_draft(&unsure, 32_768, 5);
         assert!(more.top > more.noise, "{more:?}");
         let share = unproved_share(32_768, unsure[more.top - 1], more.noise);
-        assert!(share <= Asking::GOAL);
+        assert!(share <= RowQuery::GOAL);
         // Its beginning says the same, being continued as it goes on.
-        assert_eq!(Asking::for_draft(&unsure[..64], 32_768, 5), more);
+        assert_eq!(RowQuery::for_draft(&unsure[..64], 32_768, 5), more);
         // One list a row makes noise as cheap as likely tokens.
-        let apart = Asking::for_draft(&unsure, 32_768, 1);
+        let apart = RowQuery::for_draft(&unsure, 32_768, 1);
         assert!(apart.top + apart.noise <= more.top + more.noise && apart.noise >= more.noise);
         // As many equals as can be asked for: the token chosen is then among the few of most noise.
         let plateau = [1.0 / 1024.0; 1024];
-        let most = Asking {
+        let most = RowQuery {
             top: 64,
             noise: 1024,
         };
-        assert_eq!(Asking::for_draft(&plateau, 151_936, 5), most);
+        assert_eq!(RowQuery::for_draft(&plateau, 151_936, 5), most);
     }
 
     #[test]
     fn asking_again_ends_with_the_whole_row() {
         for vocab_size in [1, 2, 5, 256, 4096, 151_936] {
-            let mut asking = Asking::START;
+            let mut query = RowQuery::START;
             let mut times = 0;
-            while !asking.is_whole(vocab_size) {
-                let grown = asking.grown(vocab_size);
-                assert!(grown.is_whole(vocab_size) || grown.top == 4 * asking.top);
-                asking = grown;
+            while !query.is_whole(vocab_size) {
+                let grown = query.grown(vocab_size);
+                assert!(grown.is_whole(vocab_size) || grown.top == 4 * query.top);
+                query = grown;
                 times += 1;
             }
             assert!(times <= 5);
