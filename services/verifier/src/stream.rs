@@ -49,9 +49,11 @@ impl Role for Target {
                 block::verify(peer, session, requested, &context, span).await
             }
             Round::Decode(requested) => {
-                decode::decode(peer, session, requested, context, span).await
+                decode::decode(peer, session, requested, &context, span).await
             }
-            Round::Score(requested) => prompt::score(peer, session, requested, context, span).await,
+            Round::Score(requested) => {
+                prompt::score(peer, session, requested, &context, span).await
+            }
             Round::Draft(_) => Err(BadField::new("round", "a verifier does not draft").into()),
         }
     }

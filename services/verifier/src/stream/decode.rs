@@ -20,7 +20,7 @@ pub(super) async fn decode(
     verifier: &Verifier,
     session: &mut VerifySession,
     requested: v1::DecodeRound,
-    context: RoundContext<'_>,
+    context: &RoundContext<'_>,
     span: &mut Span,
 ) -> Result<(), RoundError> {
     if requested.max_tokens == 0 {
@@ -30,7 +30,7 @@ pub(super) async fn decode(
         verifier,
         max_tokens: requested.max_tokens,
         granted: context.granted.clone().from_first(requested.until),
-        context: &context,
+        context,
         decoded: Vec::new(),
         total: Cost::default(),
     };

@@ -23,7 +23,7 @@ pub(super) async fn score(
     verifier: &Verifier,
     session: &mut VerifySession,
     requested: v1::ScoreRound,
-    context: RoundContext<'_>,
+    context: &RoundContext<'_>,
     span: &mut Span,
 ) -> Result<(), RoundError> {
     let from = requested.from as usize;

@@ -18,8 +18,7 @@ use server::process::Process;
 use server::trace::Span;
 use speculation::proposal::BadProposal;
 use tonic::service::Routes;
-use v1::round_answer::Part;
-use v1::round_request::Round;
+use wire::v1::round_answer::Part;
 
 /// Requests without content, as gRPC frames them.
 const EMPTY: Bytes = Bytes::from_static(&[0; 5]);

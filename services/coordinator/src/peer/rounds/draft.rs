@@ -10,7 +10,7 @@ use v1::round_request::Round;
 use wire::draft_block::{PartialBlock, stop};
 use wire::{drafting, proposal, v1};
 
-use super::exchange::{Exchange, ReplyEvent, UNASKED};
+use super::exchange::{Exchange, UNASKED};
 use super::{PeerAnswer, RoundProposals};
 use crate::admitted::{AdmittedRequest, has_head};
 use crate::peer::error::CallError;
@@ -89,12 +89,12 @@ impl PendingDraft {
         let stream = session.stream()?;
         loop {
             let mut part = match self.exchange.next(stream, position).await? {
-                ReplyEvent::Progress => {
+                None => {
                     let (round, peer) = (position.round, Peer::Drafter);
                     return Ok(PeerAnswer::progress(round, peer));
                 }
-                ReplyEvent::Part(Part::Block(part)) => part,
-                ReplyEvent::Part(_) => return Err(stream.malformed(UNASKED)),
+                Some(Part::Block(part)) => part,
+                Some(_) => return Err(stream.malformed(UNASKED)),
             };
             let bounds = request.proposal_bounds();
             let pushed = self.block.push(&mut part, self.most, bounds);
@@ -196,9 +196,9 @@ pub(crate) async fn bonus(
     let mut exchange = Exchange::start(stream, after, round).await;
     let part = loop {
         match exchange.next(stream, after).await? {
-            ReplyEvent::Progress => {}
-            ReplyEvent::Part(Part::Block(part)) => break part,
-            ReplyEvent::Part(_) => return Err(stream.malformed(UNASKED)),
+            None => {}
+            Some(Part::Block(part)) => break part,
+            Some(_) => return Err(stream.malformed(UNASKED)),
         }
     };
     let bounds = request.proposal_bounds();

@@ -28,14 +28,6 @@ pub(super) struct Exchange {
     need_from: usize,
 }
 
-/// What comes of a round.
-pub(super) enum ReplyEvent {
-    /// The peer is at work.
-    Progress,
-    /// A part of its answer.
-    Part(Part),
-}
-
 impl Exchange {
     /// Sends a round on top of the output.
     pub(super) async fn start(
@@ -70,7 +62,8 @@ impl Exchange {
         })
     }
 
-    /// Returns what comes next. Answers to another request, left over from before a retry, are skipped.
+    /// Returns the next part of the answer; none if the peer says that it is at work. Answers to another request, left
+    /// over from before a retry, are skipped.
     ///
     /// # Errors
     /// If the stream breaks, or the peer keeps asking for earlier tokens.
@@ -78,7 +71,7 @@ impl Exchange {
         &mut self,
         stream: &mut PeerStream,
         position: RoundPosition<'_>,
-    ) -> Result<ReplyEvent, CallError> {
+    ) -> Result<Option<Part>, CallError> {
         loop {
             match stream.receive().await? {
                 Reply::NeedFrom(need) if self.is_meant_by(need.header, stream) => {
@@ -90,12 +83,12 @@ impl Exchange {
                     self.send(stream, position).await;
                 }
                 Reply::Progress(progress) if self.is_meant_by(progress.header, stream) => {
-                    return Ok(ReplyEvent::Progress);
+                    return Ok(None);
                 }
                 Reply::Answer(v1::RoundAnswer {
                     header,
                     part: Some(part),
-                }) if self.is_meant_by(header, stream) => return Ok(ReplyEvent::Part(part)),
+                }) if self.is_meant_by(header, stream) => return Ok(Some(part)),
                 _ => {}
             }
         }

@@ -7,7 +7,7 @@ use v1::round_request::Round;
 use v1::session_request::Request;
 use wire::v1;
 
-use super::exchange::{Exchange, ReplyEvent, UNASKED};
+use super::exchange::{Exchange, UNASKED};
 use super::{OutputLogprobs, PeerAnswer};
 use crate::peer::error::CallError;
 use crate::peer::opener::Opener;
@@ -116,9 +116,8 @@ impl PendingParts {
                 return Ok(progress());
             }
         }
-        let part = match self.exchange.next(stream, position).await? {
-            ReplyEvent::Progress => return Ok(progress()),
-            ReplyEvent::Part(part) => part,
+        let Some(part) = self.exchange.next(stream, position).await? else {
+            return Ok(progress());
         };
         let (input, from, count, logprobs, timing) = match (part, &mut self.kind) {
             (Part::Decoded(decoded), PartKind::Tokens { .. }) => {

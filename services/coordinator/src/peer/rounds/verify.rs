@@ -7,7 +7,7 @@ use v1::round_answer::Part;
 use v1::round_request::Round;
 use wire::{drafting, slice, v1, verdict};
 
-use super::exchange::{Exchange, ReplyEvent};
+use super::exchange::Exchange;
 use super::{OutputLogprobs, PeerAnswer, RoundProposals, WireBlock};
 use crate::admitted::AdmittedRequest;
 use crate::peer::error::CallError;
@@ -84,11 +84,11 @@ impl PendingVerify {
         let (stream, round) = (session.stream()?, position.round);
         loop {
             match self.exchange.next(stream, position).await? {
-                ReplyEvent::Progress => {
+                None => {
                     let answer = PeerAnswer::progress(round, Peer::Verifier);
                     return Ok(Some(answer));
                 }
-                ReplyEvent::Part(Part::Verdict(mut decided)) if self.positions.is_none() => {
+                Some(Part::Verdict(mut decided)) if self.positions.is_none() => {
                     let timing = decided.timing.unwrap_or_default();
                     let logprobs = std::mem::take(&mut decided.logprobs);
                     let logprobs = OutputLogprobs::read(
@@ -107,7 +107,7 @@ impl PendingVerify {
                         ..PeerAnswer::new(input, timing)
                     }));
                 }
-                ReplyEvent::Part(Part::Slice(slice)) if slice::fits(&slice, request.vocab_size) => {
+                Some(Part::Slice(slice)) if slice::fits(&slice, request.vocab_size) => {
                     let is_last = slice.last;
                     self.slices.push(slice);
                     if is_last != (Some(self.slices.len()) == self.positions) {
@@ -118,10 +118,10 @@ impl PendingVerify {
                         return Ok(None);
                     }
                 }
-                ReplyEvent::Part(Part::Verdict(_)) => {
+                Some(Part::Verdict(_)) => {
                     return Err(stream.malformed("a verdict came where slices were asked for"));
                 }
-                ReplyEvent::Part(_) => {
+                Some(_) => {
                     return Err(stream.malformed("a slice that nobody asked for, or too large"));
                 }
             }
