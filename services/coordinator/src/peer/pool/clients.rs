@@ -68,6 +68,9 @@ pub(crate) async fn described(
 }
 
 /// Returns a peer's description, which is asked for if it is not known. It is known once it was checked.
+///
+/// # Errors
+/// If it does not answer.
 pub(super) async fn known_or_asked(
     endpoint: &PeerEndpoint,
     kind: Peer,
