@@ -25,7 +25,7 @@ use crate::admitted::AdmittedRequest;
 use error::CallError;
 use opener::Opener;
 use pool::{ServedModel, Target};
-use rounds::{PendingDraft, PendingParts, PendingVerify, WireBlock};
+use rounds::{StartedRound, WireBlock};
 use session::PeerSession;
 
 pub(crate) use position::{Deadline, RoundPosition};
@@ -48,13 +48,6 @@ pub(crate) struct PendingRequest {
     pub(crate) request: Request,
     /// What its peer was asked, once it was.
     requested: Option<StartedRound>,
-}
-
-/// What a peer was asked.
-enum StartedRound {
-    Draft(PendingDraft),
-    Verify(PendingVerify),
-    Parts(PendingParts),
 }
 
 impl PendingRequest {
@@ -102,8 +95,9 @@ impl Peers {
         let (round, peer) = (pending.round, pending.request.peer());
         let failed = |error| CallFailure { peer, error };
         if pending.requested.is_none() {
-            let requested = self.ask(&pending.request, position, proposals).await;
-            let requested = match requested {
+            let peers = (&mut self.opener, &mut self.drafter, &mut self.verifier);
+            let started = StartedRound::start(peers, &pending.request, position, proposals);
+            let requested = match started.await {
                 Err(CallError::TooLong { max_draft_tokens }) => {
                     let input = Input::Limited {
                         round,
@@ -136,42 +130,6 @@ impl Peers {
             None => Err(CallError::Decision),
         };
         self.decide(block.map_err(failed)?, position).await
-    }
-
-    async fn ask(
-        &mut self,
-        request: &Request,
-        position: RoundPosition<'_>,
-        proposals: &RoundProposals,
-    ) -> Result<StartedRound, CallError> {
-        let (opener, drafter, verifier) = (&mut self.opener, &mut self.drafter, &mut self.verifier);
-        match request {
-            Request::Draft {
-                max_tokens,
-                bonus_q,
-            } => {
-                let levels = (*max_tokens, *bonus_q);
-                let started = PendingDraft::start(drafter, opener, position, levels).await;
-                started.map(StartedRound::Draft)
-            }
-            Request::Verify {
-                drafts,
-                horizon,
-                layers,
-            } => {
-                let block = (drafts, *horizon, &layers[..]);
-                let started = PendingVerify::start(verifier, opener, position, block, proposals);
-                started.await.map(StartedRound::Verify)
-            }
-            Request::Decode { max_tokens } => {
-                let started = PendingParts::decode(verifier, opener, position, *max_tokens);
-                started.await.map(StartedRound::Parts)
-            }
-            Request::Score { from } => {
-                let started = PendingParts::score(verifier, opener, position, *from);
-                started.await.map(StartedRound::Parts)
-            }
-        }
     }
 
     /// Decides a block here, and asks the drafter for its distribution after the block if that turns out to be
@@ -296,7 +254,7 @@ impl Peers {
     /// the draft model has a say in it.
     pub(crate) fn moves(&self) -> u32 {
         let method = &self.opener.request.method;
-        let [drafter, verifier] = [&self.drafter, &self.verifier].map(|it| it.moves.migrations);
+        let [drafter, verifier] = [&self.drafter, &self.verifier].map(|it| it.migrations);
         if method.plan == Plan::DraftOnly {
             drafter
         } else if method.depends_on_draft() || method.verification.carries_layers {
@@ -311,7 +269,7 @@ impl Peers {
         let changed = [Peer::Drafter, Peer::Verifier].map(|peer| {
             (
                 peer,
-                std::mem::take(&mut self.session(peer).moves.numerics_changed),
+                std::mem::take(&mut self.session(peer).numerics_changed),
             )
         });
         let changed = changed.into_iter();
@@ -320,7 +278,7 @@ impl Peers {
 
     /// How often the session moved, whatever it means for the output.
     pub(crate) fn migrations(&self) -> u32 {
-        self.drafter.moves.migrations + self.verifier.moves.migrations
+        self.drafter.migrations + self.verifier.migrations
     }
 
     /// Where `peer` was asked last.

@@ -48,7 +48,7 @@ impl Role for Proposers {
         let wanted = DraftParams::from_wire(drafter, &session.spec, &wire)?;
         let (key, form) = (context.round.key, session.spec.proposal_form);
         let requested = wanted.within_context(drafter, session, key.base_len)?;
-        if !context.advance(session).await? {
+        if !session.advance(&context).await? {
             return Ok(());
         }
         let (tree, sessions) = (requested.tree, drafter.sessions().attached);

@@ -16,7 +16,6 @@ use wire::v1;
 
 use crate::error::RoundError;
 use crate::granted::Granted;
-use crate::role::{HeldSession, Role};
 
 /// A round under way, and where its replies go.
 #[derive(Debug)]
@@ -31,27 +30,6 @@ pub struct RoundContext<'a> {
 }
 
 impl RoundContext<'_> {
-    /// Brings the session's output to where the round stands; false if the coordinator was told that
-    /// too little is held.
-    ///
-    /// # Errors
-    /// If the client is gone, or does not read.
-    pub async fn advance<R: Role>(&self, session: &mut HeldSession<R>) -> Result<bool, Status> {
-        let round = &self.round;
-        let Err(need) = session
-            .committed
-            .replace_from(round.from_len, &round.committed)
-        else {
-            return Ok(true);
-        };
-        let need = v1::NeedFrom {
-            header: Some(round.reply_header(false)),
-            from: need.from,
-        };
-        self.replies.send(Reply::NeedFrom(need)).await?;
-        Ok(false)
-    }
-
     /// Sends the round's answer, or a part of it.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ use tonic::Status;
 use tonic::service::Routes;
 use v1::round_answer::Part;
 use v1::round_request::Round;
+use v1::session_reply::Reply;
 use wire::open::SessionSpec;
 use wire::round::RoundKey;
 use wire::{status, v1};
@@ -53,8 +54,8 @@ pub trait Role: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Answers one round, as far as it is granted, or says that it does no such rounds; `span` is the round's. It is dropped, at whatever it awaits, when the
-    /// client is gone or closes the session, or another stream takes it.
+    /// Answers one round, as far as it is granted, or says that it does no such rounds; `span` is the round's. It is
+    /// dropped, at whatever it awaits, when the client is gone or closes the session, or another stream takes it.
     fn round(
         peer: &PeerServer<Self>,
         session: &mut HeldSession<Self>,
@@ -148,6 +149,26 @@ impl<R: Role> HeldSession<R> {
             memory: R::Memory::default(),
             history: HistorySlot::default(),
         }
+    }
+
+    /// Brings the output to where a round stands; false if the coordinator was told that too little is held.
+    ///
+    /// # Errors
+    /// If the client is gone, or does not read.
+    pub async fn advance(&mut self, context: &RoundContext<'_>) -> Result<bool, Status> {
+        let round = &context.round;
+        let advanced = self
+            .committed
+            .replace_from(round.from_len, &round.committed);
+        let Err(need) = advanced else {
+            return Ok(true);
+        };
+        let need = v1::NeedFrom {
+            header: Some(round.reply_header(false)),
+            from: need.from,
+        };
+        context.replies.send(Reply::NeedFrom(need)).await?;
+        Ok(false)
     }
 
     /// Prompt (or start token), output and `drafts`: what a model's sequence must hold.

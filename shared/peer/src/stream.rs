@@ -1,5 +1,7 @@
 //! The life of a session's stream: open, rounds, and what becomes of the session at its end.
 
+mod inbox;
+
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,8 +21,9 @@ use wire::status::{BadField, overloaded};
 use wire::{open, round, v1};
 
 use crate::context::{READ_TIMEOUT, REPLY_BUFFER, ReplySender, RoundContext};
-use crate::granted::{Granted, Granting, grants};
+use crate::granted::{Granted, grants};
 use crate::role::{HeldSession, PeerServer, Role};
+use inbox::{Inbox, Message, unknown};
 
 /// How long a stream may take to say which session it is.
 pub const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -205,7 +208,7 @@ async fn answer<R: Role>(
     );
     let answered = trace::within(lines, answering).await;
     answered.map_err(|error| {
-        let status = error.status::<R>();
+        let status = error.status(R::MODEL, R::ANSWER, R::bad_proposal);
         span.fail(format!("{:?}", status.code()));
         status
     })
@@ -245,67 +248,6 @@ async fn arrival<S>(
 
 fn superseded() -> Status {
     Failure::Superseded.status("a newer stream took the session")
-}
-
-fn unknown(field: &'static str) -> BadField {
-    BadField::new(field, "missing, or of a later version")
-}
-
-/// A message; none if it is of a later version.
-type Message = Option<Request>;
-
-/// The messages of a stream, which are read on while a round is answered.
-///
-/// Each kind of message that may come beside a round has one bounded place: of grants only the furthest counts and is
-/// kept ([`Granted`]), a close is acted on at once, and another round is an error. So nothing waits in a queue, and
-/// nothing that comes is left unread. A kind to come gets such a place too: a commit is cumulative as a grant is, and a
-/// proposal that finds its place taken may be lost.
-struct Inbox<'a> {
-    requests: &'a mut Streaming<v1::SessionRequest>,
-    /// How the messages ended while a round was answered, which is answered even so.
-    end: Option<Result<Option<Message>, Status>>,
-}
-
-impl<'a> Inbox<'a> {
-    fn new(requests: &'a mut Streaming<v1::SessionRequest>) -> Self {
-        Self {
-            requests,
-            end: None,
-        }
-    }
-
-    /// Returns the next message; none at the end of the stream.
-    ///
-    /// # Errors
-    /// If the connection broke.
-    async fn message(&mut self) -> Result<Option<Message>, Status> {
-        match self.end.take() {
-            Some(end) => end,
-            None => Ok((self.requests.message().await?).map(|message| message.request)),
-        }
-    }
-
-    /// Reads what comes beside a round, for as long as it is polled, and passes grants on. Returns once the session is
-    /// to be closed. It is cancel safe.
-    ///
-    /// # Errors
-    /// If what comes must not come beside a round.
-    async fn beside(&mut self, granting: &Granting) -> Result<(), BadField> {
-        while self.end.is_none() {
-            match self.message().await {
-                Ok(Some(Some(Request::Grant(grant)))) => granting.extend(grant.until),
-                Ok(Some(Some(Request::Close(_)))) => return Ok(()),
-                Ok(Some(Some(Request::Round(_)))) => {
-                    let problem = "the round before it is still being answered";
-                    return Err(BadField::new("round", problem));
-                }
-                Ok(Some(Some(Request::Open(_)))) => return Err(open::repeated()),
-                Ok(Some(None)) => return Err(unknown("request")),
-                end @ (Ok(None) | Err(_)) => self.end = Some(end),
-            }
-        }
-        std::future::pending().await
-    }
 }
 
 #[cfg(test)]

@@ -11,19 +11,73 @@ use std::ops::Range;
 use std::time::Duration;
 
 use speculation::draft_tree::DraftTree;
-use speculation::session::{Input, Peer};
+use speculation::session::{Input, Peer, Request};
 use speculation::verification::layers::Horizon;
 use wire::status::BadField;
 use wire::{logprobs, v1};
 
 use super::error::CallError;
+use super::opener::Opener;
+use super::position::RoundPosition;
+use super::session::PeerSession;
 use crate::admitted::AdmittedRequest;
 
 pub(super) use decide::{WireBlock, decide};
-pub(super) use draft::{PendingDraft, bonus};
+pub(super) use draft::bonus;
 pub use parts::PARTS_AHEAD;
-pub(super) use parts::PendingParts;
-pub(super) use verify::{PendingVerify, report};
+pub(super) use verify::report;
+
+use draft::PendingDraft;
+use parts::PendingParts;
+use verify::PendingVerify;
+
+/// A round that a peer was asked.
+pub(super) enum StartedRound {
+    Draft(PendingDraft),
+    Verify(PendingVerify),
+    Parts(PendingParts),
+}
+
+impl StartedRound {
+    /// Asks a peer of the session for what `request` says; `proposals` are what the drafter sent in this round.
+    ///
+    /// # Errors
+    /// If the peer cannot be asked.
+    pub(super) async fn start(
+        (opener, drafter, verifier): (&mut Opener, &mut PeerSession, &mut PeerSession),
+        request: &Request,
+        position: RoundPosition<'_>,
+        proposals: &RoundProposals,
+    ) -> Result<Self, CallError> {
+        Ok(match request {
+            Request::Draft {
+                max_tokens,
+                bonus_q,
+            } => {
+                let levels = (*max_tokens, *bonus_q);
+                let started = PendingDraft::start(drafter, opener, position, levels);
+                Self::Draft(started.await?)
+            }
+            Request::Verify {
+                drafts,
+                horizon,
+                layers,
+            } => {
+                let block = (drafts, *horizon, &layers[..]);
+                let started = PendingVerify::start(verifier, opener, position, block, proposals);
+                Self::Verify(started.await?)
+            }
+            Request::Decode { max_tokens } => {
+                let started = PendingParts::decode(verifier, opener, position, *max_tokens);
+                Self::Parts(started.await?)
+            }
+            Request::Score { from } => {
+                let started = PendingParts::score(verifier, opener, position, *from);
+                Self::Parts(started.await?)
+            }
+        })
+    }
+}
 
 /// What came of a request of the session.
 #[derive(Debug)]

@@ -37,7 +37,10 @@ pub(crate) struct PeerSession {
     stalled: Option<Arc<PeerEndpoint>>,
     /// When to look for another place again, if the peer is about to stop.
     migrate_after: Option<Instant>,
-    pub(crate) moves: Moves,
+    /// Times it went to another replica.
+    pub(super) migrations: u32,
+    /// Whether its numerics changed, and the session was not told yet.
+    pub(super) numerics_changed: bool,
 }
 
 /// A peer that the session was at.
@@ -64,15 +67,6 @@ pub(crate) enum FailureKind {
     Outdated,
 }
 
-/// How often a session moved.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Moves {
-    /// Times it went to another replica.
-    pub(crate) migrations: u32,
-    /// Whether its numerics changed, and the session was not told yet.
-    pub(crate) numerics_changed: bool,
-}
-
 impl PeerSession {
     /// Returns the session at `peer` before its first stream.
     pub(super) fn new(peer: Peer) -> Self {
@@ -84,7 +78,8 @@ impl PeerSession {
             before: None,
             stalled: None,
             migrate_after: None,
-            moves: Moves::default(),
+            migrations: 0,
+            numerics_changed: false,
         }
     }
 
@@ -210,8 +205,8 @@ impl PeerSession {
         let numerics = stream.description.numerics.clone().unwrap_or_default();
         let emitted = self.emitted_at(&stream.endpoint);
         if let Some(before) = &self.before {
-            self.moves.migrations += u32::from(before.address != address);
-            self.moves.numerics_changed |= before.numerics != numerics;
+            self.migrations += u32::from(before.address != address);
+            self.numerics_changed |= before.numerics != numerics;
         }
         self.before = Some(PreviousPeer {
             address,

@@ -67,7 +67,7 @@ async fn answer(
     // A node stands at its depth, so what a tree needs of the context is its longest path.
     let levels = drafts.levels() as usize;
     check_room(verifier, session, round.key.base_len, levels)?;
-    if !context.advance(session).await? {
+    if !session.advance(context).await? {
         return Ok(None);
     }
     let (reporter, mut progressing) = progress::channel();

@@ -63,7 +63,7 @@ impl Decoding<'_> {
             base_len,
             self.max_tokens as usize - 1,
         )?;
-        if !self.context.advance(session).await? {
+        if !session.advance(self.context).await? {
             return Ok(());
         }
         loop {

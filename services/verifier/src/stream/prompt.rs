@@ -31,7 +31,7 @@ pub(super) async fn score(
     check(session, context.round.key.base_len, from)?;
     let mut total = Cost::default();
     let scoring = async {
-        if !context.advance(session).await? {
+        if !session.advance(context).await? {
             return Ok(());
         }
         let wanted = session.spec.lead().len() - 1;

@@ -61,21 +61,13 @@ async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
     let proposals = proposals_of_a_cut_block(&mut peers).await;
     let (mut verifier, _wire) = session(&peers, Peer::Verifier, description(100, 8)).await;
     let requested = verify(&[2, 0], 9).request;
-    let Request::Verify {
-        drafts,
-        horizon,
-        layers,
-    } = &requested
-    else {
-        panic!("{requested:?}");
-    };
-    let block = (drafts, *horizon, &layers[..]);
     let position = position(&OUTPUT);
-    let opener = &mut peers.opener;
-    let started = PendingVerify::start(&mut verifier, opener, position, block, &proposals).await;
-    let scored = started
-        .expect("sent")
-        .scored(&requested, position, &proposals);
+    let asked = (&mut peers.opener, &mut peers.drafter, &mut verifier);
+    let started = StartedRound::start(asked, &requested, position, &proposals).await;
+    let Ok(StartedRound::Verify(mut started)) = started else {
+        panic!("not sent");
+    };
+    let scored = started.scored(&requested, position, &proposals);
     assert_eq!(scored.expect("a block").horizon, 5.into());
 }
 
