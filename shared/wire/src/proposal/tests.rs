@@ -115,11 +115,14 @@ fn bytes_per_drafted_token_stay_within_their_budget() {
         }),
         ..Default::default()
     };
-    let coupled = v1::RoundRequest {
-        header: Some(v1::RoundHeader::default()),
-        round: Some(v1::round_request::Round::Verify(coupled)),
+    let bytes_of = |round: &v1::VerifyRound| {
+        let request = v1::RoundRequest {
+            header: Some(v1::RoundHeader::default()),
+            round: Some(v1::round_request::Round::Verify(round.clone())),
+        };
+        request.encoded_len()
     };
-    let bytes = coupled.encoded_len();
+    let bytes = bytes_of(&coupled);
     assert!(bytes <= 8 * 16, "{bytes} bytes");
     let sparse = |at: u32| {
         bare(ProposalProbs::Sparse {
@@ -132,7 +135,7 @@ fn bytes_per_drafted_token_stay_within_their_budget() {
         proposals: to_wire((0..16).map(sparse).collect(), form),
         ..coupled
     };
-    let bytes = sampled.encoded_len() / 16;
+    let bytes = bytes_of(&sampled) / 16;
     assert!(bytes <= 170, "{bytes} bytes");
 }
 
