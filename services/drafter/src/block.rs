@@ -71,7 +71,7 @@ impl BlockWriter {
         self.end.is_some()
     }
 
-    /// Where the time went. The first round of a session forwards its prompt; a later one that forwards more
+    /// Returns where the time went. The first round of a session forwards its prompt; a later one that forwards more
     /// than it drafts brings a session up to date that was lost.
     pub(crate) fn share(&self, is_first: bool) -> Share {
         let models = self.end.as_ref().map_or(0, |end| end.forwards.len());
@@ -80,7 +80,7 @@ impl BlockWriter {
         self.cost.share(prefills)
     }
 
-    /// The next message, once it is full or the block has ended.
+    /// Returns the next message, once it is full or the block has ended.
     pub(crate) fn take_block(&mut self) -> Option<v1::DraftBlock> {
         let nodes = self.nodes.tokens().len();
         if self.end.is_none() && nodes - self.sent < self.tokens_per_block {
@@ -112,7 +112,7 @@ impl BlockWriter {
         Some(block)
     }
 
-    /// The messages taken so far.
+    /// Returns the messages taken so far.
     pub(crate) fn into_parts(self) -> Vec<Part> {
         self.parts
     }

@@ -194,7 +194,7 @@ impl CascadeBlock {
             })
     }
 
-    /// The block, and Max-Gram's index.
+    /// Returns the block, and Max-Gram's index.
     fn finish(mut self, models: usize) -> (Vec<DraftStep>, Option<MaxGram>) {
         let forwards = self.cascade.calls()[..models].to_vec();
         let wanted = self.requested.tree.width() as usize - 1;
@@ -241,7 +241,7 @@ impl CascadeBlock {
     }
 }
 
-/// The shape with one more node at each depth; none for a chain.
+/// Returns the shape with one more node at each depth; none for a chain.
 fn with_one_more(tree: TreeShape) -> Option<TreeShape> {
     match tree {
         TreeShape::Chain => None,

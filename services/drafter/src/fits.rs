@@ -8,7 +8,7 @@ use model::head::{AcceptanceHead, HeadError};
 use model::source::Outline;
 use wire::v1::PeerDescription;
 
-/// The heads in `files`, each as `fit` takes it, at most one for each label.
+/// Returns the heads in `files`, each as `fit` takes it, at most one for each label.
 ///
 /// # Errors
 /// Names the file, and what is wrong with it.

@@ -41,7 +41,7 @@ impl Loaded {
         Self::load_observed(config, &(Arc::new(Lines::default()) as _))
     }
 
-    /// The same, which `observer` watches.
+    /// Loads the same, which `observer` watches.
     ///
     /// # Errors
     /// As [`Loaded::load`].
@@ -139,7 +139,7 @@ impl Loaded {
         })
     }
 
-    /// The ways of drafting, the default first; never empty.
+    /// Returns the ways of drafting, the default first; never empty.
     pub(crate) fn draftings(&self) -> Vec<Drafting> {
         let ways = [
             (Drafting::Model, !self.models.is_empty()),
@@ -151,7 +151,7 @@ impl Loaded {
     }
 }
 
-/// The heads found with the model, and those the configuration names.
+/// Returns the heads found with the model, and those the configuration names.
 fn heads(
     served: &mut ServedModel<Model>,
     config: &DrafterConfig,
@@ -188,7 +188,7 @@ fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
         .collect()
 }
 
-/// The models of the cascade after the first, of the first one's vocabulary.
+/// Returns the models of the cascade after the first, of the first one's vocabulary.
 fn smaller(
     served: &ServedModel<Model>,
     config: &DrafterConfig,

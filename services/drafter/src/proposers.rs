@@ -31,7 +31,7 @@ pub struct Proposers {
 }
 
 impl Proposers {
-    /// The draft models that are to be put on engines, the largest first, and the rest of what is `loaded`.
+    /// Returns the draft models that are to be put on engines, the largest first, and the rest of what is `loaded`.
     pub(crate) fn of(loaded: Loaded) -> (Vec<ServedModel<Model>>, Self) {
         let proposers = Self {
             draftings: loaded.draftings(),
@@ -42,19 +42,19 @@ impl Proposers {
         (loaded.models, proposers)
     }
 
-    /// The acceptance head for `label`.
+    /// Returns the acceptance head for `label`.
     pub(crate) fn head(&self, label: AcceptanceLabel) -> Option<&Arc<AcceptanceHead>> {
         self.heads.iter().find(|head| head.info().label == label)
     }
 
-    /// The table of the cascade's Max-Gram, if it is one of the drafts.
+    /// Returns the table of the cascade's Max-Gram, if it is one of the drafts.
     pub(crate) fn cascade_bigram(&self) -> Option<&Arc<Bigram>> {
         let cascade = self.cascade.as_ref()?;
         cascade.max_gram().then_some(&self.bigram)
     }
 }
 
-/// Longest sequence that every model asked holds; none where no model is asked.
+/// Returns the longest sequence that every model asked holds; none where no model is asked.
 pub(crate) fn context_len(drafter: &Drafter, drafting: Drafting) -> Option<usize> {
     let requested = match drafting {
         Drafting::Model => 1,

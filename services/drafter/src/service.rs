@@ -100,7 +100,7 @@ impl drafter_server::Drafter for DrafterService {
 /// Longest sequence of Max-Gram alone, which costs it some 100 bytes a token.
 const MAX_GRAM_CONTEXT: u32 = 1 << 20;
 
-/// The description of a drafter of what is `loaded`.
+/// Returns the description of a drafter of what is `loaded`.
 pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescription {
     let names = loaded.models.iter().map(|model| model.name.clone());
     let cascade = loaded.cascade.as_ref().map(|cascade| {

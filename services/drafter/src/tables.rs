@@ -75,7 +75,7 @@ pub(crate) fn of_vocabulary(
     }
 }
 
-/// Whether Max-Gram is a draft of the cascade.
+/// Returns whether Max-Gram is a draft of the cascade.
 ///
 /// # Errors
 /// If it must be, and there is no table.

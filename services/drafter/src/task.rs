@@ -48,9 +48,9 @@ pub(crate) struct DraftTask {
 }
 
 impl DraftTask {
-    /// A task that drafts what is asked after the session's output, with the channel on which it reports; the
-    /// channel closes when the block is done. `head` is the acceptance head of a learned stop rule. How far it is
-    /// goes to `progress`.
+    /// Returns a task that drafts what is asked after the session's output, with the channel on which it reports; the
+    /// channel closes when the block is done. `head` is the acceptance head of a learned stop rule. How far it is goes
+    /// to `progress`.
     pub(crate) fn new(
         session: &DraftSession,
         requested: DraftParams,

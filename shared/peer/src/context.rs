@@ -107,7 +107,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The cost of forwards alone.
+    /// Returns the cost of forwards alone.
     pub fn of(step: StepTiming) -> Self {
         let accept = Duration::ZERO;
         Self { step, accept }
@@ -124,8 +124,8 @@ impl Cost {
         self.accept += more.accept;
     }
 
-    /// The timing that a reply carries. `began` is when its request came in, `sessions` the number that the peer
-    /// serves.
+    /// Returns the timing that a reply carries. `began` is when its request came in, `sessions` the number that the
+    /// peer serves.
     pub fn timing(&self, began: Instant, sessions: usize) -> v1::Timing {
         v1::Timing {
             queue_us: self.step.queue.as_micros() as u32,
@@ -145,7 +145,7 @@ impl Cost {
         metrics.computed(step.queue, step.forward, step.batch_sequences);
     }
 
-    /// Its parts in a trace; `prefills` tells whether the forwards also brought the session up to date.
+    /// Returns its parts in a trace; `prefills` tells whether the forwards also brought the session up to date.
     pub fn share(&self, prefills: bool) -> Share {
         Share {
             queue: self.step.queue,

@@ -46,7 +46,7 @@ pub enum PeerError {
 }
 
 impl PeerError {
-    /// The setting at fault, `role.setting`; empty where none is.
+    /// Returns the setting at fault, `role.setting`; empty where none is.
     pub fn key(&self) -> String {
         match self {
             Self::Setting { role, setting, .. } => format!("{role}.{setting}"),
@@ -68,7 +68,7 @@ impl PeerError {
         }
     }
 
-    /// Why an engine of `role` did not start.
+    /// Returns the error of an engine of `role` that did not start.
     pub fn engine(role: &'static str) -> impl Fn(SpawnError) -> Self {
         move |source| Self::Engine { role, source }
     }

@@ -11,7 +11,7 @@ use crate::role::{PeerServer, Role};
 use crate::service::Bounds;
 
 impl<R: Role> PeerServer<R> {
-    /// Sessions with an open stream, and sessions waiting for their next one.
+    /// Returns how many sessions have an open stream, and how many wait for their next one.
     pub fn sessions(&self) -> SessionCounts {
         self.sessions.counts()
     }
@@ -27,7 +27,7 @@ impl<R: Role> PeerServer<R> {
         })
     }
 
-    /// Memory of all engines.
+    /// Returns the memory of all engines.
     pub fn memory(&self) -> MemoryGauges {
         let engines = self.engines.iter().map(EngineHandle::memory);
         engines.fold(MemoryGauges::default(), |sum, one| MemoryGauges {

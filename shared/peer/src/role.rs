@@ -171,12 +171,12 @@ impl<R: Role> HeldSession<R> {
         Ok(false)
     }
 
-    /// Prompt (or start token), output and `drafts`: what a model's sequence must hold.
+    /// Returns prompt (or start token), output and `drafts`: what a model's sequence must hold.
     pub fn sequence(&self, drafts: &[TokenId]) -> Vec<TokenId> {
         [self.spec.lead(), self.committed.tokens(), drafts].concat()
     }
 
-    /// How often the tokens of prompt and output were seen.
+    /// Takes the counts of the tokens of prompt and output.
     pub fn history(&self) -> CountedHistory {
         self.history.take(&self.spec, self.committed.tokens())
     }

@@ -38,7 +38,7 @@ pub async fn run<R: Role, L: Send + 'static>(
 }
 
 impl<R: Role> PeerServer<R> {
-    /// A peer whose models run on `engines`, the largest model's first, and took `load_times` to load.
+    /// Returns a peer whose models run on `engines`, the largest model's first, and took `load_times` to load.
     pub fn new(
         role: R,
         engines: Vec<EngineHandle>,

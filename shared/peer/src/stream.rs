@@ -221,13 +221,13 @@ async fn close(replies: &ReplySender) -> End {
     End::Closed
 }
 
-/// How a stream ends that nobody reads any more: what the client's side of it says tells why.
+/// Returns how a stream ends that nobody reads any more: what the client's side of it says tells why.
 async fn client_gone<S>(inbox: &mut Inbox<'_>, hold: &Attached<S>) -> Result<End, Status> {
     let last = arrival(inbox, hold).await?;
     Ok(last.break_value().unwrap_or(End::Closed))
 }
 
-/// The next message, or how the stream ends without one.
+/// Returns the next message, or how the stream ends without one.
 async fn arrival<S>(
     inbox: &mut Inbox<'_>,
     hold: &Attached<S>,

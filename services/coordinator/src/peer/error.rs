@@ -70,23 +70,24 @@ impl CallError {
         }
     }
 
-    /// Whether a peer is not what it said when it was asked: it, or the engine behind it, was replaced.
+    /// Returns whether a peer is not what it said when it was asked: it, or the engine behind it, was replaced.
     pub(crate) fn is_outdated(&self) -> bool {
         let fields = ["model", "vocab_fingerprint", "numerics"];
         fields.into_iter().any(|field| self.names(field))
     }
 
-    /// Whether the drafter is to blame for what it sent of its distributions; the verifier may be the one to see it.
+    /// Returns whether the drafter is to blame for what it sent of its distributions; the verifier may be the one to
+    /// see it.
     pub(crate) fn blames_proposals(&self) -> bool {
         matches!(self, Self::Proposals(_)) || self.names("proposals")
     }
 
-    /// Whether the peer finds fault with this field.
+    /// Returns whether the peer finds fault with this field.
     fn names(&self, field: &str) -> bool {
         matches!(self, Self::Status { status } if status::names_field(status, field))
     }
 
-    /// Whether another replica may do better.
+    /// Returns whether another replica may do better.
     pub(crate) fn is_worth_another(&self) -> bool {
         matches!(
             self,

@@ -117,7 +117,7 @@ impl Opener {
     }
 }
 
-/// Whether the whole request fits at a verifier: better that another is tried now than that it fails half-way.
+/// Checks that the whole request fits at a verifier: better that another is tried now than that it fails half-way.
 fn check_room(request: &AdmittedRequest, verifier: &v1::PeerDescription) -> Result<(), BadField> {
     let most = u64::from(verifier.context_len);
     let needed = request.lead_len() as u64 + u64::from(request.max_tokens);

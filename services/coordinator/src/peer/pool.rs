@@ -46,7 +46,7 @@ impl Models {
         Ok(Self(models.collect::<Result<_, _>>()?))
     }
 
-    /// The model called `name`; the first one if `name` is empty.
+    /// Returns the model called `name`; the first one if `name` is empty.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<ServedModel>> {
         if name.is_empty() {
             return self.0.first();
@@ -107,7 +107,7 @@ pub(crate) enum Requirements {
 }
 
 impl Requirements {
-    /// Whether `endpoint` is not known to fall short.
+    /// Returns whether `endpoint` is not known to fall short.
     fn may_be_met_by(self, endpoint: &PeerEndpoint) -> bool {
         endpoint.description().is_none_or(|known| {
             let checked = match self {

@@ -22,7 +22,7 @@ impl Deadline {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// For a peer that is due `whole`, and gets no more than `most`.
+    /// Returns the deadline of a peer that is due `whole`, and gets no more than `most`.
     pub(crate) fn at_most(most: Duration, whole: Duration) -> Self {
         Self {
             until: Instant::now() + whole.min(most),
@@ -30,7 +30,7 @@ impl Deadline {
         }
     }
 
-    /// The failure of a peer that did not answer within the time it was given.
+    /// Returns the failure of a peer that did not answer within the time it was given.
     pub(crate) fn exceeded(self, given: Duration) -> CallError {
         if self.is_short {
             CallError::OutOfTime(given)

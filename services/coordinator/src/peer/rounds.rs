@@ -111,7 +111,7 @@ impl PeerAnswer {
         }
     }
 
-    /// `peer` is at work.
+    /// Returns the answer that `peer` is at work.
     pub(super) fn progress(round: u64, peer: Peer) -> Self {
         Self::new(Input::Progress { round, peer }, v1::Timing::default())
     }
@@ -147,7 +147,8 @@ impl RoundProposals {
         }
     }
 
-    /// How far drafting would have gone: as `wanted` by the session, or less, where the drafter was asked for less.
+    /// Returns how far drafting would have gone: as `wanted` by the session, or less, where the drafter was asked for
+    /// less.
     fn horizon(&self, wanted: Horizon, drafts: &DraftTree) -> Horizon {
         let requested = self.requested.unwrap_or(wanted.len);
         let len = wanted.len.min(requested.max(drafts.len() as u32));

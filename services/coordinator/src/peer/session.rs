@@ -101,13 +101,13 @@ impl PeerSession {
         self.stream()
     }
 
-    /// The name of the peer's processors, empty if the peer reports none. None while no stream is open.
+    /// Returns the name of the peer's processors, empty if the peer reports none. None while no stream is open.
     pub(super) fn processors(&self) -> Option<&[u8]> {
         let stream = self.stream.as_ref();
         stream.map(|stream| &stream.description.processors[..])
     }
 
-    /// The stream, if it is open.
+    /// Returns the stream, if it is open.
     pub(super) fn stream(&mut self) -> Result<&mut PeerStream, CallError> {
         self.stream
             .as_mut()
@@ -192,7 +192,8 @@ impl PeerSession {
         Err(failure.unwrap_or(CallError::NoneAlive(self.peer, None)))
     }
 
-    /// Tokens that were emitted by the time of the last answer of `endpoint`: what it holds of them stands.
+    /// Returns the number of tokens that were emitted by the time of the last answer of `endpoint`: what it holds of
+    /// them stands.
     fn emitted_at(&self, endpoint: &PeerEndpoint) -> usize {
         let before = self.before.as_ref();
         let here = before.filter(|before| before.address == endpoint.address());
@@ -217,7 +218,7 @@ impl PeerSession {
         self.stream = Some(stream);
     }
 
-    /// The peer's latest answer was right, and `emitted` tokens of the output stand.
+    /// Records that the peer's latest answer was right, and `emitted` tokens of the output stand.
     pub(super) fn succeeded(&mut self, emitted: usize) {
         if let Some(before) = &mut self.before {
             before.emitted = emitted;

@@ -124,13 +124,13 @@ impl PeerStream {
         })
     }
 
-    /// Most draft tokens that the peer takes in a round.
+    /// Returns the most draft tokens that the peer takes in a round.
     pub(super) fn max_draft_tokens(&self) -> u32 {
         let limits = self.description.limits.unwrap_or_default();
         limits.max_draft_tokens.max(1)
     }
 
-    /// The header of a request on top of `output`.
+    /// Returns the header of a request on top of `output`.
     pub(super) fn header(
         &self,
         position: RoundPosition<'_>,
@@ -166,7 +166,7 @@ impl PeerStream {
         self.replies.read_ahead().await
     }
 
-    /// The next reply, whatever it answers.
+    /// Returns the next reply, whatever it answers.
     ///
     /// A stream that breaks is one failed round: the peer may be back at once, and often is. One that breaks after a
     /// silence was broken by the keepalive, as its host is gone: nobody waits there for a connection.
@@ -207,7 +207,7 @@ impl PeerStream {
         })
     }
 
-    /// The peer's latest answer was right; it holds the output's first `held` tokens.
+    /// Records that the peer's latest answer was right; it holds the output's first `held` tokens.
     pub(super) fn succeeded(&mut self, held: usize) {
         self.held = held;
         // One that is about to stop is no place for new sessions, however well it answers.
@@ -216,12 +216,12 @@ impl PeerStream {
         }
     }
 
-    /// The peer, if it said that it is about to stop.
+    /// Returns the peer, if it said that it is about to stop.
     pub(super) fn draining_at(&self) -> Option<&Arc<PeerEndpoint>> {
         self.draining.then_some(&self.endpoint)
     }
 
-    /// An answer that cannot be right.
+    /// Returns the error of an answer that cannot be right, and counts it against the peer.
     pub(super) fn malformed(&self, problem: impl Into<String>) -> CallError {
         let problem = problem.into();
         self.endpoint.failed(&problem);

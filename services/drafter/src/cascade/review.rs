@@ -20,8 +20,8 @@ pub(super) struct ReviewTask {
 }
 
 impl ReviewTask {
-    /// The block after its review: here again for another forward of the same model, or none once it was
-    /// given back.
+    /// Returns the block after its review: here again for another forward of the same model, or none once it was given
+    /// back.
     fn advance(&mut self, rows: StepRows<'_>) -> Option<Box<CascadeBlock>> {
         let mut block = self.block.take()?;
         if let Err(error) = block.review(self.from, rows) {

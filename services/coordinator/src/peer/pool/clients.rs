@@ -21,14 +21,14 @@ use crate::peer::error::CallError;
 /// How long a peer may take to describe itself.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client for a drafter at `endpoint`.
+/// Returns a client for a drafter at `endpoint`.
 pub(crate) fn drafter_client(endpoint: &PeerEndpoint) -> DrafterClient<PeerChannel> {
     DrafterClient::new(endpoint.channel())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-/// A client for a verifier at `endpoint`.
+/// Returns a client for a verifier at `endpoint`.
 pub(crate) fn verifier_client(endpoint: &PeerEndpoint) -> VerifierClient<PeerChannel> {
     VerifierClient::new(endpoint.channel())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)

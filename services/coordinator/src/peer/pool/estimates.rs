@@ -27,7 +27,7 @@ pub(crate) struct EstimateKind {
 }
 
 impl EstimateKind {
-    /// The kind of requests of `method` at `temperature`.
+    /// Returns the kind of requests of `method` at `temperature`.
     pub(crate) fn of(method: &Choice, temperature: f32) -> Self {
         Self {
             drafting: method.drafting,

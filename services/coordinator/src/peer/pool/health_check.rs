@@ -119,8 +119,8 @@ impl ServedModel {
         Err(lacking)
     }
 
-    /// Whether the rows of drafters may differ, as far as drafters are known: because a drafter's rows are the same up to
-    /// rounding only, or because two drafters have different numerics.
+    /// Returns whether the rows of drafters may differ, as far as drafters are known: because a drafter's rows are the
+    /// same up to rounding only, or because two drafters have different numerics.
     pub(crate) async fn drafters_vary(&self) -> bool {
         let drafters = self.endpoints(Peer::Drafter).await;
         let known = drafters.iter().filter_map(|it| it.description());

@@ -75,14 +75,14 @@ impl Likeness {
         known.choose();
     }
 
-    /// Whether the verifier at `address` is known to have other weights than those that are used.
+    /// Returns whether the verifier at `address` is known to have other weights than those that are used.
     pub(super) fn refuses(&self, address: &str) -> bool {
         let known = lock(&self.known);
         let verifier = known.verifiers.get(address);
         verifier.is_some_and(|verifier| self.mismatch(&known, verifier).is_some())
     }
 
-    /// Number of verifiers that are refused.
+    /// Returns the number of verifiers that are refused.
     pub(crate) fn refused(&self) -> usize {
         let known = lock(&self.known);
         let verifiers = known.verifiers.values();
@@ -91,7 +91,7 @@ impl Likeness {
             .count()
     }
 
-    /// Whether two verifiers that are used compute other bits, or make other prompts of the same messages.
+    /// Returns whether two verifiers that are used compute other bits, or make other prompts of the same messages.
     pub(crate) fn vary(&self) -> bool {
         self.kinds().len() > 1
     }

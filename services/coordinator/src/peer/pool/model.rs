@@ -63,7 +63,7 @@ impl ServedModel {
         })
     }
 
-    /// Name clients ask for.
+    /// Returns the name that clients ask for.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -73,17 +73,17 @@ impl ServedModel {
         self.name == name || self.aliases.iter().any(|alias| alias == name)
     }
 
-    /// Addresses known of these peers: those alive, and those left alone for a while.
+    /// Returns how many addresses of these peers are alive, and how many are left alone for a while.
     pub(crate) fn counts(&self, kind: Peer) -> (usize, usize) {
         self.replicas(kind).counts()
     }
 
-    /// Whether drafters are configured, and are not known not to fit the target.
+    /// Returns whether drafters are configured, and are not known not to fit the target.
     pub(crate) fn has_drafters(&self) -> bool {
         !self.drafters.is_empty() && self.compatibility.problem().is_none()
     }
 
-    /// The reason why no drafter can be used, for errors.
+    /// Returns the reason why no drafter can be used, for errors.
     pub(crate) fn why_no_drafter(&self) -> String {
         match self.compatibility.problem() {
             Some(problem) => format!("those of model '{}' do not fit: {problem}", self.name),
@@ -91,23 +91,23 @@ impl ServedModel {
         }
     }
 
-    /// All known addresses of these peers.
+    /// Returns all known addresses of these peers.
     pub(in crate::peer) async fn endpoints(&self, kind: Peer) -> Vec<Arc<PeerEndpoint>> {
         self.replicas(kind).all().await
     }
 
-    /// The target as a verifier last described it.
+    /// Returns the target as a verifier last described it.
     pub(super) fn known_target(&self) -> Option<Target> {
         self.last_target(None)
     }
 
-    /// For how long all its verifiers are overloaded, by their own words; none if one is not.
+    /// Returns for how long all its verifiers are overloaded, by their own words; none if one is not.
     pub(crate) fn overloaded_for(&self) -> Option<Duration> {
         self.verifiers.overloaded_for()
     }
 
-    /// The target model of `session`, as the verifier that it is to run at says; a verifier that fails is passed
-    /// over for another. While none answers, what one said last holds: a request that begins then waits for its
+    /// Returns the target model of `session`, as the verifier that it is to run at says; a verifier that fails is
+    /// passed over for another. While none answers, what one said last holds: a request that begins then waits for its
     /// verifier as one under way does.
     ///
     /// # Errors
@@ -175,13 +175,14 @@ impl ServedModel {
         met.map_err(|mismatch| CallError::Mismatch(Box::new(mismatch)))
     }
 
-    /// Whether a session may go to this peer, as far as is known.
+    /// Returns whether a session may go to this peer, as far as is known.
     fn suits(&self, query: &PeerQuery, endpoint: &PeerEndpoint) -> bool {
         let is_refused = query.peer == Peer::Verifier && self.likeness.refuses(endpoint.address());
         !is_refused && (query.requirements).is_none_or(|it| it.may_be_met_by(endpoint))
     }
 
-    /// The peer that `query` asks for; one that is not known to fall short of its requirements, if there is one.
+    /// Returns the peer that `query` asks for; one that is not known to fall short of its requirements, if there is
+    /// one.
     ///
     /// # Errors
     /// If none is configured, or no drafter is alive; a verifier is tried even so, for there is
@@ -204,7 +205,7 @@ impl ServedModel {
         Ok(endpoint)
     }
 
-    /// Where a session can go from `leaving`; none if no other is alive and stays.
+    /// Returns where a session can go from `leaving`; none if no other is alive and stays.
     pub(crate) async fn another(
         &self,
         query: &PeerQuery,

@@ -54,8 +54,8 @@ type TextCell = Arc<OnceCell<Arc<ServedText>>>;
 pub(super) struct Texts(Recent<TextKey, TextCell, MOST>);
 
 impl Texts {
-    /// The text of the verifier at `endpoint`, which describes itself so. Those who ask for one text at the same
-    /// time wait for one fetch.
+    /// Returns the text of the verifier at `endpoint`, which describes itself so. Those who ask for one text at the
+    /// same time wait for one fetch.
     ///
     /// # Errors
     /// If the verifier does not send it in time, or what it sends is no tokenizer.

@@ -76,7 +76,7 @@ impl PendingDraft {
         })
     }
 
-    /// The drafter's answer, or its progress.
+    /// Returns the drafter's answer, or its progress.
     ///
     /// # Errors
     /// If the stream breaks, or what comes cannot be right.
@@ -108,7 +108,7 @@ impl PendingDraft {
         }
     }
 
-    /// The answer, of which `last` was the last message.
+    /// Returns the answer, of which `last` was the last message.
     fn finish(
         &mut self,
         round: u64,
@@ -148,9 +148,9 @@ impl PendingDraft {
 /// Survival below which Max-Gram proposes no token under draft length `auto` while nothing is known of costs.
 const WORTH_TRYING: f64 = 0.4;
 
-/// The rule by which `drafter` stops early. Under draft length `auto`, a drafter with an acceptance head stops once
-/// the head predicts that the draft survives with a probability below `worth`, and Max-Gram proposes no token that by
-/// its own estimate does; otherwise the rule is the method's.
+/// Returns the rule by which `drafter` stops early. Under draft length `auto`, a drafter with an acceptance head stops
+/// once the head predicts that the draft survives with a probability below `worth`, and Max-Gram proposes no token
+/// that by its own estimate does; otherwise the rule is the method's.
 pub(in crate::peer) fn stop_rule(
     request: &AdmittedRequest,
     drafter: &v1::PeerDescription,

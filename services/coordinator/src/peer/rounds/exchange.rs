@@ -55,7 +55,8 @@ impl Exchange {
         stream.send(Request::Round(request)).await;
     }
 
-    /// Whether a reply with this header on `stream` answers the round. Others are left over from before a retry.
+    /// Returns whether a reply with this header on `stream` answers the round. Others are left over from before a
+    /// retry.
     fn is_meant_by(&self, header: Option<v1::ReplyHeader>, stream: &PeerStream) -> bool {
         header.is_some_and(|header| {
             (header.epoch, header.round, header.digest) == (stream.epoch, self.round, self.digest)

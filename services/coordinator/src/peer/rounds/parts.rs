@@ -84,8 +84,8 @@ impl PendingParts {
         })
     }
 
-    /// The next part, or progress; the client took all parts before. `position` holds the output as it is by now. Between
-    /// two tokens the round moves off a peer that is about to stop.
+    /// Returns the next part, or progress; the client took all parts before. `position` holds the output as it is by
+    /// now. Between two tokens the round moves off a peer that is about to stop.
     ///
     /// # Errors
     /// If the stream breaks, or what comes cannot be right.

@@ -71,7 +71,7 @@ impl PendingVerify {
         })
     }
 
-    /// The verifier's answer, or its progress; none if all slices have come that the coordinator decides from.
+    /// Returns the verifier's answer, or its progress; none if all slices have come that the coordinator decides from.
     ///
     /// # Errors
     /// If the stream breaks, or what comes cannot be right.
@@ -128,7 +128,7 @@ impl PendingVerify {
         }
     }
 
-    /// The block as it is to be decided here: what the verifier and the drafter sent of it.
+    /// Returns the block as it is to be decided here: what the verifier and the drafter sent of it.
     pub(crate) fn scored(
         &mut self,
         requested: &SessionRequest,
@@ -155,7 +155,7 @@ impl PendingVerify {
     }
 }
 
-/// The distributions of a block, as they are reported.
+/// Returns the distributions of a block, as they are reported.
 pub(crate) fn report(
     request: &AdmittedRequest,
     block: &WireBlock,
