@@ -60,9 +60,7 @@ impl Loaded {
             let served = served.map_err(|error| wrong("model", error))?;
             return Self::with_smaller(served, config, observer);
         }
-        let bigram = tables::alone(config)?;
-        let vocabulary = DraftVocabulary::of_table(&bigram);
-        Ok(Self::without_model(vocabulary, Some(bigram)))
+        Self::without_model(config, None)
     }
 
     /// Loads what `config` names beside a draft model, where there is none, for the vocabulary of the target model that
@@ -74,20 +72,21 @@ impl Loaded {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
         }
-        let vocabulary = DraftVocabulary::of_peer(target);
-        let bigram = tables::of_vocabulary(&vocabulary, config);
-        let bigram = bigram.map_err(|error| wrong("bigram", error))?;
-        Ok(Self::without_model(vocabulary, bigram))
+        Self::without_model(config, Some(target))
     }
 
-    fn without_model(vocabulary: DraftVocabulary, bigram: Option<BigramFile>) -> Self {
-        Self {
+    fn without_model(
+        config: &DrafterConfig,
+        target: Option<&PeerDescription>,
+    ) -> Result<Self, PeerError> {
+        let (vocabulary, bigram) = tables::without_model(config, target)?;
+        Ok(Self {
             models: Vec::new(),
             heads: Vec::new(),
             bigram,
             vocabulary: Some(vocabulary),
             cascade: None,
-        }
+        })
     }
 
     /// Takes `served` as the draft model, and loads the rest of what `config` names.
@@ -103,8 +102,16 @@ impl Loaded {
         config: &DrafterConfig,
         observer: &Arc<dyn Observer>,
     ) -> Result<Self, PeerError> {
-        let mut models = smaller(&served, config, observer)?;
-        models.insert(0, served);
+        let first = served.outline();
+        let mut models = vec![served];
+        // Those of the cascade are of the first one's vocabulary.
+        for (setting, source) in config.cascade.sources() {
+            let model = source.load_observed(observer);
+            let model = model.map_err(|error| wrong(&setting, error))?;
+            fits::same_vocabulary(&model.outline(), &first)
+                .map_err(|problem| wrong(&setting, problem))?;
+            models.push(model);
+        }
         Self::of(models, config)
     }
 
@@ -184,25 +191,6 @@ fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
                 weights(&pair[0]),
                 pair[0].name
             )
-        })
-        .collect()
-}
-
-/// Returns the models of the cascade after the first, of the first one's vocabulary.
-fn smaller(
-    served: &ServedModel<Model>,
-    config: &DrafterConfig,
-    observer: &Arc<dyn Observer>,
-) -> Result<Vec<ServedModel<Model>>, PeerError> {
-    let first = served.outline();
-    let sources = config.cascade.sources();
-    sources
-        .map(|(setting, source)| {
-            let model = source.load_observed(observer);
-            let model = model.map_err(|error| wrong(&setting, error))?;
-            fits::same_vocabulary(&model.outline(), &first)
-                .map_err(|problem| wrong(&setting, problem))?;
-            Ok(model)
         })
         .collect()
 }
