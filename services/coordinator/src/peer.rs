@@ -47,7 +47,7 @@ pub(crate) struct PendingRequest {
     pub(crate) round: u64,
     pub(crate) request: Request,
     /// What its peer was asked, once it was.
-    requested: Option<StartedRound>,
+    started: Option<StartedRound>,
 }
 
 impl PendingRequest {
@@ -55,7 +55,7 @@ impl PendingRequest {
         Self {
             round,
             request,
-            requested: None,
+            started: None,
         }
     }
 }
@@ -94,40 +94,42 @@ impl Peers {
     ) -> Result<PeerAnswer, CallFailure> {
         let (round, peer) = (pending.round, pending.request.peer());
         let failed = |error| CallFailure { peer, error };
-        if pending.requested.is_none() {
-            let peers = (&mut self.opener, &mut self.drafter, &mut self.verifier);
-            let started = StartedRound::start(peers, &pending.request, position, proposals);
-            let requested = match started.await {
-                Err(CallError::TooLong { max_draft_tokens }) => {
-                    let input = Input::Limited {
-                        round,
-                        max_draft_tokens,
-                    };
-                    return Ok(PeerAnswer::new(input, Timing::default()));
+        let started = match pending.started {
+            Some(ref mut started) => started,
+            None => {
+                let peers = (&mut self.opener, &mut self.drafter, &mut self.verifier);
+                let starting = StartedRound::start(peers, &pending.request, position, proposals);
+                match starting.await {
+                    Ok(started) => pending.started.insert(started),
+                    Err(CallError::TooLong { max_draft_tokens }) => {
+                        let input = Input::Limited {
+                            round,
+                            max_draft_tokens,
+                        };
+                        return Ok(PeerAnswer::new(input, Timing::default()));
+                    }
+                    Err(error) => return Err(failed(error)),
                 }
-                requested => requested.map_err(failed)?,
-            };
-            pending.requested = Some(requested);
-        }
+            }
+        };
         let request = Arc::clone(&self.opener.request);
         let (drafter, verifier) = (&mut self.drafter, &mut self.verifier);
-        let block = match &mut pending.requested {
-            Some(StartedRound::Draft(draft)) => {
+        let block = match started {
+            StartedRound::Draft(draft) => {
                 let answer = draft.next(drafter, &request, position).await;
                 return answer.map_err(failed);
             }
-            Some(StartedRound::Parts(parts)) => {
+            StartedRound::Parts(parts) => {
                 let answer = parts.next(verifier, &mut self.opener, position).await;
                 return answer.map_err(failed);
             }
-            Some(StartedRound::Verify(verify)) => {
+            StartedRound::Verify(verify) => {
                 let answer = verify.next(verifier, &request, position).await;
                 match answer.map_err(failed)? {
                     Some(answer) => return Ok(answer),
                     None => verify.scored(&pending.request, position, proposals),
                 }
             }
-            None => Err(CallError::Decision),
         };
         self.decide(block.map_err(failed)?, position).await
     }
