@@ -17,7 +17,7 @@ use v1::round_request::Round;
 use v1::session_reply::Reply;
 use v1::session_request::Request;
 use wire::failure::Failure;
-use wire::status::{BadField, overloaded};
+use wire::status::overloaded;
 use wire::{open, round, v1};
 
 use crate::context::{READ_TIMEOUT, REPLY_BUFFER, ReplySender, RoundContext};
