@@ -94,22 +94,21 @@ impl Peers {
     ) -> Result<PeerAnswer, CallFailure> {
         let (round, peer) = (pending.round, pending.request.peer());
         let failed = |error| CallFailure { peer, error };
-        let started = match pending.started {
-            Some(ref mut started) => started,
-            None => {
-                let peers = (&mut self.opener, &mut self.drafter, &mut self.verifier);
-                let starting = StartedRound::start(peers, &pending.request, position, proposals);
-                match starting.await {
-                    Ok(started) => pending.started.insert(started),
-                    Err(CallError::TooLong { max_draft_tokens }) => {
-                        let input = Input::Limited {
-                            round,
-                            max_draft_tokens,
-                        };
-                        return Ok(PeerAnswer::new(input, Timing::default()));
-                    }
-                    Err(error) => return Err(failed(error)),
+        let started = if let Some(ref mut started) = pending.started {
+            started
+        } else {
+            let peers = (&mut self.opener, &mut self.drafter, &mut self.verifier);
+            let starting = StartedRound::start(peers, &pending.request, position, proposals);
+            match starting.await {
+                Ok(started) => pending.started.insert(started),
+                Err(CallError::TooLong { max_draft_tokens }) => {
+                    let input = Input::Limited {
+                        round,
+                        max_draft_tokens,
+                    };
+                    return Ok(PeerAnswer::new(input, Timing::default()));
                 }
+                Err(error) => return Err(failed(error)),
             }
         };
         let request = Arc::clone(&self.opener.request);
