@@ -84,6 +84,7 @@ impl CoordinatorTask {
                 name: "tiny".to_owned(),
                 drafters: vec![drafter.to_owned()],
                 verifiers: vec![verifier.to_owned()],
+                ..ModelGroup::default()
             }],
             retries: 0,
             verifier_retries: 0,

@@ -125,28 +125,20 @@ pub(super) async fn answer_within<T>(
 /// left alone for a while, and what the request itself is to blame for does not count.
 pub(crate) fn failed(endpoint: &PeerEndpoint, kind: Peer, status: Status) -> CallError {
     let why = status::describe(&status);
-    let is_its_fault = match (status.code(), classify(&status)) {
-        // A token that is refused is refused to every request.
-        (Code::Unavailable | Code::Unauthenticated, _) => {
-            endpoint.unreachable(&why);
-            true
-        }
-        // A drafter may be back at once, and the target goes on meanwhile; a verifier's work waits for it, and
-        // another may take it.
-        _ if connection_fault(&status).is_some() && kind == Peer::Verifier => {
-            endpoint.unreachable(&why);
-            true
-        }
-        (_, PeerFailure::Transient) => {
-            endpoint.failed(&why);
-            true
-        }
-        _ => false,
-    };
+    // A token that is refused is refused to every request. Where a connection breaks, a drafter may be back at once, and
+    // the target goes on meanwhile; a verifier's work waits for it, and another may take it.
+    let is_unreachable = matches!(status.code(), Code::Unavailable | Code::Unauthenticated)
+        || kind == Peer::Verifier && connection_fault(&status).is_some();
+    let is_transient = classify(&status) == PeerFailure::Transient;
+    if is_unreachable {
+        endpoint.unreachable(&why);
+    } else if is_transient {
+        endpoint.failed(&why);
+    }
     let error = CallError::Status {
         status: Box::new(status),
     };
-    if is_its_fault {
+    if is_unreachable || is_transient {
         endpoint.remember(error.to_string());
     }
     error

@@ -21,18 +21,9 @@ pub(crate) struct Likeness {
 #[derive(Debug, Default)]
 struct KnownVerifiers {
     /// The verifiers by their addresses.
-    verifiers: BTreeMap<String, VerifierIdentity>,
+    verifiers: BTreeMap<String, PeerDescription>,
     /// Fingerprint of the weights that are used; empty while none is known.
     used: String,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct VerifierIdentity {
-    model: String,
-    fingerprint: String,
-    /// Fingerprint of the tokenizer and the chat template.
-    text: String,
-    numerics: Numerics,
 }
 
 impl Likeness {
@@ -48,18 +39,15 @@ impl Likeness {
     /// # Errors
     /// If it has other weights than those that are used.
     pub(super) fn met(&self, address: &str, said: &PeerDescription) -> Result<(), Mismatch> {
-        let verifier = VerifierIdentity {
-            model: said.model.clone(),
-            fingerprint: said.model_fingerprint.clone(),
-            text: said.text_fingerprint.clone(),
-            numerics: said.numerics.clone().unwrap_or_default(),
-        };
         let mut known = lock(&self.known);
-        let before = known.verifiers.insert(address.to_owned(), verifier.clone());
-        known.choose();
-        let refused = self.mismatch(&known, &verifier);
+        let is_news = known.verifiers.get(address) != Some(said);
+        if is_news {
+            known.verifiers.insert(address.to_owned(), said.clone());
+            known.choose();
+        }
+        let refused = self.mismatch(&known, said);
         if let Some(mismatch) = &refused
-            && before.as_ref() != Some(&verifier)
+            && is_news
         {
             tracing::warn!(verifier = address, %mismatch, "verifier not used");
         }
@@ -106,8 +94,8 @@ impl Likeness {
         });
         let unlike = (kinds.len() > 1).then(|| {
             let each = kinds.iter().map(|(address, kind)| {
-                let Numerics { dtype, kernels, .. } = &kind.numerics;
-                let text = &kind.text;
+                let Numerics { dtype, kernels, .. } = kind.numerics.clone().unwrap_or_default();
+                let text = &kind.text_fingerprint;
                 format!("{address} computes in {dtype} ({kernels}), with text files {text}")
             });
             let each: Vec<_> = each.collect();
@@ -121,12 +109,13 @@ impl Likeness {
 
     /// Returns one verifier, with its address, for each different pair of numerics and text files among those that are
     /// used.
-    fn kinds(&self) -> Vec<(String, VerifierIdentity)> {
+    fn kinds(&self) -> Vec<(String, PeerDescription)> {
         let known = lock(&self.known);
-        let mut kinds: Vec<(String, VerifierIdentity)> = Vec::new();
+        let mut kinds: Vec<(String, PeerDescription)> = Vec::new();
         for (address, verifier) in &known.verifiers {
-            let is_like = |it: &VerifierIdentity| {
-                (&it.numerics, &it.text) == (&verifier.numerics, &verifier.text)
+            let is_like = |it: &PeerDescription| {
+                (&it.numerics, &it.text_fingerprint)
+                    == (&verifier.numerics, &verifier.text_fingerprint)
             };
             let is_used = self.mismatch(&known, verifier).is_none();
             if is_used && kinds.iter().all(|(_, kind)| !is_like(kind)) {
@@ -136,15 +125,15 @@ impl Likeness {
         kinds
     }
 
-    fn mismatch(&self, known: &KnownVerifiers, verifier: &VerifierIdentity) -> Option<Mismatch> {
-        if self.mixed_weights || known.used.is_empty() || verifier.fingerprint == known.used {
+    fn mismatch(&self, known: &KnownVerifiers, verifier: &PeerDescription) -> Option<Mismatch> {
+        if self.mixed_weights || known.used.is_empty() || verifier.model_fingerprint == known.used {
             return None;
         }
         let mut others = known.verifiers.values();
-        let expected = others.find(|it| it.fingerprint == known.used)?;
+        let expected = others.find(|it| it.model_fingerprint == known.used)?;
         Some(Mismatch::Weights {
             found: verifier.model.clone(),
-            found_fingerprint: verifier.fingerprint.clone(),
+            found_fingerprint: verifier.model_fingerprint.clone(),
             expected: expected.model.clone(),
             expected_fingerprint: known.used.clone(),
         })
@@ -157,7 +146,7 @@ impl KnownVerifiers {
     fn choose(&mut self) {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for verifier in self.verifiers.values() {
-            *counts.entry(&verifier.fingerprint).or_default() += 1;
+            *counts.entry(&verifier.model_fingerprint).or_default() += 1;
         }
         let is_used = |fingerprint: &str| fingerprint == self.used;
         let most = counts
