@@ -10,7 +10,7 @@ use verifier::{Verifier, VerifierConfig};
 use wire::v1::round_answer::Part;
 use wire::v1::session_reply::Reply;
 use wire::v1::session_request::Request;
-use wire::v1::{AcceptAt, DecodeRound, Progress, RoundRequest, TokenTree, VerifyRound};
+use wire::v1::{AcceptAt, Close, DecodeRound, Progress, RoundRequest, TokenTree, VerifyRound};
 
 use super::{Asked, SessionStream, with_header};
 use crate::cluster::{Service, eventually, target, verifier_in};
@@ -163,6 +163,39 @@ async fn logits_that_are_nan_fail_the_round() {
             (Code::Internal, expected),
             "{kind}"
         );
+    }
+}
+
+/// A verifier reads on while it decodes.
+#[tokio::test]
+async fn a_close_and_a_second_round_are_noticed_in_the_midst_of_a_round() {
+    const TOKENS: u32 = 400;
+    for then in [Request::Close(Close {}), decode(1, TIMEOUT)] {
+        let closes = matches!(then, Request::Close(_));
+        let mut slow = Slow::opened("decode", 4).await;
+        slow.pace.slow(Duration::from_millis(10));
+        slow.stream.send(decode(TOKENS, 5 * TIMEOUT)).await;
+        slow.stream.receive().await.expect("a token");
+        slow.stream.send(then).await;
+        let ended = loop {
+            match slow.stream.receive().await {
+                Ok(Reply::Answer(_) | Reply::Progress(_)) => {}
+                ended => break ended,
+            }
+        };
+        if closes {
+            assert!(matches!(ended, Ok(Reply::Closed(_))), "{ended:?}");
+        } else {
+            let refused = ended.expect_err("refused");
+            assert_eq!(refused.code(), Code::InvalidArgument);
+            assert!(refused.message().starts_with("round: "), "{refused:?}");
+        }
+        let monitor = &slow.monitor;
+        let is_over = || monitor.sessions().attached + monitor.engine().running == 0;
+        eventually("nothing is computed", is_over).await;
+        assert_eq!(monitor.sessions().detached, usize::from(!closes));
+        let forwards = monitor.totals().forwards;
+        assert!(forwards < u64::from(TOKENS), "{forwards} forwards");
     }
 }
 
