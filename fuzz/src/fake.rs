@@ -9,11 +9,12 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1::drafter_server::{self, DrafterServer};
+use wire::v1::session_reply::Reply;
+use wire::v1::session_request::Request as RequestKind;
 use wire::v1::verifier_server::{self, VerifierServer};
 use wire::v1::{
-    DescribeRequest, DraftReply, DraftRequest, Drafting, Numerics, PeerDescription, PeerLimits,
-    ReplyHeader, RoundHeader, TokenizerPart, TokenizerRequest, VerifyReply, VerifyRequest,
-    draft_reply, draft_request, verify_reply, verify_request,
+    DescribeRequest, Drafting, Numerics, PeerDescription, PeerLimits, ReplyHeader, RoundHeader,
+    SessionReply, SessionRequest, TokenizerPart, TokenizerRequest,
 };
 
 use crate::input::Exchange;
@@ -27,8 +28,8 @@ type Replies<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 struct Script {
     /// What both say of themselves; none: that they can do everything.
     description: Option<PeerDescription>,
-    verifier: VecDeque<VerifyReply>,
-    drafter: VecDeque<DraftReply>,
+    verifier: VecDeque<SessionReply>,
+    drafter: VecDeque<SessionReply>,
 }
 
 /// A drafter and a verifier in one server.
@@ -77,38 +78,19 @@ impl FakePeers {
         played.unwrap_or_else(capable)
     }
 
-    fn verify_reply(&self, request: VerifyRequest) -> Option<VerifyReply> {
-        use verify_reply::Reply;
-        use verify_request::Request;
-        let mut next = self.with(|script| script.verifier.pop_front())?;
+    /// The next reply of the script that `queue` chooses, to `request`.
+    fn reply(
+        &self,
+        request: SessionRequest,
+        queue: fn(&mut Script) -> &mut VecDeque<SessionReply>,
+    ) -> Option<SessionReply> {
+        let mut next = self.with(|script| queue(script).pop_front())?;
         let requested = match request.request? {
-            Request::Round(round) => round.header,
-            Request::Decode(round) => round.header,
-            Request::Score(round) => round.header,
+            RequestKind::Round(round) => round.header,
             _ => None,
         };
         match &mut next.reply {
-            Some(Reply::Verdict(reply)) => answer(&mut reply.header, requested),
-            Some(Reply::Slice(reply)) => answer(&mut reply.header, requested),
-            Some(Reply::Decoded(reply)) => answer(&mut reply.header, requested),
-            Some(Reply::Scored(reply)) => answer(&mut reply.header, requested),
-            Some(Reply::NeedFrom(reply)) => answer(&mut reply.header, requested),
-            Some(Reply::Progress(reply)) => answer(&mut reply.header, requested),
-            _ => {}
-        }
-        Some(next)
-    }
-
-    fn draft_reply(&self, request: DraftRequest) -> Option<DraftReply> {
-        use draft_reply::Reply;
-        use draft_request::Request;
-        let mut next = self.with(|script| script.drafter.pop_front())?;
-        let requested = match request.request? {
-            Request::Round(round) => round.header,
-            _ => None,
-        };
-        match &mut next.reply {
-            Some(Reply::Block(reply)) => answer(&mut reply.header, requested),
+            Some(Reply::Answer(reply)) => answer(&mut reply.header, requested),
             Some(Reply::NeedFrom(reply)) => answer(&mut reply.header, requested),
             Some(Reply::Progress(reply)) => answer(&mut reply.header, requested),
             _ => {}
@@ -155,7 +137,7 @@ pub fn capable() -> PeerDescription {
 #[tonic::async_trait]
 impl verifier_server::Verifier for FakePeers {
     type TokenizerStream = Replies<TokenizerPart>;
-    type VerifyStream = Replies<VerifyReply>;
+    type VerifyStream = Replies<SessionReply>;
 
     async fn describe(
         &self,
@@ -177,19 +159,21 @@ impl verifier_server::Verifier for FakePeers {
 
     async fn verify(
         &self,
-        requests: Request<Streaming<VerifyRequest>>,
+        requests: Request<Streaming<SessionRequest>>,
     ) -> Result<Response<Self::VerifyStream>, Status> {
         let peers = self.clone();
-        let replies = requests
-            .into_inner()
-            .map_while(move |request| peers.verify_reply(request.ok()?).map(Ok));
+        let replies = requests.into_inner().map_while(move |request| {
+            peers
+                .reply(request.ok()?, |script| &mut script.verifier)
+                .map(Ok)
+        });
         Ok(Response::new(Box::pin(replies)))
     }
 }
 
 #[tonic::async_trait]
 impl drafter_server::Drafter for FakePeers {
-    type DraftStream = Replies<DraftReply>;
+    type DraftStream = Replies<SessionReply>;
 
     async fn describe(
         &self,
@@ -200,12 +184,14 @@ impl drafter_server::Drafter for FakePeers {
 
     async fn draft(
         &self,
-        requests: Request<Streaming<DraftRequest>>,
+        requests: Request<Streaming<SessionRequest>>,
     ) -> Result<Response<Self::DraftStream>, Status> {
         let peers = self.clone();
-        let replies = requests
-            .into_inner()
-            .map_while(move |request| peers.draft_reply(request.ok()?).map(Ok));
+        let replies = requests.into_inner().map_while(move |request| {
+            peers
+                .reply(request.ok()?, |script| &mut script.drafter)
+                .map(Ok)
+        });
         Ok(Response::new(Box::pin(replies)))
     }
 }

@@ -1,24 +1,15 @@
 //! Decodes inputs. An input of a gRPC target is one protobuf message, most of which remains valid after a mutation.
 
 use prost::Message;
-use wire::digest::{Digestible, digest};
-use wire::v1::{
-    DraftReply, DraftRequest, GenerateRequest, PeerDescription, VerifyReply, VerifyRequest,
-    draft_request, verify_request,
-};
+use wire::digest::digest;
+use wire::v1::session_request::Request;
+use wire::v1::{GenerateRequest, PeerDescription, SessionReply, SessionRequest};
 
-/// What a coordinator, or whoever pretends to be one, sends to a verifier in one stream.
+/// What a coordinator, or whoever pretends to be one, sends to a drafter or a verifier in one stream.
 #[derive(Clone, PartialEq, Message)]
-pub struct VerifyStream {
+pub struct SessionStream {
     #[prost(message, repeated, tag = "1")]
-    pub requests: Vec<VerifyRequest>,
-}
-
-/// The same to a drafter.
-#[derive(Clone, PartialEq, Message)]
-pub struct DraftStream {
-    #[prost(message, repeated, tag = "1")]
-    pub requests: Vec<DraftRequest>,
+    pub requests: Vec<SessionRequest>,
 }
 
 /// A client's request, and what the coordinator's peers answer: the next reply to each of its messages. Without a
@@ -28,44 +19,24 @@ pub struct Exchange {
     #[prost(message, optional, tag = "1")]
     pub request: Option<GenerateRequest>,
     #[prost(message, repeated, tag = "2")]
-    pub verifier: Vec<VerifyReply>,
+    pub verifier: Vec<SessionReply>,
     #[prost(message, repeated, tag = "3")]
-    pub drafter: Vec<DraftReply>,
+    pub drafter: Vec<SessionReply>,
     #[prost(message, optional, tag = "4")]
     pub description: Option<PeerDescription>,
 }
 
-impl VerifyStream {
+impl SessionStream {
     /// The requests, each round with the digest that belongs to it: no change of a byte would find it.
-    pub fn with_digests(mut self) -> Vec<VerifyRequest> {
+    pub fn with_digests(mut self) -> Vec<SessionRequest> {
         for request in &mut self.requests {
-            match &mut request.request {
-                Some(verify_request::Request::Round(round)) => set_digest(round),
-                Some(verify_request::Request::Decode(round)) => set_digest(round),
-                Some(verify_request::Request::Score(round)) => set_digest(round),
-                _ => {}
+            if let Some(Request::Round(round)) = &mut request.request
+                && let (Some(header), Some(asked)) = (&mut round.header, &round.round)
+            {
+                header.digest = digest(asked);
             }
         }
         self.requests
-    }
-}
-
-impl DraftStream {
-    /// The requests, each round with the digest that belongs to it.
-    pub fn with_digests(mut self) -> Vec<DraftRequest> {
-        for request in &mut self.requests {
-            if let Some(draft_request::Request::Round(round)) = &mut request.request {
-                set_digest(round);
-            }
-        }
-        self.requests
-    }
-}
-
-fn set_digest(round: &mut impl Digestible) {
-    let digest = digest(round);
-    if let Some(header) = round.header_mut() {
-        header.digest = digest;
     }
 }
 

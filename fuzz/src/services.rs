@@ -11,10 +11,16 @@ use drafter::{DrafterConfig, Loaded};
 use ops::process::Process;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 use verifier::VerifierConfig;
+use wire::v1::round_answer::Part;
+use wire::v1::session_reply::Reply;
+use wire::v1::session_request::Request;
+use wire::v1::{SessionReply, SessionRequest};
 
 use crate::models::served;
 
@@ -78,6 +84,7 @@ impl CoordinatorTask {
                 name: "tiny".to_owned(),
                 drafters: vec![drafter.to_owned()],
                 verifiers: vec![verifier.to_owned()],
+                ..ModelGroup::default()
             }],
             retries: 0,
             verifier_retries: 0,
@@ -126,6 +133,68 @@ pub fn channel(url: &str) -> Channel {
         .connect_lazy()
 }
 
+/// A moment in which a reply comes that may be waited for.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// Sends `requests` on the stream that `call` opens, as a coordinator does: the next one once the one before was
+/// answered, or after a moment; and reads the replies as [`read_all`] does.
+///
+/// # Panics
+/// As [`read_all`].
+pub fn converse<F>(
+    requests: Vec<SessionRequest>,
+    call: impl FnOnce(ReceiverStream<SessionRequest>) -> F,
+) where
+    F: Future<Output = Result<tonic::Response<Streaming<SessionReply>>, Status>>,
+{
+    let (sender, outgoing) = mpsc::channel(requests.len().max(1));
+    let mut requests = requests.into_iter().peekable();
+    let mut sender = Some(sender);
+    let mut send_more = || {
+        // Grants come beside a round.
+        let is_grant = |it: &SessionRequest| matches!(it.request, Some(Request::Grant(_)));
+        let mut next = requests.next();
+        while let (Some(sender), Some(request)) = (&sender, next) {
+            // There is room for all of them.
+            let _ = sender.try_send(request);
+            next = requests.next_if(is_grant);
+        }
+        if requests.peek().is_none() {
+            sender = None;
+        }
+    };
+    send_more();
+    let reading = async {
+        let mut replies = call(outgoing).await?.into_inner();
+        loop {
+            match tokio::time::timeout(MOMENT, replies.message()).await {
+                Ok(reply) => match reply? {
+                    Some(reply) if is_last(&reply) => send_more(),
+                    Some(_) => {}
+                    None => return Ok(()),
+                },
+                Err(_) => send_more(),
+            }
+        }
+    };
+    check(reading);
+}
+
+/// Whether a request is answered with this reply.
+fn is_last(reply: &SessionReply) -> bool {
+    match &reply.reply {
+        Some(Reply::Answer(answer)) => match &answer.part {
+            Some(Part::Block(part)) => part.last,
+            Some(Part::Slice(part)) => part.last,
+            Some(Part::Decoded(part)) => part.last,
+            Some(Part::Scored(part)) => part.last,
+            Some(Part::Verdict(_)) | None => true,
+        },
+        Some(Reply::Progress(_) | Reply::Draining(_)) => false,
+        _ => true,
+    }
+}
+
 /// Reads what `call` leads to until its end. Whatever was asked, the service must answer in time and not say
 /// that the fault is its own.
 ///
@@ -135,8 +204,13 @@ pub fn read_all<T>(call: impl Future<Output = Result<tonic::Response<Streaming<T
     let reading = async {
         let mut replies = call.await?.into_inner();
         while replies.message().await?.is_some() {}
-        Ok::<_, Status>(())
+        Ok(())
     };
+    check(reading);
+}
+
+/// Awaits the end of an exchange with a service.
+fn check(reading: impl Future<Output = Result<(), Status>>) {
     let ended = RUNTIME.block_on(async { tokio::time::timeout(PATIENCE, reading).await });
     let Err(status) = ended.expect("an answer in time") else {
         return;

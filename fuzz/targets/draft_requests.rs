@@ -3,16 +3,16 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use outrider_fuzz::input::DraftStream;
-use outrider_fuzz::services::{DRAFTER, channel, read_all};
+use outrider_fuzz::input::SessionStream;
+use outrider_fuzz::services::{DRAFTER, channel, converse};
 use prost::Message;
 use wire::v1::drafter_client::DrafterClient;
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
-    let Ok(stream) = DraftStream::decode(bytes) else {
+    let Ok(stream) = SessionStream::decode(bytes) else {
         return Corpus::Reject;
     };
     let mut client = DrafterClient::new(channel(&DRAFTER));
-    read_all(client.draft(tokio_stream::iter(stream.with_digests())));
+    converse(stream.with_digests(), |requests| client.draft(requests));
     Corpus::Keep
 });

@@ -3,16 +3,16 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use outrider_fuzz::input::VerifyStream;
-use outrider_fuzz::services::{VERIFIER, channel, read_all};
+use outrider_fuzz::input::SessionStream;
+use outrider_fuzz::services::{VERIFIER, channel, converse};
 use prost::Message;
 use wire::v1::verifier_client::VerifierClient;
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
-    let Ok(stream) = VerifyStream::decode(bytes) else {
+    let Ok(stream) = SessionStream::decode(bytes) else {
         return Corpus::Reject;
     };
     let mut client = VerifierClient::new(channel(&VERIFIER));
-    read_all(client.verify(tokio_stream::iter(stream.with_digests())));
+    converse(stream.with_digests(), |requests| client.verify(requests));
     Corpus::Keep
 });

@@ -5,8 +5,15 @@ use std::path::PathBuf;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());
-    let files = ["common", "drafter", "verifier", "coordinator", "recording"]
-        .map(|name| root.join(format!("outrider/v1/{name}.proto")));
+    let files = [
+        "common",
+        "session",
+        "drafter",
+        "verifier",
+        "coordinator",
+        "recording",
+    ]
+    .map(|name| root.join(format!("outrider/v1/{name}.proto")));
     let mut compiler = protox::Compiler::new([&root])?;
     compiler.include_source_info(true).include_imports(true);
     compiler.open_files(&files)?;

@@ -19,14 +19,16 @@ use speculation::draft_tree::DraftTree;
 use tonic::Status;
 use wire::drafting::parents_from_wire;
 use wire::v1::draft_length::Policy;
-use wire::v1::draft_reply::Reply;
+use wire::v1::round_answer::Part;
+use wire::v1::session_reply::Reply;
+use wire::v1::session_request::Request;
 use wire::v1::{
     DraftBlock, DraftLength, DraftRound, Drafting, LearnedStop, Open, Progress, Proposal,
-    SamplingParams, StopCause, TreeShape, tree_shape,
+    RoundAnswer, SamplingParams, StopCause, TreeShape, tree_shape,
 };
 
 use crate::cluster::{Service, draft, drafter_of};
-use crate::protocol::{DraftStream, open, with_header};
+use crate::protocol::{SessionStream, open, with_header};
 
 /// A whole draft block.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,16 +53,16 @@ impl Block {
 
 /// A session's rounds.
 struct Rounds {
-    stream: DraftStream,
+    stream: SessionStream,
     round: u64,
     timeout: Duration,
 }
 
 impl Rounds {
     async fn open(drafter: &Service, opening: Open) -> Self {
-        let stream = DraftStream::open(drafter.url(), opening).await;
+        let stream = SessionStream::draft(drafter.url(), opening).await;
         Self {
-            stream: stream.expect("a session in order"),
+            stream: stream.expect("a session in order").0,
             round: 0,
             timeout: Duration::from_secs(5),
         }
@@ -71,15 +73,18 @@ impl Rounds {
         self.round += 1;
         let mut round = with_header(requested, self.round, committed);
         round.header.get_or_insert_default().timeout_ms = self.timeout.as_millis() as u32;
-        self.stream.send(round).await;
+        self.stream.send(Request::Round(round)).await;
         let (mut parts, mut reported) = (Vec::new(), Vec::new());
         loop {
             match self.stream.receive().await? {
-                Reply::Block(block) => {
+                Reply::Answer(RoundAnswer {
+                    part: Some(Part::Block(block)),
+                    ..
+                }) => {
                     let last = block.last;
                     parts.push(block);
                     if last {
-                        return Ok(whole(parts, reported));
+                        return Ok(whole(parts, reported, self.stream.header().replayed));
                     }
                 }
                 Reply::Progress(progress) => reported.push(progress),
@@ -94,7 +99,7 @@ impl Rounds {
     }
 }
 
-fn whole(parts: Vec<DraftBlock>, reported: Vec<Progress>) -> Block {
+fn whole(parts: Vec<DraftBlock>, reported: Vec<Progress>, is_replayed: bool) -> Block {
     let (mut tokens, mut parents, mut messages) = (Vec::new(), Vec::new(), Vec::new());
     let mut proposals = Vec::new();
     let last = parts.last().expect("a message").clone();
@@ -110,7 +115,7 @@ fn whole(parts: Vec<DraftBlock>, reported: Vec<Progress>) -> Block {
         drafts: DraftTree::new(tokens, parents).expect("a tree"),
         proposals,
         stop: last.stop_cause(),
-        is_replayed: last.header.expect("a header").replayed,
+        is_replayed,
         forwards: last.forwards,
         messages,
         reported,

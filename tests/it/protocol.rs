@@ -10,13 +10,17 @@ mod verdicts;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
-use wire::digest::{Digestible, digest};
+use wire::digest::digest;
+use wire::v1::drafter_client::DrafterClient;
+use wire::v1::round_answer::Part;
+use wire::v1::round_request::Round;
+use wire::v1::session_reply::Reply;
+use wire::v1::session_request::Request;
+use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{
-    DraftReply, DraftRequest, DraftRound, Open, Opened, RoundHeader, SamplingParams, Verdict,
-    VerifyReply, VerifyRequest, VerifyRound, draft_reply, draft_request, verify_reply,
-    verify_request,
+    DecodeRound, DraftRound, Open, Opened, ReplyHeader, RoundHeader, RoundRequest, SamplingParams,
+    ScoreRound, SessionReply, SessionRequest, Verdict, VerifyRound,
 };
-use wire::v1::{drafter_client::DrafterClient, verifier_client::VerifierClient};
 
 use crate::cluster::channel;
 
@@ -41,121 +45,155 @@ pub(crate) fn open(change: impl FnOnce(&mut Open)) -> Open {
     open
 }
 
-/// `request` with a header on top of `committed` output tokens, all of them said.
-pub(crate) fn with_header<R: Digestible>(mut request: R, round: u64, committed: &[u32]) -> R {
-    let digest = digest(&request);
-    *request.header_mut() = Some(RoundHeader {
+/// What a round asks.
+pub(crate) trait Asked {
+    fn round(self) -> Round;
+}
+
+impl Asked for DraftRound {
+    fn round(self) -> Round {
+        Round::Draft(self)
+    }
+}
+
+impl Asked for VerifyRound {
+    fn round(self) -> Round {
+        Round::Verify(self)
+    }
+}
+
+impl Asked for DecodeRound {
+    fn round(self) -> Round {
+        Round::Decode(self)
+    }
+}
+
+impl Asked for ScoreRound {
+    fn round(self) -> Round {
+        Round::Score(self)
+    }
+}
+
+/// A round with a header on top of `committed` output tokens, all of them said.
+pub(crate) fn with_header(asked: impl Asked, round: u64, committed: &[u32]) -> RoundRequest {
+    let asked = asked.round();
+    let header = RoundHeader {
         round,
         epoch: 1,
         timeout_ms: 5_000,
         from_len: 0,
         committed: committed.to_vec(),
-        digest,
+        digest: digest(&asked),
         trace_context: Vec::new(),
-    });
-    request
-}
-
-/// A `Verify` stream.
-pub(crate) struct VerifyStream {
-    requests: mpsc::Sender<VerifyRequest>,
-    replies: Streaming<VerifyReply>,
-}
-
-impl VerifyStream {
-    pub(crate) async fn open(url: String, open: Open) -> Result<(Self, Opened), Status> {
-        let (requests, outgoing) = mpsc::channel(8);
-        let mut client = VerifierClient::new(channel(url));
-        let request = Some(verify_request::Request::Open(open));
-        let sent = requests.send(VerifyRequest { request }).await;
-        sent.expect("room");
-        let replies = client.verify(ReceiverStream::new(outgoing)).await?;
-        let replies = replies.into_inner();
-        let mut stream = Self { requests, replies };
-        match stream.receive().await? {
-            verify_reply::Reply::Opened(opened) => Ok((stream, opened)),
-            other => panic!("another reply: {other:?}"),
-        }
+    };
+    RoundRequest {
+        header: Some(header),
+        round: Some(asked),
     }
+}
 
-    /// A session in order at `url`, opened with what `change` makes of it.
-    pub(crate) async fn opened(url: String, change: impl FnOnce(&mut Open)) -> Self {
-        let opened = Self::open(url, open(change)).await;
+/// A session's stream to a drafter or a verifier.
+pub(crate) struct SessionStream {
+    requests: mpsc::Sender<SessionRequest>,
+    replies: Streaming<SessionReply>,
+    /// That of the latest answer.
+    header: Option<ReplyHeader>,
+}
+
+impl SessionStream {
+    /// A session in order at the drafter `url`, opened with what `change` makes of it.
+    pub(crate) async fn at_drafter(url: String, change: impl FnOnce(&mut Open)) -> Self {
+        let opened = Self::draft(url, open(change)).await;
         opened.expect("a session in order").0
     }
 
-    /// Why a session is not opened.
+    /// The same at the verifier `url`.
+    pub(crate) async fn at_verifier(url: String, change: impl FnOnce(&mut Open)) -> Self {
+        let opened = Self::verify(url, open(change)).await;
+        opened.expect("a session in order").0
+    }
+
+    /// Why a session is not opened at the verifier `url`.
     async fn refused(url: String, change: impl FnOnce(&mut Open)) -> Status {
-        let opened = Self::open(url, open(change)).await;
+        let opened = Self::verify(url, open(change)).await;
         opened.err().expect("refused")
     }
 
-    async fn send(&self, request: verify_request::Request) {
-        let request = Some(request);
-        let sent = self.requests.send(VerifyRequest { request }).await;
-        sent.expect("room");
+    pub(crate) async fn draft(url: String, open: Open) -> Result<(Self, Opened), Status> {
+        let (requests, outgoing) = begin(open).await;
+        let mut client = DrafterClient::new(channel(url));
+        let replies = client.draft(outgoing).await?;
+        Self::opened(requests, replies.into_inner()).await
     }
 
-    async fn receive(&mut self) -> Result<verify_reply::Reply, Status> {
-        let message = self.replies.message().await?;
-        let reply = message.and_then(|message| message.reply);
-        reply.ok_or_else(|| Status::unavailable("ended"))
+    pub(crate) async fn verify(url: String, open: Open) -> Result<(Self, Opened), Status> {
+        let (requests, outgoing) = begin(open).await;
+        let mut client = VerifierClient::new(channel(url));
+        let replies = client.verify(outgoing).await?;
+        Self::opened(requests, replies.into_inner()).await
     }
 
-    /// The verdict on a round.
-    async fn verdict(&mut self, round: VerifyRound) -> Result<Verdict, Status> {
-        match self.ask(verify_request::Request::Round(round)).await? {
-            verify_reply::Reply::Verdict(verdict) => Ok(verdict),
+    async fn opened(
+        requests: mpsc::Sender<SessionRequest>,
+        replies: Streaming<SessionReply>,
+    ) -> Result<(Self, Opened), Status> {
+        let mut stream = Self {
+            requests,
+            replies,
+            header: None,
+        };
+        match stream.receive().await? {
+            Reply::Opened(opened) => Ok((stream, opened)),
             other => panic!("another reply: {other:?}"),
         }
     }
 
-    pub(crate) async fn ask(
-        &mut self,
-        request: verify_request::Request,
-    ) -> Result<verify_reply::Reply, Status> {
+    pub(crate) async fn send(&self, request: Request) {
+        let sent = self.requests.send(request.into()).await;
+        sent.expect("room");
+    }
+
+    pub(crate) async fn receive(&mut self) -> Result<Reply, Status> {
+        let message = self.replies.message().await?;
+        let reply = message.and_then(|message| message.reply);
+        if let Some(Reply::Answer(answer)) = &reply {
+            self.header = answer.header;
+        }
+        reply.ok_or_else(|| Status::unavailable("ended"))
+    }
+
+    /// The next part of a round's answer.
+    pub(crate) async fn part(&mut self) -> Result<Part, Status> {
+        match self.receive().await? {
+            Reply::Answer(answer) => Ok(answer.part.expect("a part")),
+            other => panic!("another reply: {other:?}"),
+        }
+    }
+
+    /// The header of the latest answer.
+    pub(crate) fn header(&self) -> ReplyHeader {
+        self.header.expect("a header")
+    }
+
+    /// The verdict on a round.
+    async fn verdict(&mut self, round: RoundRequest) -> Result<Verdict, Status> {
+        self.send(Request::Round(round)).await;
+        match self.part().await? {
+            Part::Verdict(verdict) => Ok(verdict),
+            other => panic!("another part: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn ask(&mut self, request: Request) -> Result<Reply, Status> {
         self.send(request).await;
         self.receive().await
     }
 }
 
-/// A `Draft` stream.
-pub(crate) struct DraftStream {
-    requests: mpsc::Sender<DraftRequest>,
-    replies: Streaming<DraftReply>,
-}
-
-impl DraftStream {
-    pub(crate) async fn open(url: String, open: Open) -> Result<Self, Status> {
-        let (requests, outgoing) = mpsc::channel(8);
-        let mut client = DrafterClient::new(channel(url));
-        let request = Some(draft_request::Request::Open(open));
-        let sent = requests.send(DraftRequest { request }).await;
-        sent.expect("room");
-        let replies = client.draft(ReceiverStream::new(outgoing)).await?;
-        let replies = replies.into_inner();
-        let mut stream = Self { requests, replies };
-        match stream.receive().await? {
-            draft_reply::Reply::Opened(_) => Ok(stream),
-            other => panic!("another reply: {other:?}"),
-        }
-    }
-
-    /// A session in order at `url`, opened with what `change` makes of it.
-    pub(crate) async fn opened(url: String, change: impl FnOnce(&mut Open)) -> Self {
-        let opened = Self::open(url, open(change)).await;
-        opened.expect("a session in order")
-    }
-
-    pub(crate) async fn receive(&mut self) -> Result<draft_reply::Reply, Status> {
-        let message = self.replies.message().await?;
-        let reply = message.and_then(|message| message.reply);
-        reply.ok_or_else(|| Status::unavailable("ended"))
-    }
-
-    pub(crate) async fn send(&self, round: DraftRound) {
-        let request = Some(draft_request::Request::Round(round));
-        let sent = self.requests.send(DraftRequest { request }).await;
-        sent.expect("room");
-    }
+/// The requests of a stream, of which `open` is the first.
+async fn begin(open: Open) -> (mpsc::Sender<SessionRequest>, ReceiverStream<SessionRequest>) {
+    let (requests, outgoing) = mpsc::channel(8);
+    let sent = requests.send(Request::Open(open).into()).await;
+    sent.expect("room");
+    (requests, ReceiverStream::new(outgoing))
 }

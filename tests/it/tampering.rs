@@ -13,10 +13,11 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1::proposal::Probs;
+use wire::v1::round_answer::Part;
+use wire::v1::session_reply::Reply;
 use wire::v1::{
-    DescribeRequest, DraftBlock, DraftReply, DraftRequest, LastToken, PeerDescription, ReplyHeader,
-    SparseDistribution, TokenizerPart, TokenizerRequest, Verdict, VerifyReply, VerifyRequest,
-    draft_reply, slice, verify_reply,
+    DescribeRequest, DraftBlock, LastToken, PeerDescription, ReplyHeader, SessionReply,
+    SessionRequest, SparseDistribution, TokenizerPart, TokenizerRequest, Verdict, slice,
 };
 use wire::v1::{drafter_client, drafter_server, verifier_client, verifier_server};
 
@@ -225,6 +226,14 @@ fn forge(block: &mut DraftBlock, forgery: Forgery) {
     }
 }
 
+/// What a reply answers, and its part of that.
+fn part(reply: &mut SessionReply) -> Option<(Option<ReplyHeader>, &mut Part)> {
+    match &mut reply.reply {
+        Some(Reply::Answer(answer)) => Some((answer.header, answer.part.as_mut()?)),
+        _ => None,
+    }
+}
+
 /// The messages of a stream up to its end or first error.
 fn messages<T: Send + 'static>(stream: Streaming<T>) -> impl Stream<Item = T> + Send + 'static {
     stream.map_while(Result::ok)
@@ -232,7 +241,7 @@ fn messages<T: Send + 'static>(stream: Streaming<T>) -> impl Stream<Item = T> + 
 
 #[tonic::async_trait]
 impl drafter_server::Drafter for Tampering {
-    type DraftStream = Boxed<DraftReply>;
+    type DraftStream = Boxed<SessionReply>;
 
     async fn describe(
         &self,
@@ -245,8 +254,8 @@ impl drafter_server::Drafter for Tampering {
 
     async fn draft(
         &self,
-        request: Request<Streaming<DraftRequest>>,
-    ) -> Result<Response<Boxed<DraftReply>>, Status> {
+        request: Request<Streaming<SessionRequest>>,
+    ) -> Result<Response<Boxed<SessionReply>>, Status> {
         let mut client = drafter_client::DrafterClient::new(self.drafter.clone());
         let upstream = client
             .draft(messages(request.into_inner()))
@@ -254,9 +263,9 @@ impl drafter_server::Drafter for Tampering {
             .into_inner();
         let tampering = self.clone();
         Ok(Response::new(relayed(upstream, move |mut reply| {
-            if let Some(draft_reply::Reply::Block(block)) = &mut reply.reply {
+            if let Some((header, Part::Block(block))) = part(&mut reply) {
                 match tampering.mode {
-                    Mode::LoseOnce => tampering.lose("draft", block.header)?,
+                    Mode::LoseOnce => tampering.lose("draft", header)?,
                     Mode::Forge(forgery) => forge(block, forgery),
                     Mode::HoldBonus if block.bonus.is_some() => return Ok(None),
                     _ => {}
@@ -270,7 +279,7 @@ impl drafter_server::Drafter for Tampering {
 #[tonic::async_trait]
 impl verifier_server::Verifier for Tampering {
     type TokenizerStream = Boxed<TokenizerPart>;
-    type VerifyStream = Boxed<VerifyReply>;
+    type VerifyStream = Boxed<SessionReply>;
 
     async fn describe(
         &self,
@@ -299,8 +308,8 @@ impl verifier_server::Verifier for Tampering {
 
     async fn verify(
         &self,
-        request: Request<Streaming<VerifyRequest>>,
-    ) -> Result<Response<Boxed<VerifyReply>>, Status> {
+        request: Request<Streaming<SessionRequest>>,
+    ) -> Result<Response<Boxed<SessionReply>>, Status> {
         self.verified.fetch_add(1, Ordering::Relaxed);
         let mut client = verifier_client::VerifierClient::new(self.verifier.clone());
         let upstream = client
@@ -309,22 +318,22 @@ impl verifier_server::Verifier for Tampering {
             .into_inner();
         let tampering = self.clone();
         Ok(Response::new(relayed(upstream, move |mut reply| {
-            match (&mut reply.reply, tampering.mode) {
-                (Some(verify_reply::Reply::Verdict(verdict)), Mode::LoseOnce) => {
-                    tampering.lose("verdict", verdict.header)?;
+            let Some((header, part)) = part(&mut reply) else {
+                return Ok(Some(reply));
+            };
+            match (&mut *part, tampering.mode) {
+                (Part::Verdict(_), Mode::LoseOnce) => tampering.lose("verdict", header)?,
+                (Part::Slice(slice), Mode::LoseOnce) if slice.last => {
+                    tampering.lose("slice", header)?;
                 }
-                (Some(verify_reply::Reply::Slice(slice)), Mode::LoseOnce) if slice.last => {
-                    tampering.lose("slice", slice.header)?;
-                }
-                (Some(verify_reply::Reply::Slice(slice)), Mode::ForgeVerdicts) => {
-                    reply.reply = Some(verify_reply::Reply::Verdict(Verdict {
-                        header: slice.header,
+                (Part::Slice(_), Mode::ForgeVerdicts) => {
+                    *part = Part::Verdict(Verdict {
                         emitted: vec![5],
                         last: LastToken::Bonus.into(),
                         ..Default::default()
-                    }));
+                    });
                 }
-                (Some(verify_reply::Reply::Slice(slice)), Mode::ForgeSlices) => {
+                (Part::Slice(slice), Mode::ForgeSlices) => {
                     if let Some(slice::Probs::Dense(probs)) = &mut slice.probs {
                         let mut row = probs.row.to_vec();
                         row[..4].copy_from_slice(&f32::NAN.to_le_bytes());

@@ -6,7 +6,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 PROTO = Path(__file__).resolve().parents[2] / "proto"
-FILES = ("outrider/v1/common.proto", "outrider/v1/drafter.proto")
+FILES = ("outrider/v1/common.proto", "outrider/v1/session.proto", "outrider/v1/drafter.proto")
 
 
 class BuildWithProtocol(build_py):

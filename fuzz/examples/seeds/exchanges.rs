@@ -3,6 +3,8 @@
 use outrider_fuzz::fake;
 use outrider_fuzz::input::Exchange;
 use outrider_fuzz::models::END;
+use wire::v1::round_answer::Part;
+use wire::v1::session_reply::Reply;
 use wire::v1::*;
 
 use crate::{requests, tree};
@@ -42,25 +44,29 @@ pub fn capable(request: GenerateRequest) -> Exchange {
         stop_cause: StopCause::Length as i32,
         ..Default::default()
     };
-    use verify_reply::Reply;
+    let answer = |part| {
+        Reply::Answer(RoundAnswer {
+            header: None,
+            part: Some(part),
+        })
+    };
     let verifier = [
         Reply::Opened(opened),
-        Reply::Verdict(verdict.clone()),
-        Reply::Verdict(verdict),
-        Reply::Slice(slice),
-        Reply::Decoded(decoded),
+        answer(Part::Verdict(verdict.clone())),
+        answer(Part::Verdict(verdict)),
+        answer(Part::Slice(slice)),
+        answer(Part::Decoded(decoded)),
         Reply::NeedFrom(NeedFrom::default()),
         Reply::Draining(Draining {}),
     ];
-    let verifier = verifier.map(|reply| VerifyReply { reply: Some(reply) });
-    use draft_reply::Reply as Drafted;
+    let verifier = verifier.map(SessionReply::from);
     let drafter = [
-        Drafted::Opened(opened),
-        Drafted::Block(block.clone()),
-        Drafted::Block(block),
-        Drafted::Progress(Progress::default()),
+        Reply::Opened(opened),
+        answer(Part::Block(block.clone())),
+        answer(Part::Block(block)),
+        Reply::Progress(Progress::default()),
     ];
-    let drafter = drafter.map(|reply| DraftReply { reply: Some(reply) });
+    let drafter = drafter.map(SessionReply::from);
     Exchange {
         request: Some(request),
         verifier: verifier.into(),

@@ -1,7 +1,9 @@
 //! What coordinators send to peers.
 
-use outrider_fuzz::input::{DraftStream, VerifyStream};
+use outrider_fuzz::input::SessionStream;
 use outrider_fuzz::models::{END, VOCAB_SIZE};
+use wire::v1::round_request::Round;
+use wire::v1::session_request::Request;
 use wire::v1::*;
 
 use crate::{PROMPT, sampling, tree, write};
@@ -16,21 +18,15 @@ pub fn write_all() {
             write("draft_requests", &name, &draft_stream(open, form as u32));
         }
     }
-    let tree = verify_request::Request::Round(VerifyRound {
-        header: Some(header(1, &[])),
+    let tree = Round::Verify(VerifyRound {
         drafts: Some(tree(&[65, 66, 67], &[-1, -1, 0])),
         ..Default::default()
     });
-    let decode = verify_request::Request::Decode(DecodeRound {
-        header: Some(header(1, &[])),
+    let decode = Round::Decode(DecodeRound {
         max_tokens: 3,
         until: 2,
     });
-    let score = verify_request::Request::Score(ScoreRound {
-        header: Some(header(0, &[])),
-        from: 1,
-        until: 0,
-    });
+    let score = Round::Score(ScoreRound { from: 1, until: 0 });
     for (name, round) in [("tree", tree), ("decode", decode), ("score", score)] {
         let open = Open {
             logprobs: name == "score",
@@ -39,7 +35,10 @@ pub fn write_all() {
         write(
             "verify_requests",
             name,
-            &verify(vec![verify_request::Request::Open(open), round]),
+            &stream(vec![
+                Request::Open(open),
+                asking(u64::from(name != "score"), &[], round),
+            ]),
         );
     }
 }
@@ -70,15 +69,19 @@ fn open(verification: i32, proposal_form: i32) -> Open {
     }
 }
 
-/// Of a round on top of these output tokens.
-fn header(round: u64, committed: &[u32]) -> RoundHeader {
-    RoundHeader {
-        round,
+/// A round on top of these output tokens.
+fn asking(number: u64, committed: &[u32], round: Round) -> Request {
+    let header = RoundHeader {
+        round: number,
         epoch: 1,
         timeout_ms: 1000,
         committed: committed.to_vec(),
         ..Default::default()
-    }
+    };
+    Request::Round(RoundRequest {
+        header: Some(header),
+        round: Some(round),
+    })
 }
 
 /// What a drafter says of a token it is sure of.
@@ -122,41 +125,37 @@ fn row() -> Vec<f32> {
     row
 }
 
-fn verify(requests: Vec<verify_request::Request>) -> VerifyStream {
-    let requests = requests
-        .into_iter()
-        .map(|it| VerifyRequest { request: Some(it) });
-    VerifyStream {
+fn stream(requests: Vec<Request>) -> SessionStream {
+    let requests = requests.into_iter().map(SessionRequest::from);
+    SessionStream {
         requests: requests.collect(),
     }
 }
 
 /// A session of two rounds that is closed.
-fn verify_stream(open: Open) -> VerifyStream {
-    use verify_request::Request;
+fn verify_stream(open: Open) -> SessionStream {
     let form = open.proposal_form;
-    let round = |number, committed: &[u32]| VerifyRound {
-        header: Some(header(number, committed)),
-        drafts: Some(tree(&[65, 66], &[])),
-        proposals: if form > 1 {
-            vec![proposal(form), proposal(form)]
-        } else {
-            Vec::new()
-        },
-        slices: None,
-        ..Default::default()
+    let round = || {
+        Round::Verify(VerifyRound {
+            drafts: Some(tree(&[65, 66], &[])),
+            proposals: if form > 1 {
+                vec![proposal(form), proposal(form)]
+            } else {
+                Vec::new()
+            },
+            ..Default::default()
+        })
     };
-    verify(vec![
+    stream(vec![
         Request::Open(open),
-        Request::Round(round(1, &[])),
-        Request::Round(round(2, &[65])),
+        asking(1, &[], round()),
+        asking(2, &[65], round()),
         Request::Close(Close {}),
     ])
 }
 
-fn draft_stream(open: Open, policy: u32) -> DraftStream {
+fn draft_stream(open: Open, policy: u32) -> SessionStream {
     use draft_length::Policy;
-    use draft_request::Request;
     let policy = match policy {
         1 => Policy::Fixed(3),
         2 => Policy::Confidence(0.5),
@@ -167,28 +166,25 @@ fn draft_stream(open: Open, policy: u32) -> DraftStream {
             min_tokens: 1,
         }),
     };
-    let round = |number, committed: &[u32], shape| DraftRound {
-        header: Some(header(number, committed)),
-        max_tokens: 4,
-        drafting: Drafting::Model as i32,
-        draft_length: Some(DraftLength {
-            policy: Some(policy.clone()),
-        }),
-        tree: shape,
-        ..Default::default()
+    let round = |shape| {
+        Round::Draft(DraftRound {
+            max_tokens: 4,
+            drafting: Drafting::Model as i32,
+            draft_length: Some(DraftLength {
+                policy: Some(policy.clone()),
+            }),
+            tree: shape,
+            ..Default::default()
+        })
     };
     let comb = TreeShape {
         shape: Some(tree_shape::Shape::Comb(2)),
     };
-    let requests = [
+    stream(vec![
         Request::Open(open),
-        Request::Round(round(1, &[], None)),
-        Request::Round(round(2, &[65], None)),
-        Request::Round(round(3, &[65, 66], Some(comb))),
+        asking(1, &[], round(None)),
+        asking(2, &[65], round(None)),
+        asking(3, &[65, 66], round(Some(comb))),
         Request::Close(Close {}),
-    ];
-    let requests = requests.map(|it| DraftRequest { request: Some(it) });
-    DraftStream {
-        requests: requests.into(),
-    }
+    ])
 }

@@ -22,7 +22,8 @@ use crate::events::{Event, Fault};
 use crate::observe::Observer;
 use crate::peer::pool::{EstimateKind, ServedModel, Target};
 use crate::peer::{
-    Allowance, Answer, Failure, Loss, Peers, PendingRequest, Position, RoundProposals,
+    CallFailure, Deadline, FailureKind, PeerAnswer, Peers, PendingRequest, RoundPosition,
+    RoundProposals,
 };
 use crate::quota::Quota;
 use round::RoundRecord;
@@ -76,7 +77,7 @@ pub(crate) struct Driver {
     reason = "there is one at a time, and it is taken apart at once"
 )]
 enum Woken {
-    Answer(Result<Answer, Failure>),
+    Answer(Result<PeerAnswer, CallFailure>),
     Timeout,
     ClientGone,
     LastCall,
@@ -220,9 +221,9 @@ impl Driver {
         let until = due
             .and_then(|due| self.began.checked_add(due))
             .unwrap_or(far);
-        let position = |round| Position {
+        let position = |round| RoundPosition {
             round,
-            allowance: Allowance {
+            deadline: Deadline {
                 until,
                 is_short: due.is_some_and(|due| due >= self.request.timeout),
             },
@@ -257,7 +258,7 @@ impl Driver {
         if let Some(pending) = self.pending.take().filter(|_| now < self.request.timeout) {
             let peer = pending.request.peer();
             self.observe_failure(pending.round, peer, Fault::Timeout, "no answer in time");
-            self.peers.give_up(peer, Loss::Silent);
+            self.peers.give_up(peer, FailureKind::Silent);
         }
         self.session.handle_timeout(now);
         self.observe_losses();

@@ -2,8 +2,9 @@
 //! they are asked in a round (`rounds`).
 
 pub(crate) mod error;
+mod opener;
 pub(crate) mod pool;
-mod protocol;
+mod position;
 mod rounds;
 mod session;
 mod stream;
@@ -18,26 +19,27 @@ use std::time::{Duration, Instant};
 use speculation::TokenId;
 use speculation::proposal::Proposal;
 use speculation::session::{Input, Peer, Plan, Request};
-use wire::messages::{Drafting, Verifying};
 use wire::v1::Timing;
 
 use crate::admitted::AdmittedRequest;
-use error::PeerError;
+use error::CallError;
+use opener::Opener;
 use pool::{ServedModel, Target};
-use rounds::{PendingDecode, PendingDraft, PendingScore, PendingVerify, WireBlock};
-use session::{Opener, PeerSession};
+use rounds::{StartedRound, WireBlock};
+use session::PeerSession;
 
+pub(crate) use position::{Deadline, RoundPosition};
 pub use rounds::PARTS_AHEAD;
-pub(crate) use rounds::{Answer, Failure, OutputLogprobs, RoundProposals};
-pub(crate) use session::Loss;
+pub(crate) use rounds::{CallFailure, OutputLogprobs, PeerAnswer, RoundProposals};
+pub(crate) use session::FailureKind;
 pub use stream::MAX_AHEAD_BYTES;
-pub(crate) use stream::{Allowance, Position, Traffic};
+pub(crate) use stream::Traffic;
 
 /// The sessions of one request at its peers.
 pub(crate) struct Peers {
     opener: Opener,
-    drafter: PeerSession<Drafting>,
-    verifier: PeerSession<Verifying>,
+    drafter: PeerSession,
+    verifier: PeerSession,
 }
 
 /// A request of the session that was not answered yet.
@@ -45,15 +47,7 @@ pub(crate) struct PendingRequest {
     pub(crate) round: u64,
     pub(crate) request: Request,
     /// What its peer was asked, once it was.
-    requested: Option<StartedRound>,
-}
-
-/// What a peer was asked.
-enum StartedRound {
-    Draft(PendingDraft),
-    Verify(PendingVerify),
-    Decode(PendingDecode),
-    Score(PendingScore),
+    started: Option<StartedRound>,
 }
 
 impl PendingRequest {
@@ -61,7 +55,7 @@ impl PendingRequest {
         Self {
             round,
             request,
-            requested: None,
+            started: None,
         }
     }
 }
@@ -80,9 +74,10 @@ impl Peers {
                 target,
                 session_id,
                 epoch: 0,
+                traffic: stream::TrafficCounter::default(),
             },
-            drafter: PeerSession::default(),
-            verifier: PeerSession::default(),
+            drafter: PeerSession::new(Peer::Drafter),
+            verifier: PeerSession::new(Peer::Verifier),
         }
     }
 
@@ -94,86 +89,48 @@ impl Peers {
     pub(crate) async fn answer(
         &mut self,
         pending: &mut PendingRequest,
-        position: Position<'_>,
+        position: RoundPosition<'_>,
         proposals: &RoundProposals,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<PeerAnswer, CallFailure> {
         let (round, peer) = (pending.round, pending.request.peer());
-        let failed = |error| Failure { peer, error };
-        if pending.requested.is_none() {
-            let requested = self.ask(&pending.request, position, proposals).await;
-            let requested = match requested {
-                Err(PeerError::TooLong { max_draft_tokens }) => {
+        let failed = |error| CallFailure { peer, error };
+        let started = if let Some(ref mut started) = pending.started {
+            started
+        } else {
+            let peers = (&mut self.opener, &mut self.drafter, &mut self.verifier);
+            let starting = StartedRound::start(peers, &pending.request, position, proposals);
+            match starting.await {
+                Ok(started) => pending.started.insert(started),
+                Err(CallError::TooLong { max_draft_tokens }) => {
                     let input = Input::Limited {
                         round,
                         max_draft_tokens,
                     };
-                    return Ok(Answer::new(input, Timing::default()));
+                    return Ok(PeerAnswer::new(input, Timing::default()));
                 }
-                requested => requested.map_err(failed)?,
-            };
-            pending.requested = Some(requested);
-        }
+                Err(error) => return Err(failed(error)),
+            }
+        };
         let request = Arc::clone(&self.opener.request);
         let (drafter, verifier) = (&mut self.drafter, &mut self.verifier);
-        let block = match &mut pending.requested {
-            Some(StartedRound::Draft(draft)) => {
+        let block = match started {
+            StartedRound::Draft(draft) => {
                 let answer = draft.next(drafter, &request, position).await;
                 return answer.map_err(failed);
             }
-            Some(StartedRound::Decode(decode)) => {
-                let answer = decode.next(verifier, &mut self.opener, position).await;
+            StartedRound::Parts(parts) => {
+                let answer = parts.next(verifier, &mut self.opener, position).await;
                 return answer.map_err(failed);
             }
-            Some(StartedRound::Score(score)) => {
-                let answer = score.next(verifier, &self.opener, position).await;
-                return answer.map_err(failed);
-            }
-            Some(StartedRound::Verify(verify)) => {
+            StartedRound::Verify(verify) => {
                 let answer = verify.next(verifier, &request, position).await;
                 match answer.map_err(failed)? {
                     Some(answer) => return Ok(answer),
                     None => verify.scored(&pending.request, position, proposals),
                 }
             }
-            None => Err(PeerError::Decision),
         };
         self.decide(block.map_err(failed)?, position).await
-    }
-
-    async fn ask(
-        &mut self,
-        request: &Request,
-        position: Position<'_>,
-        proposals: &RoundProposals,
-    ) -> Result<StartedRound, PeerError> {
-        let (opener, drafter, verifier) = (&mut self.opener, &mut self.drafter, &mut self.verifier);
-        match request {
-            Request::Draft {
-                max_tokens,
-                bonus_q,
-            } => {
-                let levels = (*max_tokens, *bonus_q);
-                let started = PendingDraft::start(drafter, opener, position, levels).await;
-                started.map(StartedRound::Draft)
-            }
-            Request::Verify {
-                drafts,
-                horizon,
-                layers,
-            } => {
-                let block = (drafts, *horizon, &layers[..]);
-                let started = PendingVerify::start(verifier, opener, position, block, proposals);
-                started.await.map(StartedRound::Verify)
-            }
-            Request::Decode { max_tokens } => {
-                let started = PendingDecode::start(verifier, opener, position, *max_tokens);
-                started.await.map(StartedRound::Decode)
-            }
-            Request::Score { from } => {
-                let started = PendingScore::start(verifier, opener, position, *from);
-                started.await.map(StartedRound::Score)
-            }
-        }
     }
 
     /// Decides a block here, and asks the drafter for its distribution after the block if that turns out to be
@@ -181,8 +138,8 @@ impl Peers {
     async fn decide(
         &mut self,
         block: WireBlock,
-        position: Position<'_>,
-    ) -> Result<Answer, Failure> {
+        position: RoundPosition<'_>,
+    ) -> Result<PeerAnswer, CallFailure> {
         let began = Instant::now();
         let request = Arc::clone(&self.opener.request);
         let last = block.slices.last();
@@ -198,18 +155,18 @@ impl Peers {
                         round: position.round,
                         verdict,
                     };
-                    return Ok(Answer {
+                    return Ok(PeerAnswer {
                         decided: began.elapsed(),
                         distributions,
                         distributions_fetched: fetched,
-                        ..Answer::new(input, reported)
+                        ..PeerAnswer::new(input, reported)
                     });
                 }
                 (None, block) => block,
             };
             let bonus = self.bonus(position, &block.drafts).await;
             let peer = Peer::Drafter;
-            block.bonus = Some(bonus.map_err(|error| Failure { peer, error })?);
+            block.bonus = Some(bonus.map_err(|error| CallFailure { peer, error })?);
             fetched += 1;
         }
     }
@@ -221,25 +178,25 @@ impl Peers {
     /// If the drafter does not answer in time, or its answer cannot be right.
     async fn bonus(
         &mut self,
-        position: Position<'_>,
+        position: RoundPosition<'_>,
         drafts: &[TokenId],
-    ) -> Result<Proposal, PeerError> {
+    ) -> Result<Proposal, CallError> {
         // Less than what is left of the whole round, or the verifier would be blamed for the drafter.
         let whole = self.opener.request.draft_timeout;
-        let allowance = Allowance::at_most(position.allowance.left() * 9 / 10, whole);
-        let given = allowance.left();
-        let position = Position {
-            allowance,
+        let deadline = Deadline::at_most(position.deadline.left() * 9 / 10, whole);
+        let given = deadline.left();
+        let position = RoundPosition {
+            deadline,
             ..position
         };
         let asking = rounds::bonus(&mut self.drafter, &mut self.opener, position, drafts);
         if let Ok(answered) = tokio::time::timeout(given, asking).await {
             return answered;
         }
-        if !allowance.is_short {
-            self.drafter.give_up(Loss::Silent);
+        if !deadline.is_short {
+            self.drafter.give_up(FailureKind::Silent);
         }
-        Err(allowance.exceeded(given))
+        Err(deadline.exceeded(given))
     }
 
     /// Goes on reading what the peers send, for as long as this is awaited: while the client does not take what came
@@ -265,11 +222,8 @@ impl Peers {
     }
 
     /// Gives up waiting for `peer`.
-    pub(crate) fn give_up(&mut self, peer: Peer, loss: Loss) {
-        match peer {
-            Peer::Drafter => self.drafter.give_up(loss),
-            Peer::Verifier => self.verifier.give_up(loss),
-        }
+    pub(crate) fn give_up(&mut self, peer: Peer, kind: FailureKind) {
+        self.session(peer).give_up(kind);
     }
 
     /// `peer` is overloaded; how long to wait before it is asked again. `jitter` is from 0 to 1.
@@ -280,16 +234,20 @@ impl Peers {
 
     /// Frees the session at `peer`.
     pub(crate) fn close(&mut self, peer: Peer) {
+        self.session(peer).close();
+    }
+
+    fn session(&mut self, peer: Peer) -> &mut PeerSession {
         match peer {
-            Peer::Drafter => self.drafter.close(),
-            Peer::Verifier => self.verifier.close(),
+            Peer::Drafter => &mut self.drafter,
+            Peer::Verifier => &mut self.verifier,
         }
     }
 
-    fn endpoint(&self, peer: Peer) -> Option<&Arc<pool::Endpoint>> {
+    fn endpoint(&self, peer: Peer) -> Option<&Arc<pool::PeerEndpoint>> {
         match peer {
-            Peer::Drafter => self.drafter.endpoint(),
-            Peer::Verifier => self.verifier.endpoint(),
+            Peer::Drafter => self.drafter.endpoint.as_ref(),
+            Peer::Verifier => self.verifier.endpoint.as_ref(),
         }
     }
 
@@ -297,7 +255,7 @@ impl Peers {
     /// the draft model has a say in it.
     pub(crate) fn moves(&self) -> u32 {
         let method = &self.opener.request.method;
-        let [drafter, verifier] = [self.drafter.moves, self.verifier.moves].map(|it| it.migrations);
+        let [drafter, verifier] = [&self.drafter, &self.verifier].map(|it| it.migrations);
         if method.plan == Plan::DraftOnly {
             drafter
         } else if method.depends_on_draft() || method.verification.carries_layers {
@@ -309,17 +267,19 @@ impl Peers {
 
     /// Returns the peers whose numerics changed since the last call.
     pub(crate) fn take_changed(&mut self) -> impl Iterator<Item = Peer> + use<> {
-        let drafter = std::mem::take(&mut self.drafter.moves.numerics_changed);
-        let verifier = std::mem::take(&mut self.verifier.moves.numerics_changed);
-        let changed = [(Peer::Drafter, drafter), (Peer::Verifier, verifier)];
-        changed
-            .into_iter()
-            .filter_map(|(peer, has_changed)| has_changed.then_some(peer))
+        let changed = [Peer::Drafter, Peer::Verifier].map(|peer| {
+            (
+                peer,
+                std::mem::take(&mut self.session(peer).numerics_changed),
+            )
+        });
+        let changed = changed.into_iter();
+        changed.filter_map(|(peer, has_changed)| has_changed.then_some(peer))
     }
 
     /// How often the session moved, whatever it means for the output.
     pub(crate) fn migrations(&self) -> u32 {
-        self.drafter.moves.migrations + self.verifier.moves.migrations
+        self.drafter.migrations + self.verifier.migrations
     }
 
     /// Where `peer` was asked last.
@@ -329,8 +289,6 @@ impl Peers {
 
     /// Bytes exchanged with the peers so far.
     pub(crate) fn traffic(&self) -> Traffic {
-        let mut traffic = self.drafter.traffic();
-        traffic += self.verifier.traffic();
-        traffic
+        *stream::lock(&self.opener.traffic)
     }
 }

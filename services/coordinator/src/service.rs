@@ -188,13 +188,18 @@ fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 
     move || {
         let models = models.upgrade()?;
         let misfit = |model: &Arc<ServedModel>| {
-            let problem = model.misfit()?;
+            let problem = model.compatibility.problem()?;
             let name = model.name();
             Some(format!("no drafter of model '{name}' fits: {problem}"))
         };
         let unlike = |model: &Arc<ServedModel>| {
             let of_model = |problem| format!("model '{}': {problem}", model.name());
-            model.unlike().into_iter().map(of_model).collect::<Vec<_>>()
+            model
+                .likeness
+                .problems()
+                .into_iter()
+                .map(of_model)
+                .collect::<Vec<_>>()
         };
         let misfits = models.iter().filter_map(misfit);
         let all: Vec<_> = misfits.chain(models.iter().flat_map(unlike)).collect();
@@ -213,9 +218,9 @@ fn gauges(
         let of_kind = |model: &Arc<ServedModel>, kind: Peer| {
             let (alive, resting) = model.counts(kind);
             let misfit = match kind {
-                Peer::Drafter if model.misfit().is_some() => alive,
+                Peer::Drafter if model.compatibility.problem().is_some() => alive,
                 Peer::Drafter => 0,
-                Peer::Verifier => model.refused_verifiers().min(alive),
+                Peer::Verifier => model.likeness.refused().min(alive),
             };
             let alive = alive - misfit;
             let states = [("alive", alive), ("resting", resting), ("misfit", misfit)];

@@ -2,16 +2,16 @@
 
 use std::time::Instant;
 
-use ops::trace::TimeBreakdown;
-use peer::{Cost, Role, Turn};
+use peer::Cost;
+use server::trace::Share;
 use speculation::TokenId;
 use speculation::drafting::{DraftToken, TreeBuilder, TreeShape};
 use speculation::proposal::{Proposal, ProposalForm};
+use wire::v1::round_answer::Part;
 use wire::{drafting, proposal, v1};
 
 /// A block while it is drafted.
-pub(crate) struct Draft {
-    header: v1::ReplyHeader,
+pub(crate) struct BlockWriter {
     form: ProposalForm,
     began: Instant,
     sessions: usize,
@@ -19,32 +19,28 @@ pub(crate) struct Draft {
     is_tree: bool,
     nodes: TreeBuilder,
     proposals: Vec<Proposal>,
-    /// What is told of the position after the block.
-    bonus: Option<Proposal>,
+    /// The end, once it is known.
+    end: Option<BlockEnd>,
     /// What it cost so far.
     pub(crate) cost: Cost,
-    forwards: Vec<u32>,
-    /// Models that forward; 0 before the end.
-    models: usize,
-    /// Tokens already in `blocks`.
+    /// Tokens already in `parts`.
     sent: usize,
-    blocks: Vec<v1::DraftBlock>,
+    parts: Vec<Part>,
 }
 
-impl Draft {
-    /// An empty block of shape `tree` that answers the round of `turn`, with proposals in `form`, cut into messages
-    /// of `tokens_per_block` (0: one). `sessions` is the number that the drafter serves, for its timing.
-    pub(crate) fn new<R: Role>(
-        turn: &Turn<'_, R>,
+impl BlockWriter {
+    /// Returns an empty block of shape `tree` for a round that came at `began`, with proposals in `form`, cut into
+    /// messages of `tokens_per_block` (0: one). `sessions` is the number that the drafter serves, for its timing.
+    pub(crate) fn new(
+        began: Instant,
         sessions: usize,
         form: ProposalForm,
         tree: TreeShape,
         tokens_per_block: u32,
     ) -> Self {
         Self {
-            header: turn.round.reply_header(false),
             form,
-            began: turn.began,
+            began,
             sessions,
             tokens_per_block: match tokens_per_block {
                 0 => usize::MAX,
@@ -53,40 +49,41 @@ impl Draft {
             is_tree: tree != TreeShape::Chain,
             nodes: TreeBuilder::default(),
             proposals: Vec::new(),
-            bonus: None,
+            end: None,
             cost: Cost::default(),
-            forwards: Vec::new(),
-            models: 0,
             sent: 0,
-            blocks: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
-    /// Adds a drafted token, with its siblings in a tree.
-    pub(crate) fn add(&mut self, drawn: Drawn) {
-        self.nodes.push(drawn.token.id, &drawn.siblings);
-        self.proposals.push(drawn.token.proposal);
+    /// Adds a step of the block.
+    pub(crate) fn add(&mut self, step: DraftStep) {
+        self.cost.add(&step.cost);
+        if let Some(DraftNode { token, siblings }) = step.drawn {
+            self.nodes.push(token.id, &siblings);
+            self.proposals.push(token.proposal);
+        }
+        self.end = step.ending;
     }
 
-    /// Ends the block: what is told of the position after it, and the forwards of each model.
-    pub(crate) fn end(&mut self, ending: Ending) {
-        self.bonus = ending.bonus;
-        self.models = ending.forwards.len();
-        self.forwards = ending.forwards;
+    /// Returns whether the block has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.end.is_some()
     }
 
-    /// Where the time went. The first round of a session forwards its prompt; a later one that forwards more
+    /// Returns where the time went. The first round of a session forwards its prompt; a later one that forwards more
     /// than it drafts brings a session up to date that was lost.
-    pub(crate) fn share(&self, is_first: bool) -> TimeBreakdown {
-        let drafting = self.models * (2 * self.nodes.tokens().len() + 2);
+    pub(crate) fn share(&self, is_first: bool) -> Share {
+        let models = self.end.as_ref().map_or(0, |end| end.forwards.len());
+        let drafting = models * (2 * self.nodes.tokens().len() + 2);
         let prefills = is_first || self.cost.step.forwarded_tokens > drafting;
         self.cost.share(prefills)
     }
 
-    /// The next message, once it is full or the block has ended.
-    pub(crate) fn take_block(&mut self, cause: Option<v1::StopCause>) -> Option<v1::DraftBlock> {
+    /// Returns the next message, once it is full or the block has ended.
+    pub(crate) fn take_block(&mut self) -> Option<v1::DraftBlock> {
         let nodes = self.nodes.tokens().len();
-        if cause.is_none() && nodes - self.sent < self.tokens_per_block {
+        if self.end.is_none() && nodes - self.sent < self.tokens_per_block {
             return None;
         }
         let mut tree = v1::TokenTree {
@@ -96,43 +93,45 @@ impl Draft {
         if self.is_tree {
             tree.parents = drafting::parents_to_wire(&self.nodes.parents()[self.sent..]);
         }
-        let reported = |bonus| proposal::one_to_wire(bonus, self.form);
-        let block = v1::DraftBlock {
-            header: Some(self.header),
+        let mut block = v1::DraftBlock {
             offset: self.sent as u32,
             tree: Some(tree),
             proposals: proposal::to_wire(std::mem::take(&mut self.proposals), self.form),
-            bonus: self.bonus.take().map(reported),
-            last: cause.is_some(),
-            stop_cause: cause.unwrap_or_default().into(),
-            timing: cause.map(|_| self.cost.timing(self.began, self.sessions)),
-            forwards: std::mem::take(&mut self.forwards),
+            ..Default::default()
         };
+        if let Some(end) = &mut self.end {
+            let bonus = end.bonus.take();
+            block.bonus = bonus.map(|bonus| proposal::one_to_wire(bonus, self.form));
+            block.last = true;
+            block.stop_cause = end.cause.into();
+            block.timing = Some(self.cost.timing(self.began, self.sessions));
+            block.forwards.clone_from(&end.forwards);
+        }
         self.sent = nodes;
-        self.blocks.push(block.clone());
+        self.parts.push(Part::Block(block.clone()));
         Some(block)
     }
 
-    /// The messages taken so far.
-    pub(crate) fn into_blocks(self) -> Vec<v1::DraftBlock> {
-        self.blocks
+    /// Returns the messages taken so far.
+    pub(crate) fn into_parts(self) -> Vec<Part> {
+        self.parts
     }
 }
 
 /// A step of a block: its next token, its end, or both.
 #[derive(Debug, Default)]
-pub(crate) struct Drafted {
+pub(crate) struct DraftStep {
     /// The next token.
-    pub(crate) drawn: Option<Drawn>,
+    pub(crate) drawn: Option<DraftNode>,
     /// The end of the block, after `drawn`.
-    pub(crate) ending: Option<Ending>,
+    pub(crate) ending: Option<BlockEnd>,
     /// Where the time went.
     pub(crate) cost: Cost,
 }
 
 /// A draft token.
 #[derive(Debug)]
-pub(crate) struct Drawn {
+pub(crate) struct DraftNode {
     pub(crate) token: DraftToken,
     /// What stands beside it in a tree.
     pub(crate) siblings: Vec<TokenId>,
@@ -140,7 +139,7 @@ pub(crate) struct Drawn {
 
 /// The end of a block.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct BlockEnd {
     /// Why it ends.
     pub(crate) cause: v1::StopCause,
     /// What is told of the position after it, if that was asked for.

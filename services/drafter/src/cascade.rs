@@ -3,10 +3,11 @@
 //! All that a block needs moves into the task and back, and from engine to engine, so that distributions are
 //! read where they were computed.
 
+mod review;
+
 use std::sync::Arc;
 
-use model::engine::{EngineError, Progress, StepRows, Task};
-use peer::progress::Reporter;
+use model::engine::StepRows;
 use peer::{Cost, CountedHistory, RoundError};
 use speculation::TokenId;
 use speculation::cascade::{
@@ -23,10 +24,11 @@ use wire::failure::Failure;
 use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
-use crate::block::{Drafted, Drawn, Ending};
+use crate::block::{BlockEnd, DraftNode, DraftStep};
 use crate::draft_params::DraftParams;
 use crate::grams;
 use crate::proposers::{DraftSession, Proposers};
+use review::ReviewTask;
 
 /// Drafts a block; how far it is goes to `progress`.
 ///
@@ -37,13 +39,15 @@ pub(crate) async fn draft(
     session: &mut DraftSession,
     requested: &DraftParams,
     progress: Reporter,
-) -> Result<Vec<Drafted>, RoundError> {
+) -> Result<Vec<DraftStep>, RoundError> {
     let mut grams = None;
     if let Some(bigram) = proposers.cascade_bigram() {
         grams = Some((grams::take_index(session).await, Arc::clone(bigram)));
     }
-    let mut block = Box::new(Block::new(proposers, session, requested, grams, progress)?);
-    while let CascadeStep::Score { level, from, .. } = block.next() {
+    let mut block = Box::new(CascadeBlock::new(
+        proposers, session, requested, grams, progress,
+    )?);
+    while let Next::Score { level, from, .. } = block.next() {
         let (done, scored) = oneshot::channel();
         let task = ReviewTask {
             block: Some(block),
@@ -60,7 +64,7 @@ pub(crate) async fn draft(
 }
 
 /// A draft block in the making.
-struct Block {
+struct CascadeBlock {
     cascade: Cascade<f32, CallNoise>,
     grams: Option<(MaxGram, Arc<Bigram>)>,
     spec: Arc<SessionSpec>,
@@ -81,7 +85,7 @@ struct Block {
     progress: Reporter,
 }
 
-impl Block {
+impl CascadeBlock {
     fn new(
         proposers: &Proposers,
         session: &DraftSession,
@@ -153,7 +157,7 @@ impl Block {
         // What an earlier review counted of drafts is taken back.
         let output = self.spec.lead().len()..self.context_len;
         self.history.follow(&self.tokens[output]);
-        let mut distributions = Distributions {
+        let mut distributions = CascadeRows {
             rows,
             from,
             vocab_size: self.spec.vocab_size as usize,
@@ -189,8 +193,8 @@ impl Block {
             })
     }
 
-    /// The block, and Max-Gram's index.
-    fn finish(mut self, models: usize) -> (Vec<Drafted>, Option<MaxGram>) {
+    /// Returns the block, and Max-Gram's index.
+    fn finish(mut self, models: usize) -> (Vec<DraftStep>, Option<MaxGram>) {
         let forwards = self.cascade.calls()[..models].to_vec();
         let wanted = self.requested.tree.width() as usize - 1;
         let form = self.spec.proposal_form;
@@ -202,7 +206,7 @@ impl Block {
             StopCause::Policy
         };
         self.ranked.resize(tokens.len(), Vec::new());
-        let mut drafted: Vec<Drafted> = Vec::with_capacity(tokens.len());
+        let mut drafted: Vec<DraftStep> = Vec::with_capacity(tokens.len());
         for (token, mut siblings) in tokens.into_iter().zip(self.ranked) {
             siblings.retain(|&sibling| sibling != token.id);
             siblings.truncate(wanted);
@@ -213,8 +217,8 @@ impl Block {
                 probs: token.probs.proposal(form),
                 ..Default::default()
             };
-            drafted.push(Drafted {
-                drawn: Some(Drawn {
+            drafted.push(DraftStep {
+                drawn: Some(DraftNode {
                     token: DraftToken {
                         id: token.id,
                         proposal,
@@ -226,7 +230,7 @@ impl Block {
         }
         if let Some(last) = drafted.last_mut() {
             last.cost = self.cost;
-            last.ending = Some(Ending {
+            last.ending = Some(BlockEnd {
                 cause,
                 bonus: None,
                 forwards,
@@ -236,7 +240,7 @@ impl Block {
     }
 }
 
-/// The shape with one more node at each depth; none for a chain.
+/// Returns the shape with one more node at each depth; none for a chain.
 fn with_one_more(tree: TreeShape) -> Option<TreeShape> {
     match tree {
         TreeShape::Chain => None,
@@ -246,7 +250,7 @@ fn with_one_more(tree: TreeShape) -> Option<TreeShape> {
 }
 
 /// The distributions of one forward, computed when the review reads them.
-struct Distributions<'a> {
+struct CascadeRows<'a> {
     rows: StepRows<'a>,
     /// Draft tokens before the first row.
     from: usize,
@@ -262,7 +266,7 @@ struct Distributions<'a> {
     unscaled: &'a mut Vec<f32>,
 }
 
-impl DraftRows<f32> for Distributions<'_> {
+impl DraftRows<f32> for CascadeRows<'_> {
     type Error = RoundError;
 
     fn distributions(&mut self, offset: usize) -> Result<DraftDistributions<'_, f32>, RoundError> {
@@ -279,84 +283,5 @@ impl DraftRows<f32> for Distributions<'_> {
             probs,
             unscaled: seen.unscaled.then_some(&self.unscaled[..]),
         })
-    }
-}
-
-/// The forwards that one model makes for a block before another has its turn.
-struct ReviewTask {
-    /// Given back through `done` at the end.
-    block: Option<Box<Block>>,
-    /// The model, 1 for the largest.
-    level: usize,
-    /// Draft tokens before the first position whose row is wanted.
-    from: usize,
-    done: Option<oneshot::Sender<Result<Box<Block>, RoundError>>>,
-}
-
-impl ReviewTask {
-    /// The block after its review: here again for another forward of the same model, or none once it was
-    /// given back.
-    fn advance(&mut self, rows: StepRows<'_>) -> Option<Box<Block>> {
-        let mut block = self.block.take()?;
-        if let Err(error) = block.review(self.from, rows) {
-            self.give_back(Err(error));
-            return None;
-        }
-        // Most forwards of a model follow one another, with Max-Gram between them.
-        match block.next() {
-            CascadeStep::Score { level, from, .. } if level == self.level => {
-                self.from = from;
-                Some(block)
-            }
-            CascadeStep::Score { .. } | CascadeStep::Done => {
-                self.give_back(Ok(block));
-                None
-            }
-        }
-    }
-
-    fn give_back(&mut self, block: Result<Box<Block>, RoundError>) {
-        if let Some(done) = self.done.take() {
-            // The receiver is gone if nobody waits any more.
-            let _ = done.send(block);
-        }
-    }
-}
-
-impl Task for ReviewTask {
-    fn tokens(&self) -> &[TokenId] {
-        self.block.as_ref().map_or(&[], |block| &block.tokens)
-    }
-
-    fn source(&self) -> &[TokenId] {
-        let block = self.block.as_ref();
-        block.map_or(&[], |block| block.spec.source())
-    }
-
-    fn scored_from(&self) -> usize {
-        let context_len = self.block.as_ref().map_or(1, |block| block.context_len);
-        context_len - 1 + self.from
-    }
-
-    fn step(&mut self, rows: StepRows<'_>) -> Progress {
-        self.block = self.advance(rows);
-        match self.block {
-            Some(_) => Progress::Continue,
-            None => Progress::Done,
-        }
-    }
-
-    fn prefilled(&mut self, done: usize, total: usize) {
-        if let Some(block) = &self.block {
-            block.progress.part(done, total);
-        }
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.done.as_ref().is_none_or(oneshot::Sender::is_closed)
-    }
-
-    fn fail(mut self: Box<Self>, error: EngineError) {
-        self.give_back(Err(error.into()));
     }
 }

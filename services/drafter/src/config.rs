@@ -125,9 +125,9 @@ impl Default for CascadeSection {
 }
 
 impl CascadeSection {
-    /// The matrix K for `drafts` drafts where none is given, the last of them Max-Gram if
-    /// `has_max_gram`. The target takes two tokens of each draft model and four of Max-Gram behind them;
-    /// a draft model reviews what one call of each smaller one gives, of Max-Gram a whole proposal.
+    /// Returns the matrix K for `drafts` drafts where none is given, the last of them Max-Gram if `has_max_gram`. The
+    /// target takes two tokens of each draft model and four of Max-Gram behind them; a draft model reviews what one
+    /// call of each smaller one gives, of Max-Gram a whole proposal.
     fn default_k(drafts: usize, has_max_gram: bool) -> Vec<Vec<u32>> {
         let entry = |row: usize, column: usize| match (row, column) {
             _ if column < row => 0,

@@ -28,7 +28,7 @@ pub(crate) struct DraftParams {
 }
 
 impl DraftParams {
-    /// Why a block of `drafted` tokens, or levels, with no end token and no stop rule behind it, ends.
+    /// Returns why a block of `drafted` tokens, or levels, with no end token and no stop rule behind it, ends.
     pub(crate) fn cause(&self) -> v1::StopCause {
         if self.is_cut {
             v1::StopCause::Context
@@ -68,7 +68,7 @@ impl DraftParams {
         Ok(requested)
     }
 
-    /// Whether what is requested goes together with the session.
+    /// Checks that what is requested goes together with the session.
     fn check_options(&self, spec: &SessionSpec) -> Result<(), BadField> {
         let options = Options {
             target: spec.target,
@@ -95,7 +95,7 @@ impl DraftParams {
         })
     }
 
-    /// Whether this drafter can do it.
+    /// Checks that this drafter can do it.
     fn check_capabilities(
         &self,
         drafter: &Drafter,
@@ -133,7 +133,7 @@ impl DraftParams {
         Ok(())
     }
 
-    /// The same, as far as the models' contexts have room after `base_len` output tokens.
+    /// Returns the same, as far as the models' contexts have room after `base_len` output tokens.
     ///
     /// # Errors
     /// If there is no room at all.
@@ -161,7 +161,7 @@ impl DraftParams {
     }
 }
 
-/// Who drafts, if this drafter holds them.
+/// Returns who drafts, if this drafter holds them.
 fn who(drafter: &Drafter, wire: i32) -> Result<Drafting, BadField> {
     let held = &drafter.role.draftings;
     let Some(requested) = drafting::from_wire(wire)? else {

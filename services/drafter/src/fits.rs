@@ -8,7 +8,7 @@ use model::head::{AcceptanceHead, HeadError};
 use model::source::Outline;
 use wire::v1::PeerDescription;
 
-/// The heads in `files`, each as `fit` takes it, at most one for each label.
+/// Returns the heads in `files`, each as `fit` takes it, at most one for each label.
 ///
 /// # Errors
 /// Names the file, and what is wrong with it.
@@ -59,7 +59,7 @@ pub(crate) fn same_vocabulary(model: &Outline, first: &Outline) -> Result<(), St
 
 /// What a drafter without a model must know of the models that it drafts for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Vocabulary {
+pub(crate) struct DraftVocabulary {
     /// Number of token ids.
     pub(crate) size: u32,
     /// SHA-256 over the tokenizer's ids and bytes.
@@ -68,7 +68,7 @@ pub(crate) struct Vocabulary {
     pub(crate) eos_token_ids: Vec<u32>,
 }
 
-impl Vocabulary {
+impl DraftVocabulary {
     /// Returns the vocabulary that a table of bigrams is of.
     pub(crate) fn of_table(table: &BigramFile) -> Self {
         Self {

@@ -6,7 +6,7 @@ use speculation::max_gram::{Bigram, MaxGram, Sure};
 use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
 use wire::v1::StopCause;
 
-use crate::block::{Drafted, Drawn, Ending};
+use crate::block::{BlockEnd, DraftNode, DraftStep};
 use crate::draft_params::DraftParams;
 use crate::proposers::DraftSession;
 
@@ -36,7 +36,7 @@ pub(crate) async fn draft(
     session: &mut DraftSession,
     bigram: &Bigram,
     requested: &DraftParams,
-) -> Vec<Drafted> {
+) -> Vec<DraftStep> {
     let mut index = take_index(session).await;
     let most = requested.max_tokens as usize;
     let mut tokens = index.propose_sure(most, bigram);
@@ -59,7 +59,7 @@ pub(crate) async fn draft(
             ProposalProbs::None
         }
     };
-    let mut drafted: Vec<Drafted> = Vec::with_capacity(tokens.len());
+    let mut drafted: Vec<DraftStep> = Vec::with_capacity(tokens.len());
     let mut cause = if tokens.len() < most {
         StopCause::Policy
     } else {
@@ -73,7 +73,7 @@ pub(crate) async fn draft(
             cause = StopCause::Policy;
             break;
         }
-        drafted.push(Drafted {
+        drafted.push(DraftStep {
             drawn: Some(point(id, probs.clone(), siblings)),
             ..Default::default()
         });
@@ -83,10 +83,10 @@ pub(crate) async fn draft(
         }
     }
     if drafted.is_empty() {
-        drafted.push(Drafted::default());
+        drafted.push(DraftStep::default());
     }
     if let Some(last) = drafted.last_mut() {
-        last.ending = Some(Ending {
+        last.ending = Some(BlockEnd {
             cause,
             bonus: None,
             forwards: vec![0; session.slots.len().max(1)],
@@ -95,12 +95,12 @@ pub(crate) async fn draft(
     drafted
 }
 
-fn point(id: TokenId, probs: ProposalProbs, siblings: Vec<TokenId>) -> Drawn {
+fn point(id: TokenId, probs: ProposalProbs, siblings: Vec<TokenId>) -> DraftNode {
     let proposal = Proposal {
         probs,
         ..Default::default()
     };
-    Drawn {
+    DraftNode {
         token: DraftToken { id, proposal },
         siblings,
     }

@@ -6,7 +6,6 @@ use wire::drafting;
 use wire::v1::PeerDescription;
 
 use crate::config::{DrafterConfig, wrong};
-use crate::fits::Vocabulary;
 use crate::service::of_max_gram;
 use crate::{fits, tables};
 use speculation::drafting::Drafting;
@@ -29,16 +28,21 @@ pub struct Inspection {
 pub fn inspect(config: &DrafterConfig, target: Option<&PeerDescription>) -> Inspection {
     let mut found = Inspection::default();
     if !config.has_model() {
-        let described = without_model(config, target);
-        match described {
-            Ok(description) => found.description = Some(description),
+        match tables::without_model(config, target) {
+            Ok((vocabulary, table)) => {
+                found.description = Some(of_max_gram(&vocabulary, table.as_ref(), config));
+            }
             Err(problem) => found.problems.push(problem),
         }
         return found;
     }
     let first = [("model".to_owned(), &config.model)].into_iter();
     for (setting, source) in first.chain(config.cascade.sources()) {
-        found.look_at(setting, source);
+        match source.inspect() {
+            Ok(Some(model)) => found.models.push((setting, model)),
+            Ok(None) => {}
+            Err(error) => found.problems.push(wrong(&setting, error)),
+        }
     }
     let Some((_, first)) = found
         .models
@@ -66,21 +70,6 @@ pub fn inspect(config: &DrafterConfig, target: Option<&PeerDescription>) -> Insp
     found
 }
 
-fn without_model(
-    config: &DrafterConfig,
-    target: Option<&PeerDescription>,
-) -> Result<PeerDescription, PeerError> {
-    let Some(target) = target else {
-        let table = tables::alone(config)?;
-        let vocabulary = Vocabulary::of_table(&table);
-        return Ok(of_max_gram(&vocabulary, Some(&table), config));
-    };
-    let vocabulary = Vocabulary::of_peer(target);
-    let table = tables::of_vocabulary(&vocabulary, config);
-    let table = table.map_err(|error| wrong("bigram", error))?;
-    Ok(of_max_gram(&vocabulary, table.as_ref(), config))
-}
-
 fn check_cascade(config: &DrafterConfig, has_table: bool) -> Result<(), PeerError> {
     let has_max_gram = tables::has_max_gram(config, has_table)?;
     let names: Vec<_> = std::iter::once(&config.model)
@@ -89,14 +78,4 @@ fn check_cascade(config: &DrafterConfig, has_table: bool) -> Result<(), PeerErro
         .collect();
     let names = names.iter().map(String::as_str).collect();
     config.cascade.of(names, has_max_gram).map(drop)
-}
-
-impl Inspection {
-    fn look_at(&mut self, setting: String, source: &ModelSource) {
-        match source.inspect() {
-            Ok(Some(model)) => self.models.push((setting, model)),
-            Ok(None) => {}
-            Err(error) => self.problems.push(wrong(&setting, error)),
-        }
-    }
 }

@@ -14,7 +14,7 @@ use speculation::drafting::Drafting;
 use wire::v1::PeerDescription;
 
 use crate::config::{DrafterConfig, wrong};
-use crate::fits::Vocabulary;
+use crate::fits::DraftVocabulary;
 use crate::{fits, tables};
 
 /// Everyone who can propose, not yet running.
@@ -27,7 +27,7 @@ pub struct Loaded {
     /// Max-Gram's table; without one it only copies.
     pub bigram: Option<BigramFile>,
     /// The vocabulary of a drafter without a model.
-    pub(crate) vocabulary: Option<Vocabulary>,
+    pub(crate) vocabulary: Option<DraftVocabulary>,
     /// The cascade, of all models and Max-Gram if it says so.
     pub(crate) cascade: Option<CascadeConfig>,
 }
@@ -41,7 +41,7 @@ impl Loaded {
         Self::load_observed(config, &(Arc::new(Lines::default()) as _))
     }
 
-    /// The same, which `observer` watches.
+    /// Loads the same, which `observer` watches.
     ///
     /// # Errors
     /// As [`Loaded::load`].
@@ -60,9 +60,7 @@ impl Loaded {
             let served = served.map_err(|error| wrong("model", error))?;
             return Self::with_smaller(served, config, observer);
         }
-        let bigram = tables::alone(config)?;
-        let vocabulary = Vocabulary::of_table(&bigram);
-        Ok(Self::without_model(vocabulary, Some(bigram)))
+        Self::without_model(config, None)
     }
 
     /// Loads what `config` names beside a draft model, where there is none, for the vocabulary of the target model that
@@ -74,20 +72,21 @@ impl Loaded {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
         }
-        let vocabulary = Vocabulary::of_peer(target);
-        let bigram = tables::of_vocabulary(&vocabulary, config);
-        let bigram = bigram.map_err(|error| wrong("bigram", error))?;
-        Ok(Self::without_model(vocabulary, bigram))
+        Self::without_model(config, Some(target))
     }
 
-    fn without_model(vocabulary: Vocabulary, bigram: Option<BigramFile>) -> Self {
-        Self {
+    fn without_model(
+        config: &DrafterConfig,
+        target: Option<&PeerDescription>,
+    ) -> Result<Self, PeerError> {
+        let (vocabulary, bigram) = tables::without_model(config, target)?;
+        Ok(Self {
             models: Vec::new(),
             heads: Vec::new(),
             bigram,
             vocabulary: Some(vocabulary),
             cascade: None,
-        }
+        })
     }
 
     /// Takes `served` as the draft model, and loads the rest of what `config` names.
@@ -103,8 +102,16 @@ impl Loaded {
         config: &DrafterConfig,
         observer: &Arc<dyn Observer>,
     ) -> Result<Self, PeerError> {
-        let mut models = smaller(&served, config, observer)?;
-        models.insert(0, served);
+        let first = served.outline();
+        let mut models = vec![served];
+        // Those of the cascade are of the first one's vocabulary.
+        for (setting, source) in config.cascade.sources() {
+            let model = source.load_observed(observer);
+            let model = model.map_err(|error| wrong(&setting, error))?;
+            fits::same_vocabulary(&model.outline(), &first)
+                .map_err(|problem| wrong(&setting, problem))?;
+            models.push(model);
+        }
         Self::of(models, config)
     }
 
@@ -139,7 +146,7 @@ impl Loaded {
         })
     }
 
-    /// The ways of drafting, the default first; never empty.
+    /// Returns the ways of drafting, the default first; never empty.
     pub(crate) fn draftings(&self) -> Vec<Drafting> {
         let ways = [
             (Drafting::Model, !self.models.is_empty()),
@@ -151,7 +158,7 @@ impl Loaded {
     }
 }
 
-/// The heads found with the model, and those the configuration names.
+/// Returns the heads found with the model, and those the configuration names.
 fn heads(
     served: &mut ServedModel<Model>,
     config: &DrafterConfig,
@@ -184,25 +191,6 @@ fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
                 weights(&pair[0]),
                 pair[0].name
             )
-        })
-        .collect()
-}
-
-/// The models of the cascade after the first, of the first one's vocabulary.
-fn smaller(
-    served: &ServedModel<Model>,
-    config: &DrafterConfig,
-    observer: &Arc<dyn Observer>,
-) -> Result<Vec<ServedModel<Model>>, PeerError> {
-    let first = served.outline();
-    let sources = config.cascade.sources();
-    sources
-        .map(|(setting, source)| {
-            let model = source.load_observed(observer);
-            let model = model.map_err(|error| wrong(&setting, error))?;
-            fits::same_vocabulary(&model.outline(), &first)
-                .map_err(|problem| wrong(&setting, problem))?;
-            Ok(model)
         })
         .collect()
 }

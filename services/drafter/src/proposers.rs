@@ -6,7 +6,7 @@ use model::Model;
 use model::engine::EngineHandle;
 use model::head::AcceptanceHead;
 use model::source::ServedModel;
-use peer::{Peer, Session};
+use peer::{HeldSession, PeerServer};
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
 use speculation::max_gram::Bigram;
@@ -15,10 +15,10 @@ use speculation::verification::AcceptanceLabel;
 use crate::loaded::Loaded;
 
 /// A drafter with its models loaded and their engines running.
-pub type Drafter = Peer<Proposers>;
+pub type Drafter = PeerServer<Proposers>;
 
 /// A session of a drafter.
-pub(crate) type DraftSession = Session<Proposers>;
+pub(crate) type DraftSession = HeldSession<Proposers>;
 
 /// Everyone who can propose, but for the engines of the draft models.
 pub struct Proposers {
@@ -31,7 +31,7 @@ pub struct Proposers {
 }
 
 impl Proposers {
-    /// The draft models that are to be put on engines, the largest first, and the rest of what is `loaded`.
+    /// Returns the draft models that are to be put on engines, the largest first, and the rest of what is `loaded`.
     pub(crate) fn of(loaded: Loaded) -> (Vec<ServedModel<Model>>, Self) {
         let proposers = Self {
             draftings: loaded.draftings(),
@@ -42,19 +42,19 @@ impl Proposers {
         (loaded.models, proposers)
     }
 
-    /// The acceptance head for `label`.
+    /// Returns the acceptance head for `label`.
     pub(crate) fn head(&self, label: AcceptanceLabel) -> Option<&Arc<AcceptanceHead>> {
         self.heads.iter().find(|head| head.info().label == label)
     }
 
-    /// The table of the cascade's Max-Gram, if it is one of the drafts.
+    /// Returns the table of the cascade's Max-Gram, if it is one of the drafts.
     pub(crate) fn cascade_bigram(&self) -> Option<&Arc<Bigram>> {
         let cascade = self.cascade.as_ref()?;
         cascade.max_gram().then_some(&self.bigram)
     }
 }
 
-/// Longest sequence that every model asked holds; none where no model is asked.
+/// Returns the longest sequence that every model asked holds; none where no model is asked.
 pub(crate) fn context_len(drafter: &Drafter, drafting: Drafting) -> Option<usize> {
     let requested = match drafting {
         Drafting::Model => 1,

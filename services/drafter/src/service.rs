@@ -7,15 +7,15 @@ use model::Model;
 use model::bigram::BigramFile;
 use model::engine::{self, EngineConfig};
 use model::source::ServedModel;
-use ops::process::Process;
-use peer::{Peer, PeerError, ReplyStream};
+use peer::{PeerError, PeerServer, ReplyStream};
+use server::process::Process;
 use speculation::drafting::Drafting;
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1::drafter_server;
 use wire::{drafting, v1};
 
 use crate::config::{DrafterConfig, MAX_GRAM, NO_TABLE, ROLE};
-use crate::fits::Vocabulary;
+use crate::fits::DraftVocabulary;
 use crate::loaded::Loaded;
 use crate::proposers::{Drafter, Proposers};
 
@@ -64,7 +64,7 @@ pub fn start(
     let engines = engines
         .collect::<Result<_, _>>()
         .map_err(PeerError::engine(ROLE))?;
-    Ok(Peer::new(
+    Ok(PeerServer::new(
         proposers,
         engines,
         description,
@@ -75,11 +75,11 @@ pub fn start(
 }
 
 /// The service as tonic calls it.
-pub(crate) struct Service(pub(crate) Arc<Drafter>);
+pub(crate) struct DrafterService(pub(crate) Arc<Drafter>);
 
 #[tonic::async_trait]
-impl drafter_server::Drafter for Service {
-    type DraftStream = ReplyStream<v1::DraftReply>;
+impl drafter_server::Drafter for DrafterService {
+    type DraftStream = ReplyStream;
 
     async fn describe(
         &self,
@@ -90,7 +90,7 @@ impl drafter_server::Drafter for Service {
 
     async fn draft(
         &self,
-        request: Request<Streaming<v1::DraftRequest>>,
+        request: Request<Streaming<v1::SessionRequest>>,
     ) -> Result<Response<Self::DraftStream>, Status> {
         let replies = peer::spawn(Arc::clone(&self.0), request.into_inner());
         Ok(Response::new(replies))
@@ -100,7 +100,7 @@ impl drafter_server::Drafter for Service {
 /// Longest sequence of Max-Gram alone, which costs it some 100 bytes a token.
 const MAX_GRAM_CONTEXT: u32 = 1 << 20;
 
-/// The description of a drafter of what is `loaded`.
+/// Returns the description of a drafter of what is `loaded`.
 pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescription {
     let names = loaded.models.iter().map(|model| model.name.clone());
     let cascade = loaded.cascade.as_ref().map(|cascade| {
@@ -135,7 +135,7 @@ pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescr
 
 /// Returns the description of a drafter without a model: Max-Gram with this vocabulary and table.
 pub(crate) fn of_max_gram(
-    vocabulary: &Vocabulary,
+    vocabulary: &DraftVocabulary,
     table: Option<&BigramFile>,
     config: &DrafterConfig,
 ) -> v1::PeerDescription {

@@ -1,31 +1,28 @@
 //! The rounds of one `Draft` stream.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use net::MAX_MESSAGE_BYTES;
-use ops::trace::names;
-use peer::progress::{self, Reporter};
-use peer::{
-    Granted, Peer, Replies, Role, RoundError, Said, StreamRequest as Request, Turn, traced,
-};
+use peer::{PeerServer, Role, RoundContext, RoundError};
+use server::progress::{self, Reporter};
+use server::trace::Span;
+use server::transport::MAX_MESSAGE_BYTES;
 use speculation::drafting::Drafting;
 use speculation::max_gram::MaxGram;
 use speculation::proposal::{BadProposal, ProposalForm};
 use tokio::sync::mpsc;
 use tonic::Status;
 use tonic::service::Routes;
-use v1::draft_reply::Reply;
-use v1::draft_request;
 use wire::failure::Failure;
+use wire::status::BadField;
 use wire::v1::drafter_server::DrafterServer;
-use wire::{round, v1};
+use wire::v1::round_answer::Part;
+use wire::v1::round_request::Round;
 
-use crate::block::{Draft, Drafted};
+use crate::block::{BlockWriter, DraftStep};
 use crate::config::ROLE;
 use crate::draft_params::DraftParams;
 use crate::proposers::{DraftSession, Drafter, Proposers};
-use crate::service::Service;
+use crate::service::DrafterService;
 use crate::task::DraftTask;
 use crate::{cascade, grams};
 
@@ -35,85 +32,43 @@ impl Role for Proposers {
     const MODEL: &'static str = "draft model";
     const ANSWER: &'static str = "draft";
 
-    type Request = v1::DraftRequest;
-    type Reply = v1::DraftReply;
-    type Round = v1::DraftRound;
-    type Answer = Vec<v1::DraftBlock>;
     /// Max-Gram's index of prompt and output; none before it is first used.
     type Memory = Option<MaxGram>;
 
-    fn read(request: v1::DraftRequest) -> Option<Request<v1::DraftRound>> {
-        use draft_request::Request as Wire;
-        Some(match request.request? {
-            Wire::Open(open) => Request::Open(open.into()),
-            Wire::Round(round) => Request::Round(round),
-            Wire::Close(_) => Request::Close,
-        })
-    }
-
-    fn write(said: Said) -> v1::DraftReply {
-        reply(match said {
-            Said::Opened(opened) => Reply::Opened(opened),
-            Said::NeedFrom(need) => Reply::NeedFrom(need),
-            Said::Progress(progress) => Reply::Progress(progress),
-            Said::Closed(closed) => Reply::Closed(closed),
-            Said::Draining(draining) => Reply::Draining(draining),
-        })
-    }
-
-    /// Answers one round: from the blocks kept, or by drafting.
     async fn round(
         drafter: &Drafter,
         session: &mut DraftSession,
-        wire: v1::DraftRound,
-        _granted: Granted,
-        epoch: u32,
-        replies: &Replies<v1::DraftReply>,
-    ) -> Result<(), Status> {
-        let began = Instant::now();
-        let wanted = DraftParams::from_wire(drafter, &session.spec, &wire)?;
-        let round = round::from_wire(wire.header, epoch, session.spec.vocab_size)?;
-        let trace_context = &round.trace_context;
-        let mut span = drafter.traces.round(names::DRAFT, trace_context, began);
-        if let Some(blocks) = session.answers.find(&round.key) {
-            span.set(names::REPLAYED, true);
-            for block in blocks.clone() {
-                let header = Some(round.reply_header(true));
-                replies
-                    .send(reply(Reply::Block(v1::DraftBlock { header, ..block })))
-                    .await?;
-            }
-            return Ok(());
-        }
-        let turn = Turn {
-            round,
-            began,
-            replies,
+        round: Round,
+        context: RoundContext<'_>,
+        span: &mut Span,
+    ) -> Result<(), RoundError> {
+        let Round::Draft(wire) = round else {
+            return Err(BadField::new("round", "a drafter only drafts").into());
         };
-        let (key, form) = (turn.round.key, session.spec.proposal_form);
-        let requested = async { wanted.within_context(drafter, session, key.base_len) };
-        let requested = traced::<Proposers, _>(&mut span, requested).await?;
-        if !turn.advance(session).await? {
+        let wanted = DraftParams::from_wire(drafter, &session.spec, &wire)?;
+        let (key, form) = (context.round.key, session.spec.proposal_form);
+        let requested = wanted.within_context(drafter, session, key.base_len)?;
+        if !session.advance(&context).await? {
             return Ok(());
         }
         let (tree, sessions) = (requested.tree, drafter.sessions().attached);
-        let mut draft = Draft::new(&turn, sessions, form, tree, wire.tokens_per_block);
+        let mut draft =
+            BlockWriter::new(context.began, sessions, form, tree, wire.tokens_per_block);
         let (reporter, mut progressing) = progress::channel();
         // Boxed, for a cascade's state is large and would be moved from future to future.
         let drafting = Box::pin(propose(
-            drafter, session, requested, &mut draft, replies, reporter,
+            drafter, session, requested, &mut draft, &context, reporter,
         ));
-        let drafting = async { turn.wait(&mut progressing, drafting).await? };
-        let drafted = traced::<Proposers, _>(&mut span, drafting).await;
-        span.add_breakdown(&draft.share(key.round == 1), began, None);
-        drafted?;
+        let drafted = context.wait(&mut progressing, drafting).await;
+        span.add_share(&draft.share(key.round == 1), context.began, None);
+        drafted??;
         // Max-Gram has no engine to wait for.
         if draft.cost.step.batch_sequences > 0 {
             draft.cost.count(&drafter.metrics);
         }
         // Whole rows are large; a repetition drafts the same tokens again.
         if !matches!(form, ProposalForm::Dense { .. }) {
-            session.answers.keep(key, draft.into_blocks());
+            session.answers.keep(key, draft.into_parts());
         }
         Ok(())
     }
@@ -123,8 +78,8 @@ impl Role for Proposers {
         Failure::Internal.status(format!("cascade: {bad}"))
     }
 
-    fn routes(peer: Arc<Peer<Self>>) -> Routes {
-        let service = DrafterServer::new(Service(peer));
+    fn routes(peer: Arc<PeerServer<Self>>) -> Routes {
+        let service = DrafterServer::new(DrafterService(peer));
         Routes::new(
             service
                 .max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -133,17 +88,13 @@ impl Role for Proposers {
     }
 }
 
-fn reply(reply: Reply) -> v1::DraftReply {
-    v1::DraftReply { reply: Some(reply) }
-}
-
 /// Drafts a block, and sends it as it comes.
 async fn propose(
     drafter: &Drafter,
     session: &mut DraftSession,
     requested: DraftParams,
-    draft: &mut Draft,
-    replies: &Replies<v1::DraftReply>,
+    draft: &mut BlockWriter,
+    context: &RoundContext<'_>,
     reporter: Reporter,
 ) -> Result<(), RoundError> {
     let proposers = &drafter.role;
@@ -151,7 +102,7 @@ async fn propose(
         Drafting::Model => {
             let mut reports = draft_alone(proposers, session, requested, reporter)?;
             while let Some(report) = reports.recv().await {
-                if pass_on(draft, report?, replies).await? {
+                if pass_on(draft, report?, context).await? {
                     return Ok(());
                 }
             }
@@ -159,12 +110,12 @@ async fn propose(
         }
         Drafting::MaxGram => {
             for report in grams::draft(session, &proposers.bigram, &requested).await {
-                pass_on(draft, report, replies).await?;
+                pass_on(draft, report, context).await?;
             }
         }
         Drafting::Cascade => {
             for report in cascade::draft(proposers, session, &requested, reporter).await? {
-                pass_on(draft, report, replies).await?;
+                pass_on(draft, report, context).await?;
             }
         }
     }
@@ -177,7 +128,7 @@ fn draft_alone(
     session: &DraftSession,
     requested: DraftParams,
     reporter: Reporter,
-) -> Result<mpsc::Receiver<Result<Drafted, RoundError>>, RoundError> {
+) -> Result<mpsc::Receiver<Result<DraftStep, RoundError>>, RoundError> {
     let label = session.spec.verification.label;
     let label = label.filter(|_| requested.stop_rule.needs_head());
     let head = label.and_then(|label| proposers.head(label));
@@ -189,20 +140,13 @@ fn draft_alone(
 /// Adds what was reported to the block, and sends a message if one is full or the last. Whether the block
 /// has ended.
 async fn pass_on(
-    draft: &mut Draft,
-    drafted: Drafted,
-    replies: &Replies<v1::DraftReply>,
+    draft: &mut BlockWriter,
+    step: DraftStep,
+    context: &RoundContext<'_>,
 ) -> Result<bool, Status> {
-    draft.cost.add(&drafted.cost);
-    if let Some(drawn) = drafted.drawn {
-        draft.add(drawn);
+    draft.add(step);
+    if let Some(block) = draft.take_block() {
+        context.answer(Part::Block(block)).await?;
     }
-    let cause = drafted.ending.as_ref().map(|ending| ending.cause);
-    if let Some(ending) = drafted.ending {
-        draft.end(ending);
-    }
-    if let Some(block) = draft.take_block(cause) {
-        replies.send(reply(Reply::Block(block))).await?;
-    }
-    Ok(cause.is_some())
+    Ok(draft.has_ended())
 }

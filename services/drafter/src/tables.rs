@@ -6,18 +6,38 @@ use model::bigram::{BigramError, BigramFile};
 use model::source::Outline;
 use ops::config::Switch;
 use peer::PeerError;
+use server::config::Switch;
+use wire::v1::PeerDescription;
 
 use crate::config::{AUTOMATIC, DrafterConfig, NO_TABLE, wrong};
-use crate::fits::Vocabulary;
+use crate::fits::DraftVocabulary;
 
 /// A bigram table in a model's folder.
 const BESIDE_MODEL: &str = "bigram.safetensors";
+
+/// Returns the vocabulary of a drafter without a model, and its table, if there is one. The vocabulary is that of the
+/// target model that describes itself as `target`, and without one that of the table.
+///
+/// # Errors
+/// If neither is there; else names the file and what is wrong with it.
+pub(crate) fn without_model(
+    config: &DrafterConfig,
+    target: Option<&PeerDescription>,
+) -> Result<(DraftVocabulary, Option<BigramFile>), PeerError> {
+    let Some(target) = target else {
+        let table = alone(config)?;
+        return Ok((DraftVocabulary::of_table(&table), Some(table)));
+    };
+    let vocabulary = DraftVocabulary::of_peer(target);
+    let table = of_vocabulary(&vocabulary, config);
+    Ok((vocabulary, table.map_err(|error| wrong("bigram", error))?))
+}
 
 /// Returns the table of a drafter of its own without a model, which knows its vocabulary by it.
 ///
 /// # Errors
 /// If there is to be none; else names the file and what is wrong with it.
-pub(crate) fn alone(config: &DrafterConfig) -> Result<BigramFile, PeerError> {
+fn alone(config: &DrafterConfig) -> Result<BigramFile, PeerError> {
     let file = match config.bigram.as_str() {
         NO_TABLE => {
             let problem = "none, and drafter.model.path is none too: a drafter without a model knows its vocabulary \
@@ -38,7 +58,7 @@ pub(crate) fn beside(
     model: &Outline,
     config: &DrafterConfig,
 ) -> Result<Option<BigramFile>, BigramError> {
-    let vocabulary = Vocabulary {
+    let vocabulary = DraftVocabulary {
         size: model.vocab_size,
         fingerprint: model.vocab_fingerprint.to_vec(),
         eos_token_ids: Vec::new(),
@@ -51,8 +71,8 @@ pub(crate) fn beside(
 ///
 /// # Errors
 /// Names the file and what is wrong with it.
-pub(crate) fn of_vocabulary(
-    vocabulary: &Vocabulary,
+fn of_vocabulary(
+    vocabulary: &DraftVocabulary,
     config: &DrafterConfig,
 ) -> Result<Option<BigramFile>, BigramError> {
     let fits =
@@ -75,7 +95,7 @@ pub(crate) fn of_vocabulary(
     }
 }
 
-/// Whether Max-Gram is a draft of the cascade.
+/// Returns whether Max-Gram is a draft of the cascade.
 ///
 /// # Errors
 /// If it must be, and there is no table.

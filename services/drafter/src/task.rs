@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
-use crate::block::{Drafted, Drawn, Ending};
+use crate::block::{BlockEnd, DraftNode, DraftStep};
 use crate::draft_params::DraftParams;
 use crate::proposers::DraftSession;
 
@@ -44,19 +44,19 @@ pub(crate) struct DraftTask {
     forwards: Vec<u32>,
     progress: Reporter,
     /// Has room for the whole block, so that sending never waits.
-    reports: mpsc::Sender<Result<Drafted, RoundError>>,
+    reports: mpsc::Sender<Result<DraftStep, RoundError>>,
 }
 
 impl DraftTask {
-    /// A task that drafts what is asked after the session's output, with the channel on which it reports; the
-    /// channel closes when the block is done. `head` is the acceptance head of a learned stop rule. How far it is
-    /// goes to `progress`.
+    /// Returns a task that drafts what is asked after the session's output, with the channel on which it reports; the
+    /// channel closes when the block is done. `head` is the acceptance head of a learned stop rule. How far it is goes
+    /// to `progress`.
     pub(crate) fn new(
         session: &DraftSession,
         requested: DraftParams,
         head: Option<Arc<AcceptanceHead>>,
         progress: Reporter,
-    ) -> (Self, mpsc::Receiver<Result<Drafted, RoundError>>) {
+    ) -> (Self, mpsc::Receiver<Result<DraftStep, RoundError>>) {
         let (reports, receiver) = mpsc::channel(requested.max_tokens as usize + 1);
         let (spec, output) = (&session.spec, session.committed.tokens());
         let base_len = output.len() as u32;
@@ -85,7 +85,7 @@ impl DraftTask {
     }
 
     /// Draws the next token from the logits `row`, or ends the block before it.
-    fn draft(&mut self, row: &mut [f32], cost: Cost) -> Result<Drafted, DistributionError> {
+    fn draft(&mut self, row: &mut [f32], cost: Cost) -> Result<DraftStep, DistributionError> {
         let spec = Arc::clone(&self.spec);
         let probs = &mut row[..spec.vocab_size as usize];
         let position = self.base_len + self.drafted;
@@ -115,9 +115,9 @@ impl DraftTask {
             } else {
                 self.requested.cause()
             };
-            return Ok(Drafted {
+            return Ok(DraftStep {
                 drawn: None,
-                ending: Some(Ending {
+                ending: Some(BlockEnd {
                     cause,
                     bonus,
                     forwards: std::mem::take(&mut self.forwards),
@@ -144,8 +144,8 @@ impl DraftTask {
             let unscaled = unscaled.unwrap_or(probs);
             drafting::siblings(shape, probs, unscaled, id, &spec.noise, position)
         };
-        Ok(Drafted {
-            drawn: Some(Drawn {
+        Ok(DraftStep {
+            drawn: Some(DraftNode {
                 token: DraftToken { id, proposal },
                 siblings,
             }),
@@ -155,7 +155,7 @@ impl DraftTask {
     }
 
     /// Takes note of a drawn token, and ends the block after it if it is the last.
-    fn drawn(&mut self, id: TokenId) -> Option<Ending> {
+    fn drawn(&mut self, id: TokenId) -> Option<BlockEnd> {
         self.tokens.push(id);
         self.history.push(id);
         self.drafted += 1;
@@ -168,14 +168,14 @@ impl DraftTask {
             () if self.has_stopped => StopCause::Policy,
             () => return None,
         };
-        Some(Ending {
+        Some(BlockEnd {
             cause,
             bonus: None,
             forwards: std::mem::take(&mut self.forwards),
         })
     }
 
-    fn report(&self, drafted: Result<Drafted, RoundError>) {
+    fn report(&self, drafted: Result<DraftStep, RoundError>) {
         // The receiver is gone if nobody waits any more; the task is then cancelled.
         let _ = self.reports.try_send(drafted);
     }
@@ -219,7 +219,7 @@ impl Task for DraftTask {
             self.stopping.predicted(f64::from(accept));
         }
         let drafted = self.draft(rows.row_mut(0), Cost::of(timing));
-        let goes_on = matches!(&drafted, Ok(Drafted { ending: None, .. }));
+        let goes_on = matches!(&drafted, Ok(DraftStep { ending: None, .. }));
         self.report(drafted.map_err(RoundError::from));
         self.progress.step(timing.forwarded_tokens);
         if goes_on {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
-use peer::progress::Reporter;
-use peer::{Cost, CountedHistory, Granted, Role, RoundError, Session};
+use peer::{Cost, CountedHistory, Granted, HeldSession, Role, RoundError};
+use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::coupled::choice;
 use speculation::logprobs::TokenLogprobs;
@@ -48,7 +48,7 @@ impl DecodeTask {
     /// A task that decodes at most `max_tokens` tokens after the session's output and `decoded`, as far as it is
     /// granted, with the channel on which it reports them; the channel closes at the end.
     pub(crate) fn new(
-        session: &Session<impl Role>,
+        session: &HeldSession<impl Role>,
         decoded: &[TokenId],
         max_tokens: u32,
         granted: Granted,

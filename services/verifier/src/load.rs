@@ -7,8 +7,8 @@ use model::Model;
 use model::engine::{self, EngineHandle};
 use model::progress::{Lines, Observer};
 use model::source::{Inspected, InspectedText, ServedModel};
-use ops::process::Process;
-use peer::{Bounds, Peer, PeerError};
+use peer::{Bounds, PeerError, PeerServer};
+use server::process::Process;
 use speculation::ports::LanguageModel;
 use wire::v1;
 
@@ -168,5 +168,5 @@ fn serving(
         ..description
     };
     let load_times = vec![load_time];
-    Peer::new(target, engines, description, load_times, bounds, process)
+    PeerServer::new(target, engines, description, load_times, bounds, process)
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
-use peer::progress::Reporter;
-use peer::{Cost, CountedHistory, Role, RoundError, Session};
+use peer::{Cost, CountedHistory, HeldSession, Role, RoundError};
+use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::history::History;
 use tokio::sync::oneshot;
@@ -59,7 +59,7 @@ impl Block {
 /// Scores `drafts` on top of the session's output; what `judge` makes of them, and what it cost. How far it is
 /// goes to `progress`.
 pub(crate) async fn score<J: Judge>(
-    session: &Session<impl Role>,
+    session: &HeldSession<impl Role>,
     drafts: &[TokenId],
     judge: J,
     progress: Reporter,
@@ -78,7 +78,7 @@ pub(crate) async fn score<J: Judge>(
 /// Scores the tokens `range` of the prompt, before any output. Returns what `judge` computes from the rows of these
 /// tokens, and the cost.
 pub(crate) async fn score_prompt<J: Judge>(
-    session: &Session<impl Role>,
+    session: &HeldSession<impl Role>,
     range: Range<usize>,
     judge: J,
     progress: Reporter,
@@ -94,7 +94,7 @@ pub(crate) async fn score_prompt<J: Judge>(
 }
 
 async fn run<J: Judge>(
-    session: &Session<impl Role>,
+    session: &HeldSession<impl Role>,
     block: Block,
     judge: J,
     progress: Reporter,

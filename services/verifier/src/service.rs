@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::source::{InspectedText, SpecialTokens};
-use peer::{Peer, ReplyStream, Session};
-use tonic::codegen::tokio_stream::Stream;
+use peer::{HeldSession, PeerServer, ReplyStream};
+use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1;
 use wire::v1::verifier_server;
@@ -14,13 +14,11 @@ use crate::remote::Remote;
 /// Bytes of tokenizer.json in one message: well below every default limit of message sizes.
 const TOKENIZER_PART_BYTES: usize = 1 << 20;
 
-type BoxStream<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
-
 /// A verifier with its model loaded and its engine running.
-pub type Verifier = Peer<Target>;
+pub type Verifier = PeerServer<Target>;
 
 /// A session of a verifier.
-pub(crate) type VerifySession = Session<Target>;
+pub(crate) type VerifySession = HeldSession<Target>;
 
 /// What a verifier tells of its target model's text, which the coordinator asks it for, and who computes the model.
 pub struct Target {
@@ -50,12 +48,12 @@ impl Target {
 }
 
 /// The service as tonic calls it.
-pub(crate) struct Service(pub(crate) Arc<Verifier>);
+pub(crate) struct VerifierService(pub(crate) Arc<Verifier>);
 
 #[tonic::async_trait]
-impl verifier_server::Verifier for Service {
+impl verifier_server::Verifier for VerifierService {
     type TokenizerStream = BoxStream<v1::TokenizerPart>;
-    type VerifyStream = ReplyStream<v1::VerifyReply>;
+    type VerifyStream = ReplyStream;
 
     async fn describe(
         &self,
@@ -96,7 +94,7 @@ impl verifier_server::Verifier for Service {
 
     async fn verify(
         &self,
-        request: Request<Streaming<v1::VerifyRequest>>,
+        request: Request<Streaming<v1::SessionRequest>>,
     ) -> Result<Response<Self::VerifyStream>, Status> {
         let replies = peer::spawn(Arc::clone(&self.0), request.into_inner());
         Ok(Response::new(replies))

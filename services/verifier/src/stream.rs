@@ -6,43 +6,19 @@ mod prompt;
 
 use std::sync::Arc;
 
-use net::MAX_MESSAGE_BYTES;
-use peer::{Granted, Peer, Replies, Role, RoundError, Said, Session, StreamRequest};
+use peer::{HeldSession, PeerServer, Role, RoundContext, RoundError};
+use server::trace::Span;
+use server::transport::MAX_MESSAGE_BYTES;
 use speculation::proposal::BadProposal;
 use tonic::Status;
 use tonic::service::Routes;
-use v1::verify_reply::Reply;
-use v1::verify_request::Request;
-use wire::digest::Digestible;
 use wire::status::BadField;
-use wire::v1;
+use wire::v1::round_request::Round;
 use wire::v1::verifier_server::VerifierServer;
 
 use crate::config::ROLE;
 use crate::remote::RemoteMemory;
-use crate::service::{Service, Target, Verifier, VerifySession};
-
-/// What is asked of a round.
-pub enum Round {
-    /// That a block be decided, or its distributions sent.
-    Block(Box<v1::VerifyRound>),
-    /// That tokens be decoded without drafts.
-    Decode(v1::DecodeRound),
-    /// Asks for the log probabilities of the prompt.
-    Score(v1::ScoreRound),
-}
-
-impl Round {
-    /// Whether output precedes the round.
-    fn has_output(&self) -> bool {
-        let header = match self {
-            Self::Block(round) => round.header(),
-            Self::Decode(round) => round.header(),
-            Self::Score(round) => round.header(),
-        };
-        header.is_some_and(|header| header.from_len > 0 || !header.committed.is_empty())
-    }
-}
+use crate::service::{Target, Verifier, VerifierService, VerifySession};
 
 impl Role for Target {
     const NAME: &'static str = ROLE;
@@ -50,60 +26,41 @@ impl Role for Target {
     const MODEL: &'static str = "target model";
     const ANSWER: &'static str = "verdict";
 
-    type Request = v1::VerifyRequest;
-    type Reply = v1::VerifyReply;
-    type Round = Round;
-    type Answer = v1::Verdict;
     type Memory = RemoteMemory;
 
-    fn read(request: v1::VerifyRequest) -> Option<StreamRequest<Round>> {
-        Some(match request.request? {
-            Request::Open(open) => StreamRequest::Open(open.into()),
-            Request::Round(round) => StreamRequest::Round(Round::Block(round.into())),
-            Request::Decode(round) => StreamRequest::Round(Round::Decode(round)),
-            Request::Score(round) => StreamRequest::Round(Round::Score(round)),
-            Request::Grant(grant) => StreamRequest::Grant(grant.until),
-            Request::Close(_) => StreamRequest::Close,
-        })
-    }
-
-    fn write(said: Said) -> v1::VerifyReply {
-        reply(match said {
-            Said::Opened(opened) => Reply::Opened(opened),
-            Said::NeedFrom(need) => Reply::NeedFrom(need),
-            Said::Progress(progress) => Reply::Progress(progress),
-            Said::Closed(closed) => Reply::Closed(closed),
-            Said::Draining(draining) => Reply::Draining(draining),
-        })
+    fn admit(
+        peer: &PeerServer<Self>,
+        session: &HeldSession<Self>,
+        has_output: bool,
+    ) -> Result<(), Status> {
+        let remote = peer.role.remote.as_ref();
+        remote.map_or(Ok(()), |remote| remote.admit(session, has_output))
     }
 
     async fn round(
-        peer: &Peer<Self>,
-        session: &mut Session<Self>,
-        requested: Round,
-        granted: Granted,
-        epoch: u32,
-        replies: &Replies<v1::VerifyReply>,
-    ) -> Result<(), Status> {
-        if let Some(remote) = &peer.role.remote {
-            remote.admit(session, requested.has_output())?;
-        }
-        match requested {
-            Round::Block(requested) => {
-                block::verify(peer, session, replies, *requested, epoch).await
+        peer: &PeerServer<Self>,
+        session: &mut HeldSession<Self>,
+        round: Round,
+        context: RoundContext<'_>,
+        span: &mut Span,
+    ) -> Result<(), RoundError> {
+        match round {
+            Round::Verify(requested) => {
+                block::verify(peer, session, requested, &context, span).await
             }
             Round::Decode(requested) => {
-                decode::decode(peer, session, replies, requested, granted, epoch).await
+                decode::decode(peer, session, requested, &context, span).await
             }
             Round::Score(requested) => {
-                prompt::score(peer, session, replies, requested, granted, epoch).await
+                prompt::score(peer, session, requested, &context, span).await
             }
+            Round::Draft(_) => Err(BadField::new("round", "a verifier does not draft").into()),
         }
     }
 
     fn opened(
-        peer: &Peer<Self>,
-        session: &mut Session<Self>,
+        peer: &PeerServer<Self>,
+        session: &mut HeldSession<Self>,
         numerics: &str,
     ) -> Result<(), Status> {
         match &peer.role.remote {
@@ -117,18 +74,14 @@ impl Role for Target {
         BadField::new("proposals", bad.to_string()).into()
     }
 
-    fn routes(peer: Arc<Peer<Self>>) -> Routes {
-        let service = VerifierServer::new(Service(peer));
+    fn routes(peer: Arc<PeerServer<Self>>) -> Routes {
+        let service = VerifierServer::new(VerifierService(peer));
         Routes::new(
             service
                 .max_decoding_message_size(MAX_MESSAGE_BYTES)
                 .max_encoding_message_size(MAX_MESSAGE_BYTES),
         )
     }
-}
-
-fn reply(reply: Reply) -> v1::VerifyReply {
-    v1::VerifyReply { reply: Some(reply) }
 }
 
 /// Checks that the context has room for `more` tokens after `base_len` output tokens, before any of

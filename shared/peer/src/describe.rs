@@ -17,7 +17,7 @@ pub fn outline(outline: &Outline) -> v1::PeerDescription {
     }
 }
 
-/// The description of a peer that serves this model.
+/// Returns the description of a peer that serves this model.
 pub fn describe<M: LanguageModel>(served: &ServedModel<M>) -> v1::PeerDescription {
     let shape = served.model.shape();
     v1::PeerDescription {

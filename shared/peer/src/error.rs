@@ -13,8 +13,6 @@ use tonic::Status;
 use wire::failure::Failure;
 use wire::status::{BadField, overloaded};
 
-use crate::role::Role;
-
 /// Why a drafter or a verifier does not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
@@ -48,7 +46,7 @@ pub enum PeerError {
 }
 
 impl PeerError {
-    /// The setting at fault, `role.setting`; empty where none is.
+    /// Returns the setting at fault, `role.setting`; empty where none is.
     pub fn key(&self) -> String {
         match self {
             Self::Setting { role, setting, .. } => format!("{role}.{setting}"),
@@ -70,7 +68,7 @@ impl PeerError {
         }
     }
 
-    /// Why an engine of `role` did not start.
+    /// Returns the error of an engine of `role` that did not start.
     pub fn engine(role: &'static str) -> impl Fn(SpawnError) -> Self {
         move |source| Self::Engine { role, source }
     }
@@ -113,10 +111,21 @@ pub enum RoundError {
     Other(#[from] Status),
 }
 
+impl From<BadField> for RoundError {
+    fn from(bad: BadField) -> Self {
+        Self::Other(bad.into())
+    }
+}
+
 impl RoundError {
-    /// The same in the words of role `R`.
-    pub(crate) fn status<R: Role>(self) -> Status {
-        let model = R::MODEL;
+    /// Returns the status of a round for an `answer` of a `model`, as they are called; `bad_proposal` says whose fault a
+    /// proposal is that is no distribution.
+    pub(crate) fn status(
+        self,
+        model: &str,
+        answer: &str,
+        bad_proposal: fn(&BadProposal) -> Status,
+    ) -> Status {
         match self {
             Self::Rejected(full @ Rejected::Full { .. }) => {
                 overloaded(full.to_string(), QUEUE_RETRY_AFTER)
@@ -139,14 +148,13 @@ impl RoundError {
                 BadField::new("sampling", format!("{model}: {error}")).into()
             }
             Self::Probs(error) => Failure::Internal.status(format!("{model}: {error}")),
-            Self::Proposal(bad) => R::bad_proposal(&bad),
+            Self::Proposal(bad) => bad_proposal(&bad),
             Self::ContextFull { len, context_len } => Failure::ContextFull.status(format!(
                 "context is full: {len} tokens, the {model} holds {context_len}"
             )),
-            Self::Late(limit) => Failure::Late.status(format!(
-                "no {} within {limit:?}, and no progress",
-                R::ANSWER
-            )),
+            Self::Late(limit) => {
+                Failure::Late.status(format!("no {answer} within {limit:?}, and no progress"))
+            }
             Self::Other(status) => status,
         }
     }

@@ -22,7 +22,7 @@ pub struct Granted {
 #[derive(Debug)]
 pub(crate) struct Granting(watch::Sender<u32>);
 
-/// Both ends for a round that begins now.
+/// Returns both ends for a round that begins now.
 pub(crate) fn grants() -> (Granting, Granted) {
     let (sender, later) = watch::channel(0);
     (Granting(sender), Granted { first: 0, later })

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! coordinator ──stream──▶ stream.rs ──round──▶ Role::round ──task──▶ engine thread (model::engine)
-//!             ◀──reply──                       turn.rs    ◀──rows──
+//!             ◀──reply──                     context.rs   ◀──rows──
 //! ```
 //!
-//! Each is a [`Role`], which says what its messages are called and what is done in a round; what both do alike
-//! is here: what they are bounded by and tell of themselves, the life of a stream, and how a failure is reported.
+//! Each is a [`Role`], which says what is done in a round; what both do alike is here: what they are bounded by and
+//! tell of themselves, the life of a stream, and how a failure is reported.
 
+mod context;
 mod describe;
 mod error;
 mod granted;
@@ -18,13 +19,11 @@ pub mod replies;
 mod role;
 mod service;
 mod stream;
-mod turn;
 
-pub use crate::role::CountedHistory;
+pub use context::{Cost, READ_TIMEOUT, REPLY_BUFFER, RoundContext};
 pub use describe::{describe, outline};
 pub use error::{PeerError, RoundError};
 pub use granted::{GRANT_TIMEOUT, Granted};
-pub use role::{Peer, READ_TIMEOUT, REPLY_BUFFER, Replies, Role, Said, Session, StreamRequest};
+pub use role::{CountedHistory, HeldSession, PeerServer, Role};
 pub use service::{Bounds, run};
 pub use stream::{IDLE_TIMEOUT, OPEN_TIMEOUT, ReplyStream, spawn};
-pub use turn::{Cost, Turn, traced};

@@ -6,12 +6,11 @@ use std::time::Duration;
 use model::engine::{EngineHandle, Gauges, MemoryGauges, Totals};
 use ops::metrics::names;
 
-use crate::lease::SessionCounts;
-use crate::role::{Peer, Role};
+use crate::role::{PeerServer, Role};
 use crate::service::Bounds;
 
-impl<R: Role> Peer<R> {
-    /// Sessions with an open stream, and sessions waiting for their next one.
+impl<R: Role> PeerServer<R> {
+    /// Returns how many sessions have an open stream, and how many wait for their next one.
     pub fn sessions(&self) -> SessionCounts {
         self.sessions.counts()
     }
@@ -27,7 +26,7 @@ impl<R: Role> Peer<R> {
         })
     }
 
-    /// Memory of all engines.
+    /// Returns the memory of all engines.
     pub fn memory(&self) -> MemoryGauges {
         let engines = self.engines.iter().map(EngineHandle::memory);
         engines.fold(MemoryGauges::default(), |sum, one| MemoryGauges {

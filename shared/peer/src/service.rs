@@ -15,8 +15,7 @@ use tokio::net::TcpListener;
 use wire::{open, v1};
 
 use crate::error::PeerError;
-use crate::lease::Leases;
-use crate::role::{Peer, Role};
+use crate::role::{PeerServer, Role};
 
 /// Binds, loads, starts and serves until `shutdown` completes; then drains. If that is before the models
 /// are loaded, nothing is waited for.
@@ -26,7 +25,7 @@ use crate::role::{Peer, Role};
 pub async fn run<R: Role, L: Send + 'static>(
     listen: Listen,
     load: impl FnOnce() -> Result<L, PeerError> + Send + 'static,
-    start: impl FnOnce(L) -> Result<Arc<Peer<R>>, PeerError>,
+    start: impl FnOnce(L) -> Result<Arc<PeerServer<R>>, PeerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), PeerError> {
     let mut shutdown = std::pin::pin!(shutdown);
@@ -37,8 +36,8 @@ pub async fn run<R: Role, L: Send + 'static>(
     start(loaded?)?.serve(listener, shutdown).await
 }
 
-impl<R: Role> Peer<R> {
-    /// A peer whose models run on `engines`, the largest model's first, and took `load_times` to load.
+impl<R: Role> PeerServer<R> {
+    /// Returns a peer whose models run on `engines`, the largest model's first, and took `load_times` to load.
     pub fn new(
         role: R,
         engines: Vec<EngineHandle>,

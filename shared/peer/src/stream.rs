@@ -1,26 +1,29 @@
 //! The life of a session's stream: open, rounds, and what becomes of the session at its end.
 
+mod inbox;
+
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use speculation::committed::Committed;
+use server::lease::{AttachError, Attached};
+use server::request_id::request_id;
+use server::trace::{self, names};
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 use tracing::Instrument;
-use wire::digest::request_id;
+use v1::round_request::Round;
+use v1::session_reply::Reply;
+use v1::session_request::Request;
 use wire::failure::Failure;
-use wire::open::{self, SessionSpec};
-use wire::status::{BadField, overloaded};
-use wire::v1;
+use wire::status::overloaded;
+use wire::{open, round, v1};
 
-use crate::granted::{Granted, Granting, grants};
-use crate::lease::{AttachError, Attached};
-use crate::replies::ReplyCache;
-use crate::role::{
-    HistoryHome, Peer, READ_TIMEOUT, REPLY_BUFFER, Replies, Role, Said, Session, StreamRequest,
-};
+use crate::context::{READ_TIMEOUT, REPLY_BUFFER, ReplySender, RoundContext};
+use crate::granted::{Granted, grants};
+use crate::role::{HeldSession, PeerServer, Role};
+use inbox::{Inbox, Message, unknown};
 
 /// How long a stream may take to say which session it is.
 pub const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,7 +36,7 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
 const SESSIONS_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// What a stream answers with, as tonic takes it.
-pub type ReplyStream<R> = tokio_stream::wrappers::ReceiverStream<Result<R, Status>>;
+pub type ReplyStream = tokio_stream::wrappers::ReceiverStream<Result<v1::SessionReply, Status>>;
 
 /// How a stream ended.
 enum End {
@@ -45,12 +48,12 @@ enum End {
 
 /// Serves one stream in a task of its own.
 pub fn spawn<R: Role>(
-    peer: Arc<Peer<R>>,
-    mut requests: Streaming<R::Request>,
-) -> ReplyStream<R::Reply> {
+    peer: Arc<PeerServer<R>>,
+    mut requests: Streaming<v1::SessionRequest>,
+) -> ReplyStream {
     let (sender, receiver) = mpsc::channel(REPLY_BUFFER);
     tokio::spawn(async move {
-        let replies = Replies(sender);
+        let replies = ReplySender(sender);
         if let Err(status) = serve(&*peer, &mut requests, &replies).await {
             // The client may be gone, or not reading; then nobody is left to tell.
             let _ = tokio::time::timeout(READ_TIMEOUT, replies.0.send(Err(status))).await;
@@ -60,20 +63,20 @@ pub fn spawn<R: Role>(
 }
 
 async fn serve<R: Role>(
-    peer: &Peer<R>,
-    requests: &mut Streaming<R::Request>,
-    replies: &Replies<R::Reply>,
+    peer: &PeerServer<R>,
+    requests: &mut Streaming<v1::SessionRequest>,
+    replies: &ReplySender,
 ) -> Result<(), Status> {
     let first = tokio::time::timeout(OPEN_TIMEOUT, requests.message()).await;
     let late = |_| Failure::Late.status("no open within 10 s of the stream's begin");
     let Some(first) = first.map_err(late)?? else {
         return Ok(());
     };
-    let Some(StreamRequest::Open(opening)) = R::read(first) else {
+    let Some(Request::Open(opening)) = first.request else {
         return Err(open::missing().into());
     };
     let (epoch, numerics) = (opening.epoch, opening.numerics.clone());
-    let spec = open::from_wire(*opening, &peer.description)?;
+    let spec = open::from_wire(opening, &peer.description)?;
     let (id, lease_ms) = (spec.id, spec.lease_ms);
     let (hold, held) = peer
         .sessions
@@ -82,7 +85,7 @@ async fn serve<R: Role>(
             AttachError::Full { .. } => overloaded(error.to_string(), SESSIONS_RETRY_AFTER),
             AttachError::Stale { .. } => Failure::Superseded.status(error.to_string()),
         })?;
-    let mut session = resumed(peer, spec, held);
+    let mut session = HeldSession::resumed(peer, spec, held);
     if let Err(status) = R::opened(peer, &mut session, &numerics) {
         hold.detach(session, Duration::from_millis(lease_ms.into()));
         return Err(status);
@@ -92,7 +95,7 @@ async fn serve<R: Role>(
         held_len: session.committed.tokens().len() as u32,
         lease_ms,
     };
-    replies.send(R::write(Said::Opened(opened))).await?;
+    replies.send(Reply::Opened(opened)).await?;
     // The session is called as its request is. Of the highest level, so that lines of every level tell it.
     let request_id = request_id(id);
     let lines = tracing::error_span!("session", request_id);
@@ -112,60 +115,51 @@ async fn serve<R: Role>(
     ended.map(|_| ())
 }
 
-/// The session that was opened: `held` if it is the same, else a new one.
-fn resumed<R: Role>(peer: &Peer<R>, spec: SessionSpec, held: Option<Session<R>>) -> Session<R> {
-    if let Some(session) = held.filter(|session| *session.spec == spec) {
-        return session;
-    }
-    let engines = peer.engines.iter();
-    Session {
-        slots: engines
-            .map(|engine| engine.new_slot_of(&spec.tenant))
-            .collect(),
-        spec: Arc::new(spec),
-        committed: Committed::default(),
-        answers: ReplyCache::default(),
-        memory: R::Memory::default(),
-        history: HistoryHome::default(),
-    }
-}
-
 /// Tells the client as soon as the service drains, also in the midst of a round. Another replica may
 /// take the session when the round is over; if there is none, it goes on here.
-async fn tell_draining<R: Role>(peer: &Peer<R>, replies: &Replies<R::Reply>) -> Infallible {
+async fn tell_draining<R: Role>(peer: &PeerServer<R>, replies: &ReplySender) -> Infallible {
     peer.health.draining().await;
     // If the client is gone, its stream's end says so.
-    let _ = replies
-        .send(R::write(Said::Draining(v1::Draining {})))
-        .await;
+    let _ = replies.send(Reply::Draining(v1::Draining {})).await;
     std::future::pending().await
 }
 
 async fn rounds<R: Role>(
-    peer: &Peer<R>,
-    hold: &Attached<Session<R>>,
-    session: &mut Session<R>,
-    requests: &mut Streaming<R::Request>,
-    replies: &Replies<R::Reply>,
+    peer: &PeerServer<R>,
+    hold: &Attached<HeldSession<R>>,
+    session: &mut HeldSession<R>,
+    requests: &mut Streaming<v1::SessionRequest>,
+    replies: &ReplySender,
     epoch: u32,
 ) -> Result<End, Status> {
-    let mut inbox = Inbox::<R>::new(requests);
+    let mut inbox = Inbox::new(requests);
     loop {
         let request = match arrival(&mut inbox, hold).await? {
             ControlFlow::Continue(request) => request,
             ControlFlow::Break(end) => return Ok(end),
         };
+        let round = match request {
+            Some(Request::Round(round)) => round,
+            // The round that it was for has ended meanwhile.
+            Some(Request::Grant(_)) => continue,
+            Some(Request::Close(_)) => return Ok(close(replies).await),
+            Some(Request::Open(_)) => return Err(open::repeated().into()),
+            None => return Err(unknown("request").into()),
+        };
         let (granting, granted) = grants();
         let answered = tokio::select! {
             biased;
-            answered = answer(peer, session, request, granted, replies, epoch) => answered,
+            answered = answer(peer, session, round, granted, replies, epoch) => answered,
             () = hold.superseded() => return Err(superseded()),
             () = replies.0.closed() => return client_gone(&mut inbox, hold).await,
-            never = inbox.pass_grants(&granting) => match never {},
+            closing = inbox.beside(&granting) => match closing {
+                Ok(()) => return Ok(close(replies).await),
+                Err(wrong) => return Err(wrong.into()),
+            },
         };
+        peer.metrics.round(&answered);
         match answered {
-            Ok(ControlFlow::Continue(())) => {}
-            Ok(ControlFlow::Break(end)) => return Ok(end),
+            Ok(()) => {}
             // A round that sends may notice before this loop does.
             Err(_) if replies.0.is_closed() => return client_gone(&mut inbox, hold).await,
             Err(status) => return Err(status),
@@ -173,47 +167,71 @@ async fn rounds<R: Role>(
     }
 }
 
-/// Answers one request. It is dropped, at whatever it awaits, when the client is gone or another
-/// stream takes the session.
+/// Answers one round: as it was answered before, if this is a copy. It is dropped, at whatever it awaits, when the
+/// client is gone or closes the session, or another stream takes it.
 async fn answer<R: Role>(
-    peer: &Peer<R>,
-    session: &mut Session<R>,
-    request: Option<StreamRequest<R::Round>>,
+    peer: &PeerServer<R>,
+    session: &mut HeldSession<R>,
+    request: v1::RoundRequest,
     granted: Granted,
-    replies: &Replies<R::Reply>,
+    replies: &ReplySender,
     epoch: u32,
-) -> Result<ControlFlow<End>, Status> {
-    match request {
-        Some(StreamRequest::Round(requested)) => {
-            let answered = R::round(peer, session, requested, granted, epoch, replies).await;
-            peer.metrics.round(&answered);
-            answered.map(ControlFlow::Continue)
+) -> Result<(), Status> {
+    let began = Instant::now();
+    let requested = request.round.ok_or_else(|| unknown("round"))?;
+    let name = match &requested {
+        Round::Draft(_) => names::DRAFT,
+        Round::Verify(_) => names::VERIFY,
+        Round::Decode(_) => names::DECODE,
+        Round::Score(_) => names::SCORE,
+    };
+    let round = round::from_wire(request.header, epoch, session.spec.vocab_size)?;
+    R::admit(peer, session, round.key.base_len > 0)?;
+    let mut span = peer.traces.round(name, &round.trace_context, began);
+    if let Some(parts) = session.answers.find(&round.key) {
+        span.set(names::REPLAYED, true);
+        for part in parts {
+            let header = round.reply_header(true);
+            replies.answer(header, part.clone()).await?;
         }
-        // The round that it was for has ended meanwhile.
-        Some(StreamRequest::Grant(_)) => Ok(ControlFlow::Continue(())),
-        Some(StreamRequest::Close) => {
-            replies.send(R::write(Said::Closed(v1::Closed {}))).await?;
-            Ok(ControlFlow::Break(End::Closed))
-        }
-        Some(StreamRequest::Open(_)) => Err(open::repeated().into()),
-        None => Err(BadField::new("request", "missing, or of a later version").into()),
+        return Ok(());
     }
+    let context = RoundContext {
+        round,
+        began,
+        granted,
+        replies,
+    };
+    let (lines, answering) = (
+        span.context(),
+        R::round(peer, session, requested, context, &mut span),
+    );
+    let answered = trace::within(lines, answering).await;
+    answered.map_err(|error| {
+        let status = error.status(R::MODEL, R::ANSWER, R::bad_proposal);
+        span.fail(format!("{:?}", status.code()));
+        status
+    })
 }
 
-/// How a stream ends that nobody reads any more: what the client's side of it says tells why.
-async fn client_gone<R: Role>(
-    inbox: &mut Inbox<'_, R>,
-    hold: &Attached<Session<R>>,
-) -> Result<End, Status> {
+/// Ends the stream of a session that is not wanted any more.
+async fn close(replies: &ReplySender) -> End {
+    // The client may be gone by now; its session goes all the same.
+    let _ = replies.send(Reply::Closed(v1::Closed {})).await;
+    End::Closed
+}
+
+/// Returns how a stream ends that nobody reads any more: what the client's side of it says tells why.
+async fn client_gone<S>(inbox: &mut Inbox<'_>, hold: &Attached<S>) -> Result<End, Status> {
     let last = arrival(inbox, hold).await?;
     Ok(last.break_value().unwrap_or(End::Closed))
 }
 
-/// The next message, or how the stream ends without one.
-async fn arrival<R: Role>(
-    inbox: &mut Inbox<'_, R>,
-    hold: &Attached<Session<R>>,
-) -> Result<ControlFlow<End, Option<StreamRequest<R::Round>>>, Status> {
+/// Returns the next message, or how the stream ends without one.
+async fn arrival<S>(
+    inbox: &mut Inbox<'_>,
+    hold: &Attached<S>,
+) -> Result<ControlFlow<End, Message>, Status> {
     tokio::select! {
         biased;
         () = hold.superseded() => Err(superseded()),
@@ -230,46 +248,6 @@ async fn arrival<R: Role>(
 
 fn superseded() -> Status {
     Failure::Superseded.status("a newer stream took the session")
-}
-
-/// A message; none if it is of a later version.
-type Message<R> = Option<StreamRequest<<R as Role>::Round>>;
-
-/// The messages of a stream.
-struct Inbox<'a, R: Role> {
-    requests: &'a mut Streaming<R::Request>,
-    /// The first message after the current round's grants. Nothing is read beyond it.
-    next: Option<Result<Option<Message<R>>, Status>>,
-}
-
-impl<'a, R: Role> Inbox<'a, R> {
-    fn new(requests: &'a mut Streaming<R::Request>) -> Self {
-        let next = None;
-        Self { requests, next }
-    }
-
-    /// Returns the next message; none at the end of the stream.
-    ///
-    /// # Errors
-    /// If the connection broke.
-    async fn message(&mut self) -> Result<Option<Message<R>>, Status> {
-        match self.next.take() {
-            Some(next) => next,
-            None => Ok(self.requests.message().await?.map(R::read)),
-        }
-    }
-
-    /// Forwards grants to the current round for as long as it is polled. It is cancel safe.
-    async fn pass_grants(&mut self, granting: &Granting) -> Infallible {
-        while self.next.is_none() {
-            let message = self.requests.message().await;
-            match message.map(|message| message.map(R::read)) {
-                Ok(Some(Some(StreamRequest::Grant(until)))) => granting.extend(until),
-                other => self.next = Some(other),
-            }
-        }
-        std::future::pending().await
-    }
 }
 
 #[cfg(test)]

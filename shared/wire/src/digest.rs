@@ -1,69 +1,14 @@
-//! Digests: the one that tells a repeated request from another one with the same round number, and the name of a request.
+//! The digest that tells a repeated round from another one with the same number.
 
-use prost::Message;
 use sha2::{Digest, Sha256};
 
-use crate::v1;
+use crate::v1::round_request::Round;
 
-/// A request that carries a [`v1::RoundHeader`].
-pub trait Digestible: Message + Clone {
-    /// The request's header.
-    fn header(&self) -> Option<&v1::RoundHeader>;
-
-    /// The request's header, to be changed.
-    fn header_mut(&mut self) -> &mut Option<v1::RoundHeader>;
-}
-
-impl Digestible for v1::DraftRound {
-    fn header(&self) -> Option<&v1::RoundHeader> {
-        self.header.as_ref()
-    }
-
-    fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
-        &mut self.header
-    }
-}
-
-impl Digestible for v1::VerifyRound {
-    fn header(&self) -> Option<&v1::RoundHeader> {
-        self.header.as_ref()
-    }
-
-    fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
-        &mut self.header
-    }
-}
-
-impl Digestible for v1::DecodeRound {
-    fn header(&self) -> Option<&v1::RoundHeader> {
-        self.header.as_ref()
-    }
-
-    fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
-        &mut self.header
-    }
-}
-
-impl Digestible for v1::ScoreRound {
-    fn header(&self) -> Option<&v1::RoundHeader> {
-        self.header.as_ref()
-    }
-
-    fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
-        &mut self.header
-    }
-}
-
-/// First 8 bytes of the SHA-256 of what `request` asks: draft, proposals and parameters, and not
-/// the parts of its header that differ between copies of one request.
-pub fn digest(request: &impl Digestible) -> u64 {
-    let encoded = if request.header().is_none() {
-        request.encode_to_vec()
-    } else {
-        let mut request = request.clone();
-        *request.header_mut() = None;
-        request.encode_to_vec()
-    };
+/// Returns the first 8 bytes of the SHA-256 of what `round` asks, as it is encoded in a
+/// [`RoundRequest`](crate::v1::RoundRequest) without a header: of draft, proposals and parameters.
+pub fn digest(round: &Round) -> u64 {
+    let mut encoded = Vec::with_capacity(round.encoded_len());
+    round.encode(&mut encoded);
     short(&encoded)
 }
 
@@ -87,29 +32,25 @@ pub fn request_id(session_id: [u8; 16]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message;
+
     use super::*;
+    use crate::v1;
 
     #[test]
-    fn the_digest_is_of_what_is_asked_and_not_of_the_header() {
-        let requested = v1::DraftRound {
-            max_tokens: 4,
-            ..Default::default()
+    fn the_digest_is_of_the_encoded_request_without_its_header() {
+        let round = |max_tokens| {
+            Round::Draft(v1::DraftRound {
+                max_tokens,
+                ..Default::default()
+            })
         };
-        let header = v1::RoundHeader {
-            round: 3,
-            timeout_ms: 9,
-            ..Default::default()
+        let request = v1::RoundRequest {
+            header: None,
+            round: Some(round(4)),
         };
-        let again = v1::DraftRound {
-            header: Some(header),
-            ..requested.clone()
-        };
-        assert_eq!(digest(&requested), digest(&again));
-        let other = v1::DraftRound {
-            max_tokens: 5,
-            ..requested.clone()
-        };
-        assert_ne!(digest(&requested), digest(&other));
+        assert_eq!(digest(&round(4)), short(&request.encode_to_vec()));
+        assert_ne!(digest(&round(4)), digest(&round(5)));
     }
 
     #[test]

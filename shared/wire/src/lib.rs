@@ -14,7 +14,6 @@ pub mod draft_block;
 pub mod drafting;
 pub mod failure;
 pub mod logprobs;
-pub mod messages;
 pub mod open;
 pub mod proposal;
 pub mod report;
@@ -34,6 +33,11 @@ pub const DESCRIPTORS: (&[u8], &[&str]) = (
     include_bytes!(concat!(env!("OUT_DIR"), "/outrider.v1.bin")),
     include!(concat!(env!("OUT_DIR"), "/client_streaming.rs")),
 );
+
+/// Returns the bytes that `message` takes on the wire, without gRPC's frame of five bytes and without compression.
+pub fn encoded_bytes(message: &impl prost::Message) -> u64 {
+    message.encoded_len() as u64
+}
 
 /// Generated from `proto/outrider/v1`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]

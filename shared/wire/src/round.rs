@@ -12,7 +12,7 @@ pub const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A checked [`v1::RoundHeader`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Round {
+pub struct RoundSpec {
     /// What tells this request from others of the session.
     pub key: RoundKey,
     /// Epoch of the stream.
@@ -38,8 +38,8 @@ pub struct RoundKey {
     pub digest: u64,
 }
 
-impl Round {
-    /// The header of a reply.
+impl RoundSpec {
+    /// Returns the header of a reply.
     pub fn reply_header(&self, replayed: bool) -> v1::ReplyHeader {
         v1::ReplyHeader {
             round: self.key.round,
@@ -61,7 +61,7 @@ impl Round {
     }
 }
 
-/// Checks a header.
+/// Checks the header of a round on a stream of this `epoch`, whose session has `vocab_size` token ids.
 ///
 /// # Errors
 /// Names the field that is missing or out of range.
@@ -69,7 +69,7 @@ pub fn from_wire(
     header: Option<v1::RoundHeader>,
     epoch: u32,
     vocab_size: u32,
-) -> Result<Round, BadField> {
+) -> Result<RoundSpec, BadField> {
     let header = header.ok_or_else(|| BadField::new("header", "missing"))?;
     let timeout = Duration::from_millis(header.timeout_ms.into());
     if timeout.is_zero() || timeout > MAX_TIMEOUT {
@@ -91,7 +91,7 @@ pub fn from_wire(
         .ok()
         .and_then(|len| header.from_len.checked_add(len))
         .ok_or_else(|| BadField::new("from_len", "base_len exceeds 32 bits"))?;
-    Ok(Round {
+    Ok(RoundSpec {
         key: RoundKey {
             round: header.round,
             base_len,
@@ -103,6 +103,20 @@ pub fn from_wire(
         committed: header.committed,
         trace_context: header.trace_context,
     })
+}
+
+impl From<v1::session_request::Request> for v1::SessionRequest {
+    fn from(request: v1::session_request::Request) -> Self {
+        let request = Some(request);
+        Self { request }
+    }
+}
+
+impl From<v1::session_reply::Reply> for v1::SessionReply {
+    fn from(reply: v1::session_reply::Reply) -> Self {
+        let reply = Some(reply);
+        Self { reply }
+    }
 }
 
 #[cfg(test)]

@@ -10,14 +10,13 @@ use crate::v1;
 const MAX_LAYERS: usize = 64;
 
 /// Writes a verdict.
-pub fn to_wire(verdict: Verdict, header: v1::ReplyHeader, timing: v1::Timing) -> v1::Verdict {
+pub fn to_wire(verdict: Verdict, timing: v1::Timing) -> v1::Verdict {
     let last = match verdict.last {
         LastToken::Recovered => v1::LastToken::Recovered,
         LastToken::Bonus => v1::LastToken::Bonus,
         LastToken::AcceptedEnd => v1::LastToken::AcceptedEnd,
     };
     v1::Verdict {
-        header: Some(header),
         emitted: verdict.emitted,
         accepted_len: verdict.path.len() as u32,
         path: verdict.path,
@@ -112,8 +111,7 @@ mod tests {
                 ..tree.clone()
             };
             for verdict in [chain, tree] {
-                let header = v1::ReplyHeader::default();
-                let wire = to_wire(verdict.clone(), header, v1::Timing::default());
+                let wire = to_wire(verdict.clone(), v1::Timing::default());
                 assert_eq!(from_wire(wire), Ok(verdict));
             }
         }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use ::drafter::{Drafter, DrafterConfig, Loaded};
 use tonic::Code;
-use wire::v1::draft_reply::Reply;
+use wire::v1::session_reply::Reply;
+use wire::v1::session_request::Request;
 use wire::v1::{Drafting, Progress};
 
 use super::{Rounds, requested, smaller};
@@ -105,7 +106,7 @@ async fn a_client_that_leaves_ends_its_drafting() {
         let mut stream = opened(&drafter, id, Duration::ZERO).await.stream;
         let mut round = with_header(requested(drafting, 4), 1, &[]);
         round.header.get_or_insert_default().timeout_ms = 60_000;
-        stream.send(round).await;
+        stream.send(Request::Round(round)).await;
         // Until the slow model reads, the last of them.
         let earlier = (models - 1) * (LONG + 4);
         loop {

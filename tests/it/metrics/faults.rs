@@ -15,7 +15,7 @@ use crate::cluster::{
     Cluster, Service, client, config, coordinator, draft, drafter, drafter_with, random_draft,
     silent, target, verifier,
 };
-use crate::protocol::DraftStream;
+use crate::protocol::SessionStream;
 use crate::relay::Relay;
 use crate::tampering::{Forgery, Mode, tampered};
 
@@ -193,7 +193,7 @@ async fn each_loss_of_a_drafter_is_counted_by_its_kind() {
     fell_back(&late, &generate(&late, requested(20)).await, "timeout");
 
     let (full, _) = drafter_with(draft(), |config| config.max_sessions = NonZeroUsize::MIN).await;
-    let _taken = DraftStream::opened(full.url(), |_| {}).await;
+    let _taken = SessionStream::at_drafter(full.url(), |_| {}).await;
     let overloaded = coordinator(config(&[full.url()], &[verifier.url()])).await;
     fell_back(
         &overloaded,

@@ -1,19 +1,20 @@
 //! What a drafter answers.
 
-use wire::v1::draft_reply::Reply;
 use wire::v1::proposal::Probs;
-use wire::v1::{DraftBlock, DraftRound, Open, ProposalForm, StopCause, Verification};
+use wire::v1::round_answer::Part;
+use wire::v1::session_request::Request;
+use wire::v1::{DraftBlock, DraftRound, Open, ProposalForm, RoundRequest, StopCause, Verification};
 
-use super::{DraftStream, with_header};
+use super::{SessionStream, with_header};
 use crate::cluster::{draft, drafter};
 
 /// All blocks of one round.
-async fn blocks(stream: &mut DraftStream, round: DraftRound) -> Vec<DraftBlock> {
-    stream.send(round).await;
+async fn blocks(stream: &mut SessionStream, round: RoundRequest) -> Vec<DraftBlock> {
+    stream.send(Request::Round(round)).await;
     let mut blocks = Vec::new();
     loop {
-        match stream.receive().await.expect("a block") {
-            Reply::Block(block) => {
+        match stream.part().await.expect("a block") {
+            Part::Block(block) => {
                 let last = block.last;
                 blocks.push(block);
                 if last {
@@ -42,7 +43,7 @@ fn requested(max_tokens: u32) -> DraftRound {
 #[tokio::test]
 async fn drafts_come_in_blocks_of_the_size_asked_for() {
     let (drafter, _) = drafter(draft()).await;
-    let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
+    let mut stream = SessionStream::at_drafter(drafter.url(), |_| {}).await;
     let whole = blocks(&mut stream, with_header(requested(5), 1, &[])).await;
     assert_eq!(whole.len(), 1);
     assert_eq!(whole[0].stop_cause(), StopCause::Length);
@@ -60,15 +61,15 @@ async fn drafts_come_in_blocks_of_the_size_asked_for() {
 #[tokio::test]
 async fn a_repeated_round_gets_the_same_draft_without_drafting() {
     let (drafter, _) = drafter(draft()).await;
-    let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
+    let mut stream = SessionStream::at_drafter(drafter.url(), |_| {}).await;
     let first = blocks(&mut stream, with_header(requested(4), 1, &[])).await;
+    assert!(!stream.header().replayed);
     let again = blocks(&mut stream, with_header(requested(4), 1, &[])).await;
-    assert!(!first[0].header.expect("a header").replayed);
-    assert!(again[0].header.expect("a header").replayed);
+    assert!(stream.header().replayed);
     assert_eq!(tokens(&first), tokens(&again));
     // The same round with another output before it is another question.
     let other = blocks(&mut stream, with_header(requested(4), 1, &[900])).await;
-    assert!(!other[0].header.expect("a header").replayed);
+    assert!(!stream.header().replayed);
     assert_ne!(tokens(&other), tokens(&first));
 }
 
@@ -76,12 +77,12 @@ async fn a_repeated_round_gets_the_same_draft_without_drafting() {
 #[tokio::test]
 async fn a_draft_depends_on_what_is_committed_and_not_on_what_was_drafted_before() {
     let (drafter, _) = drafter(draft()).await;
-    let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
+    let mut stream = SessionStream::at_drafter(drafter.url(), |_| {}).await;
     let first = tokens(&blocks(&mut stream, with_header(requested(4), 1, &[])).await);
     let committed = [first[0], 1234];
     let continued = tokens(&blocks(&mut stream, with_header(requested(4), 2, &committed)).await);
     let of_another = |open: &mut Open| open.session_id = vec![4; 16];
-    let mut fresh = DraftStream::opened(drafter.url(), of_another).await;
+    let mut fresh = SessionStream::at_drafter(drafter.url(), of_another).await;
     let anew = tokens(&blocks(&mut fresh, with_header(requested(4), 2, &committed)).await);
     assert_eq!(continued, anew);
 }
@@ -96,7 +97,7 @@ async fn a_draft_token_is_drawn_from_what_is_sent() {
         (Verification::Block, 1),
         (Verification::Token, 8),
     ] {
-        let mut stream = DraftStream::opened(drafter.url(), |open| {
+        let mut stream = SessionStream::at_drafter(drafter.url(), |open| {
             open.verification = verification.into();
             open.proposal_form = ProposalForm::Sparse.into();
             open.proposal_top = top;

@@ -7,12 +7,12 @@ use futures_util::future::join_all;
 use ops::process::Process;
 use tonic::Code;
 use verifier::{Verifier, VerifierConfig};
-use wire::digest::Digestible;
-use wire::v1::verify_reply::Reply;
-use wire::v1::verify_request::Request;
-use wire::v1::{AcceptAt, DecodeRound, Progress, TokenTree, VerifyRound};
+use wire::v1::round_answer::Part;
+use wire::v1::session_reply::Reply;
+use wire::v1::session_request::Request;
+use wire::v1::{AcceptAt, Close, DecodeRound, Progress, RoundRequest, TokenTree, VerifyRound};
 
-use super::{VerifyStream, with_header};
+use super::{Asked, SessionStream, with_header};
 use crate::cluster::{Service, eventually, target, verifier_in};
 use crate::paced::{Pace, paced};
 
@@ -25,9 +25,9 @@ const PROMPT: u32 = 400;
 /// The kinds of rounds.
 const KINDS: [&str; 4] = ["chain", "tree", "slices", "decode"];
 
-fn within<R: Digestible>(request: R, timeout: Duration) -> R {
-    let mut request = with_header(request, 1, &[]);
-    let header = request.header_mut().get_or_insert_default();
+fn within(asked: impl Asked, timeout: Duration) -> RoundRequest {
+    let mut request = with_header(asked, 1, &[]);
+    let header = request.header.get_or_insert_default();
     header.timeout_ms = timeout.as_millis() as u32;
     request
 }
@@ -37,7 +37,7 @@ fn decode(max_tokens: u32, timeout: Duration) -> Request {
         max_tokens,
         ..Default::default()
     };
-    Request::Decode(within(round, timeout))
+    Request::Round(within(round, timeout))
 }
 
 /// A round of three draft tokens, or of two tokens decoded alone.
@@ -59,7 +59,7 @@ fn round(kind: &str) -> Request {
 
 /// A session at a verifier that forwards at most eight tokens at once.
 struct Slow {
-    stream: VerifyStream,
+    stream: SessionStream,
     pace: Pace,
     monitor: Arc<Verifier>,
     _service: Service,
@@ -72,7 +72,7 @@ impl Slow {
         config.engine.max_batch_tokens = 8.try_into().expect("not zero");
         let model = paced(target(), &pace);
         let (service, monitor) = verifier_in(Process::default(), model, config).await;
-        let stream = VerifyStream::opened(service.url(), |open| {
+        let stream = SessionStream::at_verifier(service.url(), |open| {
             open.prompt_token_ids = (0..prompt).collect();
             if kind == "slices" {
                 open.accept_at = AcceptAt::Coordinator.into();
@@ -93,19 +93,21 @@ async fn a_long_prefill(kind: &str) {
     let began = Instant::now();
     slow.stream.send(round(kind)).await;
     let mut reported: Vec<Progress> = Vec::new();
-    let reply = loop {
+    let answer = loop {
         match slow.stream.receive().await.expect(kind) {
             Reply::Progress(progress) => reported.push(progress),
-            other => break other,
+            Reply::Answer(answer) => break answer,
+            other => panic!("another reply: {other:?}"),
         }
     };
     assert!(began.elapsed() > 2 * TIMEOUT);
-    let answers = match (kind, &reply) {
-        ("slices", Reply::Slice(slice)) => slice.header,
-        ("decode", Reply::Decoded(decoded)) => decoded.header,
-        ("chain" | "tree", Reply::Verdict(verdict)) => verdict.header,
-        other => panic!("{kind}: {other:?}"),
+    let is_asked_for = match answer.part.expect("a part") {
+        Part::Slice(_) => kind == "slices",
+        Part::Decoded(_) => kind == "decode",
+        Part::Verdict(_) => kind == "chain" || kind == "tree",
+        _ => false,
     };
+    assert!(is_asked_for, "{kind}");
     // Told of the first chunk, and then for each, or for most where they came quicker.
     assert!(reported.len() >= 4, "{kind}: {reported:?}");
     assert_eq!(reported[0].done, 8, "{kind}");
@@ -115,7 +117,7 @@ async fn a_long_prefill(kind: &str) {
     );
     let scored = if kind == "decode" { 0 } else { 3 };
     for progress in &reported {
-        assert_eq!(progress.header, answers, "{kind}");
+        assert_eq!(progress.header, answer.header, "{kind}");
         assert_eq!(progress.total, PROMPT + scored, "{kind}");
         assert!(progress.done < progress.total, "{kind}: {progress:?}");
     }
@@ -128,8 +130,8 @@ async fn a_prefill_longer_than_the_timeout_is_told_of_and_not_late() {
     let mut slow = Slow::opened("chain", 4).await;
     slow.pace.slow(Duration::from_millis(150));
     slow.stream.send(round("chain")).await;
-    let reply = slow.stream.receive().await.expect("a verdict");
-    assert!(matches!(reply, Reply::Verdict(_)), "{reply:?}");
+    let part = slow.stream.part().await.expect("a verdict");
+    assert!(matches!(part, Part::Verdict(_)), "{part:?}");
 }
 
 async fn a_standstill(kind: &str) {
@@ -161,6 +163,39 @@ async fn logits_that_are_nan_fail_the_round() {
             (Code::Internal, expected),
             "{kind}"
         );
+    }
+}
+
+/// A verifier reads on while it decodes.
+#[tokio::test]
+async fn a_close_and_a_second_round_are_noticed_in_the_midst_of_a_round() {
+    const TOKENS: u32 = 400;
+    for then in [Request::Close(Close {}), decode(1, TIMEOUT)] {
+        let closes = matches!(then, Request::Close(_));
+        let mut slow = Slow::opened("decode", 4).await;
+        slow.pace.slow(Duration::from_millis(10));
+        slow.stream.send(decode(TOKENS, 5 * TIMEOUT)).await;
+        slow.stream.receive().await.expect("a token");
+        slow.stream.send(then).await;
+        let ended = loop {
+            match slow.stream.receive().await {
+                Ok(Reply::Answer(_) | Reply::Progress(_)) => {}
+                ended => break ended,
+            }
+        };
+        if closes {
+            assert!(matches!(ended, Ok(Reply::Closed(_))), "{ended:?}");
+        } else {
+            let refused = ended.expect_err("refused");
+            assert_eq!(refused.code(), Code::InvalidArgument);
+            assert!(refused.message().starts_with("round: "), "{refused:?}");
+        }
+        let monitor = &slow.monitor;
+        let is_over = || monitor.sessions().attached + monitor.engine().running == 0;
+        eventually("nothing is computed", is_over).await;
+        assert_eq!(monitor.sessions().detached, usize::from(!closes));
+        let forwards = monitor.totals().forwards;
+        assert!(forwards < u64::from(TOKENS), "{forwards} forwards");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use wire::v1::{AcceptAt, LastToken, Open, ProposalForm, TokenTree, Verification, VerifyRound};
 
-use super::{Change, VerifyStream, with_header};
+use super::{Change, SessionStream, with_header};
 use crate::cluster::{Service, target, verifier};
 
 fn tree(token_ids: &[u32], parents: &[i32]) -> VerifyRound {
@@ -18,7 +18,7 @@ fn tree(token_ids: &[u32], parents: &[i32]) -> VerifyRound {
 /// The target's own tokens, one a round.
 async fn own_tokens(verifier: &Service, count: u64) -> Vec<u32> {
     let mut stream =
-        VerifyStream::opened(verifier.url(), |open| open.session_id = vec![9; 16]).await;
+        SessionStream::at_verifier(verifier.url(), |open| open.session_id = vec![9; 16]).await;
     let mut tokens = Vec::new();
     for round in 1..=count {
         let next = stream
@@ -34,7 +34,7 @@ async fn a_verdict_on_a_tree_tells_its_path_and_the_session_goes_on_from_there()
     let (verifier, _) = verifier(target()).await;
     let own = own_tokens(&verifier, 7).await;
     let other = |at: usize| if own[at] == 77 { 78 } else { 77 };
-    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let mut stream = SessionStream::at_verifier(verifier.url(), |_| {}).await;
     // Others stand before the right ones, have children of their own, and come in between.
     let tokens = [other(0), own[0], other(1), own[1], own[1], own[2], other(2)];
     let requested = with_header(tree(&tokens, &[-1, -1, 1, 1, 0, 3, 3]), 1, &[]);
@@ -45,7 +45,7 @@ async fn a_verdict_on_a_tree_tells_its_path_and_the_session_goes_on_from_there()
     assert_eq!(reported.last(), LastToken::Bonus);
     // A repetition gets the verdict that was kept, its path with it.
     let again = stream.verdict(requested).await.expect("a verdict");
-    assert!(again.header.expect("a header").replayed);
+    assert!(stream.header().replayed);
     assert_eq!(
         (&again.path, &again.emitted),
         (&reported.path, &reported.emitted)
@@ -86,7 +86,7 @@ async fn what_is_no_tree_or_goes_with_none_is_refused() {
         (|_| {}, with_horizon, "horizon", "tree"),
     ];
     for (change, round, field, word) in requested {
-        let mut stream = VerifyStream::opened(verifier.url(), change).await;
+        let mut stream = SessionStream::at_verifier(verifier.url(), change).await;
         let round = with_header(round, 1, &[]);
         let status = stream.verdict(round).await.expect_err("refused");
         let reported = status.message();

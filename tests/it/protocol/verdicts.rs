@@ -3,15 +3,16 @@
 use speculation::coupled::choice;
 use speculation::noise::Noise;
 use tonic::Code;
+use wire::v1::round_answer::Part;
+use wire::v1::session_reply::Reply;
+use wire::v1::session_request::Request;
 use wire::v1::slice::Probs;
-use wire::v1::verify_reply::Reply;
-use wire::v1::verify_request::Request;
 use wire::v1::{
-    AcceptAt, DecodeRound, Open, Proposal, ProposalForm, ResidualLayer, ScoreRound, Slice,
-    SliceRequest, SparseDistribution, TokenTree, Verification, VerifyRound, proposal,
+    AcceptAt, DecodeRound, Open, Proposal, ProposalForm, ResidualLayer, RoundRequest, ScoreRound,
+    Slice, SliceRequest, SparseDistribution, TokenTree, Verification, VerifyRound, proposal,
 };
 
-use super::{Change, VerifyStream, with_header};
+use super::{Change, SessionStream, with_header};
 use crate::cluster::{target, verifier};
 
 fn block(drafts: &[u32]) -> VerifyRound {
@@ -25,12 +26,12 @@ fn block(drafts: &[u32]) -> VerifyRound {
     }
 }
 
-async fn slices(stream: &mut VerifyStream, round: VerifyRound) -> Vec<Slice> {
+async fn slices(stream: &mut SessionStream, round: RoundRequest) -> Vec<Slice> {
     stream.send(Request::Round(round)).await;
     let mut slices = Vec::new();
     loop {
-        match stream.receive().await.expect("a slice") {
-            Reply::Slice(slice) => {
+        match stream.part().await.expect("a slice") {
+            Part::Slice(slice) => {
                 let last = slice.last;
                 slices.push(slice);
                 if last {
@@ -65,14 +66,14 @@ fn probs(slice: &Slice) -> Vec<f32> {
 #[tokio::test]
 async fn a_repeated_round_gets_the_same_verdict_without_a_forward() {
     let (verifier, _) = verifier(target()).await;
-    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let mut stream = SessionStream::at_verifier(verifier.url(), |_| {}).await;
     let requested = with_header(block(&[900, 901]), 1, &[]);
     let first = stream.verdict(requested.clone()).await.expect("a verdict");
     let again = stream.verdict(requested.clone()).await.expect("a verdict");
-    assert!(again.header.expect("a header").replayed);
+    assert!(stream.header().replayed);
     assert_eq!((&first.emitted, first.last), (&again.emitted, again.last));
     assert_eq!(
-        first.header.expect("a header").digest,
+        stream.header().digest,
         requested.header.expect("a header").digest
     );
     // Another block under the same round number is executed afresh.
@@ -80,7 +81,7 @@ async fn a_repeated_round_gets_the_same_verdict_without_a_forward() {
         .verdict(with_header(block(&first.emitted), 1, &[]))
         .await;
     let other = other.expect("a verdict");
-    assert!(!other.header.expect("a header").replayed);
+    assert!(!stream.header().replayed);
     assert_eq!(other.accepted_len as usize, first.emitted.len());
 }
 
@@ -88,7 +89,7 @@ async fn a_repeated_round_gets_the_same_verdict_without_a_forward() {
 #[tokio::test]
 async fn a_verdict_depends_on_what_is_committed_and_not_on_what_was_refused_before() {
     let (verifier, _) = verifier(target()).await;
-    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let mut stream = SessionStream::at_verifier(verifier.url(), |_| {}).await;
     let first = stream
         .verdict(with_header(block(&[900, 901, 902]), 1, &[]))
         .await;
@@ -96,7 +97,7 @@ async fn a_verdict_depends_on_what_is_committed_and_not_on_what_was_refused_befo
     let next = with_header(block(&[903]), 2, &committed);
     let continued = stream.verdict(next.clone()).await.expect("a verdict");
     let mut fresh =
-        VerifyStream::opened(verifier.url(), |open| open.session_id = vec![4; 16]).await;
+        SessionStream::at_verifier(verifier.url(), |open| open.session_id = vec![4; 16]).await;
     assert_eq!(
         fresh.verdict(next).await.expect("a verdict").emitted,
         continued.emitted
@@ -113,7 +114,7 @@ async fn slices_hold_everything_the_decision_needs() {
             sampling.temperature = Some(temperature);
             sampling.top_k = top_k;
         };
-        let mut deciding = VerifyStream::opened(verifier.url(), sampling).await;
+        let mut deciding = SessionStream::at_verifier(verifier.url(), sampling).await;
         // Drafts of which some are right: what the target itself would say, and then nonsense.
         let mut drafts = Vec::new();
         for round in 1..=3 {
@@ -126,7 +127,7 @@ async fn slices_hold_everything_the_decision_needs() {
         let decided = deciding.verdict(with_header(block(&drafts), 4, &[])).await;
         let decided = decided.expect("a verdict");
 
-        let mut scoring = VerifyStream::opened(verifier.url(), |open| {
+        let mut scoring = SessionStream::at_verifier(verifier.url(), |open| {
             sampling(open);
             open.session_id = vec![9; 16];
             open.accept_at = AcceptAt::Coordinator.into();
@@ -169,7 +170,7 @@ async fn slices_hold_everything_the_decision_needs() {
 #[tokio::test]
 async fn decoding_alone_gives_what_single_verdicts_give() {
     let (verifier, _) = verifier(target()).await;
-    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let mut stream = SessionStream::at_verifier(verifier.url(), |_| {}).await;
     let mut expected = Vec::new();
     for round in 1..=6 {
         let next = stream
@@ -182,17 +183,14 @@ async fn decoding_alone_gives_what_single_verdicts_give() {
         ..Default::default()
     };
     stream
-        .send(Request::Decode(with_header(decode, 7, &[])))
+        .send(Request::Round(with_header(decode, 7, &[])))
         .await;
     let mut decoded = Vec::new();
     loop {
-        let Reply::Decoded(part) = stream.receive().await.expect("tokens") else {
+        let Part::Decoded(part) = stream.part().await.expect("tokens") else {
             panic!("another reply");
         };
-        assert_eq!(
-            part.header.expect("a header").base_len as usize,
-            decoded.len()
-        );
+        assert_eq!(part.from as usize, decoded.len());
         decoded.extend(part.token_ids);
         if part.last {
             break;
@@ -205,15 +203,16 @@ async fn decoding_alone_gives_what_single_verdicts_give() {
 async fn scores_of_a_prompt_go_on_from_where_they_are_known() {
     let (verifier, _) = verifier(target()).await;
     let wanting = |open: &mut Open| open.logprobs = true;
-    let mut stream = VerifyStream::opened(verifier.url(), wanting).await;
+    let mut stream = SessionStream::at_verifier(verifier.url(), wanting).await;
     let score = |from| ScoreRound {
         from,
         ..Default::default()
     };
-    let scores = async |stream: &mut VerifyStream, from| {
+    let scores = async |stream: &mut SessionStream, from| {
         let requested = with_header(score(from), 0, &[]);
-        match stream.ask(Request::Score(requested)).await {
-            Ok(Reply::Scored(scored)) => {
+        stream.send(Request::Round(requested)).await;
+        match stream.part().await {
+            Ok(Part::Scored(scored)) => {
                 assert_eq!((scored.from, scored.last), (from, true));
                 Ok(scored.logprobs)
             }
@@ -229,11 +228,11 @@ async fn scores_of_a_prompt_go_on_from_where_they_are_known() {
     let refused = scores(&mut stream, beyond).await.expect_err("none left");
     assert!(refused.message().starts_with("from: "), "{refused:?}");
 
-    let mut stream = VerifyStream::opened(verifier.url(), wanting).await;
+    let mut stream = SessionStream::at_verifier(verifier.url(), wanting).await;
     let late = with_header(score(0), 0, &[900]);
-    let refused = stream.ask(Request::Score(late)).await.expect_err("output");
+    let refused = stream.ask(Request::Round(late)).await.expect_err("output");
     assert!(refused.message().starts_with("committed: "), "{refused:?}");
-    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let mut stream = SessionStream::at_verifier(verifier.url(), |_| {}).await;
     let refused = scores(&mut stream, 0).await.expect_err("not wanted");
     assert!(refused.message().starts_with("logprobs: "), "{refused:?}");
 }
@@ -241,7 +240,7 @@ async fn scores_of_a_prompt_go_on_from_where_they_are_known() {
 #[tokio::test]
 async fn a_verifier_that_holds_too_little_says_what_it_needs() {
     let (verifier, _) = verifier(target()).await;
-    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let mut stream = SessionStream::at_verifier(verifier.url(), |_| {}).await;
     let mut requested = with_header(block(&[]), 1, &[900]);
     requested.header.as_mut().expect("a header").from_len = 5;
     match stream
@@ -276,6 +275,8 @@ async fn malformed_rounds_are_refused_by_name() {
     };
     let coupled = |_: &mut Open| {};
     let layers = round(|round| round.layers = vec![ResidualLayer::default()]);
+    let mut headless = with_header(block(&[]), 1, &[]);
+    headless.header = None;
     let slices = round(|round| round.slices = Some(SliceRequest::default()));
     // Wrong in itself, or for the token that is said to be drawn from it.
     let lie = |ids: &[u32], weights: &[u8]| {
@@ -291,20 +292,20 @@ async fn malformed_rounds_are_refused_by_name() {
         }];
         with_header(round, 1, &[])
     };
-    let requested: [(Change, &str, VerifyRound); 10] = [
+    let requested: [(Change, &str, RoundRequest); 10] = [
         (coupled, "drafts", with_header(block(&[900; 65]), 1, &[])),
         (coupled, "committed", with_header(block(&[]), 1, &[4096])),
         (coupled, "layers", layers),
         (coupled, "horizon", round(|round| round.horizon = Some(65))),
         (coupled, "stopped", round(|round| round.stopped = true)),
         (coupled, "slices", slices),
-        (coupled, "header", block(&[])),
+        (coupled, "header", headless),
         (token, "proposals", round(|_| {})),
         (token, "proposals", lie(&[901], &[1, 0])),
         (token, "proposals", lie(&[900], &[1])),
     ];
     for (change, field, round) in requested {
-        let mut stream = VerifyStream::opened(verifier.url(), change).await;
+        let mut stream = SessionStream::at_verifier(verifier.url(), change).await;
         let status = stream.verdict(round).await.expect_err("refused");
         assert_eq!(status.code(), Code::InvalidArgument, "{field}");
         assert!(status.message().starts_with(field), "{status}");

@@ -5,8 +5,9 @@ use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::drafter_client::DrafterClient;
+use wire::v1::session_request::Request;
 use wire::v1::verifier_client::VerifierClient;
-use wire::v1::{DraftRequest, GenerateRequest, Open, VerifyRequest, draft_request, verify_request};
+use wire::v1::{GenerateRequest, Open, SessionRequest};
 
 use crate::client::{generate, request, try_generate};
 use crate::cluster::{Cluster, draft};
@@ -16,10 +17,10 @@ const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 /// A prompt that makes a request of `bytes` bytes in all.
 fn padded(bytes: usize) -> wire::v1::GenerateRequest {
-    use wire::messages::Encoded;
-    let overhead = request(&"x".repeat(bytes), 8).encoded_bytes() as usize - bytes;
+    use wire::encoded_bytes;
+    let overhead = encoded_bytes(&request(&"x".repeat(bytes), 8)) as usize - bytes;
     let requested = request(&"x".repeat(bytes - overhead), 8);
-    assert_eq!(requested.encoded_bytes() as usize, bytes);
+    assert_eq!(encoded_bytes(&requested) as usize, bytes);
     requested
 }
 
@@ -72,19 +73,14 @@ async fn peers_take_no_more_than_they_say() {
         model: "x".repeat(MAX_MESSAGE_BYTES),
         ..Default::default()
     };
-    let requested = tokio_stream::once(DraftRequest {
-        request: Some(draft_request::Request::Open(open.clone())),
-    });
+    let requested = || tokio_stream::once(SessionRequest::from(Request::Open(open.clone())));
     let mut drafter = DrafterClient::new(cluster.drafter.channel());
-    let of_drafter = match drafter.draft(requested).await {
+    let of_drafter = match drafter.draft(requested()).await {
         Ok(replies) => replies.into_inner().message().await.map(drop),
         Err(status) => Err(status),
     };
-    let requested = tokio_stream::once(VerifyRequest {
-        request: Some(verify_request::Request::Open(open)),
-    });
     let mut verifier = VerifierClient::new(cluster.verifier.channel());
-    let of_verifier = match verifier.verify(requested).await {
+    let of_verifier = match verifier.verify(requested()).await {
         Ok(replies) => replies.into_inner().message().await.map(drop),
         Err(status) => Err(status),
     };

@@ -7,11 +7,12 @@ use drafter::{DrafterConfig, Loaded};
 use ops::telemetry::OtlpProtocol;
 use tokio::net::TcpListener;
 use wire::v1::DraftRound;
-use wire::v1::draft_reply::Reply;
+use wire::v1::round_answer::Part;
+use wire::v1::session_request::Request;
 
 use super::watched::{everything, process, telemetry};
 use crate::cluster::{draft, drafter_in};
-use crate::protocol::{DraftStream, with_header};
+use crate::protocol::{SessionStream, with_header};
 
 #[tokio::test]
 async fn a_collector_that_is_not_there_holds_nobody_up() {
@@ -29,7 +30,7 @@ async fn a_collector_that_is_not_there_holds_nobody_up() {
         let drafting = DrafterConfig::default();
         let loaded = Loaded::beside(draft(), &drafting).expect("in order");
         let (drafter, _) = drafter_in(process(&telemetry), loaded, drafting).await;
-        let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
+        let mut stream = SessionStream::at_drafter(drafter.url(), |_| {}).await;
         for round in 1..=40 {
             let requested = DraftRound {
                 max_tokens: 2,
@@ -40,9 +41,9 @@ async fn a_collector_that_is_not_there_holds_nobody_up() {
             // As a coordinator sends it where the request is sampled; and one that cannot be one is no error.
             let context = [&[7; 16][..], &[9; 8], &[1]].concat();
             header.trace_context = if round < 40 { context } else { vec![1; 4_000] };
-            stream.send(requested).await;
-            let reply = stream.receive().await.expect("an answer");
-            assert!(matches!(reply, Reply::Block(_)), "{reply:?}");
+            stream.send(Request::Round(requested)).await;
+            let part = stream.part().await.expect("an answer");
+            assert!(matches!(part, Part::Block(_)), "{part:?}");
         }
         let began = Instant::now();
         telemetry.flush().await;

@@ -3,29 +3,29 @@
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use ops::trace::names;
 use tonic::Code;
-use wire::digest::Digestible;
-use wire::v1::verify_request::Request;
-use wire::v1::{DecodeRound, DraftRound, RoundHeader, VerifyRound, draft_reply};
+use wire::v1::session_reply::Reply;
+use wire::v1::session_request::Request;
+use wire::v1::{DecodeRound, DraftRound, RoundHeader, VerifyRound};
 
 use super::watched::Watched;
-use crate::protocol::{DraftStream, VerifyStream, with_header};
+use crate::protocol::{Asked, SessionStream, with_header};
 
 /// The first round of a session, of a request that is traced; `change` its header.
-fn traced<R: Digestible>(request: R, change: impl FnOnce(&mut RoundHeader)) -> R {
-    let mut request = with_header(request, 1, &[]);
-    let header = request.header_mut().get_or_insert_default();
+fn traced(asked: impl Asked, change: impl FnOnce(&mut RoundHeader)) -> Request {
+    let mut request = with_header(asked, 1, &[]);
+    let header = request.header.get_or_insert_default();
     header.trace_context = [&[7; 16][..], &[9; 8], &[1]].concat();
     change(header);
-    request
+    Request::Round(request)
 }
 
 #[tokio::test]
 async fn an_answer_that_is_repeated_is_told_as_one() {
     let services = Watched::start(|_| {}).await;
     let drafter = services.drafter.url();
-    let mut drafts = DraftStream::opened(drafter, |_| {}).await;
+    let mut drafts = SessionStream::at_drafter(drafter, |_| {}).await;
     let verifier = services.verifier.url();
-    let mut verdicts = VerifyStream::opened(verifier, |_| {}).await;
+    let mut verdicts = SessionStream::at_verifier(verifier, |_| {}).await;
     for _ in 0..2 {
         let requested = DraftRound {
             max_tokens: 2,
@@ -33,7 +33,7 @@ async fn an_answer_that_is_repeated_is_told_as_one() {
         };
         drafts.send(traced(requested, |_| {})).await;
         drafts.receive().await.expect("a block");
-        let requested = Request::Round(traced(VerifyRound::default(), |_| {}));
+        let requested = traced(VerifyRound::default(), |_| {});
         verdicts.ask(requested).await.expect("a verdict");
     }
     drop((drafts, verdicts));
@@ -58,12 +58,12 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
     };
     // A drafter that had nothing else to do may be quick enough: it is asked until it is not.
     let status = 'late: loop {
-        let mut drafts = DraftStream::opened(services.drafter.url(), |_| {}).await;
+        let mut drafts = SessionStream::at_drafter(services.drafter.url(), |_| {}).await;
         drafts.send(traced(requested(64), too_late)).await;
         loop {
             match drafts.receive().await {
                 // It may say how far it is before the time has run out.
-                Ok(draft_reply::Reply::Progress(_)) => {}
+                Ok(Reply::Progress(_)) => {}
                 Ok(_) => break,
                 Err(status) => break 'late status,
             }
@@ -74,7 +74,7 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
     // More than the context holds.
     let too_long = |header: &mut RoundHeader| header.committed = vec![900; 600];
     let drafter = services.drafter.url();
-    let mut drafts = DraftStream::opened(drafter, |_| {}).await;
+    let mut drafts = SessionStream::at_drafter(drafter, |_| {}).await;
     drafts.send(traced(requested(2), too_long)).await;
     let status = drafts.receive().await.expect_err("refused");
     assert_eq!(status.code(), Code::OutOfRange);
@@ -83,11 +83,11 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
         ..Default::default()
     };
     for request in [
-        Request::Round(traced(VerifyRound::default(), too_long)),
-        Request::Decode(traced(decode, |_| {})),
+        traced(VerifyRound::default(), too_long),
+        traced(decode, |_| {}),
     ] {
         let verifier = services.verifier.url();
-        let mut verdicts = VerifyStream::opened(verifier, |_| {}).await;
+        let mut verdicts = SessionStream::at_verifier(verifier, |_| {}).await;
         let status = verdicts.ask(request).await.expect_err("refused");
         assert_eq!(status.code(), Code::OutOfRange);
     }

@@ -5,7 +5,7 @@ import time
 from concurrent import futures
 
 import grpc
-from outrider.v1 import common_pb2, drafter_pb2, drafter_pb2_grpc
+from outrider.v1 import common_pb2, drafter_pb2_grpc, session_pb2
 
 VOCAB, CONTEXT, MOST = 100, 64, 16
 FINGERPRINT = b"f" * 32
@@ -23,10 +23,10 @@ def drafts(tokens, count):
 
 
 class FakeDrafter(drafter_pb2_grpc.DrafterServicer):
-    """Serves for a block. `change` may change each DraftBlock before it is sent, or wait."""
+    """Serves for a block. `change` may change each RoundAnswer before it is sent, or wait."""
 
     def __init__(self, change=None, token=None, fingerprint=FINGERPRINT, port=0, credentials=None):
-        self.change = change or (lambda block: None)
+        self.change = change or (lambda answer: None)
         self.token = token
         self.fingerprint = fingerprint
         self.lock = threading.Lock()
@@ -76,26 +76,27 @@ class FakeDrafter(drafter_pb2_grpc.DrafterServicer):
     def session(self, requests):
         opening = next(requests).open
         self.opened.append(list(opening.prompt_token_ids))
-        yield drafter_pb2.DraftReply(opened=common_pb2.Opened(epoch=opening.epoch))
+        yield session_pb2.SessionReply(opened=session_pb2.Opened(epoch=opening.epoch))
         output = []
         for request in requests:
-            asked = request.round
-            self.rounds.append(asked)
-            header = asked.header
+            asked, header = request.round.draft, request.round.header
+            self.rounds.append(request.round)
             assert header.from_len <= len(output), "tokens that were never told"
             output = output[: header.from_len] + list(header.committed)
             found = drafts([*opening.prompt_token_ids, *output], asked.max_tokens)
             for at, token in enumerate(found):
-                block = drafter_pb2.DraftBlock(
-                    header=common_pb2.ReplyHeader(
+                answer = session_pb2.RoundAnswer(
+                    header=session_pb2.ReplyHeader(
                         round=header.round, epoch=header.epoch, base_len=len(output), digest=header.digest
                     ),
-                    offset=at,
-                    tree=common_pb2.TokenTree(token_ids=[token]),
-                    last=at + 1 == len(found),
+                    block=session_pb2.DraftBlock(
+                        offset=at,
+                        tree=common_pb2.TokenTree(token_ids=[token]),
+                        last=at + 1 == len(found),
+                    ),
                 )
-                self.change(block)
-                yield drafter_pb2.DraftReply(block=block)
+                self.change(answer)
+                yield session_pb2.SessionReply(answer=answer)
 
 
 def wait_until(holds, what, seconds=10):

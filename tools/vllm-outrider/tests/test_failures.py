@@ -46,8 +46,8 @@ def test_a_drafter_that_is_started_anew_is_told_everything(propose):
 
 
 def test_what_is_not_ready_by_the_deadline_is_not_waited_for(propose):
-    def slow(block):
-        if block.offset == 2:
+    def slow(answer):
+        if answer.block.offset == 2:
             time.sleep(0.5)
 
     with FakeDrafter(change=slow) as drafter:
@@ -66,7 +66,7 @@ def test_what_is_not_ready_by_the_deadline_is_not_waited_for(propose):
 
 
 def test_a_drafter_that_falls_silent_is_left_alone(propose):
-    with FakeDrafter(change=lambda block: time.sleep(0.6)) as drafter:
+    with FakeDrafter(change=lambda answer: time.sleep(0.6)) as drafter:
         batch = propose(drafter.port, deadline_ms=50, silence_ms=200)
         batch.set(0, [5, 6])
         assert batch.step(0) == [[]]
@@ -75,18 +75,18 @@ def test_a_drafter_that_falls_silent_is_left_alone(propose):
         assert batch.step(0) == [[]]
 
 
-def set_token(block, token):
-    block.tree.token_ids[0] = token
+def set_token(answer, token):
+    answer.block.tree.token_ids[0] = token
 
 
 RUBBISH = [
-    ("a token that the vocabulary does not have", lambda block: set_token(block, VOCAB)),
-    ("more tokens than it was asked for", lambda block: block.tree.token_ids.extend([1] * 9)),
-    ("no chain of tokens", lambda block: block.tree.parents.append(5)),
-    ("no chain of tokens", lambda block: setattr(block, "offset", block.offset + 1)),
-    ("another round", lambda block: setattr(block.header, "digest", 1)),
-    ("another round", lambda block: setattr(block.header, "base_len", 9)),
-    ("another round", lambda block: block.ClearField("header")),
+    ("a token that the vocabulary does not have", lambda answer: set_token(answer, VOCAB)),
+    ("more tokens than it was asked for", lambda answer: answer.block.tree.token_ids.extend([1] * 9)),
+    ("no chain of tokens", lambda answer: answer.block.tree.parents.append(5)),
+    ("no chain of tokens", lambda answer: setattr(answer.block, "offset", answer.block.offset + 1)),
+    ("another round", lambda answer: setattr(answer.header, "digest", 1)),
+    ("another round", lambda answer: setattr(answer.header, "base_len", 9)),
+    ("another round", lambda answer: answer.ClearField("header")),
 ]
 
 
@@ -99,7 +99,7 @@ def test_rubbish_gives_nothing_and_the_drafter_is_left_alone(propose, caplog, wh
         assert what in caplog.text
         assert batch.step(0) == [[]]
         assert len(drafter.rounds) == 1
-        drafter.change = lambda block: None
+        drafter.change = lambda answer: None
         assert batch.steps(0) == [drafts([6], 4)]
 
 

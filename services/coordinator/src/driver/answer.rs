@@ -10,8 +10,7 @@ use tokio_stream::Stream;
 use tonic::Status;
 use v1::generate_response::Part;
 use wire::failure::Failure;
-use wire::messages::Encoded;
-use wire::v1;
+use wire::{encoded_bytes, v1};
 
 /// Parts of an answer buffered for a slow client before its request is held up.
 pub const ANSWER_BUFFER: usize = 16;
@@ -58,7 +57,7 @@ pub(crate) fn answers() -> (AnswerSender, AnswerStream) {
 impl AnswerSender {
     /// Sends a part as soon as there is room for it; false if the client is gone.
     pub(super) async fn send(&self, part: v1::GenerateResponse) -> bool {
-        let bytes = part.encoded_bytes().min(ANSWER_BUFFER_BYTES as u64) as u32;
+        let bytes = encoded_bytes(&part).min(ANSWER_BUFFER_BYTES as u64) as u32;
         let room = tokio::select! {
             room = Arc::clone(&self.room).acquire_many_owned(bytes) => room.ok(),
             () = self.parts.closed() => return false,

@@ -20,7 +20,7 @@ use wire::{report, settings};
 use super::generation::Arrival;
 use super::prepare::Shared;
 use crate::driver::AnswerStream;
-use crate::peer::pool::{ServedModel, Wanted, described};
+use crate::peer::pool::{PeerQuery, ServedModel, described};
 
 /// Most lists of models made at a time: each asks peers.
 const LISTINGS: usize = 8;
@@ -108,13 +108,13 @@ async fn list(model: &ServedModel, patience: Duration) -> v1::ServedModel {
 
 /// A peer's description; none if it cannot be reached.
 async fn describe(model: &ServedModel, kind: Peer) -> Option<v1::PeerDescription> {
-    let wanted = Wanted {
+    let query = PeerQuery {
         peer: kind,
         session: [0; 16],
         requirements: None,
     };
-    let target = model.target(&wanted.session).await.ok()?;
-    let endpoint = model.pick(&wanted).await.ok()?;
+    let target = model.target(&query.session).await.ok()?;
+    let endpoint = model.pick(&query).await.ok()?;
     let description = described(&endpoint, kind, &target.description).await.ok()?;
     Some((*description).clone())
 }

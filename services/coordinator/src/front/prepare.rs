@@ -21,7 +21,7 @@ use crate::config::{CoordinatorConfig, DefaultDrafting};
 use crate::driver::{Prepared, RESTART_RETRY_AFTER};
 use crate::events::Event;
 use crate::observe::{Observation, Observer};
-use crate::peer::error::PeerError;
+use crate::peer::error::CallError;
 use crate::peer::pool::{Models, ServedModel, Target};
 use crate::quota::Quota;
 use crate::request::limits::check_names;
@@ -158,8 +158,7 @@ impl Shared {
                 .await?;
         }
         // Whatever drafts, output that does not depend on it is the target's.
-        if model.verifiers_vary()
-            || request.method.depends_on_draft() && model.drafters_vary().await
+        if model.likeness.vary() || request.method.depends_on_draft() && model.drafters_vary().await
         {
             request.is_reproducible = false;
         }
@@ -247,7 +246,7 @@ async fn target(model: &ServedModel, session_id: &[u8; 16]) -> Result<Target, St
     target.map_err(|error| unavailable(&error))
 }
 
-fn unavailable(error: &PeerError) -> Status {
+fn unavailable(error: &CallError) -> Status {
     let message = format!("verifier: {error}");
     match error.failure() {
         PeerFailure::Overloaded { retry_after } => overloaded(message, retry_after),

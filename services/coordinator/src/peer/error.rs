@@ -16,7 +16,7 @@ const NOT_CONFIGURED: &str = "is one running, and does coordinator.models name i
 
 /// Why a peer could not do what it was asked. What is displayed may reach clients, so no address stands in it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PeerError {
+pub(crate) enum CallError {
     /// None of the peers configured is believed alive; with what one of them failed at last, if that is known.
     #[error("no {} is reachable: {}", .0.name(), .1.as_deref().unwrap_or(NOT_CONFIGURED))]
     NoneAlive(Peer, Option<String>),
@@ -61,7 +61,7 @@ fn client_text(status: &Status) -> String {
     connection_fault(status).unwrap_or_else(|| format!("{:?}: {}", status.code(), status.message()))
 }
 
-impl PeerError {
+impl CallError {
     /// Returns what an operator is told, causes included.
     pub(crate) fn details(&self) -> String {
         match self {
@@ -70,23 +70,24 @@ impl PeerError {
         }
     }
 
-    /// Whether a peer is not what it said when it was asked: it, or the engine behind it, was replaced.
+    /// Returns whether a peer is not what it said when it was asked: it, or the engine behind it, was replaced.
     pub(crate) fn is_outdated(&self) -> bool {
         let fields = ["model", "vocab_fingerprint", "numerics"];
         fields.into_iter().any(|field| self.names(field))
     }
 
-    /// Whether the drafter is to blame for what it sent of its distributions; the verifier may be the one to see it.
+    /// Returns whether the drafter is to blame for what it sent of its distributions; the verifier may be the one to
+    /// see it.
     pub(crate) fn blames_proposals(&self) -> bool {
         matches!(self, Self::Proposals(_)) || self.names("proposals")
     }
 
-    /// Whether the peer finds fault with this field.
+    /// Returns whether the peer finds fault with this field.
     fn names(&self, field: &str) -> bool {
         matches!(self, Self::Status { status } if status::names_field(status, field))
     }
 
-    /// Whether another replica may do better.
+    /// Returns whether another replica may do better.
     pub(crate) fn is_worth_another(&self) -> bool {
         matches!(
             self,

@@ -2,12 +2,12 @@
 
 mod clients;
 mod estimates;
+mod health_check;
 mod likeness;
-mod meeting;
 mod model;
 mod texts;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ops::process::Process;
 use speculation::session::Peer;
@@ -18,14 +18,14 @@ use crate::config::CoordinatorConfig;
 use crate::error::CoordinatorError;
 
 /// One address of a peer.
-pub(crate) type Endpoint = net::replicas::Replica<PeerDescription>;
+pub(crate) type PeerEndpoint = server::replicas::Endpoint<PeerDescription>;
 
 /// All replicas of one kind of peer.
-type Replicas = net::replicas::ReplicaSet<PeerDescription>;
+type PeerReplicas = server::replicas::Replicas<PeerDescription>;
 
-pub(crate) use clients::{drafter_client, failed, verifier_client};
+pub(crate) use clients::{described, drafter_client, failed, verifier_client};
 pub(crate) use estimates::EstimateKind;
-pub(crate) use model::{ServedModel, Target, described};
+pub(crate) use model::{ServedModel, Target};
 pub use texts::{MAX_TEMPLATE_BYTES, MAX_TOKENIZER_BYTES};
 
 /// The default one first; names differ.
@@ -46,7 +46,7 @@ impl Models {
         Ok(Self(models.collect::<Result<_, _>>()?))
     }
 
-    /// The model called `name`; the first one if `name` is empty.
+    /// Returns the model called `name`; the first one if `name` is empty.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<ServedModel>> {
         if name.is_empty() {
             return self.0.first();
@@ -63,11 +63,37 @@ impl Models {
     }
 }
 
-/// The peer that a session wants.
+/// The values of the keys that were asked for lately, the latest last; at most `MOST`.
+#[derive(Debug)]
+pub(crate) struct Recent<K, V, const MOST: usize>(Mutex<Vec<(K, V)>>);
+
+impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: PartialEq, V: Clone + Default, const MOST: usize> Recent<K, V, MOST> {
+    /// Returns the value of `key`: a new one if it is not known, for which the one asked for the longest time ago makes
+    /// room.
+    pub(crate) fn find(&self, key: K) -> V {
+        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.iter().position(|(other, _)| *other == key);
+        let value = found.map(|at| known.remove(at).1).unwrap_or_default();
+        if known.len() == MOST {
+            known.remove(0);
+        }
+        known.push((key, value.clone()));
+        value
+    }
+}
+
+/// Which peer a session needs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct PeerQuery {
     pub(crate) peer: Peer,
-    /// The session's name, which says which of several.
+    /// The session's name, by which one of several replicas is chosen.
     pub(crate) session: [u8; 16],
     /// What it must be able to do; none where it is only asked who it is.
     pub(crate) requirements: Option<Requirements>,
@@ -81,19 +107,14 @@ pub(crate) enum Requirements {
 }
 
 impl Requirements {
-    fn are_met_by(self, peer: &PeerDescription) -> bool {
-        let checked = match self {
-            Self::Drafter(required) => required.check(peer),
-            Self::Verifier(required) => required.check(peer),
-        };
-        checked.is_ok()
-    }
-}
-
-impl Wanted {
-    /// Whether `endpoint` is not known to fall short.
-    fn may_be(&self, endpoint: &Endpoint) -> bool {
-        let known = self.requirements.zip(endpoint.description());
-        known.is_none_or(|(requirements, known)| requirements.are_met_by(&known))
+    /// Returns whether `endpoint` is not known to fall short.
+    fn may_be_met_by(self, endpoint: &PeerEndpoint) -> bool {
+        endpoint.description().is_none_or(|known| {
+            let checked = match self {
+                Self::Drafter(required) => required.check(&known),
+                Self::Verifier(required) => required.check(&known),
+            };
+            checked.is_ok()
+        })
     }
 }

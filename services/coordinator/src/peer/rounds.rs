@@ -1,36 +1,87 @@
 //! What is asked of a peer in a round, and its answer: functions from a request of the session to an answer,
 //! which carries its timing, its distributions and its faults.
 
-mod credit;
 mod decide;
-mod decode;
 mod draft;
 mod exchange;
-mod score;
+mod parts;
 mod verify;
 
 use std::ops::Range;
 use std::time::Duration;
 
 use speculation::draft_tree::DraftTree;
-use speculation::session::{Input, Peer};
+use speculation::session::{Input, Peer, Request};
 use speculation::verification::layers::Horizon;
 use wire::status::BadField;
 use wire::{logprobs, v1};
 
-use super::error::PeerError;
+use super::error::CallError;
+use super::opener::Opener;
+use super::position::RoundPosition;
+use super::session::PeerSession;
 use crate::admitted::AdmittedRequest;
 
-pub use credit::PARTS_AHEAD;
 pub(super) use decide::{WireBlock, decide};
-pub(super) use decode::PendingDecode;
-pub(super) use draft::{PendingDraft, bonus};
-pub(super) use score::PendingScore;
-pub(super) use verify::{PendingVerify, report};
+pub(super) use draft::bonus;
+pub use parts::PARTS_AHEAD;
+pub(super) use verify::report;
+
+use draft::PendingDraft;
+use parts::PendingParts;
+use verify::PendingVerify;
+
+/// A round that a peer was asked.
+pub(super) enum StartedRound {
+    Draft(PendingDraft),
+    Verify(PendingVerify),
+    Parts(PendingParts),
+}
+
+impl StartedRound {
+    /// Asks a peer of the session for what `request` says; `proposals` are what the drafter sent in this round.
+    ///
+    /// # Errors
+    /// If the peer cannot be asked.
+    pub(super) async fn start(
+        (opener, drafter, verifier): (&mut Opener, &mut PeerSession, &mut PeerSession),
+        request: &Request,
+        position: RoundPosition<'_>,
+        proposals: &RoundProposals,
+    ) -> Result<Self, CallError> {
+        Ok(match request {
+            Request::Draft {
+                max_tokens,
+                bonus_q,
+            } => {
+                let levels = (*max_tokens, *bonus_q);
+                let started = PendingDraft::start(drafter, opener, position, levels);
+                Self::Draft(started.await?)
+            }
+            Request::Verify {
+                drafts,
+                horizon,
+                layers,
+            } => {
+                let block = (drafts, *horizon, &layers[..]);
+                let started = PendingVerify::start(verifier, opener, position, block, proposals);
+                Self::Verify(started.await?)
+            }
+            Request::Decode { max_tokens } => {
+                let started = PendingParts::decode(verifier, opener, position, *max_tokens);
+                Self::Parts(started.await?)
+            }
+            Request::Score { from } => {
+                let started = PendingParts::score(verifier, opener, position, *from);
+                Self::Parts(started.await?)
+            }
+        })
+    }
+}
 
 /// What came of a request of the session.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct PeerAnswer {
     /// What the session is to be told.
     pub(crate) input: Input,
     /// What the peer says of its share.
@@ -47,7 +98,7 @@ pub(crate) struct Answer {
     pub(crate) logprobs: OutputLogprobs,
 }
 
-impl Answer {
+impl PeerAnswer {
     pub(super) fn new(input: Input, reported: v1::Timing) -> Self {
         Self {
             input,
@@ -60,7 +111,7 @@ impl Answer {
         }
     }
 
-    /// `peer` is at work.
+    /// Returns the answer that `peer` is at work.
     pub(super) fn progress(round: u64, peer: Peer) -> Self {
         Self::new(Input::Progress { round, peer }, v1::Timing::default())
     }
@@ -68,9 +119,9 @@ impl Answer {
 
 /// A peer that failed, and how.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CallFailure {
     pub(crate) peer: Peer,
-    pub(crate) error: PeerError,
+    pub(crate) error: CallError,
 }
 
 /// What a drafter sent of the distributions of a round's draft tokens, to be passed on to the verifier; nothing, in
@@ -96,7 +147,8 @@ impl RoundProposals {
         }
     }
 
-    /// How far drafting would have gone: as `wanted` by the session, or less, where the drafter was asked for less.
+    /// Returns how far drafting would have gone: as `wanted` by the session, or less, where the drafter was asked for
+    /// less.
     fn horizon(&self, wanted: Horizon, drafts: &DraftTree) -> Horizon {
         let requested = self.requested.unwrap_or(wanted.len);
         let len = wanted.len.min(requested.max(drafts.len() as u32));

@@ -5,57 +5,47 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use speculation::session::Peer;
-use wire::status::BadField;
 use wire::v1;
 
-use super::error::PeerError;
-use super::pool::{Endpoint, Requirements, ServedModel, Target, Wanted, described};
-use super::protocol::Protocol;
-use super::stream::{Allowance, PeerStream, Traffic};
-use crate::admitted::{AdmittedRequest, open};
+use super::error::CallError;
+use super::opener::Opener;
+use super::pool::PeerEndpoint;
+use super::position::Deadline;
+use super::stream::PeerStream;
 
 /// Most replicas tried for one stream before the failure is the round's.
 const REPLICAS_TRIED: usize = 3;
 
 /// How long a session that need not move yet waits for the replica it would move to; and how long it
 /// stays where it is if that did not work.
-const MOVE_PATIENCE: Duration = Duration::from_secs(1);
-
-/// What opens the streams of one request.
-pub(crate) struct Opener {
-    pub(crate) request: Arc<AdmittedRequest>,
-    pub(crate) model: Arc<ServedModel>,
-    pub(super) target: Target,
-    pub(super) session_id: [u8; 16],
-    /// Streams opened so far; the epoch of the latest.
-    pub(super) epoch: u32,
-}
+const MOVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One session at one peer.
-#[derive(Default)]
-pub(crate) struct PeerSession<P: Protocol> {
+pub(crate) struct PeerSession {
+    peer: Peer,
     /// The stream, while there is one.
-    stream: Option<PeerStream<P>>,
+    stream: Option<PeerStream>,
     /// A stream that was silent. While it stands, the peer keeps the session and goes on with its work; the next
     /// stream to the same peer finds it.
-    silent: Option<PeerStream<P>>,
+    silent: Option<PeerStream>,
     /// Where the stream leads, or would have led.
-    endpoint: Option<Arc<Endpoint>>,
+    pub(super) endpoint: Option<Arc<PeerEndpoint>>,
     /// Where the stream before led, what its numbers depend on, and how many tokens were emitted by the time of
     /// its last answer.
-    before: Option<Visit>,
+    before: Option<PreviousPeer>,
     /// A replica that made no progress on a round of the session, though it is there: others are tried first.
-    stalled: Option<Arc<Endpoint>>,
+    stalled: Option<Arc<PeerEndpoint>>,
     /// When to look for another place again, if the peer is about to stop.
-    stays_until: Option<Instant>,
-    pub(crate) moves: Moves,
-    /// Bytes of streams that are gone.
-    traffic: Traffic,
+    migrate_after: Option<Instant>,
+    /// Times it went to another replica.
+    pub(super) migrations: u32,
+    /// Whether its numerics changed, and the session was not told yet.
+    pub(super) numerics_changed: bool,
 }
 
 /// A peer that the session was at.
 #[derive(Debug)]
-struct Visit {
+struct PreviousPeer {
     address: String,
     numerics: v1::Numerics,
     emitted: usize,
@@ -63,7 +53,7 @@ struct Visit {
 
 /// How a peer was lost for a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loss {
+pub(crate) enum FailureKind {
     /// It did not answer in time, be it to a round or to the opening of the stream. What it still works on is not
     /// given up: its stream is kept until there is another.
     Silent,
@@ -77,101 +67,22 @@ pub(crate) enum Loss {
     Outdated,
 }
 
-/// How often a session moved.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Moves {
-    /// Times it went to another replica.
-    pub(crate) migrations: u32,
-    /// Whether its numerics changed, and the session was not told yet.
-    pub(crate) numerics_changed: bool,
-}
-
-impl Opener {
-    fn wanted(&self, peer: Peer) -> Wanted {
-        let requirements = match peer {
-            Peer::Drafter => Requirements::Drafter(self.request.drafter_requirements),
-            Peer::Verifier => Requirements::Verifier(self.request.verifier_requirements),
-        };
-        Wanted {
+impl PeerSession {
+    /// Returns the session at `peer` before its first stream.
+    pub(super) fn new(peer: Peer) -> Self {
+        Self {
             peer,
-            session: self.session_id,
-            requirements: Some(requirements),
+            stream: None,
+            silent: None,
+            endpoint: None,
+            before: None,
+            stalled: None,
+            migrate_after: None,
+            migrations: 0,
+            numerics_changed: false,
         }
     }
 
-    /// The replica to open a stream at; another than the one where the session stalled, if there is one.
-    async fn pick(
-        &self,
-        peer: Peer,
-        stalled: Option<&Arc<Endpoint>>,
-    ) -> Result<Arc<Endpoint>, PeerError> {
-        let wanted = self.wanted(peer);
-        if let Some(stalled) = stalled
-            && let Some(endpoint) = self.model.another(&wanted, stalled).await
-        {
-            return Ok(endpoint);
-        }
-        self.model.pick(&wanted).await
-    }
-
-    async fn open<P: Protocol>(
-        &mut self,
-        endpoint: &Arc<Endpoint>,
-        emitted: usize,
-        allowance: Allowance,
-    ) -> Result<PeerStream<P>, PeerError> {
-        match self.open_as_described(endpoint, emitted, allowance).await {
-            Err(error) if error.is_outdated() => {
-                // Restarted with another model; what it is now decides.
-                endpoint.forget();
-                self.open_as_described(endpoint, emitted, allowance).await
-            }
-            opened => opened,
-        }
-    }
-
-    async fn open_as_described<P: Protocol>(
-        &mut self,
-        endpoint: &Arc<Endpoint>,
-        emitted: usize,
-        allowance: Allowance,
-    ) -> Result<PeerStream<P>, PeerError> {
-        let request = Arc::clone(&self.request);
-        let description = described(endpoint, P::PEER, &self.target.description).await?;
-        if P::PEER == Peer::Verifier {
-            self.model.check_weights(endpoint, &description)?;
-        }
-        let able = match P::PEER {
-            Peer::Drafter => request.drafter_requirements.check(&description),
-            Peer::Verifier => (request.verifier_requirements.check(&description))
-                .and_then(|()| check_room(&request, &description)),
-        };
-        able.map_err(|lacking| PeerError::Unable(Box::new(lacking)))?;
-        let room = request.draft_room(&description, request.lead_len());
-        if P::PEER == Peer::Drafter && room.is_none() {
-            // It may have been started anew with a longer one.
-            endpoint.forget();
-            return Err(PeerError::ContextFull(description.context_len));
-        }
-        self.epoch += 1;
-        let open = open(&request, self.session_id, self.epoch, P::PEER, &description);
-        PeerStream::open(endpoint, description, open, emitted, allowance).await
-    }
-}
-
-/// Whether the whole request fits at a verifier: better that another is tried now than that it fails half-way.
-fn check_room(request: &AdmittedRequest, verifier: &v1::PeerDescription) -> Result<(), BadField> {
-    let most = u64::from(verifier.context_len);
-    let needed = request.lead_len() as u64 + u64::from(request.max_tokens);
-    if needed <= most {
-        return Ok(());
-    }
-    let problem =
-        format!("prompt and output are {needed} tokens, the verifier's context is {most}");
-    Err(BadField::new("max_tokens", problem))
-}
-
-impl<P: Protocol> PeerSession<P> {
     /// Returns the open stream, connecting if needed and moving off a draining peer.
     ///
     /// # Errors
@@ -179,54 +90,50 @@ impl<P: Protocol> PeerSession<P> {
     pub(super) async fn ready(
         &mut self,
         opener: &mut Opener,
-        allowance: Allowance,
-    ) -> Result<&mut PeerStream<P>, PeerError> {
+        deadline: Deadline,
+    ) -> Result<&mut PeerStream, CallError> {
         if self.stream.is_some() {
-            self.leave_draining(opener, allowance).await;
+            self.leave_draining(opener, deadline).await;
         } else {
-            let stream = self.open(opener, allowance).await?;
+            let stream = self.open(opener, deadline).await?;
             self.arrived(stream);
         }
         self.stream()
     }
 
-    /// The name of the peer's processors, empty if the peer reports none. None while no stream is open.
+    /// Returns the name of the peer's processors, empty if the peer reports none. None while no stream is open.
     pub(super) fn processors(&self) -> Option<&[u8]> {
         let stream = self.stream.as_ref();
         stream.map(|stream| &stream.description.processors[..])
     }
 
-    /// The stream, if it is open.
-    pub(super) fn stream(&mut self) -> Result<&mut PeerStream<P>, PeerError> {
+    /// Returns the stream, if it is open.
+    pub(super) fn stream(&mut self) -> Result<&mut PeerStream, CallError> {
         self.stream
             .as_mut()
-            .ok_or(PeerError::NoneAlive(P::PEER, None))
+            .ok_or(CallError::NoneAlive(self.peer, None))
     }
 
     /// Moves to another replica, if the peer said that it is about to stop and there is one; whether
     /// it moved. Nothing is lost if that does not work: the old stream is given up only for a new one
     /// that computes the same bits.
-    pub(super) async fn leave_draining(
-        &mut self,
-        opener: &mut Opener,
-        allowance: Allowance,
-    ) -> bool {
+    pub(super) async fn leave_draining(&mut self, opener: &mut Opener, deadline: Deadline) -> bool {
         let leaving = self.stream.as_ref().and_then(PeerStream::draining_at);
         let Some(leaving) = leaving.cloned() else {
             return false;
         };
         let now = Instant::now();
-        if self.stays_until.is_some_and(|until| now < until) {
+        if self.migrate_after.is_some_and(|until| now < until) {
             return false;
         }
-        self.stays_until = Some(now + MOVE_PATIENCE);
-        let wanted = opener.wanted(P::PEER);
-        let Some(endpoint) = opener.model.another(&wanted, &leaving).await else {
+        self.migrate_after = Some(now + MOVE_TIMEOUT);
+        let query = opener.query(self.peer);
+        let Some(endpoint) = opener.model.another(&query, &leaving).await else {
             return false;
         };
-        let moving = Allowance::at_most(allowance.left() / 2, MOVE_PATIENCE);
-        let opening = opener.open(&endpoint, 0, moving);
-        let stream: PeerStream<P> = match tokio::time::timeout(moving.left(), opening).await {
+        let moving = Deadline::at_most(deadline.left() / 2, MOVE_TIMEOUT);
+        let opening = opener.open(self.peer, &endpoint, 0, moving);
+        let stream = match tokio::time::timeout(moving.left(), opening).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(error)) => {
                 let error = error.details();
@@ -247,9 +154,8 @@ impl<P: Protocol> PeerSession<P> {
             return false;
         }
         self.endpoint = Some(endpoint);
-        self.stays_until = None;
+        self.migrate_after = None;
         if let Some(left) = self.stream.take() {
-            self.traffic += left.traffic;
             left.close();
         }
         self.arrived(stream);
@@ -259,12 +165,12 @@ impl<P: Protocol> PeerSession<P> {
     async fn open(
         &mut self,
         opener: &mut Opener,
-        allowance: Allowance,
-    ) -> Result<PeerStream<P>, PeerError> {
-        let mut tried: Vec<Arc<Endpoint>> = Vec::new();
+        deadline: Deadline,
+    ) -> Result<PeerStream, CallError> {
+        let mut tried: Vec<Arc<PeerEndpoint>> = Vec::new();
         let mut failure = None;
         while tried.len() < REPLICAS_TRIED {
-            let endpoint = match opener.pick(P::PEER, self.stalled.as_ref()).await {
+            let endpoint = match opener.pick(self.peer, self.stalled.as_ref()).await {
                 Ok(endpoint) => endpoint,
                 Err(none) => return Err(failure.unwrap_or(none)),
             };
@@ -275,7 +181,7 @@ impl<P: Protocol> PeerSession<P> {
             // Known before anything is awaited of it: if it stays silent, it is to blame.
             self.endpoint = Some(Arc::clone(&endpoint));
             match opener
-                .open(&endpoint, self.emitted_at(&endpoint), allowance)
+                .open(self.peer, &endpoint, self.emitted_at(&endpoint), deadline)
                 .await
             {
                 Ok(opened) => return Ok(opened),
@@ -283,37 +189,36 @@ impl<P: Protocol> PeerSession<P> {
                 Err(error) => return Err(error),
             }
         }
-        Err(failure.unwrap_or(PeerError::NoneAlive(P::PEER, None)))
+        Err(failure.unwrap_or(CallError::NoneAlive(self.peer, None)))
     }
 
-    /// Tokens that were emitted by the time of the last answer of `endpoint`: what it holds of them stands.
-    fn emitted_at(&self, endpoint: &Endpoint) -> usize {
+    /// Returns the number of tokens that were emitted by the time of the last answer of `endpoint`: what it holds of
+    /// them stands.
+    fn emitted_at(&self, endpoint: &PeerEndpoint) -> usize {
         let before = self.before.as_ref();
         let here = before.filter(|before| before.address == endpoint.address());
         here.map_or(0, |before| before.emitted)
     }
 
     /// Takes note of where the session is now.
-    fn arrived(&mut self, stream: PeerStream<P>) {
+    fn arrived(&mut self, stream: PeerStream) {
         let address = stream.endpoint.address().to_owned();
         let numerics = stream.description.numerics.clone().unwrap_or_default();
         let emitted = self.emitted_at(&stream.endpoint);
         if let Some(before) = &self.before {
-            self.moves.migrations += u32::from(before.address != address);
-            self.moves.numerics_changed |= before.numerics != numerics;
+            self.migrations += u32::from(before.address != address);
+            self.numerics_changed |= before.numerics != numerics;
         }
-        self.before = Some(Visit {
+        self.before = Some(PreviousPeer {
             address,
             numerics,
             emitted,
         });
-        if let Some(silent) = self.silent.take() {
-            self.traffic += silent.traffic;
-        }
+        self.silent = None;
         self.stream = Some(stream);
     }
 
-    /// The peer's latest answer was right, and `emitted` tokens of the output stand.
+    /// Records that the peer's latest answer was right, and `emitted` tokens of the output stand.
     pub(super) fn succeeded(&mut self, emitted: usize) {
         if let Some(before) = &mut self.before {
             before.emitted = emitted;
@@ -323,30 +228,23 @@ impl<P: Protocol> PeerSession<P> {
         }
     }
 
-    /// Where the stream leads, or would have led.
-    pub(super) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
-        self.endpoint.as_ref()
-    }
-
     /// Gives up waiting for the peer.
-    pub(super) fn give_up(&mut self, loss: Loss) {
+    pub(super) fn give_up(&mut self, kind: FailureKind) {
         if let Some(endpoint) = &self.endpoint {
-            match loss {
-                Loss::Silent => endpoint.silent(),
-                Loss::Malformed => endpoint.failed("the verifier refused what it proposed"),
-                Loss::Outdated => endpoint.forget(),
-                Loss::Stalled | Loss::Broken => {}
+            match kind {
+                FailureKind::Silent => endpoint.silent(),
+                FailureKind::Malformed => endpoint.failed("the verifier refused what it proposed"),
+                FailureKind::Outdated => endpoint.forget(),
+                FailureKind::Stalled | FailureKind::Broken => {}
             }
         }
-        if matches!(loss, Loss::Silent | Loss::Stalled) {
+        if matches!(kind, FailureKind::Silent | FailureKind::Stalled) {
             self.stalled.clone_from(&self.endpoint);
         }
         let stream = self.stream.take();
-        let dropped = match loss {
-            Loss::Silent => stream.and_then(|stream| self.silent.replace(stream)),
-            _ => stream,
-        };
-        self.traffic += dropped.map(|stream| stream.traffic).unwrap_or_default();
+        if kind == FailureKind::Silent && stream.is_some() {
+            self.silent = stream;
+        }
     }
 
     /// Goes on reading what the peer sends while nobody takes it, see [`PeerStream::read_ahead`].
@@ -359,22 +257,8 @@ impl<P: Protocol> PeerSession<P> {
 
     /// Frees the session at the peer.
     pub(super) fn close(&mut self) {
-        for stream in [self.stream.take(), self.silent.take()]
-            .into_iter()
-            .flatten()
-        {
-            self.traffic += stream.traffic;
-            stream.close();
-        }
-    }
-
-    /// Bytes exchanged so far.
-    pub(crate) fn traffic(&self) -> Traffic {
-        let mut traffic = self.traffic;
-        for stream in [&self.stream, &self.silent].into_iter().flatten() {
-            traffic += stream.traffic;
-        }
-        traffic
+        let streams = [self.stream.take(), self.silent.take()];
+        streams.into_iter().flatten().for_each(PeerStream::close);
     }
 }
 
@@ -382,25 +266,25 @@ impl<P: Protocol> PeerSession<P> {
 mod tests {
     use super::*;
 
-    impl<P: Protocol + Default> PeerSession<P> {
+    impl PeerSession {
         /// A session on an open stream.
-        pub(in crate::peer) fn at(stream: PeerStream<P>) -> Self {
+        pub(in crate::peer) fn at(peer: Peer, stream: PeerStream) -> Self {
             let mut session = Self {
                 endpoint: Some(Arc::clone(&stream.endpoint)),
-                ..Self::default()
+                ..Self::new(peer)
             };
             session.arrived(stream);
             session
         }
 
         /// Where the next stream would lead.
-        pub(in crate::peer) async fn next_place(&self, opener: &Opener) -> Arc<Endpoint> {
-            let picked = opener.pick(P::PEER, self.stalled.as_ref()).await;
+        pub(in crate::peer) async fn next_place(&self, opener: &Opener) -> Arc<PeerEndpoint> {
+            let picked = opener.pick(self.peer, self.stalled.as_ref()).await;
             picked.expect("a replica")
         }
 
         /// Goes on at another stream.
-        pub(in crate::peer) fn moves_to(&mut self, stream: PeerStream<P>) {
+        pub(in crate::peer) fn moves_to(&mut self, stream: PeerStream) {
             self.arrived(stream);
         }
     }

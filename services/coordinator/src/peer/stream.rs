@@ -3,26 +3,28 @@
 mod read_ahead;
 
 use std::convert::Infallible;
-use std::ops::AddAssign;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use net::KEEPALIVE_TIMEOUT;
 use net::deadline::within;
 use net::fault::connection_fault;
 use ops::trace::TraceContext;
 use speculation::TokenId;
+use speculation::session::Peer;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
+use v1::session_reply::Reply;
+use v1::session_request::Request;
 use wire::failure::Failure;
-use wire::messages::{Encoded, Incoming};
+use wire::round::MAX_TIMEOUT;
 use wire::status::{PeerFailure, classify, describe};
-use wire::v1;
+use wire::{encoded_bytes, v1};
 
-use super::error::PeerError;
-use super::pool::{Endpoint, failed};
-use super::protocol::Protocol;
+use super::error::CallError;
+use super::pool::{PeerEndpoint, drafter_client, failed, verifier_client};
+use super::position::{Deadline, RoundPosition};
 pub use read_ahead::MAX_AHEAD_BYTES;
 use read_ahead::ReadAhead;
 
@@ -30,60 +32,7 @@ use read_ahead::ReadAhead;
 /// there is never more than one, and a Close.
 const REQUEST_BUFFER: usize = 4;
 
-/// Longest time that a peer is told it may take, in milliseconds: the protocol's limit.
-const MAX_TIMEOUT_MS: u128 = 600_000;
-
-/// How long a peer may take.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Allowance {
-    /// Until then.
-    pub(crate) until: Instant,
-    /// Whether that is less than a peer is due, as the request's own time ends: then nobody is to blame.
-    pub(crate) is_short: bool,
-}
-
-impl Allowance {
-    /// Returns the time that is left.
-    pub(crate) fn left(self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
-    }
-
-    /// For a peer that is due `whole`, and gets no more than `most`.
-    pub(crate) fn at_most(most: Duration, whole: Duration) -> Self {
-        Self {
-            until: Instant::now() + whole.min(most),
-            is_short: most < whole,
-        }
-    }
-
-    /// The failure of a peer that did not answer within the time it was given.
-    pub(crate) fn exceeded(self, given: Duration) -> PeerError {
-        if self.is_short {
-            PeerError::OutOfTime(given)
-        } else {
-            PeerError::Late(given)
-        }
-    }
-}
-
-/// Where a request stands when a peer is asked.
-#[derive(Clone, Copy)]
-pub(crate) struct Position<'a> {
-    pub(crate) round: u64,
-    pub(crate) allowance: Allowance,
-    /// All output tokens so far.
-    pub(crate) output: &'a [TokenId],
-    /// How many of them were emitted, and so will stand at the next round.
-    pub(crate) emitted: usize,
-    /// The least probability of survival at which one more draft token pays, see [`Decision::min_survival`].
-    ///
-    /// [`Decision::min_survival`]: speculation::goodput::Decision::min_survival
-    pub(crate) worth: Option<f64>,
-    /// What the peer hangs its spans on, if it is to make any.
-    pub(crate) trace: Option<TraceContext>,
-}
-
-/// Bytes of the messages exchanged with a peer.
+/// Bytes of the messages exchanged with the peers of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traffic {
     /// That opened sessions.
@@ -92,19 +41,15 @@ pub(crate) struct Traffic {
     pub(crate) rounds: u64,
 }
 
-impl AddAssign for Traffic {
-    fn add_assign(&mut self, other: Self) {
-        self.opening += other.opening;
-        self.rounds += other.rounds;
-    }
-}
+/// The same, counted by all streams of the request.
+pub(super) type TrafficCounter = Arc<Mutex<Traffic>>;
 
 /// An open stream to a peer. Dropping it frees the session there.
-pub(crate) struct PeerStream<P: Protocol> {
-    pub(super) endpoint: Arc<Endpoint>,
-    epoch: u32,
-    requests: mpsc::Sender<P::Request>,
-    replies: ReadAhead<P::Reply>,
+pub(crate) struct PeerStream {
+    pub(super) endpoint: Arc<PeerEndpoint>,
+    pub(super) epoch: u32,
+    requests: mpsc::Sender<v1::SessionRequest>,
+    replies: ReadAhead,
     /// Output tokens from the first on that the peer is known to hold.
     pub(super) held: usize,
     /// What the peer said of itself when the session was opened.
@@ -113,54 +58,59 @@ pub(crate) struct PeerStream<P: Protocol> {
     draining: bool,
     /// When it was heard last, or asked something after that.
     heard: tokio::time::Instant,
-    pub(super) traffic: Traffic,
+    traffic: TrafficCounter,
 }
 
-impl<P: Protocol> PeerStream<P> {
+impl PeerStream {
     /// Opens the session, or re-attaches it, at `endpoint`, which describes itself so. Of what the peer says that
     /// it holds, no more than the first `emitted` tokens are taken for the output's.
     ///
     /// # Errors
     /// If the peer cannot be reached, refuses, or does not answer in time.
     pub(super) async fn open(
-        endpoint: &Arc<Endpoint>,
+        peer: Peer,
+        endpoint: &Arc<PeerEndpoint>,
         description: Arc<v1::PeerDescription>,
         open: v1::Open,
         emitted: usize,
-        allowance: Allowance,
-    ) -> Result<Self, PeerError> {
+        deadline: Deadline,
+        traffic: TrafficCounter,
+    ) -> Result<Self, CallError> {
         let epoch = open.epoch;
-        let open = P::open(open);
-        let mut traffic = Traffic {
-            opening: open.encoded_bytes(),
-            rounds: 0,
-        };
+        let open = v1::SessionRequest::from(Request::Open(open));
+        let sent = encoded_bytes(&open);
         let (requests, outgoing) = mpsc::channel(REQUEST_BUFFER);
         let opening = async {
             // There is room: nothing was sent yet.
             let _ = requests.send(open).await;
-            let mut replies = P::connect(endpoint, ReceiverStream::new(outgoing)).await?;
+            let requests = ReceiverStream::new(outgoing);
+            let replies = match peer {
+                Peer::Drafter => drafter_client(endpoint).draft(requests).await?,
+                Peer::Verifier => verifier_client(endpoint).verify(requests).await?,
+            };
+            let mut replies = replies.into_inner();
             let first = replies.message().await?;
             Ok::<_, Status>((replies, first))
         };
-        let given = allowance.left();
+        let given = deadline.left();
         let Ok(opened) = within(given, "open", opening).await else {
-            if !allowance.is_short {
+            if !deadline.is_short {
                 endpoint.silent();
             }
-            return Err(allowance.exceeded(given));
+            return Err(deadline.exceeded(given));
         };
-        let (replies, first) = opened.map_err(|status| failed(endpoint, P::PEER, status))?;
-        traffic.opening += first.as_ref().map_or(0, Encoded::encoded_bytes);
-        let opened = match first.map(P::read) {
-            Some(Incoming::Opened(opened)) if opened.epoch == epoch => Some(opened),
+        let (replies, first) = opened.map_err(|status| failed(endpoint, peer, status))?;
+        let bytes = sent + first.as_ref().map_or(0, encoded_bytes);
+        let opened = match first.and_then(|first| first.reply) {
+            Some(Reply::Opened(opened)) if opened.epoch == epoch => Some(opened),
             _ => None,
         };
         let Some(opened) = opened else {
             let problem = "the stream did not begin with opened";
             endpoint.failed(problem);
-            return Err(PeerError::Malformed(problem.to_owned()));
+            return Err(CallError::Malformed(problem.to_owned()));
         };
+        lock(&traffic).opening += bytes;
         Ok(Self {
             endpoint: Arc::clone(endpoint),
             epoch,
@@ -174,26 +124,27 @@ impl<P: Protocol> PeerStream<P> {
         })
     }
 
-    /// Most draft tokens that the peer takes in a round.
+    /// Returns the most draft tokens that the peer takes in a round.
     pub(super) fn max_draft_tokens(&self) -> u32 {
         let limits = self.description.limits.unwrap_or_default();
         limits.max_draft_tokens.max(1)
     }
 
-    /// The header of a request on top of `output`.
+    /// Returns the header of a request on top of `output`.
     pub(super) fn header(
         &self,
-        position: Position<'_>,
+        position: RoundPosition<'_>,
         digest: u64,
         output: &[TokenId],
     ) -> v1::RoundHeader {
         let from_len = self.held.min(output.len());
         let trace_context = position.trace.map(TraceContext::to_bytes);
-        let timeout_ms = position.allowance.left().as_millis();
+        let timeout = position.deadline.left();
+        let timeout = timeout.clamp(Duration::from_millis(1), MAX_TIMEOUT);
         v1::RoundHeader {
             round: position.round,
             epoch: self.epoch,
-            timeout_ms: timeout_ms.clamp(1, MAX_TIMEOUT_MS) as u32,
+            timeout_ms: timeout.as_millis() as u32,
             from_len: from_len as u32,
             committed: output[from_len..].to_vec(),
             digest,
@@ -201,22 +152,10 @@ impl<P: Protocol> PeerStream<P> {
         }
     }
 
-    /// Whether a reply answers the request with this round and digest on this stream. Others are
-    /// left over from before a retry.
-    pub(super) fn answers(
-        &self,
-        header: Option<&v1::ReplyHeader>,
-        round: u64,
-        digest: u64,
-    ) -> bool {
-        header.is_some_and(|header| {
-            header.epoch == self.epoch && header.round == round && header.digest == digest
-        })
-    }
-
     /// Sends a request. If the stream is broken, its status comes with the next reply.
-    pub(super) async fn send(&mut self, request: P::Request) {
-        self.traffic.rounds += request.encoded_bytes();
+    pub(super) async fn send(&mut self, request: Request) {
+        let request = v1::SessionRequest::from(request);
+        lock(&self.traffic).rounds += encoded_bytes(&request);
         self.heard = tokio::time::Instant::now();
         let _ = self.requests.send(request).await;
     }
@@ -227,24 +166,27 @@ impl<P: Protocol> PeerStream<P> {
         self.replies.read_ahead().await
     }
 
-    /// The next reply, whatever it answers.
+    /// Returns the next reply, whatever it answers.
     ///
     /// A stream that breaks is one failed round: the peer may be back at once, and often is. One that breaks after a
     /// silence was broken by the keepalive, as its host is gone: nobody waits there for a connection.
-    pub(super) async fn receive(&mut self) -> Result<Incoming<P::Part>, PeerError> {
+    pub(super) async fn receive(&mut self) -> Result<Reply, CallError> {
         let status = loop {
             match self.replies.next().await {
                 Some(Ok(reply)) => {
-                    let bytes = reply.encoded_bytes();
+                    let bytes = encoded_bytes(&reply);
                     self.heard = tokio::time::Instant::now();
-                    match P::read(reply) {
-                        Incoming::Draining => {
+                    match reply.reply {
+                        Some(Reply::Draining(_)) => {
                             self.draining = true;
                             self.endpoint.draining();
                         }
-                        incoming => {
-                            self.traffic.rounds += bytes;
-                            return Ok(incoming);
+                        reply => {
+                            lock(&self.traffic).rounds += bytes;
+                            // One of a later version says nothing that is to be acted on.
+                            if let Some(reply) = reply {
+                                return Ok(reply);
+                            }
                         }
                     }
                 }
@@ -260,12 +202,12 @@ impl<P: Protocol> PeerStream<P> {
             // It refuses what by its description it could do: it may have been started anew.
             self.endpoint.forget();
         }
-        Err(PeerError::Status {
+        Err(CallError::Status {
             status: Box::new(status),
         })
     }
 
-    /// The peer's latest answer was right; it holds the output's first `held` tokens.
+    /// Records that the peer's latest answer was right; it holds the output's first `held` tokens.
     pub(super) fn succeeded(&mut self, held: usize) {
         self.held = held;
         // One that is about to stop is no place for new sessions, however well it answers.
@@ -274,36 +216,44 @@ impl<P: Protocol> PeerStream<P> {
         }
     }
 
-    /// The peer, if it said that it is about to stop.
-    pub(super) fn draining_at(&self) -> Option<&Arc<Endpoint>> {
+    /// Returns the peer, if it said that it is about to stop.
+    pub(super) fn draining_at(&self) -> Option<&Arc<PeerEndpoint>> {
         self.draining.then_some(&self.endpoint)
     }
 
-    /// An answer that cannot be right.
-    pub(super) fn malformed(&self, problem: impl Into<String>) -> PeerError {
+    /// Returns the error of an answer that cannot be right, and counts it against the peer.
+    pub(super) fn malformed(&self, problem: impl Into<String>) -> CallError {
         let problem = problem.into();
         self.endpoint.failed(&problem);
-        PeerError::Malformed(problem)
+        CallError::Malformed(problem)
     }
 
     /// Frees the session at the peer.
     pub(super) fn close(self) {
         // If the buffer is full, or the stream broken, dropping it frees the session too.
-        let _ = self.requests.try_send(P::close());
+        let _ = self.requests.try_send(Request::Close(v1::Close {}).into());
     }
+}
+
+pub(super) fn lock(traffic: &TrafficCounter) -> MutexGuard<'_, Traffic> {
+    // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+    traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
+    use tonic::codegen::BoxStream;
+
     use super::*;
 
-    impl<P: Protocol> PeerStream<P> {
+    impl PeerStream {
         /// An open stream to `endpoint`, which describes itself so, over what a test holds in its hands.
         pub(in crate::peer) fn over(
-            endpoint: Arc<Endpoint>,
+            endpoint: Arc<PeerEndpoint>,
             description: v1::PeerDescription,
-            requests: mpsc::Sender<P::Request>,
-            replies: read_ahead::Replies<P::Reply>,
+            requests: mpsc::Sender<v1::SessionRequest>,
+            replies: BoxStream<v1::SessionReply>,
+            traffic: TrafficCounter,
         ) -> Self {
             Self {
                 endpoint,
@@ -314,7 +264,7 @@ mod tests {
                 description: Arc::new(description),
                 draining: false,
                 heard: tokio::time::Instant::now(),
-                traffic: Traffic::default(),
+                traffic,
             }
         }
     }

@@ -15,10 +15,13 @@ use text::ServedText;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
-use wire::messages::Messages;
-use wire::v1::{self, generate_request, verify_reply};
+use v1::round_answer::Part;
+use v1::round_request::Round;
+use v1::session_reply::Reply;
+use v1::session_request::Request as SessionRequest;
+use wire::v1::{self, generate_request};
 
-use super::pool::{Endpoint, Models, Wanted};
+use super::pool::{Models, PeerEndpoint, PeerQuery};
 use super::stream::PeerStream;
 use super::*;
 use crate::config::CoordinatorConfig;
@@ -44,9 +47,9 @@ fn description(context_len: u32, max_draft_tokens: u32) -> v1::PeerDescription {
 }
 
 /// The other end of a stream.
-struct Wire<P: Messages> {
-    requests: mpsc::Receiver<P::Request>,
-    replies: mpsc::Sender<Result<P::Reply, Status>>,
+struct Wire {
+    requests: mpsc::Receiver<v1::SessionRequest>,
+    replies: mpsc::Sender<Result<v1::SessionReply, Status>>,
 }
 
 /// The peers of a request for `message` at a target that takes 8 draft tokens.
@@ -89,35 +92,37 @@ fn choosing(request: &mut v1::GenerateRequest, settings: &[(&str, &str)]) {
 }
 
 /// A session at a peer that describes itself so, and its other end.
-async fn session<P: protocol::Protocol + Default>(
+async fn session(
     peers: &Peers,
+    peer: Peer,
     description: v1::PeerDescription,
-) -> (PeerSession<P>, Wire<P>)
-where
-    P::Reply: Send,
-{
-    let wanted = Wanted {
-        peer: P::PEER,
+) -> (PeerSession, Wire) {
+    let query = PeerQuery {
+        peer,
         session: SESSION,
         requirements: None,
     };
-    let endpoint = peers.opener.model.pick(&wanted).await.expect("an address");
-    let (stream, wire) = stream(endpoint, description);
-    (PeerSession::at(stream), wire)
+    let endpoint = peers.opener.model.pick(&query).await.expect("an address");
+    let (stream, wire) = stream(peers, endpoint, description);
+    (PeerSession::at(peer, stream), wire)
 }
 
 /// A stream to a peer that describes itself so, and its other end.
-fn stream<P: protocol::Protocol>(
-    endpoint: Arc<Endpoint>,
+fn stream(
+    peers: &Peers,
+    endpoint: Arc<PeerEndpoint>,
     description: v1::PeerDescription,
-) -> (PeerStream<P>, Wire<P>)
-where
-    P::Reply: Send,
-{
+) -> (PeerStream, Wire) {
     let (sent, requests) = mpsc::channel(4);
     let (replies, received) = mpsc::channel(16);
     let received = Box::pin(ReceiverStream::new(received));
-    let stream = PeerStream::over(endpoint, description, sent, received);
+    let stream = PeerStream::over(
+        endpoint,
+        description,
+        sent,
+        received,
+        Arc::clone(&peers.opener.traffic),
+    );
     (stream, Wire { requests, replies })
 }
 
@@ -139,10 +144,10 @@ fn verify(drafts: &[TokenId], horizon: u32) -> PendingRequest {
 }
 
 /// Five output tokens, three of which were emitted, and two seconds to answer.
-fn position(output: &[TokenId]) -> Position<'_> {
-    Position {
+fn position(output: &[TokenId]) -> RoundPosition<'_> {
+    RoundPosition {
         round: 3,
-        allowance: Allowance {
+        deadline: Deadline {
             until: Instant::now() + Duration::from_secs(2),
             is_short: false,
         },
@@ -155,21 +160,27 @@ fn position(output: &[TokenId]) -> Position<'_> {
 
 const OUTPUT: [TokenId; 5] = [0, 1, 2, 1, 0];
 
-/// The header of a draft request.
-fn drafting(request: Option<v1::DraftRequest>) -> (v1::RoundHeader, v1::DraftRound) {
+/// The header of a round, and what is asked.
+fn round(request: Option<v1::SessionRequest>) -> (v1::RoundHeader, Round) {
     match request.expect("a request").request {
-        Some(v1::draft_request::Request::Round(mut round)) => {
-            (round.header.take().expect("a header"), round)
-        }
+        Some(SessionRequest::Round(round)) => (
+            round.header.expect("a header"),
+            round.round.expect("a round"),
+        ),
         other => panic!("{other:?}"),
     }
 }
 
-fn verifying(request: Option<v1::VerifyRequest>) -> (v1::RoundHeader, v1::VerifyRound) {
-    match request.expect("a request").request {
-        Some(v1::verify_request::Request::Round(mut round)) => {
-            (round.header.take().expect("a header"), round)
-        }
+fn drafting(request: Option<v1::SessionRequest>) -> (v1::RoundHeader, v1::DraftRound) {
+    match round(request) {
+        (header, Round::Draft(round)) => (header, round),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn verifying(request: Option<v1::SessionRequest>) -> (v1::RoundHeader, v1::VerifyRound) {
+    match round(request) {
+        (header, Round::Verify(round)) => (header, round),
         other => panic!("{other:?}"),
     }
 }
@@ -183,37 +194,41 @@ fn answering(header: &v1::RoundHeader) -> v1::ReplyHeader {
     }
 }
 
-fn block(header: v1::ReplyHeader, token_ids: &[TokenId]) -> v1::DraftReply {
+/// A part of the answer to the round with this header.
+fn answer(header: v1::ReplyHeader, part: Part) -> v1::SessionReply {
+    let answer = v1::RoundAnswer {
+        header: Some(header),
+        part: Some(part),
+    };
+    Reply::Answer(answer).into()
+}
+
+fn block(header: v1::ReplyHeader, token_ids: &[TokenId]) -> v1::SessionReply {
     let tree = v1::TokenTree {
         token_ids: token_ids.to_vec(),
         parents: Vec::new(),
     };
     let block = v1::DraftBlock {
-        header: Some(header),
         tree: Some(tree),
         last: true,
         stop_cause: v1::StopCause::Length.into(),
         ..Default::default()
     };
-    v1::DraftReply {
-        reply: Some(v1::draft_reply::Reply::Block(block)),
-    }
+    answer(header, Part::Block(block))
 }
 
-fn need_from(header: v1::ReplyHeader, from: u32) -> v1::DraftReply {
+fn need_from(header: v1::ReplyHeader, from: u32) -> v1::SessionReply {
     let need = v1::NeedFrom {
         header: Some(header),
         from,
     };
-    v1::DraftReply {
-        reply: Some(v1::draft_reply::Reply::NeedFrom(need)),
-    }
+    Reply::NeedFrom(need).into()
 }
 
 /// Answers the one request at `wire` with what `reply` makes of its header.
 async fn replying(
-    wire: &mut Wire<Drafting>,
-    reply: impl FnOnce(v1::ReplyHeader) -> Vec<v1::DraftReply>,
+    wire: &mut Wire,
+    reply: impl FnOnce(v1::ReplyHeader) -> Vec<v1::SessionReply>,
 ) -> (v1::RoundHeader, v1::DraftRound) {
     let (header, round) = drafting(wire.requests.recv().await);
     for reply in reply(answering(&header)) {
@@ -228,7 +243,7 @@ fn soon<'a, T: 'a>(future: impl Future<Output = T> + 'a) -> Pin<Box<dyn Future<O
     Box::pin(async move { tokio::time::timeout(limit, future).await.expect("in time") })
 }
 
-fn drafted(answer: Result<Answer, Failure>) -> (Vec<TokenId>, DraftStop) {
+fn drafted(answer: Result<PeerAnswer, CallFailure>) -> (Vec<TokenId>, DraftStop) {
     match answer.expect("an answer").input {
         Input::Drafted { block, .. } => (block.drafts.tokens().to_vec(), block.stop),
         other => panic!("{other:?}"),
@@ -236,7 +251,7 @@ fn drafted(answer: Result<Answer, Failure>) -> (Vec<TokenId>, DraftStop) {
 }
 
 /// A request and its session at a drafter that describes itself so.
-async fn at_drafter(description: v1::PeerDescription) -> (Peers, Wire<Drafting>) {
+async fn at_drafter(description: v1::PeerDescription) -> (Peers, Wire) {
     requesting(|_| {}, description).await
 }
 
@@ -244,9 +259,9 @@ async fn at_drafter(description: v1::PeerDescription) -> (Peers, Wire<Drafting>)
 async fn requesting(
     configure: impl FnOnce(&mut v1::GenerateRequest),
     description: v1::PeerDescription,
-) -> (Peers, Wire<Drafting>) {
+) -> (Peers, Wire) {
     let mut peers = peers(configure);
-    let (session, wire) = session(&peers, description).await;
+    let (session, wire) = session(&peers, Peer::Drafter, description).await;
     peers.drafter = session;
     (peers, wire)
 }
@@ -254,10 +269,13 @@ async fn requesting(
 /// Awaits the answer of a drafter that answers with what `reply` makes of the request's header; and the request.
 async fn exchange(
     peers: &mut Peers,
-    wire: &mut Wire<Drafting>,
+    wire: &mut Wire,
     requested: &mut PendingRequest,
-    reply: impl FnOnce(v1::ReplyHeader) -> Vec<v1::DraftReply>,
-) -> (Result<Answer, Failure>, (v1::RoundHeader, v1::DraftRound)) {
+    reply: impl FnOnce(v1::ReplyHeader) -> Vec<v1::SessionReply>,
+) -> (
+    Result<PeerAnswer, CallFailure>,
+    (v1::RoundHeader, v1::DraftRound),
+) {
     let others = RoundProposals::default();
     let answer = peers.answer(requested, position(&OUTPUT), &others);
     let replies = replying(wire, reply);

@@ -36,7 +36,7 @@ async fn watch_verifiers(shared: &Shared) -> Infallible {
     let (mut heard, mut is_waiting) = (Instant::now(), false);
     loop {
         tokio::time::sleep((patience / 3).min(LOOK_INTERVAL)).await;
-        let all = join_all(shared.models.iter().map(|model| model.meet_verifiers()));
+        let all = join_all(shared.models.iter().map(|model| model.probe_verifiers()));
         if all.await.contains(&true) {
             heard = Instant::now();
             if is_waiting {
@@ -68,5 +68,5 @@ async fn find_verifier(model: &Arc<ServedModel>) {
         }
         tokio::time::sleep(SEARCH_INTERVAL).await;
     }
-    tokio::join!(model.meet_verifiers(), model.meet_drafters());
+    tokio::join!(model.probe_verifiers(), model.probe_drafters());
 }

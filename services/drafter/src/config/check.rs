@@ -71,20 +71,21 @@ impl DrafterConfig {
         NO_MODEL.clone_into(&mut self.model.path);
     }
 
-    /// The draft models, the largest first.
+    /// Returns the draft models, the largest first.
     pub fn sources_mut(&mut self) -> impl Iterator<Item = &mut ModelSource> {
         std::iter::once(&mut self.model).chain(&mut self.cascade.models)
     }
 }
 
 impl CascadeSection {
-    /// Its models, each with the setting that names it.
+    /// Returns its models, each with the setting that names it.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (String, &ModelSource)> {
         let models = self.models.iter().enumerate();
         models.map(|(index, source)| (format!("cascade.models[{index}]"), source))
     }
 
-    /// The cascade of the models with these `names`, and of Max-Gram if `has_max_gram`; none of a single draft.
+    /// Returns the cascade of the models with these `names`, and of Max-Gram if `has_max_gram`; none of a single
+    /// draft.
     ///
     /// # Errors
     /// Names what cannot be of it.

@@ -7,7 +7,7 @@ use client::{Client, CollectedAnswer, Error, Generation, GenerationEvent};
 use coordinator::limits::MAX_REQUEST_BYTES;
 use net::fault::speaks_http;
 use tonic::Code;
-use wire::messages::Encoded;
+use wire::encoded_bytes;
 use wire::status::describe;
 use wire::v1;
 
@@ -43,7 +43,7 @@ pub(crate) async fn begin(
     url: &str,
     request: v1::GenerateRequest,
 ) -> anyhow::Result<Generation> {
-    let (found, most) = (request.encoded_bytes(), MAX_REQUEST_BYTES as u64);
+    let (found, most) = (encoded_bytes(&request), MAX_REQUEST_BYTES as u64);
     if found > most {
         let problem = format!("prompt: a request of {found} bytes, a coordinator takes {most}");
         return Err(TooLong(problem).into());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use peer::{Role, Session};
+use peer::{HeldSession, Role};
 use tonic::Status;
 use wire::failure::Failure;
 use wire::open::{EVERYONE, SessionSpec};
@@ -22,7 +22,7 @@ impl Remote {
     /// If the engine's numerics have changed since the coordinator asked for them.
     pub(crate) fn opened(
         &self,
-        session: &mut Session<impl Role<Memory = RemoteMemory>>,
+        session: &mut HeldSession<impl Role<Memory = RemoteMemory>>,
         numerics: &str,
     ) -> Result<(), Status> {
         let memory = &mut session.memory;
@@ -42,7 +42,7 @@ impl Remote {
     /// prefix cache does not separate tenants.
     pub(crate) fn admit(
         &self,
-        session: &Session<impl Role<Memory = RemoteMemory>>,
+        session: &HeldSession<impl Role<Memory = RemoteMemory>>,
         has_output: bool,
     ) -> Result<(), Status> {
         let spec = &session.spec;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engines::Ids;
-use peer::progress::Reporter;
-use peer::{Cost, Role, RoundError, Session};
+use peer::{Cost, HeldSession, Role, RoundError};
+use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::chain::Test;
 use speculation::certificate::{OpenChain, RowQuery};
@@ -28,7 +28,7 @@ const MOST_DRAFTED: usize = 1_024;
 /// request.
 pub(crate) async fn decide(
     remote: &Remote,
-    session: &mut Session<impl Role<Memory = RemoteMemory>>,
+    session: &mut HeldSession<impl Role<Memory = RemoteMemory>>,
     input: VerifyInput,
     progress: Reporter,
     limit: Duration,
@@ -104,7 +104,7 @@ fn descending(drafted: &[(TokenId, f64)]) -> Vec<f64> {
 /// The log probabilities of the prompt tokens after each of those in `range`. `limit` bounds the request.
 pub(crate) async fn score_prompt(
     remote: &Remote,
-    session: &Session<impl Role<Memory = RemoteMemory>>,
+    session: &HeldSession<impl Role<Memory = RemoteMemory>>,
     range: Range<usize>,
     limit: Duration,
 ) -> Result<(Vec<TokenLogprobs>, Cost), RoundError> {

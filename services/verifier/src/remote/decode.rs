@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use peer::progress::Reporter;
-use peer::{CountedHistory, Granted, Role, RoundError, Session};
+use peer::{CountedHistory, Granted, HeldSession, Role, RoundError};
+use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::OpenChain;
 use speculation::certificate::chain::Test;
@@ -23,7 +23,7 @@ use crate::decode::{DecodedToken, Report};
 /// If the engine does not read what stands before them.
 pub(crate) async fn decode(
     remote: &Arc<Remote>,
-    session: &mut Session<impl Role<Memory = RemoteMemory>>,
+    session: &mut HeldSession<impl Role<Memory = RemoteMemory>>,
     decoded: &[TokenId],
     max_tokens: u32,
     granted: Granted,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use engines::{EngineError, Identity, Scoring, ScoringEngine, Sequence};
-use peer::{Peer, PeerError, Role};
+use peer::{PeerError, PeerServer, Role};
 use speculation::TokenId;
 
 use super::SECTION;
@@ -99,7 +99,7 @@ impl Watch {
     ///
     /// # Errors
     /// If there is no thread for it.
-    pub(crate) fn begin<R: Role>(self, verifier: &Arc<Peer<R>>) -> Result<(), PeerError> {
+    pub(crate) fn begin<R: Role>(self, verifier: &Arc<PeerServer<R>>) -> Result<(), PeerError> {
         let verifier = Arc::downgrade(verifier);
         let thread = std::thread::Builder::new().name("target-remote-watch".to_owned());
         let begun = thread.spawn(move || self.look(&verifier));
@@ -107,7 +107,7 @@ impl Watch {
         Ok(())
     }
 
-    fn look<R: Role>(&self, verifier: &Weak<Peer<R>>) {
+    fn look<R: Role>(&self, verifier: &Weak<PeerServer<R>>) {
         let (engine, standing) = (&*self.engine, &*self.standing);
         let mut was_ready = true;
         loop {

@@ -1,22 +1,21 @@
 //! Blocks: asked about, scored and decided.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ops::trace::names;
-use peer::progress;
-use peer::{Cost, Replies, RoundError, Turn, traced};
+use peer::{Cost, RoundContext, RoundError};
+use server::progress;
+use server::trace::Span;
 use speculation::draft_tree::DraftTree;
 use speculation::verification::layers::Horizon;
-use tonic::Status;
-use v1::verify_reply::Reply;
+use v1::round_answer::Part;
 use wire::status::BadField;
-use wire::{drafting, logprobs, proposal, round, v1, verdict};
+use wire::{drafting, logprobs, proposal, v1, verdict};
 
-use super::{check_room, reply};
+use super::check_room;
 use crate::logprobs::WithLogprobs;
 use crate::remote;
 use crate::scoring::score;
-use crate::service::{Target, Verifier, VerifySession};
+use crate::service::{Verifier, VerifySession};
 use crate::tree::{self, Tree};
 use crate::verify::{VerifyInput, Wanted};
 
@@ -27,46 +26,27 @@ struct Block {
     slices: Option<v1::SliceRequest>,
 }
 
-/// Answers one block: with the verdict kept, or by scoring it.
+/// Answers one block by scoring it.
 pub(super) async fn verify(
     verifier: &Verifier,
     session: &mut VerifySession,
-    replies: &Replies<v1::VerifyReply>,
-    mut wire: v1::VerifyRound,
-    epoch: u32,
-) -> Result<(), Status> {
-    let began = Instant::now();
-    let (header, slices) = (wire.header.take(), wire.slices);
+    wire: v1::VerifyRound,
+    context: &RoundContext<'_>,
+    span: &mut Span,
+) -> Result<(), RoundError> {
+    let slices = wire.slices;
     let (drafts, requested) = requested(verifier, session, wire)?;
-    let round = round::from_wire(header, epoch, session.spec.vocab_size)?;
-    let trace_context = &round.trace_context;
-    let mut span = verifier.traces.round(names::VERIFY, trace_context, began);
-    if let Some(kept) = session.answers.find(&round.key) {
-        span.set(names::REPLAYED, true);
-        let header = Some(round.reply_header(true));
-        let again = v1::Verdict {
-            header,
-            ..kept.clone()
-        };
-        return replies.send(reply(Reply::Verdict(again))).await;
-    }
     let scored = drafts.len() + 1;
     let block = Block {
         drafts,
         requested,
         slices,
     };
-    let turn = Turn {
-        round,
-        began,
-        replies,
-    };
-    let answering = answer(verifier, session, &turn, block);
-    if let Some(cost) = traced::<Target, _>(&mut span, answering).await? {
+    if let Some(cost) = answer(verifier, session, context, block).await? {
         // What an engine elsewhere reads beside the rows is not told.
         let is_here = verifier.role.remote.is_none();
         let prefills = is_here && cost.step.forwarded_tokens > scored;
-        span.add_breakdown(&cost.share(prefills), began, None);
+        span.add_share(&cost.share(prefills), context.began, None);
     }
     Ok(())
 }
@@ -75,7 +55,7 @@ pub(super) async fn verify(
 async fn answer(
     verifier: &Verifier,
     session: &mut VerifySession,
-    turn: &Turn<'_, Target>,
+    context: &RoundContext<'_>,
     block: Block,
 ) -> Result<Option<Cost>, RoundError> {
     let Block {
@@ -83,29 +63,27 @@ async fn answer(
         requested,
         slices,
     } = block;
-    let (round, replies) = (&turn.round, turn.replies);
+    let round = &context.round;
     // A node stands at its depth, so what a tree needs of the context is its longest path.
     let levels = drafts.levels() as usize;
     check_room(verifier, session, round.key.base_len, levels)?;
-    if !turn.advance(session).await? {
+    if !session.advance(context).await? {
         return Ok(None);
     }
     let (reporter, mut progressing) = progress::channel();
-    let header = Some(round.reply_header(false));
     if session.spec.accept_at_coordinator {
         let wanted = Wanted(slices.unwrap_or_default());
         let scoring = score(session, drafts.tokens(), wanted, reporter);
-        let (mut slices, mut cost) = turn.wait(&mut progressing, scoring).await??;
+        let (mut slices, mut cost) = context.wait(&mut progressing, scoring).await??;
         // Nothing is decided here.
         cost.accept = Duration::ZERO;
         if let Some(last) = slices.last_mut() {
-            last.timing = Some(cost.timing(turn.began, verifier.sessions().attached));
+            last.timing = Some(cost.timing(context.began, verifier.sessions().attached));
         }
         cost.count(&verifier.metrics);
         // Not kept for a retry: rows are large, and scoring again gives the same.
         for slice in slices {
-            let slice = v1::Slice { header, ..slice };
-            replies.send(reply(Reply::Slice(slice))).await?;
+            context.answer(Part::Slice(slice)).await?;
         }
         return Ok(Some(cost));
     }
@@ -125,15 +103,16 @@ async fn answer(
             score(session, &tokens, tree, reporter).await
         }
     };
-    let ((decided, of_tokens), cost) = turn.wait(&mut progressing, deciding).await??;
-    let timing = cost.timing(turn.began, verifier.sessions().attached);
+    let ((decided, of_tokens), cost) = context.wait(&mut progressing, deciding).await??;
+    let timing = cost.timing(context.began, verifier.sessions().attached);
     let verdict = v1::Verdict {
         logprobs: of_tokens.iter().map(logprobs::to_wire).collect(),
-        ..verdict::to_wire(decided, round.reply_header(false), timing)
+        ..verdict::to_wire(decided, timing)
     };
     cost.count(&verifier.metrics);
-    session.answers.keep(round.key, verdict.clone());
-    replies.send(reply(Reply::Verdict(verdict))).await?;
+    let part = Part::Verdict(verdict);
+    session.answers.keep(round.key, vec![part.clone()]);
+    context.answer(part).await?;
     Ok(Some(cost))
 }
 

@@ -2,54 +2,42 @@
 
 use std::time::Instant;
 
-use ops::trace::names;
-use peer::progress;
-use peer::{Cost, Granted, Replies, RoundError, Turn, traced};
+use peer::{Cost, Granted, RoundContext, RoundError};
+use server::progress;
+use server::trace::{Span, names};
 use speculation::TokenId;
-use tonic::Status;
-use v1::verify_reply::Reply;
-use wire::round::Round;
+use v1::round_answer::Part;
 use wire::status::BadField;
-use wire::{logprobs, round, v1};
+use wire::{logprobs, v1};
 
-use super::{check_room, reply};
+use super::check_room;
 use crate::decode::{DecodeTask, DecodedToken};
 use crate::remote;
-use crate::service::{Target, Verifier, VerifySession};
+use crate::service::{Verifier, VerifySession};
 
 /// Decodes alone, as far as it is granted, and streams the tokens as they come.
 pub(super) async fn decode(
     verifier: &Verifier,
     session: &mut VerifySession,
-    replies: &Replies<v1::VerifyReply>,
     requested: v1::DecodeRound,
-    granted: Granted,
-    epoch: u32,
-) -> Result<(), Status> {
+    context: &RoundContext<'_>,
+    span: &mut Span,
+) -> Result<(), RoundError> {
     if requested.max_tokens == 0 {
         return Err(BadField::new("max_tokens", "0 is out of range, expected at least 1").into());
     }
-    let began = Instant::now();
-    let round = round::from_wire(requested.header, epoch, session.spec.vocab_size)?;
-    let trace_context = &round.trace_context;
-    let mut span = verifier.traces.round(names::DECODE, trace_context, began);
-    let turn = Turn {
-        round,
-        began,
-        replies,
-    };
     let mut decoding = Decoding {
         verifier,
-        turn,
         max_tokens: requested.max_tokens,
-        granted: granted.from_first(requested.until),
+        granted: context.granted.clone().from_first(requested.until),
+        context,
         decoded: Vec::new(),
         total: Cost::default(),
     };
-    let ended = traced::<Target, _>(&mut span, decoding.run(session)).await;
+    let ended = decoding.run(session).await;
     let (total, decoded) = (decoding.total, decoding.decoded.len());
     let prefills = total.step.forwarded_tokens > decoded + 1;
-    span.add_breakdown(&total.share(prefills), began, None);
+    span.add_share(&total.share(prefills), context.began, None);
     span.set(names::DECODED_TOKENS, decoded as i64);
     ended
 }
@@ -57,7 +45,7 @@ pub(super) async fn decode(
 /// A round under way.
 struct Decoding<'a> {
     verifier: &'a Verifier,
-    turn: Turn<'a, Target>,
+    context: &'a RoundContext<'a>,
     max_tokens: u32,
     granted: Granted,
     /// Tokens sent so far.
@@ -67,7 +55,7 @@ struct Decoding<'a> {
 
 impl Decoding<'_> {
     async fn run(&mut self, session: &mut VerifySession) -> Result<(), RoundError> {
-        let base_len = self.turn.round.key.base_len;
+        let base_len = self.context.round.key.base_len;
         // The last token is never forwarded, so it needs no place.
         check_room(
             self.verifier,
@@ -75,7 +63,7 @@ impl Decoding<'_> {
             base_len,
             self.max_tokens as usize - 1,
         )?;
-        if !self.turn.advance(session).await? {
+        if !session.advance(self.context).await? {
             return Ok(());
         }
         loop {
@@ -90,12 +78,12 @@ impl Decoding<'_> {
     /// Decodes until the end, or until no more is granted; whether the round has ended.
     async fn go_on(&mut self, session: &mut VerifySession) -> Result<bool, RoundError> {
         let (reporter, mut progressing) = progress::channel();
-        let (before, limit) = (self.decoded.len(), self.turn.round.timeout);
+        let (before, limit) = (self.decoded.len(), self.context.round.timeout);
         let (left, granted) = (self.max_tokens - before as u32, self.granted.clone());
         let mut reports = if let Some(remote) = &self.verifier.role.remote {
             let decoded = &self.decoded;
             let reading = remote::decode(remote, session, decoded, left, granted, reporter, limit);
-            self.turn
+            self.context
                 .wait(&mut progressing, Box::pin(reading))
                 .await??
         } else {
@@ -105,7 +93,7 @@ impl Decoding<'_> {
         };
         loop {
             let began = Instant::now();
-            let next = self.turn.wait(&mut progressing, reports.recv()).await?;
+            let next = self.context.wait(&mut progressing, reports.recv()).await?;
             let next = match next {
                 Some(next) => next?,
                 // It stopped where no more was granted, which may have changed since.
@@ -128,7 +116,12 @@ impl Decoding<'_> {
         let (verifier, cost) = (self.verifier, next.cost);
         let index = self.decoded.len() as u32;
         let timing = cost.timing(began, verifier.sessions().attached);
-        let message = message(session, &self.turn.round, next, index, timing);
+        let message = message(
+            session,
+            self.context.round.key.base_len + index,
+            next,
+            timing,
+        );
         self.decoded.push(next.token);
         if index == 0 {
             cost.count(&verifier.metrics);
@@ -139,26 +132,20 @@ impl Decoding<'_> {
         self.total.add(&cost);
         let last = message.last || index + 1 == self.max_tokens;
         let message = v1::Decoded { last, ..message };
-        self.turn
-            .replies
-            .send(reply(Reply::Decoded(message)))
-            .await?;
+        self.context.answer(Part::Decoded(message)).await?;
         Ok(last)
     }
 }
 
-/// The reply with a decoded token, `index` of them after the first; the last one if it ends the output.
+/// The answer with a token decoded after `from` output tokens; the last one if it ends the output.
 fn message(
     session: &VerifySession,
-    round: &Round,
+    from: u32,
     decoded: &DecodedToken,
-    index: u32,
     timing: v1::Timing,
 ) -> v1::Decoded {
-    let mut header = round.reply_header(false);
-    header.base_len += index;
     v1::Decoded {
-        header: Some(header),
+        from,
         token_ids: vec![decoded.token],
         logprobs: decoded.logprobs.iter().map(logprobs::to_wire).collect(),
         last: session.spec.sampling.end_tokens.contains(&decoded.token),

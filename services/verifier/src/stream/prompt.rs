@@ -2,19 +2,17 @@
 
 use std::time::Instant;
 
-use ops::trace::names;
-use peer::progress;
-use peer::{Cost, Granted, Replies, RoundError, Turn, traced};
-use tonic::Status;
-use v1::verify_reply::Reply;
+use peer::{Cost, RoundContext, RoundError};
+use server::progress;
+use server::trace::Span;
+use v1::round_answer::Part;
 use wire::status::BadField;
-use wire::{logprobs, round, v1};
+use wire::{logprobs, v1};
 
-use super::reply;
 use crate::logprobs::OfPrompt;
 use crate::remote;
 use crate::scoring::score_prompt;
-use crate::service::{Target, Verifier, VerifySession};
+use crate::service::{Verifier, VerifySession};
 
 /// Most rows of a forward: no more than a block of drafts may have, so that other sessions wait no longer for it.
 const PART: usize = 64;
@@ -24,26 +22,16 @@ const PART: usize = 64;
 pub(super) async fn score(
     verifier: &Verifier,
     session: &mut VerifySession,
-    replies: &Replies<v1::VerifyReply>,
     requested: v1::ScoreRound,
-    granted: Granted,
-    epoch: u32,
-) -> Result<(), Status> {
-    let began = Instant::now();
-    let round = round::from_wire(requested.header, epoch, session.spec.vocab_size)?;
+    context: &RoundContext<'_>,
+    span: &mut Span,
+) -> Result<(), RoundError> {
     let from = requested.from as usize;
-    let mut granted = granted.from_first(requested.until);
-    check(session, round.key.base_len, from)?;
-    let trace_context = &round.trace_context;
-    let mut span = verifier.traces.round(names::SCORE, trace_context, began);
-    let turn = Turn {
-        round,
-        began,
-        replies,
-    };
+    let mut granted = context.granted.clone().from_first(requested.until);
+    check(session, context.round.key.base_len, from)?;
     let mut total = Cost::default();
     let scoring = async {
-        if !turn.advance(session).await? {
+        if !session.advance(context).await? {
             return Ok(());
         }
         let wanted = session.spec.lead().len() - 1;
@@ -53,7 +41,7 @@ pub(super) async fn score(
             let began = Instant::now();
             let end = wanted.min(start + PART).min(granted.until() as usize);
             let (reporter, mut progressing) = progress::channel();
-            let limit = turn.round.timeout;
+            let limit = context.round.timeout;
             let scoring = async {
                 if let Some(remote) = &verifier.role.remote {
                     let scoring = remote::score_prompt(remote, session, start..end, limit);
@@ -62,23 +50,22 @@ pub(super) async fn score(
                 let judge = OfPrompt { first: start + 1 };
                 score_prompt(session, start..end, judge, reporter).await
             };
-            let (scores, cost) = turn.wait(&mut progressing, scoring).await??;
+            let (scores, cost) = context.wait(&mut progressing, scoring).await??;
             cost.count(&verifier.metrics);
             total.add(&cost);
             let scored = v1::Scored {
-                header: Some(turn.round.reply_header(false)),
                 from: start as u32,
                 logprobs: scores.iter().map(logprobs::to_wire).collect(),
                 last: end == wanted,
                 timing: Some(cost.timing(began, verifier.sessions().attached)),
             };
-            replies.send(reply(Reply::Scored(scored))).await?;
+            context.answer(Part::Scored(scored)).await?;
             start = end;
         }
         Ok::<_, RoundError>(())
     };
-    let ended = traced::<Target, _>(&mut span, scoring).await;
-    span.add_breakdown(&total.share(true), began, None);
+    let ended = scoring.await;
+    span.add_share(&total.share(true), context.began, None);
     ended
 }
 

@@ -15,39 +15,67 @@ use tonic::codec::{DecodeBuf, Decoder};
 use tonic::service::Routes;
 
 use super::*;
-use crate::lease::Leases;
+use crate::error::RoundError;
+use server::health::Health;
+use server::lease::Leases;
+use server::listen::ServerConfig;
+use server::metrics::PeerMetrics;
+use server::process::Process;
+use server::trace::Span;
+use speculation::proposal::BadProposal;
+use tonic::service::Routes;
+use wire::v1::round_answer::Part;
 
 /// Requests without content, as gRPC frames them.
 const EMPTY: Bytes = Bytes::from_static(&[0; 5]);
 
-/// Reads the first request as an Open, and all others as rounds.
-struct Requests {
-    is_open: bool,
-}
+/// Reads them as these, one after the other.
+struct Requests(std::vec::IntoIter<Request>);
 
 impl Decoder for Requests {
-    type Item = StreamRequest<()>;
+    type Item = v1::SessionRequest;
     type Error = Status;
 
-    fn decode(&mut self, _source: &mut DecodeBuf<'_>) -> Result<Option<StreamRequest<()>>, Status> {
-        if std::mem::replace(&mut self.is_open, true) {
-            return Ok(Some(StreamRequest::Round(())));
-        }
-        Ok(Some(StreamRequest::Open(Box::new(v1::Open {
-            session_id: vec![1; 16],
-            epoch: 1,
-            prompt_token_ids: vec![0],
-            sampling: Some(v1::SamplingParams::default()),
-            vocab_size: 1,
-            ..Default::default()
-        }))))
+    fn decode(&mut self, _source: &mut DecodeBuf<'_>) -> Result<Option<Self::Item>, Status> {
+        Ok(self.0.next().map(Into::into))
     }
+}
+
+fn opening() -> Request {
+    Request::Open(v1::Open {
+        session_id: vec![1; 16],
+        epoch: 1,
+        prompt_token_ids: vec![0],
+        sampling: Some(v1::SamplingParams::default()),
+        vocab_size: 1,
+        ..Default::default()
+    })
+}
+
+fn round() -> Request {
+    let header = v1::RoundHeader {
+        round: 1,
+        epoch: 1,
+        timeout_ms: 1_000,
+        ..Default::default()
+    };
+    Request::Round(v1::RoundRequest {
+        header: Some(header),
+        round: Some(Round::Decode(v1::DecodeRound::default())),
+    })
 }
 
 /// The client's ends of a stream.
 struct Client {
     requests: mpsc::Sender<Result<Bytes, io::Error>>,
-    replies: ReplyStream<&'static str>,
+    replies: ReplyStream,
+}
+
+impl Client {
+    async fn next(&mut self) -> Result<Reply, Status> {
+        let next = self.replies.next().await.expect("open");
+        Ok(next?.reply.expect("a reply"))
+    }
 }
 
 /// How the client leaves.
@@ -55,8 +83,10 @@ struct Client {
 enum Leave {
     Resetting,
     Breaking,
-    /// Not at all.
+    /// Not at all, and the round fails.
     Staying,
+    /// Not at all, and the round goes on for ever.
+    Waiting,
 }
 
 /// A peer whose client leaves in the midst of each round, just before the reply is sent.
@@ -71,31 +101,15 @@ impl Role for Left {
     const MODEL: &'static str = "model";
     const ANSWER: &'static str = "answer";
 
-    type Request = StreamRequest<()>;
-    type Reply = &'static str;
-    type Round = ();
-    type Answer = ();
     type Memory = ();
 
-    fn read(request: StreamRequest<()>) -> Option<StreamRequest<()>> {
-        Some(request)
-    }
-
-    fn write(said: Said) -> &'static str {
-        match said {
-            Said::Opened(_) => "opened",
-            _ => "something else",
-        }
-    }
-
     async fn round(
-        peer: &Peer<Self>,
-        _session: &mut Session<Self>,
-        (): (),
-        _granted: Granted,
-        _epoch: u32,
-        replies: &Replies<&'static str>,
-    ) -> Result<(), Status> {
+        peer: &PeerServer<Self>,
+        _session: &mut HeldSession<Self>,
+        _round: Round,
+        context: RoundContext<'_>,
+        _span: &mut Span,
+    ) -> Result<(), RoundError> {
         // Nothing is awaited before the reply fails, so it is this that ends the stream, and not that the
         // stream was seen to be closed.
         let client = peer.role.client.lock().unwrap().take();
@@ -108,25 +122,27 @@ impl Role for Left {
             (Leave::Breaking, None) => panic!("a second round"),
             (Leave::Staying, client) => {
                 *peer.role.client.lock().unwrap() = client;
-                return Err(Status::internal("the round failed"));
+                return Err(Status::internal("the round failed").into());
             }
+            (Leave::Waiting, _) => std::future::pending().await,
         }
-        replies.send("a reply").await
+        let part = Part::Decoded(v1::Decoded::default());
+        Ok(context.answer(part).await?)
     }
 
     fn bad_proposal(bad: &BadProposal) -> Status {
         Status::internal(bad.to_string())
     }
 
-    fn routes(_peer: Arc<Peer<Self>>) -> Routes {
+    fn routes(_peer: Arc<PeerServer<Self>>) -> Routes {
         Routes::default()
     }
 }
 
-/// A peer whose client leaves so, and the client's ends of a stream to it.
-fn served(leave: Leave) -> (Arc<Peer<Left>>, Client) {
+/// A peer whose client leaves so, and the client's ends of a stream to it that says these.
+fn served(leave: Leave, said: Vec<Request>) -> (Arc<PeerServer<Left>>, Client) {
     let process = Process::default();
-    let peer = Arc::new(Peer {
+    let peer = Arc::new(PeerServer {
         role: Left {
             leave,
             client: Mutex::default(),
@@ -146,18 +162,17 @@ fn served(leave: Leave) -> (Arc<Peer<Left>>, Client) {
     });
     let (requests, arriving) = mpsc::channel(4);
     let body = Body::from_stream(ReceiverStream::new(arriving));
-    let arriving = Streaming::new_request(Requests { is_open: false }, body, None, None);
+    let arriving = Streaming::new_request(Requests(said.into_iter()), body, None, None);
     let replies = spawn(Arc::clone(&peer), arriving);
     (peer, Client { requests, replies })
 }
 
 /// Sessions detached, once the stream of a client that leaves so has ended.
 async fn detached_after(leave: Leave) -> usize {
-    let (peer, mut client) = served(leave);
+    let (peer, mut client) = served(leave, vec![opening(), round()]);
     let requests = client.requests.clone();
     requests.send(Ok(EMPTY)).await.expect("room");
-    let opened = client.replies.next().await.expect("open");
-    assert_eq!(opened.expect("in order"), "opened");
+    assert!(matches!(client.next().await, Ok(Reply::Opened(_))));
     assert_eq!(peer.sessions().attached, 1);
     *peer.role.client.lock().unwrap() = Some(client);
     requests.send(Ok(EMPTY)).await.expect("room");
@@ -178,9 +193,55 @@ async fn a_client_that_resets_frees_its_session_and_what_breaks_or_fails_detache
     assert_eq!(detached_after(Leave::Staying).await, 1);
 }
 
+/// The client's ends of a stream that is open and in the midst of a round, when `then` comes too.
+async fn beside_a_round(then: Request) -> (Arc<PeerServer<Left>>, Client) {
+    let (peer, mut client) = served(Leave::Waiting, vec![opening(), round(), then]);
+    for _ in 0..3 {
+        client.requests.send(Ok(EMPTY)).await.expect("room");
+    }
+    assert!(matches!(client.next().await, Ok(Reply::Opened(_))));
+    (peer, client)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_ends_the_round_under_way_and_frees_the_session() {
+    let (peer, mut client) = beside_a_round(Request::Close(v1::Close {})).await;
+    assert!(matches!(client.next().await, Ok(Reply::Closed(_))));
+    assert!(client.replies.next().await.is_none());
+    let sessions = peer.sessions();
+    assert_eq!((sessions.attached, sessions.detached), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_round_while_one_is_answered_is_an_error_that_says_so() {
+    for then in [round(), opening()] {
+        let (peer, mut client) = beside_a_round(then).await;
+        let ended = client.next().await.expect_err("ended");
+        assert_eq!(ended.code(), tonic::Code::InvalidArgument);
+        assert!(
+            ended.message().starts_with("round: the round before it")
+                || ended.message().starts_with("request: "),
+            "{ended:?}"
+        );
+        assert!(client.replies.next().await.is_none());
+        assert_eq!(peer.sessions().detached, 1);
+    }
+}
+
+/// A grant is no reason to end it.
+#[tokio::test(start_paused = true)]
+async fn a_round_goes_on_beside_grants_and_after_the_last_message() {
+    let grant = Request::Grant(v1::Grant { until: 3 });
+    let (peer, mut client) = beside_a_round(grant).await;
+    drop(client.requests);
+    let next = tokio::time::timeout(Duration::from_secs(60), client.replies.next()).await;
+    assert!(next.is_err(), "{next:?}");
+    assert_eq!(peer.sessions().attached, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_never_says_open_is_ended() {
-    let (_peer, mut client) = served(Leave::Staying);
+    let (_peer, mut client) = served(Leave::Staying, Vec::new());
     let began = tokio::time::Instant::now();
     let ended = client.replies.next().await.expect("told");
     let ended = ended.expect_err("ended");

@@ -129,5 +129,5 @@ fn what_cannot_be_decoded_is_refused_and_nothing_panics() {
 #[test]
 fn answers_and_the_messages_of_peers_have_no_bounds() {
     assert!(of_type::<v1::GenerateResponse>().is_empty());
-    assert!(of_type::<v1::VerifyRequest>().is_empty());
+    assert!(of_type::<v1::SessionRequest>().is_empty());
 }

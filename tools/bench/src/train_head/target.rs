@@ -8,8 +8,10 @@ use speculation::sampling::SamplingParams;
 use tokio::sync::mpsc;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
-use v1::verify_reply::Reply;
-use v1::verify_request::Request;
+use v1::round_answer::Part;
+use v1::round_request::Round;
+use v1::session_reply::Reply;
+use v1::session_request::Request;
 use wire::digest::digest;
 use wire::{sampling, slice, v1};
 
@@ -50,8 +52,8 @@ pub(super) struct Response {
 
 /// An open session.
 struct Session {
-    requests: mpsc::Sender<v1::VerifyRequest>,
-    replies: Streaming<v1::VerifyReply>,
+    requests: mpsc::Sender<v1::SessionRequest>,
+    replies: Streaming<v1::SessionReply>,
     round: u64,
 }
 
@@ -103,7 +105,7 @@ impl Target {
             distributions.extend(session.score(&tokens[..base], drafts, vocab_size).await?);
         }
         let _ = (session.requests)
-            .send(request(Request::Close(v1::Close {})))
+            .send(Request::Close(v1::Close {}).into())
             .await;
         Ok(Response {
             tokens,
@@ -133,7 +135,7 @@ impl Target {
             ..Default::default()
         };
         let (requests, outgoing) = mpsc::channel(2);
-        requests.send(request(Request::Open(open))).await?;
+        requests.send(Request::Open(open).into()).await?;
         let mut client = self.client.clone();
         let replies = client.verify(ReceiverStream::new(outgoing)).await;
         let replies = replies.map_err(|status| refused(&status))?;
@@ -146,12 +148,6 @@ impl Target {
             Reply::Opened(_) => Ok(session),
             _ => bail!("the verifier does not begin with opened"),
         }
-    }
-}
-
-fn request(request: Request) -> v1::VerifyRequest {
-    v1::VerifyRequest {
-        request: Some(request),
     }
 }
 
@@ -171,30 +167,43 @@ impl Session {
         }
     }
 
-    /// The header of the next round, after `output`.
-    fn header(&mut self, digest: u64, output: &[TokenId]) -> v1::RoundHeader {
+    /// Asks for the next round, after `output`.
+    async fn ask(&mut self, round: Round, output: &[TokenId]) -> anyhow::Result<()> {
         self.round += 1;
-        v1::RoundHeader {
+        let header = v1::RoundHeader {
             round: self.round,
             epoch: 1,
             timeout_ms: TIMEOUT.as_millis() as u32,
             from_len: 0,
             committed: output.to_vec(),
-            digest,
+            digest: digest(&round),
             trace_context: Vec::new(),
+        };
+        let request = v1::RoundRequest {
+            header: Some(header),
+            round: Some(round),
+        };
+        self.requests.send(Request::Round(request).into()).await?;
+        Ok(())
+    }
+
+    /// The next part of the round's answer.
+    async fn part(&mut self) -> anyhow::Result<Option<Part>> {
+        match self.receive().await? {
+            Reply::Answer(answer) => Ok(answer.part),
+            _ => Ok(None),
         }
     }
 
     async fn decode(&mut self, max_tokens: u32) -> anyhow::Result<Decoded> {
-        let mut round = v1::DecodeRound {
+        let round = v1::DecodeRound {
             max_tokens,
             ..Default::default()
         };
-        round.header = Some(self.header(digest(&round), &[]));
-        (self.requests.send(request(Request::Decode(round)))).await?;
+        self.ask(Round::Decode(round), &[]).await?;
         let (mut tokens, mut forward_us) = (Vec::new(), Vec::new());
         loop {
-            let Reply::Decoded(decoded) = self.receive().await? else {
+            let Some(Part::Decoded(decoded)) = self.part().await? else {
                 bail!("the verifier answers a decode round with something else");
             };
             forward_us.push(decoded.timing.unwrap_or_default().forward_us);
@@ -217,7 +226,7 @@ impl Session {
         drafts: &[TokenId],
         vocab_size: u32,
     ) -> anyhow::Result<Vec<Vec<f32>>> {
-        let mut round = v1::VerifyRound {
+        let round = v1::VerifyRound {
             drafts: Some(v1::TokenTree {
                 token_ids: drafts.to_vec(),
                 parents: Vec::new(),
@@ -225,11 +234,10 @@ impl Session {
             slices: Some(v1::SliceRequest::default()),
             ..Default::default()
         };
-        round.header = Some(self.header(digest(&round), output));
-        (self.requests.send(request(Request::Round(round)))).await?;
+        self.ask(Round::Verify(round), output).await?;
         let mut distributions = Vec::with_capacity(drafts.len() + 1);
         for offset in 0..=drafts.len() {
-            let Reply::Slice(slice) = self.receive().await? else {
+            let Some(Part::Slice(slice)) = self.part().await? else {
                 bail!("the verifier answers a scoring round with something else");
             };
             ensure!(

@@ -6,7 +6,7 @@ import secrets
 import time
 
 import grpc
-from outrider.v1 import common_pb2, drafter_pb2
+from outrider.v1 import common_pb2, session_pb2
 
 from vllm_outrider.drafter import Unusable
 
@@ -70,8 +70,8 @@ class Session:
         while True:
             reply = await self.read()
             kind = reply.WhichOneof("reply")
-            if kind == "block":
-                if self.take(reply.block, header, most, found):
+            if kind == "answer" and reply.answer.WhichOneof("part") == "block":
+                if self.take(reply.answer, header, most, found):
                     return
             elif kind == "need_from":
                 raise Unusable("it lost what it was told of a session")
@@ -83,7 +83,7 @@ class Session:
         self.held = 0
         self.stream = self.drafter.stub.Draft(metadata=self.drafter.metadata())
         said = self.drafter.description
-        opening = common_pb2.Open(
+        opening = session_pb2.Open(
             session_id=self.id,
             epoch=self.epoch,
             model=said.model,
@@ -96,20 +96,20 @@ class Session:
             verification=common_pb2.VERIFICATION_COUPLED,
             proposal_form=common_pb2.PROPOSAL_FORM_NONE,
         )
-        await self.stream.write(drafter_pb2.DraftRequest(open=opening))
+        await self.stream.write(session_pb2.SessionRequest(open=opening))
         opened = await self.read()
         if opened.WhichOneof("reply") != "opened" or opened.opened.epoch != self.epoch:
             raise Unusable("it does not open a session")
 
     async def ask(self, most):
         settings = self.drafter.settings
-        asked = drafter_pb2.DraftRound(max_tokens=most, tokens_per_block=1)
+        asked = session_pb2.RoundRequest(draft=session_pb2.DraftRound(max_tokens=most, tokens_per_block=1))
         if settings.confidence:
-            asked.draft_length.confidence = settings.confidence
+            asked.draft.draft_length.confidence = settings.confidence
         digest = hashlib.sha256(asked.SerializeToString(deterministic=True)).digest()
         self.round += 1
         asked.header.CopyFrom(
-            common_pb2.RoundHeader(
+            session_pb2.RoundHeader(
                 round=self.round,
                 epoch=self.epoch,
                 timeout_ms=int(settings.silence_ms),
@@ -118,7 +118,7 @@ class Session:
                 digest=int.from_bytes(digest[:8], "little"),
             )
         )
-        await self.stream.write(drafter_pb2.DraftRequest(round=asked))
+        await self.stream.write(session_pb2.SessionRequest(round=asked))
         self.held = len(self.tokens) - self.prompt_len
         return asked.header
 
@@ -131,11 +131,12 @@ class Session:
             raise Unusable("it ended a session")
         return reply
 
-    def take(self, block, header, most, found):
-        """Adds a block's tokens; whether it was the last one."""
-        answer, tokens = block.header, list(block.tree.token_ids)
+    def take(self, answer, header, most, found):
+        """Adds the tokens of an answer's block; whether it was the last one."""
+        answered, block = answer.header, answer.block
+        tokens = list(block.tree.token_ids)
         base_len = header.from_len + len(header.committed)
-        if (answer.round, answer.epoch, answer.base_len, answer.digest) != (
+        if (answered.round, answered.epoch, answered.base_len, answered.digest) != (
             header.round,
             header.epoch,
             base_len,

@@ -10,27 +10,27 @@ use net::fault::connection_fault;
 use net::replicas::SILENT;
 use speculation::session::Peer;
 use tonic::{Code, Status};
-use wire::describe::check_protocol;
+use wire::describe::{check_pair, check_protocol};
 use wire::status::{self, PeerFailure, classify};
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{DescribeRequest, PeerDescription};
 
-use super::Endpoint;
-use crate::peer::error::PeerError;
+use super::PeerEndpoint;
+use crate::peer::error::CallError;
 
 /// How long a peer may take to describe itself.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client for a drafter at `endpoint`.
-pub(crate) fn drafter_client(endpoint: &Endpoint) -> DrafterClient<PeerChannel> {
+/// Returns a client for a drafter at `endpoint`.
+pub(crate) fn drafter_client(endpoint: &PeerEndpoint) -> DrafterClient<PeerChannel> {
     DrafterClient::new(endpoint.channel())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-/// A client for a verifier at `endpoint`.
-pub(crate) fn verifier_client(endpoint: &Endpoint) -> VerifierClient<PeerChannel> {
+/// Returns a client for a verifier at `endpoint`.
+pub(crate) fn verifier_client(endpoint: &PeerEndpoint) -> VerifierClient<PeerChannel> {
     VerifierClient::new(endpoint.channel())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
@@ -38,9 +38,9 @@ pub(crate) fn verifier_client(endpoint: &Endpoint) -> VerifierClient<PeerChannel
 
 /// Asks a peer for its description.
 pub(super) async fn describe(
-    endpoint: &Endpoint,
+    endpoint: &PeerEndpoint,
     kind: Peer,
-) -> Result<Arc<PeerDescription>, PeerError> {
+) -> Result<Arc<PeerDescription>, CallError> {
     let requested = async {
         match kind {
             Peer::Drafter => drafter_client(endpoint).describe(DescribeRequest {}).await,
@@ -51,50 +51,95 @@ pub(super) async fn describe(
     let description = answered
         .map_err(|status| failed(endpoint, kind, status))?
         .into_inner();
-    check_protocol(&description).map_err(|mismatch| PeerError::Mismatch(Box::new(mismatch)))?;
+    check_protocol(&description).map_err(|mismatch| CallError::Mismatch(Box::new(mismatch)))?;
     Ok(Arc::new(description))
 }
 
-/// Awaits `requested`, a call to `endpoint` that no model has a part in. An endpoint that takes longer than `patience`
+/// Returns a peer's description, which is asked for once until the peer fails or its connection breaks.
+///
+/// # Errors
+/// If it does not answer, or its vocabulary is not that of `target`.
+pub(crate) async fn described(
+    endpoint: &PeerEndpoint,
+    kind: Peer,
+    target: &PeerDescription,
+) -> Result<Arc<PeerDescription>, CallError> {
+    let description = known_or_asked(endpoint, kind).await?;
+    checked(endpoint, target, description)
+}
+
+/// Returns a peer's description, which is asked for if it is not known. It is known once it was checked.
+///
+/// # Errors
+/// If it does not answer.
+pub(super) async fn known_or_asked(
+    endpoint: &PeerEndpoint,
+    kind: Peer,
+) -> Result<Arc<PeerDescription>, CallError> {
+    match endpoint.description() {
+        Some(description) => Ok(description),
+        None => describe(endpoint, kind).await,
+    }
+}
+
+/// Asks a peer for its description, and checks it.
+pub(super) async fn ask(
+    endpoint: &PeerEndpoint,
+    kind: Peer,
+    target: &PeerDescription,
+) -> Result<Arc<PeerDescription>, CallError> {
+    let description = describe(endpoint, kind).await?;
+    checked(endpoint, target, description)
+}
+
+fn checked(
+    endpoint: &PeerEndpoint,
+    target: &PeerDescription,
+    description: Arc<PeerDescription>,
+) -> Result<Arc<PeerDescription>, CallError> {
+    if let Err(mismatch) = check_pair(&description, target) {
+        let peer = endpoint.address();
+        // A warning is logged once, when no drafter fits. This line comes for every session that meets the peer.
+        tracing::debug!(peer, %mismatch, "peer cannot be used");
+        endpoint.forget();
+        return Err(CallError::Mismatch(Box::new(mismatch)));
+    }
+    endpoint.described(Arc::clone(&description));
+    Ok(description)
+}
+
+/// Awaits `requested`, a call to `endpoint` that no model has a part in. An endpoint that takes longer than `timeout`
 /// is left alone for a while.
 pub(super) async fn answer_within<T>(
-    patience: Duration,
+    timeout: Duration,
     what: &'static str,
-    endpoint: &Endpoint,
+    endpoint: &PeerEndpoint,
     requested: impl Future<Output = T>,
-) -> Result<T, PeerError> {
-    within(patience, what, requested).await.map_err(|_| {
+) -> Result<T, CallError> {
+    within(timeout, what, requested).await.map_err(|_| {
         endpoint.unreachable(SILENT);
-        PeerError::Late(patience)
+        CallError::Late(timeout)
     })
 }
 
 /// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
 /// left alone for a while, and what the request itself is to blame for does not count.
-pub(crate) fn failed(endpoint: &Endpoint, kind: Peer, status: Status) -> PeerError {
+pub(crate) fn failed(endpoint: &PeerEndpoint, kind: Peer, status: Status) -> CallError {
     let why = status::describe(&status);
-    let is_its_fault = match (status.code(), classify(&status)) {
-        // A token that is refused is refused to every request.
-        (Code::Unavailable | Code::Unauthenticated, _) => {
-            endpoint.unreachable(&why);
-            true
-        }
-        // A drafter may be back at once, and the target goes on meanwhile; a verifier's work waits for it, and
-        // another may take it.
-        _ if connection_fault(&status).is_some() && kind == Peer::Verifier => {
-            endpoint.unreachable(&why);
-            true
-        }
-        (_, PeerFailure::Transient) => {
-            endpoint.failed(&why);
-            true
-        }
-        _ => false,
-    };
-    let error = PeerError::Status {
+    // A token that is refused is refused to every request. Where a connection breaks, a drafter may be back at once, and
+    // the target goes on meanwhile; a verifier's work waits for it, and another may take it.
+    let is_unreachable = matches!(status.code(), Code::Unavailable | Code::Unauthenticated)
+        || kind == Peer::Verifier && connection_fault(&status).is_some();
+    let is_transient = classify(&status) == PeerFailure::Transient;
+    if is_unreachable {
+        endpoint.unreachable(&why);
+    } else if is_transient {
+        endpoint.failed(&why);
+    }
+    let error = CallError::Status {
         status: Box::new(status),
     };
-    if is_its_fault {
+    if is_unreachable || is_transient {
         endpoint.remember(error.to_string());
     }
     error

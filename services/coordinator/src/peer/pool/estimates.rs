@@ -1,12 +1,12 @@
 //! What requests measured of acceptance and times, kept for the next of their kind.
 
-use std::sync::{Mutex, PoisonError};
-
 use speculation::drafting::{Drafting, TreeShape};
 use speculation::goodput::Estimator;
 use speculation::methods::Choice;
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
+
+use super::Recent;
 
 /// Most kinds of requests remembered; the one heard of the longest time ago makes room.
 const MOST: usize = 64;
@@ -27,7 +27,7 @@ pub(crate) struct EstimateKind {
 }
 
 impl EstimateKind {
-    /// The kind of requests of `method` at `temperature`.
+    /// Returns the kind of requests of `method` at `temperature`.
     pub(crate) fn of(method: &Choice, temperature: f32) -> Self {
         Self {
             drafting: method.drafting,
@@ -39,24 +39,8 @@ impl EstimateKind {
     }
 }
 
-/// The estimates of one model group, the latest last.
-#[derive(Debug, Default)]
-pub(crate) struct Estimates(Mutex<Vec<(EstimateKind, Estimator)>>);
-
-impl Estimates {
-    /// The estimate of `kind`, to begin a session from; a new one for a kind that is not known.
-    pub(crate) fn find(&self, kind: EstimateKind) -> Estimator {
-        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.iter().position(|(other, _)| *other == kind);
-        let estimator = found.map(|at| known.remove(at).1).unwrap_or_default();
-        if known.len() == MOST {
-            known.remove(0);
-        }
-        known.push((kind, estimator.clone()));
-        estimator
-    }
-}
+/// The estimates of one model group, to begin sessions from.
+pub(crate) type Estimates = Recent<EstimateKind, Estimator, MOST>;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,6 @@
 //! unless the configuration allows them: those with the weights that most verifiers have are used.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wire::describe::Mismatch;
@@ -13,27 +12,18 @@ use wire::v1::{Numerics, PeerDescription};
 
 /// The descriptions that the verifiers of one model last gave of themselves.
 #[derive(Debug)]
-pub(super) struct Likeness {
+pub(crate) struct Likeness {
     /// Whether other weights are allowed.
     mixed_weights: bool,
-    known: Mutex<Known>,
+    known: Mutex<KnownVerifiers>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownVerifiers {
     /// The verifiers by their addresses.
-    verifiers: BTreeMap<String, Verifier>,
+    verifiers: BTreeMap<String, PeerDescription>,
     /// Fingerprint of the weights that are used; empty while none is known.
     used: String,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Verifier {
-    model: String,
-    fingerprint: String,
-    /// Fingerprint of the tokenizer and the chat template.
-    text: String,
-    numerics: Numerics,
 }
 
 impl Likeness {
@@ -44,28 +34,20 @@ impl Likeness {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Stores the description that the verifier at `address` gave of itself.
     ///
     /// # Errors
     /// If it has other weights than those that are used.
     pub(super) fn met(&self, address: &str, said: &PeerDescription) -> Result<(), Mismatch> {
-        let verifier = Verifier {
-            model: said.model.clone(),
-            fingerprint: said.model_fingerprint.clone(),
-            text: said.text_fingerprint.clone(),
-            numerics: said.numerics.clone().unwrap_or_default(),
-        };
-        let mut known = self.known();
-        let before = known.verifiers.insert(address.to_owned(), verifier.clone());
-        known.choose();
-        let refused = self.mismatch(&known, &verifier);
+        let mut known = lock(&self.known);
+        let is_news = known.verifiers.get(address) != Some(said);
+        if is_news {
+            known.verifiers.insert(address.to_owned(), said.clone());
+            known.choose();
+        }
+        let refused = self.mismatch(&known, said);
         if let Some(mismatch) = &refused
-            && before.as_ref() != Some(&verifier)
+            && is_news
         {
             tracing::warn!(verifier = address, %mismatch, "verifier not used");
         }
@@ -74,46 +56,46 @@ impl Likeness {
 
     /// Forgets the verifiers at all other addresses.
     pub(super) fn keep(&self, addresses: &BTreeSet<&str>) {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         known
             .verifiers
             .retain(|address, _| addresses.contains(address.as_str()));
         known.choose();
     }
 
-    /// Whether the verifier at `address` is known to have other weights than those that are used.
+    /// Returns whether the verifier at `address` is known to have other weights than those that are used.
     pub(super) fn refuses(&self, address: &str) -> bool {
-        let known = self.known();
+        let known = lock(&self.known);
         let verifier = known.verifiers.get(address);
         verifier.is_some_and(|verifier| self.mismatch(&known, verifier).is_some())
     }
 
-    /// Number of verifiers that are refused.
-    pub(super) fn refused(&self) -> usize {
-        let known = self.known();
+    /// Returns the number of verifiers that are refused.
+    pub(crate) fn refused(&self) -> usize {
+        let known = lock(&self.known);
         let verifiers = known.verifiers.values();
         verifiers
             .filter(|verifier| self.mismatch(&known, verifier).is_some())
             .count()
     }
 
-    /// Whether two verifiers that are used compute other bits, or make other prompts of the same messages.
-    pub(super) fn vary(&self) -> bool {
+    /// Returns whether two verifiers that are used compute other bits, or make other prompts of the same messages.
+    pub(crate) fn vary(&self) -> bool {
         self.kinds().len() > 1
     }
 
     /// Describes the differences between verifiers to operators; the list is empty if all are alike.
-    pub(super) fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let kinds = self.kinds();
-        let known = self.known();
+        let known = lock(&self.known);
         let refused = known.verifiers.iter().filter_map(|(address, verifier)| {
             let mismatch = self.mismatch(&known, verifier)?;
             Some(format!("verifier {address} is not used: {mismatch}"))
         });
         let unlike = (kinds.len() > 1).then(|| {
             let each = kinds.iter().map(|(address, kind)| {
-                let Numerics { dtype, kernels, .. } = &kind.numerics;
-                let text = &kind.text;
+                let Numerics { dtype, kernels, .. } = kind.numerics.clone().unwrap_or_default();
+                let text = &kind.text_fingerprint;
                 format!("{address} computes in {dtype} ({kernels}), with text files {text}")
             });
             let each: Vec<_> = each.collect();
@@ -127,12 +109,14 @@ impl Likeness {
 
     /// Returns one verifier, with its address, for each different pair of numerics and text files among those that are
     /// used.
-    fn kinds(&self) -> Vec<(String, Verifier)> {
-        let known = self.known();
-        let mut kinds: Vec<(String, Verifier)> = Vec::new();
+    fn kinds(&self) -> Vec<(String, PeerDescription)> {
+        let known = lock(&self.known);
+        let mut kinds: Vec<(String, PeerDescription)> = Vec::new();
         for (address, verifier) in &known.verifiers {
-            let is_like =
-                |it: &Verifier| (&it.numerics, &it.text) == (&verifier.numerics, &verifier.text);
+            let is_like = |it: &PeerDescription| {
+                (&it.numerics, &it.text_fingerprint)
+                    == (&verifier.numerics, &verifier.text_fingerprint)
+            };
             let is_used = self.mismatch(&known, verifier).is_none();
             if is_used && kinds.iter().all(|(_, kind)| !is_like(kind)) {
                 kinds.push((address.clone(), verifier.clone()));
@@ -141,26 +125,28 @@ impl Likeness {
         kinds
     }
 
-    fn mismatch(&self, known: &Known, verifier: &Verifier) -> Option<Mismatch> {
-        if self.mixed_weights || known.used.is_empty() || verifier.fingerprint == known.used {
+    fn mismatch(&self, known: &KnownVerifiers, verifier: &PeerDescription) -> Option<Mismatch> {
+        if self.mixed_weights || known.used.is_empty() || verifier.model_fingerprint == known.used {
             return None;
         }
         let mut others = known.verifiers.values();
-        let expected = others.find(|it| it.fingerprint == known.used)?;
-        Some(Mismatch(format!(
-            "it serves '{}' with weights {}, other verifiers of this model serve '{}' with weights {}",
-            verifier.model, verifier.fingerprint, expected.model, known.used
-        )))
+        let expected = others.find(|it| it.model_fingerprint == known.used)?;
+        Some(Mismatch::Weights {
+            found: verifier.model.clone(),
+            found_fingerprint: verifier.model_fingerprint.clone(),
+            expected: expected.model.clone(),
+            expected_fingerprint: known.used.clone(),
+        })
     }
 }
 
-impl Known {
+impl KnownVerifiers {
     /// Chooses the weights that most verifiers have. In a tie it keeps the weights that were used before, or else takes the
     /// lowest fingerprint.
     fn choose(&mut self) {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for verifier in self.verifiers.values() {
-            *counts.entry(&verifier.fingerprint).or_default() += 1;
+            *counts.entry(&verifier.model_fingerprint).or_default() += 1;
         }
         let is_used = |fingerprint: &str| fingerprint == self.used;
         let most = counts
@@ -180,48 +166,53 @@ impl Known {
     }
 }
 
-/// What the last check of the drafters found.
+/// What checks of the drafters found so far.
 #[derive(Debug, Default)]
-pub(super) struct Fit {
+pub(crate) struct Compatibility(Mutex<DrafterCheck>);
+
+#[derive(Debug, Default)]
+struct DrafterCheck {
     /// The mismatch because of which no drafter can be used. None while a drafter fits, or none has answered yet.
-    problem: Mutex<Option<Arc<str>>>,
+    problem: Option<Arc<str>>,
+    /// Whether drafters fit, and none of them has a draft model.
+    only_copies: bool,
     /// Whether a check has ended, or was given up.
-    is_checked: AtomicBool,
-    only_copies: AtomicBool,
+    has_ended: bool,
 }
 
-impl Fit {
-    pub(super) fn problem(&self) -> Option<Arc<str>> {
-        self.problem
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// Stores the mismatch that a check found; returns whether it differs from the one before.
-    pub(super) fn note(&self, problem: Option<Arc<str>>) -> bool {
-        let mut known = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = *known != problem;
-        *known = problem;
-        is_news
+impl Compatibility {
+    /// Returns the mismatch between the drafters and the target, if none of them fits.
+    pub(crate) fn problem(&self) -> Option<Arc<str>> {
+        lock(&self.0).problem.clone()
     }
 
     /// Returns whether drafters fit, and none of them has a draft model; none before the first check.
     pub(super) fn only_copies(&self) -> Option<bool> {
-        let is_checked = self.is_checked.load(Ordering::Acquire);
-        is_checked.then(|| self.only_copies.load(Ordering::Relaxed))
+        let last = lock(&self.0);
+        last.has_ended.then_some(last.only_copies)
     }
 
-    /// Stores what a check found.
-    pub(super) fn note_only_copies(&self, only_copies: bool) {
-        self.only_copies.store(only_copies, Ordering::Relaxed);
-        self.end_check();
+    /// Stores what a check found; returns whether the mismatch differs from the one before.
+    pub(super) fn note(&self, problem: Option<Arc<str>>, only_copies: bool) -> bool {
+        let mut last = lock(&self.0);
+        let is_news = last.problem != problem;
+        *last = DrafterCheck {
+            problem,
+            only_copies,
+            has_ended: true,
+        };
+        is_news
     }
 
     /// Records that there is no need to wait for a check any more.
-    pub(super) fn end_check(&self) {
-        self.is_checked.store(true, Ordering::Release);
+    pub(super) fn give_up_check(&self) {
+        lock(&self.0).has_ended = true;
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

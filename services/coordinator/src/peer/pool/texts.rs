@@ -1,6 +1,6 @@
 //! The tokenizers and chat templates of a model's verifiers, each fetched once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use speculation::session::Peer;
@@ -8,9 +8,9 @@ use text::ServedText;
 use tokio::sync::OnceCell;
 use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
 
-use super::Endpoint;
 use super::clients::{answer_within, failed, verifier_client};
-use crate::peer::error::PeerError;
+use super::{PeerEndpoint, Recent};
+use crate::peer::error::CallError;
 
 /// How long a verifier may take to send its tokenizer.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -51,52 +51,37 @@ type TextCell = Arc<OnceCell<Arc<ServedText>>>;
 
 /// The texts known, the latest last.
 #[derive(Debug, Default)]
-pub(super) struct Texts(Mutex<Vec<(TextKey, TextCell)>>);
+pub(super) struct Texts(Recent<TextKey, TextCell, MOST>);
 
 impl Texts {
-    /// The text of the verifier at `endpoint`, which describes itself so. Those who ask for one text at the same
-    /// time wait for one fetch.
+    /// Returns the text of the verifier at `endpoint`, which describes itself so. Those who ask for one text at the
+    /// same time wait for one fetch.
     ///
     /// # Errors
     /// If the verifier does not send it in time, or what it sends is no tokenizer.
     pub(super) async fn of(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &PeerEndpoint,
         description: &PeerDescription,
-    ) -> Result<Arc<ServedText>, PeerError> {
-        let cell = self.cell(TextKey::of(description));
+    ) -> Result<Arc<ServedText>, CallError> {
+        let cell = self.0.find(TextKey::of(description));
         let text = cell.get_or_try_init(|| async {
             let fetching = answer_within(FETCH_TIMEOUT, "tokenizer", endpoint, fetch(endpoint));
             fetching.await?.map(Arc::new)
         });
         text.await.cloned()
     }
-
-    fn cell(&self, key: TextKey) -> TextCell {
-        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.iter().position(|(other, _)| *other == key);
-        let (key, cell) = match found {
-            Some(at) => known.remove(at),
-            None => (key, TextCell::default()),
-        };
-        if known.len() == MOST {
-            known.remove(0);
-        }
-        known.push((key, Arc::clone(&cell)));
-        cell
-    }
 }
 
 /// What a verifier has sent of its tokenizer.
 #[derive(Debug, Default)]
-struct TextFiles {
+struct FetchedText {
     json: Vec<u8>,
     /// The part with the chat template.
     chat: TokenizerPart,
 }
 
-impl TextFiles {
+impl FetchedText {
     /// Appends the next part.
     ///
     /// # Errors
@@ -120,20 +105,20 @@ impl TextFiles {
     }
 }
 
-async fn fetch(endpoint: &Endpoint) -> Result<ServedText, PeerError> {
+async fn fetch(endpoint: &PeerEndpoint) -> Result<ServedText, CallError> {
     let failed = |status| failed(endpoint, Peer::Verifier, status);
     let mut client = verifier_client(endpoint);
     let requested = client.tokenizer(TokenizerRequest {}).await;
     let mut parts = requested.map_err(failed)?.into_inner();
-    let mut files = TextFiles::default();
+    let mut files = FetchedText::default();
     while let Some(part) = parts.message().await.map_err(failed)? {
-        files.add(part).map_err(PeerError::Malformed)?;
+        files.add(part).map_err(CallError::Malformed)?;
     }
-    let TextFiles { json, chat } = files;
+    let FetchedText { json, chat } = files;
     // Tens of megabytes of JSON would hold up every stream of an async thread.
     let reading = tokio::task::spawn_blocking(move || ServedText::new(&json, chat));
     let read = reading.await.unwrap_or_else(|error| Err(error.to_string()));
-    read.map_err(PeerError::Malformed)
+    read.map_err(CallError::Malformed)
 }
 
 #[cfg(test)]
@@ -160,7 +145,7 @@ mod tests {
             chat_template: "x".repeat(bytes),
             ..Default::default()
         };
-        let mut files = TextFiles::default();
+        let mut files = FetchedText::default();
         for _ in 0..4 {
             assert_eq!(files.add(json(MAX_TOKENIZER_BYTES / 4)), Ok(()));
         }
@@ -183,7 +168,7 @@ mod tests {
     #[test]
     fn equal_verifiers_share_a_text_and_the_oldest_makes_room() {
         let texts = Texts::default();
-        let cell = |weights: &str| texts.cell(TextKey::of(&description(weights)));
+        let cell = |weights: &str| texts.0.find(TextKey::of(&description(weights)));
         let first = cell("base");
         assert!(Arc::ptr_eq(&first, &cell("base")));
         assert!(!Arc::ptr_eq(&first, &cell("instruct")));
@@ -193,6 +178,6 @@ mod tests {
         }
         cell("c");
         assert!(Arc::ptr_eq(&first, &cell("base")));
-        assert_eq!(texts.0.lock().expect("whole").len(), MOST);
+        assert_eq!(texts.0.0.lock().expect("whole").len(), MOST);
     }
 }

@@ -17,9 +17,9 @@ use speculation::verification::{DraftChain, Verdict};
 use wire::slice::{self, Scored};
 use wire::{proposal, v1};
 
-use super::Failure;
+use super::CallFailure;
 use crate::admitted::AdmittedRequest;
-use crate::peer::error::PeerError;
+use crate::peer::error::CallError;
 
 /// A block, and what came over the wire of it.
 pub(crate) struct WireBlock {
@@ -52,12 +52,15 @@ impl WireBlock {
     ///
     /// # Errors
     /// Whose distributions cannot be read.
-    pub(crate) async fn read(self, request: &Arc<AdmittedRequest>) -> Result<ScoredBlock, Failure> {
+    pub(crate) async fn read(
+        self,
+        request: &Arc<AdmittedRequest>,
+    ) -> Result<ScoredBlock, CallFailure> {
         let request = Arc::clone(request);
         blocking(move || self.read_now(&request)).await?
     }
 
-    fn read_now(self, request: &AdmittedRequest) -> Result<ScoredBlock, Failure> {
+    fn read_now(self, request: &AdmittedRequest) -> Result<ScoredBlock, CallFailure> {
         let unscaled = request.needs_target_unscaled();
         let read = |(at, slice)| slice::from_wire(slice, at, request.vocab_size, unscaled);
         let scored: Result<Vec<_>, _> = self.slices.into_iter().enumerate().map(read).collect();
@@ -67,7 +70,7 @@ impl WireBlock {
         let proposals = proposal::from_wire(self.proposals, self.drafts.len(), form, fields);
         Ok(ScoredBlock {
             base_len: self.base_len,
-            scored: scored.map_err(|bad| failure(PeerError::Malformed(bad.to_string())))?,
+            scored: scored.map_err(|bad| failure(CallError::Malformed(bad.to_string())))?,
             proposals: proposals.map_err(|bad| rejected(&bad))?,
             bonus: bonus.transpose().map_err(|bad| rejected(&bad))?,
             horizon: self.horizon,
@@ -85,7 +88,7 @@ impl WireBlock {
 pub(crate) async fn decide(
     request: &Arc<AdmittedRequest>,
     mut block: ScoredBlock,
-) -> Result<(Option<Verdict>, ScoredBlock), Failure> {
+) -> Result<(Option<Verdict>, ScoredBlock), CallFailure> {
     let request = Arc::clone(request);
     let deciding = move || (decide_now(&request, &mut block), block);
     let (decided, block) = blocking(deciding).await?;
@@ -96,22 +99,22 @@ pub(crate) async fn decide(
     }
 }
 
-fn failure(error: PeerError) -> Failure {
+fn failure(error: CallError) -> CallFailure {
     let peer = Peer::Verifier;
-    Failure { peer, error }
+    CallFailure { peer, error }
 }
 
-fn rejected(bad: &dyn Display) -> Failure {
-    let (peer, error) = (Peer::Drafter, PeerError::Proposals(bad.to_string()));
-    Failure { peer, error }
+fn rejected(bad: &dyn Display) -> CallFailure {
+    let (peer, error) = (Peer::Drafter, CallError::Proposals(bad.to_string()));
+    CallFailure { peer, error }
 }
 
 /// Runs `work` where it may take its time.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
+) -> Result<T, CallFailure> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| failure(PeerError::Decision))
+    done.map_err(|_| failure(CallError::Decision))
 }
 
 fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verdict, BadProposal> {

@@ -5,22 +5,23 @@ use speculation::drafting::policies::LEARNED;
 use speculation::drafting::{Drafting as Way, StopRule};
 use speculation::proposal::Proposal;
 use speculation::session::{DraftBlock, DraftStop, Input, Peer};
-use v1::draft_request::Request;
+use v1::round_answer::Part;
+use v1::round_request::Round;
 use wire::draft_block::{PartialBlock, stop};
 use wire::{drafting, proposal, v1};
 
-use super::exchange::{Exchange, Heard};
-use super::{Answer, RoundProposals};
+use super::exchange::{Exchange, UNASKED};
+use super::{PeerAnswer, RoundProposals};
 use crate::admitted::{AdmittedRequest, has_head};
-use crate::peer::error::PeerError;
-use crate::peer::session::{Opener, PeerSession};
-use crate::peer::stream::Position;
-use wire::messages::Drafting;
+use crate::peer::error::CallError;
+use crate::peer::opener::Opener;
+use crate::peer::position::RoundPosition;
+use crate::peer::session::PeerSession;
 
 /// A draft block that was asked for.
 #[derive(Debug)]
 pub(crate) struct PendingDraft {
-    exchange: Exchange<Drafting>,
+    exchange: Exchange,
     /// Levels asked for, and most nodes that may come.
     requested: u32,
     most: usize,
@@ -35,16 +36,16 @@ impl PendingDraft {
     /// # Errors
     /// If no drafter can be reached that does what the request needs.
     pub(crate) async fn start(
-        session: &mut PeerSession<Drafting>,
+        session: &mut PeerSession,
         opener: &mut Opener,
-        position: Position<'_>,
+        position: RoundPosition<'_>,
         (max_tokens, bonus_q): (u32, bool),
-    ) -> Result<Self, PeerError> {
-        let stream = session.ready(opener, position.allowance).await?;
+    ) -> Result<Self, CallError> {
+        let stream = session.ready(opener, position.deadline).await?;
         let request = &opener.request;
         let len = request.lead_len() + position.output.len();
         let room = request.draft_room(&stream.description, len);
-        let full = PeerError::ContextFull(stream.description.context_len);
+        let full = CallError::ContextFull(stream.description.context_len);
         // The distribution after them takes one more.
         let room = room.ok_or(full)? - u32::from(bonus_q);
         let width = request.method.tree.width();
@@ -53,7 +54,7 @@ impl PendingDraft {
         let wanted = max_tokens.min(most_levels);
         let stop_rule = stop_rule(request, &stream.description, position.worth);
         let requested = wanted.min(room);
-        let round = Request::Round(v1::DraftRound {
+        let round = Round::Draft(v1::DraftRound {
             max_tokens: requested,
             bonus_q,
             drafting: match request.method.drafting {
@@ -67,7 +68,7 @@ impl PendingDraft {
             ..Default::default()
         });
         Ok(Self {
-            exchange: Exchange::start(stream, position, round.into()).await,
+            exchange: Exchange::start(stream, position, round).await,
             requested,
             most: requested.saturating_mul(width) as usize,
             is_cut_by_context: room < wanted,
@@ -75,24 +76,25 @@ impl PendingDraft {
         })
     }
 
-    /// The drafter's answer, or its progress.
+    /// Returns the drafter's answer, or its progress.
     ///
     /// # Errors
     /// If the stream breaks, or what comes cannot be right.
     pub(crate) async fn next(
         &mut self,
-        session: &mut PeerSession<Drafting>,
+        session: &mut PeerSession,
         request: &AdmittedRequest,
-        position: Position<'_>,
-    ) -> Result<Answer, PeerError> {
+        position: RoundPosition<'_>,
+    ) -> Result<PeerAnswer, CallError> {
         let stream = session.stream()?;
         loop {
             let mut part = match self.exchange.next(stream, position).await? {
-                Heard::Progress => {
+                None => {
                     let (round, peer) = (position.round, Peer::Drafter);
-                    return Ok(Answer::progress(round, peer));
+                    return Ok(PeerAnswer::progress(round, peer));
                 }
-                Heard::Part(part) => part,
+                Some(Part::Block(part)) => part,
+                Some(_) => return Err(stream.malformed(UNASKED)),
             };
             let bounds = request.proposal_bounds();
             let pushed = self.block.push(&mut part, self.most, bounds);
@@ -106,13 +108,13 @@ impl PendingDraft {
         }
     }
 
-    /// The answer, of which `last` was the last message.
+    /// Returns the answer, of which `last` was the last message.
     fn finish(
         &mut self,
         round: u64,
         last: v1::DraftBlock,
         request: &AdmittedRequest,
-    ) -> Result<Answer, String> {
+    ) -> Result<PeerAnswer, String> {
         let mut partial = std::mem::take(&mut self.block);
         let logprobs: Option<Vec<f32>> = if request.method.scores() {
             partial.proposals.iter().map(|it| it.logprob).collect()
@@ -136,9 +138,9 @@ impl PendingDraft {
             bonus: last.bonus,
         };
         let input = Input::Drafted { round, block };
-        Ok(Answer {
+        Ok(PeerAnswer {
             proposals,
-            ..Answer::new(input, last.timing.unwrap_or_default())
+            ..PeerAnswer::new(input, last.timing.unwrap_or_default())
         })
     }
 }
@@ -146,9 +148,9 @@ impl PendingDraft {
 /// Survival below which Max-Gram proposes no token under draft length `auto` while nothing is known of costs.
 const WORTH_TRYING: f64 = 0.4;
 
-/// The rule by which `drafter` stops early. Under draft length `auto`, a drafter with an acceptance head stops once
-/// the head predicts that the draft survives with a probability below `worth`, and Max-Gram proposes no token that by
-/// its own estimate does; otherwise the rule is the method's.
+/// Returns the rule by which `drafter` stops early. Under draft length `auto`, a drafter with an acceptance head stops
+/// once the head predicts that the draft survives with a probability below `worth`, and Max-Gram proposes no token
+/// that by its own estimate does; otherwise the rule is the method's.
 pub(in crate::peer) fn stop_rule(
     request: &AdmittedRequest,
     drafter: &v1::PeerDescription,
@@ -171,30 +173,32 @@ pub(in crate::peer) fn stop_rule(
 /// # Errors
 /// If the drafter cannot be reached, or its answer cannot be right.
 pub(crate) async fn bonus(
-    session: &mut PeerSession<Drafting>,
+    session: &mut PeerSession,
     opener: &mut Opener,
-    position: Position<'_>,
+    position: RoundPosition<'_>,
     drafts: &[TokenId],
-) -> Result<Proposal, PeerError> {
-    let stream = session.ready(opener, position.allowance).await?;
+) -> Result<Proposal, CallError> {
+    let stream = session.ready(opener, position.deadline).await?;
     let request = &opener.request;
     let output = [position.output, drafts].concat();
-    let after = Position {
+    let after = RoundPosition {
         output: &output,
         ..position
     };
-    let round = Request::Round(v1::DraftRound {
+    let round = Round::Draft(v1::DraftRound {
         bonus_q: true,
         ..Default::default()
     });
     let len = request.lead_len() + output.len();
     if request.draft_room(&stream.description, len).is_none() {
-        return Err(PeerError::ContextFull(stream.description.context_len));
+        return Err(CallError::ContextFull(stream.description.context_len));
     }
-    let mut exchange = Exchange::start(stream, after, round.into()).await;
+    let mut exchange = Exchange::start(stream, after, round).await;
     let part = loop {
-        if let Heard::Part(part) = exchange.next(stream, after).await? {
-            break part;
+        match exchange.next(stream, after).await? {
+            None => {}
+            Some(Part::Block(part)) => break part,
+            Some(_) => return Err(stream.malformed(UNASKED)),
         }
     };
     let bounds = request.proposal_bounds();

@@ -1,20 +1,26 @@
-//! One request to a peer, and what is heard of it.
+//! One round at a peer: what it is asked, and what comes of it.
 
-use wire::messages::Incoming;
+use wire::digest::digest;
 use wire::v1;
+use wire::v1::round_answer::Part;
+use wire::v1::round_request::Round;
+use wire::v1::session_reply::Reply;
+use wire::v1::session_request::Request;
 
-use crate::peer::error::PeerError;
-use crate::peer::protocol::Protocol;
-use crate::peer::stream::{PeerStream, Position};
+use crate::peer::error::CallError;
+use crate::peer::position::RoundPosition;
+use crate::peer::stream::PeerStream;
 
 /// How often a peer may say that it holds too little before it is taken for broken.
 const NEED_FROM_LIMIT: usize = 3;
 
-/// A request that a peer was sent in a round.
+/// What is wrong with an answer of a kind that was not asked for.
+pub(super) const UNASKED: &str = "an answer that nobody asked for";
+
+/// A round that a peer was sent.
 #[derive(Debug)]
-pub(super) struct Exchange<P: Protocol> {
-    /// Without its header.
-    request: P::Request,
+pub(super) struct Exchange {
+    requested: Round,
     round: u64,
     digest: u64,
     /// Output tokens it builds on.
@@ -22,54 +28,54 @@ pub(super) struct Exchange<P: Protocol> {
     need_from: usize,
 }
 
-/// What is heard of a peer.
-pub(super) enum Heard<P> {
-    /// It is at work.
-    Progress,
-    /// A part of its answer.
-    Part(P),
-}
-
-impl<P: Protocol> Exchange<P> {
-    /// Sends `request` on top of the output.
+impl Exchange {
+    /// Sends a round on top of the output.
     pub(super) async fn start(
-        stream: &mut PeerStream<P>,
-        position: Position<'_>,
-        request: P::Request,
+        stream: &mut PeerStream,
+        position: RoundPosition<'_>,
+        requested: Round,
     ) -> Self {
         let exchange = Self {
             round: position.round,
-            digest: P::digest(&request),
+            digest: digest(&requested),
             base_len: position.output.len(),
-            request,
+            requested,
             need_from: 0,
         };
         exchange.send(stream, position).await;
         exchange
     }
 
-    async fn send(&self, stream: &mut PeerStream<P>, position: Position<'_>) {
+    async fn send(&self, stream: &mut PeerStream, position: RoundPosition<'_>) {
         let output = &position.output[..self.base_len];
-        let mut request = self.request.clone();
-        P::set_header(&mut request, stream.header(position, self.digest, output));
-        stream.send(request).await;
+        let request = v1::RoundRequest {
+            header: Some(stream.header(position, self.digest, output)),
+            round: Some(self.requested.clone()),
+        };
+        stream.send(Request::Round(request)).await;
     }
 
-    /// Returns what is heard next. Answers to another request, left over from before a retry, are skipped.
+    /// Returns whether a reply with this header on `stream` answers the round. Others are left over from before a
+    /// retry.
+    fn is_meant_by(&self, header: Option<v1::ReplyHeader>, stream: &PeerStream) -> bool {
+        header.is_some_and(|header| {
+            (header.epoch, header.round, header.digest) == (stream.epoch, self.round, self.digest)
+        })
+    }
+
+    /// Returns the next part of the answer; none if the peer says that it is at work. Answers to another request, left
+    /// over from before a retry, are skipped.
     ///
     /// # Errors
     /// If the stream breaks, or the peer keeps asking for earlier tokens.
     pub(super) async fn next(
         &mut self,
-        stream: &mut PeerStream<P>,
-        position: Position<'_>,
-    ) -> Result<Heard<P::Part>, PeerError> {
+        stream: &mut PeerStream,
+        position: RoundPosition<'_>,
+    ) -> Result<Option<Part>, CallError> {
         loop {
-            let answers = |header: Option<v1::ReplyHeader>, stream: &PeerStream<P>| {
-                stream.answers(header.as_ref(), self.round, self.digest)
-            };
             match stream.receive().await? {
-                Incoming::NeedFrom(need) if answers(need.header, stream) => {
+                Reply::NeedFrom(need) if self.is_meant_by(need.header, stream) => {
                     self.need_from += 1;
                     if self.need_from == NEED_FROM_LIMIT {
                         return Err(stream.malformed("it keeps asking for earlier tokens"));
@@ -77,12 +83,13 @@ impl<P: Protocol> Exchange<P> {
                     stream.held = stream.held.min(need.from as usize);
                     self.send(stream, position).await;
                 }
-                Incoming::Progress(header) if answers(header, stream) => {
-                    return Ok(Heard::Progress);
+                Reply::Progress(progress) if self.is_meant_by(progress.header, stream) => {
+                    return Ok(None);
                 }
-                Incoming::Part(header, part) if answers(header, stream) => {
-                    return Ok(Heard::Part(part));
-                }
+                Reply::Answer(v1::RoundAnswer {
+                    header,
+                    part: Some(part),
+                }) if self.is_meant_by(header, stream) => return Ok(Some(part)),
                 _ => {}
             }
         }

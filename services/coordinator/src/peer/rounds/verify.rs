@@ -2,23 +2,23 @@
 
 use speculation::draft_tree::DraftTree;
 use speculation::session::{Input, Peer, Request as SessionRequest};
-use speculation::verification::layers::{Horizon, ResidualLayer};
-use v1::verify_reply::Reply;
-use v1::verify_request::Request;
+use speculation::verification::layers::{Horizon, Layer};
+use v1::round_answer::Part;
+use v1::round_request::Round;
 use wire::{drafting, slice, v1, verdict};
 
-use super::exchange::{Exchange, Heard};
-use super::{Answer, OutputLogprobs, RoundProposals, WireBlock};
+use super::exchange::Exchange;
+use super::{OutputLogprobs, PeerAnswer, RoundProposals, WireBlock};
 use crate::admitted::AdmittedRequest;
-use crate::peer::error::PeerError;
-use crate::peer::session::{Opener, PeerSession};
-use crate::peer::stream::Position;
-use wire::messages::Verifying;
+use crate::peer::error::CallError;
+use crate::peer::opener::Opener;
+use crate::peer::position::RoundPosition;
+use crate::peer::session::PeerSession;
 
 /// A block that a verifier was asked about.
 #[derive(Debug)]
 pub(crate) struct PendingVerify {
-    exchange: Exchange<Verifying>,
+    exchange: Exchange,
     /// Slices that are to come, one a position; none where the verifier decides.
     positions: Option<usize>,
     slices: Vec<v1::Slice>,
@@ -30,16 +30,16 @@ impl PendingVerify {
     /// # Errors
     /// If no verifier can be reached that has room for the request, or it takes no block as long.
     pub(crate) async fn start(
-        session: &mut PeerSession<Verifying>,
+        session: &mut PeerSession,
         opener: &mut Opener,
-        position: Position<'_>,
-        (drafts, horizon, layers): (&DraftTree, Horizon, &[ResidualLayer]),
+        position: RoundPosition<'_>,
+        (drafts, horizon, layers): (&DraftTree, Horizon, &[Layer]),
         proposals: &RoundProposals,
-    ) -> Result<Self, PeerError> {
-        let stream = session.ready(opener, position.allowance).await?;
+    ) -> Result<Self, CallError> {
+        let stream = session.ready(opener, position.deadline).await?;
         let max_draft_tokens = stream.max_draft_tokens();
         if drafts.len() > max_draft_tokens as usize {
-            return Err(PeerError::TooLong { max_draft_tokens });
+            return Err(CallError::TooLong { max_draft_tokens });
         }
         let request = &opener.request;
         let mut round = v1::VerifyRound {
@@ -63,7 +63,7 @@ impl PendingVerify {
             round.horizon = outlives_block.then_some(horizon.len);
             round.stopped = horizon.stopped;
         }
-        let round = Request::Round(round).into();
+        let round = Round::Verify(round);
         Ok(Self {
             exchange: Exchange::start(stream, position, round).await,
             positions: scores.then(|| 1 + drafts.len()),
@@ -71,24 +71,24 @@ impl PendingVerify {
         })
     }
 
-    /// The verifier's answer, or its progress; none if all slices have come that the coordinator decides from.
+    /// Returns the verifier's answer, or its progress; none if all slices have come that the coordinator decides from.
     ///
     /// # Errors
     /// If the stream breaks, or what comes cannot be right.
     pub(crate) async fn next(
         &mut self,
-        session: &mut PeerSession<Verifying>,
+        session: &mut PeerSession,
         request: &AdmittedRequest,
-        position: Position<'_>,
-    ) -> Result<Option<Answer>, PeerError> {
+        position: RoundPosition<'_>,
+    ) -> Result<Option<PeerAnswer>, CallError> {
         let (stream, round) = (session.stream()?, position.round);
         loop {
             match self.exchange.next(stream, position).await? {
-                Heard::Progress => {
-                    let answer = Answer::progress(round, Peer::Verifier);
+                None => {
+                    let answer = PeerAnswer::progress(round, Peer::Verifier);
                     return Ok(Some(answer));
                 }
-                Heard::Part(Reply::Verdict(mut decided)) if self.positions.is_none() => {
+                Some(Part::Verdict(mut decided)) if self.positions.is_none() => {
                     let timing = decided.timing.unwrap_or_default();
                     let logprobs = std::mem::take(&mut decided.logprobs);
                     let logprobs = OutputLogprobs::read(
@@ -102,12 +102,12 @@ impl PendingVerify {
                     let verdict = verdict.map_err(|error| stream.malformed(error.to_string()))?;
                     session.succeeded(position.emitted);
                     let input = Input::Verified { round, verdict };
-                    return Ok(Some(Answer {
+                    return Ok(Some(PeerAnswer {
                         logprobs,
-                        ..Answer::new(input, timing)
+                        ..PeerAnswer::new(input, timing)
                     }));
                 }
-                Heard::Part(Reply::Slice(slice)) if slice::fits(&slice, request.vocab_size) => {
+                Some(Part::Slice(slice)) if slice::fits(&slice, request.vocab_size) => {
                     let is_last = slice.last;
                     self.slices.push(slice);
                     if is_last != (Some(self.slices.len()) == self.positions) {
@@ -118,30 +118,30 @@ impl PendingVerify {
                         return Ok(None);
                     }
                 }
-                Heard::Part(Reply::Verdict(_)) => {
+                Some(Part::Verdict(_)) => {
                     return Err(stream.malformed("a verdict came where slices were asked for"));
                 }
-                Heard::Part(_) => {
+                Some(_) => {
                     return Err(stream.malformed("a slice that nobody asked for, or too large"));
                 }
             }
         }
     }
 
-    /// The block as it is to be decided here: what the verifier and the drafter sent of it.
+    /// Returns the block as it is to be decided here: what the verifier and the drafter sent of it.
     pub(crate) fn scored(
         &mut self,
         requested: &SessionRequest,
-        position: Position<'_>,
+        position: RoundPosition<'_>,
         proposals: &RoundProposals,
-    ) -> Result<WireBlock, PeerError> {
+    ) -> Result<WireBlock, CallError> {
         let SessionRequest::Verify {
             drafts,
             horizon,
             layers,
         } = requested
         else {
-            return Err(PeerError::Decision);
+            return Err(CallError::Decision);
         };
         Ok(WireBlock {
             base_len: position.output.len() as u32,
@@ -155,7 +155,7 @@ impl PendingVerify {
     }
 }
 
-/// The distributions of a block, as they are reported.
+/// Returns the distributions of a block, as they are reported.
 pub(crate) fn report(
     request: &AdmittedRequest,
     block: &WireBlock,

@@ -2,30 +2,27 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::pin::Pin;
 
-use tokio_stream::{Stream, StreamExt};
+use tokio_stream::StreamExt;
 use tonic::Status;
+use tonic::codegen::BoxStream;
 use wire::failure::Failure;
-use wire::messages::Encoded;
+use wire::{encoded_bytes, v1};
 
 /// Most bytes of replies that are buffered for a request whose client does not read its answer. A verifier that keeps to
 /// its grants stays far below.
 pub const MAX_AHEAD_BYTES: u64 = 1 << 20;
 
-/// The replies of a peer, as a stream.
-pub(super) type Replies<R> = Pin<Box<dyn Stream<Item = Result<R, Status>> + Send>>;
-
 /// The replies of one stream, with a bounded buffer of those that were read ahead.
-pub(super) struct ReadAhead<R> {
+pub(super) struct ReadAhead {
     /// None once the stream has ended, or was reset.
-    replies: Option<Replies<R>>,
-    held: VecDeque<Result<R, Status>>,
+    replies: Option<BoxStream<v1::SessionReply>>,
+    held: VecDeque<Result<v1::SessionReply, Status>>,
     held_bytes: u64,
 }
 
-impl<R: Encoded> ReadAhead<R> {
-    pub(super) fn of(replies: Replies<R>) -> Self {
+impl ReadAhead {
+    pub(super) fn of(replies: BoxStream<v1::SessionReply>) -> Self {
         Self {
             replies: Some(replies),
             held: VecDeque::new(),
@@ -34,7 +31,7 @@ impl<R: Encoded> ReadAhead<R> {
     }
 
     /// Returns the next reply; none at the end.
-    pub(super) async fn next(&mut self) -> Option<Result<R, Status>> {
+    pub(super) async fn next(&mut self) -> Option<Result<v1::SessionReply, Status>> {
         if let Some(reply) = self.held.pop_front() {
             self.held_bytes -= bytes(&reply);
             return Some(reply);
@@ -67,8 +64,8 @@ impl<R: Encoded> ReadAhead<R> {
     }
 }
 
-fn bytes<R: Encoded>(reply: &Result<R, Status>) -> u64 {
-    reply.as_ref().map_or(0, Encoded::encoded_bytes)
+fn bytes(reply: &Result<v1::SessionReply, Status>) -> u64 {
+    reply.as_ref().map_or(0, encoded_bytes)
 }
 
 #[cfg(test)]
@@ -77,21 +74,22 @@ mod tests {
 
     use tokio::sync::mpsc;
     use tokio_stream::wrappers::ReceiverStream;
-    use wire::v1;
 
     use super::*;
 
-    fn reply(tokens: usize) -> v1::VerifyReply {
+    fn reply(tokens: usize) -> v1::SessionReply {
         let decoded = v1::Decoded {
             token_ids: vec![1; tokens],
             ..Default::default()
         };
-        v1::VerifyReply {
-            reply: Some(v1::verify_reply::Reply::Decoded(decoded)),
-        }
+        let answer = v1::RoundAnswer {
+            header: None,
+            part: Some(v1::round_answer::Part::Decoded(decoded)),
+        };
+        v1::session_reply::Reply::Answer(answer).into()
     }
 
-    async fn read_for_a_while(ahead: &mut ReadAhead<v1::VerifyReply>) {
+    async fn read_for_a_while(ahead: &mut ReadAhead) {
         let _still = tokio::time::timeout(Duration::from_millis(10), ahead.read_ahead()).await;
     }
 

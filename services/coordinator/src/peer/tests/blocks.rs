@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn a_block_longer_than_the_verifier_takes_is_not_sent() {
     let mut peers = peers(|_| {});
-    let (session, mut wire) = session(&peers, description(100, 2)).await;
+    let (session, mut wire) = session(&peers, Peer::Verifier, description(100, 2)).await;
     peers.verifier = session;
     let mut requested = verify(&[1, 2, 0], 3);
     let others = RoundProposals::default();
@@ -26,7 +26,7 @@ async fn a_block_longer_than_the_verifier_takes_is_not_sent() {
 
 /// A block of two tokens, of five that were asked for: an end token cut it.
 async fn proposals_of_a_cut_block(peers: &mut Peers) -> RoundProposals {
-    let (session, mut wire) = session(peers, description(100, 8)).await;
+    let (session, mut wire) = session(peers, Peer::Drafter, description(100, 8)).await;
     peers.drafter = session;
     let mut requested = draft(5);
     let reply = |header| vec![block(header, &[2, 0])];
@@ -38,7 +38,7 @@ async fn proposals_of_a_cut_block(peers: &mut Peers) -> RoundProposals {
 async fn the_horizon_outlives_a_block_that_an_end_token_cut() {
     let mut peers = peers(|_| {});
     let proposals = proposals_of_a_cut_block(&mut peers).await;
-    let (session, mut wire) = session(&peers, description(100, 8)).await;
+    let (session, mut wire) = session(&peers, Peer::Verifier, description(100, 8)).await;
     peers.verifier = session;
     for (wanted, horizon) in [(5, Some(5)), (4, Some(4)), (9, Some(5)), (2, None)] {
         let mut requested = verify(&[2, 0], wanted);
@@ -59,38 +59,26 @@ async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
         choosing(message, &[("accept_at", "coordinator")]);
     });
     let proposals = proposals_of_a_cut_block(&mut peers).await;
-    let (mut verifier, _wire) = session(&peers, description(100, 8)).await;
+    let (mut verifier, _wire) = session(&peers, Peer::Verifier, description(100, 8)).await;
     let requested = verify(&[2, 0], 9).request;
-    let Request::Verify {
-        drafts,
-        horizon,
-        layers,
-    } = &requested
-    else {
-        panic!("{requested:?}");
-    };
-    let block = (drafts, *horizon, &layers[..]);
     let position = position(&OUTPUT);
-    let opener = &mut peers.opener;
-    let started = PendingVerify::start(&mut verifier, opener, position, block, &proposals).await;
-    let scored = started
-        .expect("sent")
-        .scored(&requested, position, &proposals);
+    let asked = (&mut peers.opener, &mut peers.drafter, &mut verifier);
+    let started = StartedRound::start(asked, &requested, position, &proposals).await;
+    let Ok(StartedRound::Verify(mut started)) = started else {
+        panic!("not sent");
+    };
+    let scored = started.scored(&requested, position, &proposals);
     assert_eq!(scored.expect("a block").horizon, 5.into());
 }
 
 #[tokio::test]
 async fn slices_that_go_on_beyond_the_block_are_no_answer() {
-    let slice = |header: &v1::RoundHeader| v1::VerifyReply {
-        reply: Some(verify_reply::Reply::Slice(v1::Slice {
-            header: Some(answering(header)),
-            ..Default::default()
-        })),
-    };
+    let slice =
+        |header: &v1::RoundHeader| answer(answering(header), Part::Slice(v1::Slice::default()));
     let mut peers = peers(|message| {
         choosing(message, &[("accept_at", "coordinator")]);
     });
-    let (session, mut wire) = session(&peers, description(100, 8)).await;
+    let (session, mut wire) = session(&peers, Peer::Verifier, description(100, 8)).await;
     peers.verifier = session;
     let others = RoundProposals::default();
     let mut requested = verify(&[2, 0], 2);

@@ -124,7 +124,12 @@ async fn a_draft_that_its_context_has_no_room_for_ends_with_the_context() {
 
 #[tokio::test]
 async fn bytes_of_streams_that_are_gone_count() {
-    for loss in [Loss::Silent, Loss::Stalled, Loss::Broken, Loss::Malformed] {
+    for loss in [
+        FailureKind::Silent,
+        FailureKind::Stalled,
+        FailureKind::Broken,
+        FailureKind::Malformed,
+    ] {
         let (mut peers, mut wire) = at_drafter(description(100, 8)).await;
         let mut requested = draft(2);
         let reply = |header| vec![block(header, &[2, 0])];
@@ -196,7 +201,7 @@ async fn learned_stop(
 ) -> Option<(f64, u32)> {
     let (mut peers, mut wire) = requesting(configure, drafter).await;
     let mut requested = draft(2);
-    let position = Position {
+    let position = RoundPosition {
         worth,
         ..position(&OUTPUT)
     };

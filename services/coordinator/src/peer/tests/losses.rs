@@ -14,7 +14,7 @@ fn broken() -> Status {
 /// Whether the endpoint of a stream is left alone that breaks after the drafter said nothing for `silence`.
 async fn is_left_alone_after(silence: Duration) -> bool {
     let (mut peers, mut wire) = at_drafter(description(100, 8)).await;
-    let endpoint = peers.drafter.endpoint().expect("an endpoint").clone();
+    let endpoint = peers.drafter.endpoint.clone().expect("an endpoint");
     let (mut requested, others) = (draft(4), RoundProposals::default());
     let position = position(&OUTPUT);
     let answer = peers.answer(&mut requested, position, &others);

@@ -1,7 +1,6 @@
 //! Sessions that go from replica to replica: what the answer tells of it.
 
 use super::*;
-use crate::peer::session::Moves;
 
 /// A drafter with these weights.
 fn weighing(weights: &str) -> v1::PeerDescription {
@@ -15,7 +14,7 @@ fn weighing(weights: &str) -> v1::PeerDescription {
 }
 
 /// The replicas of the drafter.
-async fn replicas(peers: &Peers) -> Vec<Arc<Endpoint>> {
+async fn replicas(peers: &Peers) -> Vec<Arc<PeerEndpoint>> {
     let replicas = peers.opener.model.endpoints(Peer::Drafter).await;
     assert_eq!(replicas.len(), 3);
     replicas
@@ -32,16 +31,12 @@ async fn numbers_that_changed_once_have_changed_for_good() {
         (&["A", "B", "A"], true),
     ] {
         let peers = peers(|_| {});
-        let mut session = PeerSession::<Drafting>::default();
+        let mut session = PeerSession::new(Peer::Drafter);
         for (endpoint, weights) in replicas(&peers).await.into_iter().zip(visits) {
-            session.moves_to(stream(endpoint, weighing(weights)).0);
+            session.moves_to(stream(&peers, endpoint, weighing(weights)).0);
         }
-        let Moves {
-            migrations,
-            numerics_changed,
-        } = session.moves;
-        assert_eq!(numerics_changed, changed, "{visits:?}");
-        assert_eq!(migrations as usize, visits.len() - 1);
+        assert_eq!(session.numerics_changed, changed, "{visits:?}");
+        assert_eq!(session.migrations as usize, visits.len() - 1);
     }
 }
 
@@ -50,26 +45,26 @@ async fn numbers_that_changed_once_have_changed_for_good() {
 async fn a_stream_to_the_same_replica_is_no_move() {
     let peers = peers(|_| {});
     let endpoint = replicas(&peers).await.remove(0);
-    let mut session = PeerSession::<Drafting>::default();
+    let mut session = PeerSession::new(Peer::Drafter);
     for weights in ["A", "A", "B", "B"] {
-        session.moves_to(stream(Arc::clone(&endpoint), weighing(weights)).0);
+        session.moves_to(stream(&peers, Arc::clone(&endpoint), weighing(weights)).0);
     }
-    assert_eq!(session.moves.migrations, 0);
-    assert!(session.moves.numerics_changed);
+    assert_eq!(session.migrations, 0);
+    assert!(session.numerics_changed);
 }
 
 /// A replica that makes no progress may be well for all others: this session alone goes elsewhere.
 #[tokio::test]
 async fn a_session_goes_elsewhere_from_where_it_stalled() {
     for (loss, leaves) in [
-        (Loss::Stalled, true),
-        (Loss::Silent, true),
-        (Loss::Broken, false),
-        (Loss::Outdated, false),
+        (FailureKind::Stalled, true),
+        (FailureKind::Silent, true),
+        (FailureKind::Broken, false),
+        (FailureKind::Outdated, false),
     ] {
         let (mut peers, _wire) = at_drafter(description(100, 8)).await;
         let before = peers.drafter.next_place(&peers.opener).await;
-        let stream = peers.drafter.endpoint().expect("a stream");
+        let stream = peers.drafter.endpoint.clone().expect("a stream");
         assert_eq!(before.address(), stream.address());
         peers.give_up(Peer::Drafter, loss);
         let after = peers.drafter.next_place(&peers.opener).await;

@@ -1,0 +1,182 @@
+//! Checks of a model's peers outside of sessions: whether drafters fit the target, whether verifiers answer, and whether
+//! any of them can do what a request needs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use speculation::drafting::Drafting;
+use speculation::session::Peer;
+use wire::describe::has_model;
+use wire::status::BadField;
+use wire::v1::PeerDescription;
+
+use super::clients::{ask, describe, described};
+use super::model::ServedModel;
+use super::{PeerEndpoint, Requirements};
+use crate::admitted::{DrafterRequirements, VerifierRequirements};
+use crate::peer::error::CallError;
+
+/// How long a request that needs more than a draft model waits to hear what drafters can do. If they do
+/// not say by then, they say when they are asked to draft.
+const ABILITY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time between two checks of the drafters.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long the first check may keep the coordinator from being ready.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a verifier may take to describe itself before it counts as not answering.
+const VERIFIER_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl ServedModel {
+    /// Asks all verifiers for their descriptions, so that it is known whether they are alike. Returns whether any that can
+    /// be used has answered.
+    pub(crate) async fn probe_verifiers(&self) -> bool {
+        let endpoints = self.endpoints(Peer::Verifier).await;
+        self.likeness
+            .keep(&endpoints.iter().map(|it| it.address()).collect());
+        let answers = async |endpoint: &Arc<PeerEndpoint>| {
+            let described = describe(endpoint, Peer::Verifier);
+            match tokio::time::timeout(VERIFIER_TIMEOUT, described).await {
+                Ok(Ok(description)) => self.check_weights(endpoint, &description).is_ok(),
+                _ => false,
+            }
+        };
+        join_all(endpoints.iter().map(answers))
+            .await
+            .contains(&true)
+    }
+
+    /// Checks the drafters again and again, since they may be restarted with another model.
+    pub(crate) async fn watch_drafters(&self) {
+        loop {
+            self.probe_all_drafters().await;
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    /// Checks the drafters once, within a short time.
+    pub(crate) async fn probe_drafters(&self) {
+        // Drafters that do not answer in time are checked again later.
+        let _ = tokio::time::timeout(FIRST_TIMEOUT, self.probe_all_drafters()).await;
+        self.compatibility.give_up_check();
+    }
+
+    async fn probe_all_drafters(&self) {
+        let Some(target) = self.known_target() else {
+            return;
+        };
+        let (mut problem, mut fits, mut drafts) = (None, false, false);
+        for endpoint in self.endpoints(Peer::Drafter).await {
+            if !endpoint.is_alive() {
+                continue;
+            }
+            match described(&endpoint, Peer::Drafter, &target.description).await {
+                // All are asked all the same: what is known of them tells whether they are alike.
+                Ok(drafter) => {
+                    fits = true;
+                    drafts |= has_model(&drafter);
+                }
+                Err(CallError::Mismatch(mismatch)) => {
+                    problem.get_or_insert_with(|| Arc::from(mismatch.to_string()));
+                }
+                Err(_) => {}
+            }
+        }
+        let problem = problem.filter(|_| !fits);
+        let is_news = self.compatibility.note(problem.clone(), fits && !drafts);
+        let model = self.name();
+        match (is_news, problem) {
+            (true, Some(problem)) => tracing::warn!(
+                model,
+                %problem,
+                "no drafter fits the target model; requests run target-only until one does"
+            ),
+            (true, None) => tracing::info!(model, "a drafter fits the target model again"),
+            (false, _) => {}
+        }
+    }
+
+    /// Fails fast when every verifier is known to fall short; others are found when a stream is opened.
+    ///
+    /// # Errors
+    /// What `target` lacks, which the request was checked by.
+    pub(crate) async fn check_verifiers(
+        &self,
+        required: VerifierRequirements,
+        target: &PeerDescription,
+    ) -> Result<(), BadField> {
+        let Err(lacking) = required.check(target) else {
+            return Ok(());
+        };
+        let required = Requirements::Verifier(required);
+        let verifiers = self.endpoints(Peer::Verifier).await;
+        if verifiers.iter().any(|it| required.may_be_met_by(it)) {
+            return Ok(());
+        }
+        Err(lacking)
+    }
+
+    /// Returns whether the rows of drafters may differ, as far as drafters are known: because a drafter's rows are the
+    /// same up to rounding only, or because two drafters have different numerics.
+    pub(crate) async fn drafters_vary(&self) -> bool {
+        let drafters = self.endpoints(Peer::Drafter).await;
+        let known = drafters.iter().filter_map(|it| it.description());
+        let mut known = known.peekable();
+        let first = known.peek().map(|drafter| drafter.numerics.clone());
+        known.any(|drafter| drafter.rows_vary || Some(&drafter.numerics) != first.as_ref())
+    }
+
+    /// Returns who proposes where nobody says: the draft model, or Max-Gram where no drafter that fits has one. The first
+    /// requests wait until drafters have said what they can do, for a short time.
+    pub(crate) async fn usual_drafting(&self) -> Drafting {
+        if self.compatibility.only_copies().is_none() {
+            self.probe_drafters().await;
+        }
+        match self.compatibility.only_copies() {
+            Some(true) => Drafting::MaxGram,
+            Some(false) | None => Drafting::Model,
+        }
+    }
+
+    /// Fails fast when every live drafter reports that it cannot meet the requirements. What every draft model
+    /// can do is never refused: without one the target goes on alone, and the answer says why.
+    ///
+    /// # Errors
+    /// What the first of them lacks.
+    pub(crate) async fn check_drafters(
+        &self,
+        requirements: DrafterRequirements,
+        target: &PeerDescription,
+    ) -> Result<(), BadField> {
+        if !requirements.needs_asking() {
+            return Ok(());
+        }
+        if !self.has_drafters() && requirements.is_special() {
+            return Err(requirements.without_drafters(&self.why_no_drafter()));
+        }
+        let mut refusal = None;
+        for endpoint in self.endpoints(Peer::Drafter).await {
+            if !endpoint.is_alive() {
+                // It might be able to, and is done without like any that is lost.
+                return Ok(());
+            }
+            let known = endpoint.description();
+            if known.is_some_and(|known| requirements.check(&known).is_ok()) {
+                return Ok(());
+            }
+            // It may have been started anew with what it lacked.
+            let requested = ask(&endpoint, Peer::Drafter, target);
+            let Ok(Ok(described)) = tokio::time::timeout(ABILITY_TIMEOUT, requested).await else {
+                return Ok(());
+            };
+            match requirements.check(&described) {
+                Ok(()) => return Ok(()),
+                Err(bad) => refusal = refusal.or(Some(bad)),
+            }
+        }
+        refusal.map_or(Ok(()), Err)
+    }
+}
