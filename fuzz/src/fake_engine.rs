@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use engines::{Connection, ConnectionSettings};
+use engines::{ConnectionSettings, EngineConnection};
 
 /// The responses that are still to be sent: their bodies, and whether each is a refusal.
 type Script = Arc<Mutex<VecDeque<(u16, Vec<u8>)>>>;
@@ -40,12 +40,12 @@ impl FakeEngine {
     }
 
     /// A new connection to it.
-    pub fn connection(&self) -> Connection {
+    pub fn connection(&self) -> EngineConnection {
         let settings = ConnectionSettings {
             url: self.url.clone(),
             ..Default::default()
         };
-        Connection::new(&settings).expect("a connection")
+        EngineConnection::new(&settings).expect("a connection")
     }
 }
 

@@ -5,15 +5,18 @@
 
 use std::time::{Duration, Instant};
 
-use engines::engine::ServedModel;
-use engines::{EngineError, Kind, Scoring, ScoringEngine, Sequence, Sglang, Vllm, VllmCompletions};
+use engines::engine::ModelSizes;
+use engines::{
+    RemoteEngine, ScoreRequest, ScoredSequence, ScoringEngine, ScoringError, Sglang, Vllm,
+    VllmRoute,
+};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use outrider_fuzz::fake_engine::FAKE_ENGINE;
 use outrider_fuzz::input::EngineAnswers;
 use outrider_fuzz::memory::grown_by;
 use speculation::certificate::PartialRow;
 
-const MODEL: ServedModel = ServedModel {
+const MODEL: ModelSizes = ModelSizes {
     vocab_size: 4096,
     context_len: 506,
 };
@@ -46,10 +49,16 @@ fn ask(route: u8) {
     match route {
         0 => rows(&Sglang::new(connection, MODEL, true), &[&asked]),
         1 => rows(&Sglang::new(connection, MODEL, true), &[&asked, &nothing]),
-        2 => rows(&Vllm::new(connection, name(), MODEL), &[&nothing]),
-        3 => rows(&Vllm::new(connection, name(), MODEL), &[&asked]),
+        2 => rows(
+            &Vllm::new(connection, name(), MODEL, VllmRoute::Generate),
+            &[&nothing],
+        ),
+        3 => rows(
+            &Vllm::new(connection, name(), MODEL, VllmRoute::Generate),
+            &[&asked],
+        ),
         4 => rows(
-            &VllmCompletions::new(connection, name(), MODEL),
+            &Vllm::new(connection, name(), MODEL, VllmRoute::Completions),
             &[&nothing],
         ),
         5 => {
@@ -57,15 +66,15 @@ fn ask(route: u8) {
             let _ = engine.tokens_of("Once upon a time", soon());
         }
         6 => {
-            let engine = Vllm::new(connection, name(), MODEL);
+            let engine = Vllm::new(connection, name(), MODEL, VllmRoute::Generate);
             let _ = engine.tokens_of("Once upon a time", soon());
         }
         7 => {
-            let _ = Kind::Sglang.probe(connection, MODEL.vocab_size);
+            let _ = RemoteEngine::Sglang.probe(connection, MODEL.vocab_size);
         }
         _ => {
             // Short rows: else an answer would have to hold thousands of entries.
-            let _ = Kind::Vllm.probe(connection, 4);
+            let _ = RemoteEngine::Vllm.probe(connection, 4);
         }
     }
 }
@@ -75,18 +84,18 @@ fn soon() -> Instant {
 }
 
 fn rows<'a>(engine: &dyn ScoringEngine, asked: &[&'a [Vec<u32>; 3]]) {
-    let sequence = |asked: &&'a [Vec<u32>; 3]| Sequence {
+    let sequence = |asked: &&'a [Vec<u32>; 3]| ScoredSequence {
         tokens: &TOKENS,
         committed: COMMITTED,
         asked: &asked[..],
         salt: "a tenant's",
     };
     let sequences: Vec<_> = asked.iter().map(sequence).collect();
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &sequences,
         top: 2,
     };
-    let scored: Result<Vec<Vec<PartialRow>>, EngineError> = engine.score(&scoring, soon());
+    let scored: Result<Vec<Vec<PartialRow>>, ScoringError> = engine.score(&scoring, soon());
     let Ok(scored) = scored else {
         return;
     };

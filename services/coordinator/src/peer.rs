@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use speculation::TokenId;
 use speculation::proposal::Proposal;
+use speculation::round::BlockInput;
 use speculation::session::{Input, Peer, Plan, Request};
 use wire::v1::Timing;
 
@@ -126,11 +127,12 @@ impl Peers {
                 let answer = verify.next(verifier, &request, position).await;
                 match answer.map_err(failed)? {
                     Some(answer) => return Ok(answer),
-                    None => verify.scored(&pending.request, position, proposals),
+                    None => verify.scored(&pending.request, proposals),
                 }
             }
         };
-        self.decide(block.map_err(failed)?, position).await
+        let block = block.map_err(failed)?;
+        self.decide(block, proposals, position).await
     }
 
     /// Decides a block here, and asks the drafter for its distribution after the block if that turns out to be
@@ -142,10 +144,12 @@ impl Peers {
     ) -> Result<PeerAnswer, CallFailure> {
         let began = Instant::now();
         let request = Arc::clone(&self.opener.request);
-        let last = block.slices.last();
-        let reported = last.and_then(|slice| slice.timing).unwrap_or_default();
-        let distributions = rounds::report(&request, &block);
-        let mut block = block.read(&request).await?;
+        let last = distributions.target.last();
+        let timing = last.and_then(|slice| slice.timing).unwrap_or_default();
+        let reported = (request.report_distributions).then(|| distributions.clone());
+        let base_len = position.output.len() as u32;
+        let scored = ScoredBlock::read(&request, base_len, block, distributions, proposals);
+        let mut block = scored.await?;
         let mut fetched = 0;
         loop {
             let decided = rounds::decide(&request, block).await?;
@@ -157,14 +161,14 @@ impl Peers {
                     };
                     return Ok(PeerAnswer {
                         decided: began.elapsed(),
-                        distributions,
+                        distributions: reported,
                         distributions_fetched: fetched,
                         ..PeerAnswer::new(input, reported)
                     });
                 }
                 (None, block) => block,
             };
-            let bonus = self.bonus(position, &block.drafts).await;
+            let bonus = self.bonus(position, block.input.drafts.tokens()).await;
             let peer = Peer::Drafter;
             block.bonus = Some(bonus.map_err(|error| CallFailure { peer, error })?);
             fetched += 1;

@@ -78,7 +78,7 @@ impl Cluster {
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let draft = Loaded::of(vec![draft], &config.drafter)?;
-        let target = verifier::Loaded::Here(Box::new(target));
+        let target = verifier::LoadedTarget::Local(Box::new(target));
         let processes = processes(&config, &Process::default())?;
         let ports = Ports::bind(&config, true).await?;
         Self::serve(config, processes, (Some(draft), target), ports, stop)
@@ -87,7 +87,7 @@ impl Cluster {
     fn serve(
         mut config: Config,
         (process, of_peers): Processes,
-        (draft, target): (Option<Loaded>, verifier::Loaded),
+        (draft, target): (Option<Loaded>, verifier::LoadedTarget),
         ports: Ports,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-use engines::{Connection, ConnectionSettings, EngineError, Kind};
+use engines::{ConnectionSettings, EngineConnection, RemoteEngine, ScoringError};
 use model::engine::EngineConfig;
 use model::source::ModelSource;
 use net::listen::{Listen, ServerConfig};
@@ -84,7 +84,7 @@ impl Default for VerifierConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct RemoteConfig {
     /// What it is: `sglang` or `vllm`.
-    pub engine: Kind,
+    pub engine: RemoteEngine,
     /// Where it is, http:// or https://; empty if this process computes the model itself. `verifier.model.path` is then
     /// a folder with the model's config.json and tokenizer.json, and no weights.
     pub url: String,
@@ -100,31 +100,31 @@ pub struct RemoteConfig {
 }
 
 impl RemoteConfig {
-    /// Whether there is one.
+    /// Returns whether there is one.
     pub(crate) fn is_set(&self) -> bool {
         !self.url.is_empty()
     }
 
-    /// A connection, to nowhere yet.
+    /// Returns a client that has not connected yet.
     ///
     /// # Errors
     /// Names the setting at fault.
-    pub(crate) fn connection(&self) -> Result<Connection, EngineError> {
-        Connection::new(&self.settings())
+    pub(crate) fn connection(&self) -> Result<EngineConnection, ScoringError> {
+        EngineConnection::new(&self.settings())
     }
 
     /// Checks what can be told without the files that it names.
     ///
     /// # Errors
     /// Names the setting at fault.
-    pub(crate) fn check(&self) -> Result<(), EngineError> {
+    pub(crate) fn check(&self) -> Result<(), ScoringError> {
         if self.is_set() {
-            return self.settings().check_url();
+            self.settings().checked_url()?;
         }
         Ok(())
     }
 
-    /// Whether the key would go to another machine in clear.
+    /// Returns whether the key would go to another machine unencrypted.
     pub fn shows_key(&self) -> bool {
         self.settings().shows_key()
     }
@@ -142,7 +142,7 @@ impl RemoteConfig {
 impl Default for RemoteConfig {
     fn default() -> Self {
         Self {
-            engine: Kind::default(),
+            engine: RemoteEngine::default(),
             url: String::new(),
             ca_file: PathBuf::new(),
             key_file: PathBuf::new(),

@@ -1,11 +1,9 @@
 //! The verifier service: scores draft blocks with the target model and decides them.
 //!
 //! ```text
-//! coordinator ──Verify stream──▶ stream.rs ──task──▶ engine thread (model::engine)
-//!             ◀──Verdict, Slice, Decoded──          ◀──  scoring.rs (verify.rs, tree.rs, logprobs.rs), decode.rs
+//! coordinator ──Verify stream──▶ stream.rs ──Scorer──▶ engine.rs: the engine thread (model::engine)
+//!             ◀──Verdict, Slice, Decoded──           or remote.rs: SGLang, vLLM (engines)
 //! ```
-//!
-//! Where an engine elsewhere computes the target model, `remote.rs` takes the place of the engine thread.
 //!
 //! What it has in common with a drafter is in [`peer`].
 
@@ -13,19 +11,16 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod config;
-mod decode;
+mod engine;
 mod load;
-mod logprobs;
 mod remote;
-mod scoring;
+mod scorer;
 mod service;
 mod stream;
-mod tree;
-mod verify;
 
 pub use config::{RemoteConfig, VerifierConfig};
-pub use engines::Kind as EngineKind;
-pub use load::{Loaded, inspect, load, outline, run, start};
+pub use engines::RemoteEngine;
+pub use load::{LoadedTarget, inspect, load, outline, run, start};
 pub use peer::PeerError;
 pub use remote::{RemoteModel, ask_engine};
-pub use service::{Target, Verifier};
+pub use scorer::{Verifier, VerifierRole};

@@ -1,30 +1,30 @@
 //! From settings to a verifier that serves.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::Model;
-use model::engine::{self, EngineHandle};
+use model::engine;
 use model::progress::{Lines, Observer};
 use model::source::{Inspected, InspectedText, ServedModel};
-use peer::{Bounds, PeerError, PeerServer};
+use peer::PeerError;
 use server::process::Process;
 use speculation::ports::LanguageModel;
 use wire::v1;
 
 use crate::config::{ROLE, VerifierConfig};
+use crate::engine::EngineScorer;
 use crate::remote::{self, RemoteModel};
-use crate::service::{Target, Verifier};
+use crate::scorer::{Verifier, VerifierRole};
 
 /// A target model that is there.
-pub enum Loaded {
+pub enum LoadedTarget {
     /// In this process.
-    Here(Box<ServedModel<Model>>),
+    Local(Box<ServedModel<Model>>),
     /// In an engine elsewhere.
-    Elsewhere(Box<RemoteModel>),
+    Remote(Box<RemoteModel>),
 }
 
-impl Loaded {
+impl LoadedTarget {
     /// Starts what computes it, or asks the engine that does.
     ///
     /// # Errors
@@ -35,8 +35,8 @@ impl Loaded {
         process: Process,
     ) -> Result<Arc<Verifier>, PeerError> {
         match self {
-            Self::Here(model) => start(*model, config, process),
-            Self::Elsewhere(model) => start_remote(*model, config, process),
+            Self::Local(model) => start(*model, config, process),
+            Self::Remote(model) => model.start(config, process),
         }
     }
 }
@@ -46,19 +46,22 @@ impl Loaded {
 ///
 /// # Errors
 /// [`PeerError`] naming what is wrong with the model or another setting.
-pub fn load(config: &VerifierConfig, observer: &Arc<dyn Observer>) -> Result<Loaded, PeerError> {
+pub fn load(
+    config: &VerifierConfig,
+    observer: &Arc<dyn Observer>,
+) -> Result<LoadedTarget, PeerError> {
     if let Some(problem) = config.check().into_iter().next() {
         return Err(problem);
     }
     if config.remote.is_set() {
-        return Ok(Loaded::Elsewhere(Box::new(remote::load(config)?)));
+        return Ok(LoadedTarget::Remote(Box::new(remote::load(config)?)));
     }
     let model = config.model.load_observed(observer);
     let model = model.map_err(|error| PeerError::setting(ROLE, "model", error))?;
-    Ok(Loaded::Here(Box::new(model)))
+    Ok(LoadedTarget::Local(Box::new(model)))
 }
 
-/// What a verifier will say of its model to those who ask whether it fits theirs.
+/// Returns the description by which others check whether the model is compatible with theirs.
 pub fn outline(model: &Inspected) -> v1::PeerDescription {
     peer::outline(&model.outline)
 }
@@ -89,7 +92,7 @@ pub async fn run(
 ) -> Result<(), PeerError> {
     let (listen, of_model) = (config.listen, config.clone());
     let load = move || load(&of_model, &(Arc::new(Lines::default()) as _));
-    let start = |model: Loaded| model.start(&config, process);
+    let start = |model: LoadedTarget| model.start(&config, process);
     peer::run(listen, load, start, shutdown).await
 }
 
@@ -124,49 +127,10 @@ where
         special_tokens: served.special_tokens,
         chat_template: served.chat_template,
     };
-    let target = Target { text, remote: None };
+    let role = VerifierRole {
+        text,
+        scorer: Arc::new(EngineScorer),
+    };
     let load_time = (served.name, served.load_time);
-    Ok(serving(
-        target,
-        vec![engine],
-        description,
-        load_time,
-        &bounds,
-        process,
-    ))
-}
-
-/// Starts what asks the engine that computes the model elsewhere.
-fn start_remote(
-    model: RemoteModel,
-    config: &VerifierConfig,
-    process: Process,
-) -> Result<Arc<Verifier>, PeerError> {
-    let started = model.start(config)?;
-    let target = Target {
-        text: started.text,
-        remote: Some(started.remote),
-    };
-    let load_time = (started.description.model.clone(), started.load_time);
-    let (description, bounds) = (started.description, config.bounds());
-    let verifier = serving(target, Vec::new(), description, load_time, &bounds, process);
-    started.watch.begin(&verifier)?;
-    Ok(verifier)
-}
-
-/// The verifier of a target model that says `description` of itself; its name and what it took to load are `load_time`.
-fn serving(
-    target: Target,
-    engines: Vec<EngineHandle>,
-    description: v1::PeerDescription,
-    load_time: (String, Duration),
-    bounds: &Bounds,
-    process: Process,
-) -> Arc<Verifier> {
-    let description = v1::PeerDescription {
-        text_fingerprint: target.text_fingerprint(),
-        ..description
-    };
-    let load_times = vec![load_time];
-    PeerServer::new(target, engines, description, load_times, bounds, process)
+    Ok(role.start(vec![engine], description, load_time, &bounds, process))
 }

@@ -1,8 +1,8 @@
 //! A target model that an engine elsewhere computes: SGLang or vLLM, as they are.
 //!
 //! ```text
-//! stream.rs ──chain──▶ settle.rs ──asks──▶ queue.rs ──sessions together──▶ engines ──HTTP──▶ SGLang, vLLM
-//!           ◀─verdict─            ◀─parts of rows──
+//! stream.rs ──chain──▶ resolve.rs ──asks──▶ queue.rs ──sessions together──▶ engines ──HTTP──▶ SGLang, vLLM
+//!           ◀─verdict─             ◀─parts of rows──
 //! ```
 //!
 //! The engine returns the most likely tokens of a row and those that were asked for, and what follows from that is
@@ -11,26 +11,20 @@
 //! The engine may become another one meanwhile. `watch` asks it what it is, each round asks for one row again that it has
 //! seen before (`seen`), and `standing` holds what is known.
 
-mod admission;
-mod decide;
-mod decode;
-#[cfg(test)]
-mod fake;
 mod load;
 mod queue;
+mod resolve;
+mod rounds;
 mod seen;
-mod settle;
 mod standing;
 mod watch;
 
-pub(crate) use decide::{decide, score_prompt};
-pub(crate) use decode::decode;
 pub(crate) use load::load;
 pub use load::{RemoteModel, ask_engine};
 
 use std::sync::Arc;
 
-use engines::Caps;
+use engines::EngineCaps;
 use queue::Queue;
 use seen::SeenRow;
 use standing::Standing;
@@ -41,7 +35,7 @@ const SECTION: &str = "remote";
 /// An engine elsewhere, and what waits for it.
 pub(crate) struct Remote {
     queue: Queue,
-    caps: Caps,
+    caps: EngineCaps,
     /// Length of its rows, those of the tokenizer and what pads them.
     row_len: usize,
     standing: Arc<Standing>,
@@ -49,9 +43,9 @@ pub(crate) struct Remote {
     shares_tenants: bool,
 }
 
-/// What a session knows of the engine.
+/// What the engine elsewhere has seen of a session; nothing where this process computes the model.
 #[derive(Debug, Default)]
-pub struct RemoteMemory {
+pub struct RemoteSession {
     /// How many of its first tokens the engine has read, and may still hold.
     read: usize,
     /// The engine's generation when the session's stream was opened; see [`Standing`].
@@ -61,3 +55,6 @@ pub struct RemoteMemory {
     /// Separates this session's entries in the engine's prefix cache from those of other tenants.
     salt: Arc<str>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,51 +1,19 @@
-//! What a verifier knows beside the engine, and its gRPC service.
+//! The gRPC service of a verifier.
 
 use std::sync::Arc;
 
-use model::source::{InspectedText, SpecialTokens};
-use peer::{HeldSession, PeerServer, ReplyStream};
-use tonic::codegen::BoxStream;
+use peer::ReplyStream;
+use tonic::codegen::tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1;
 use wire::v1::verifier_server;
 
-use crate::remote::Remote;
+use crate::scorer::Verifier;
 
 /// Bytes of tokenizer.json in one message: well below every default limit of message sizes.
 const TOKENIZER_PART_BYTES: usize = 1 << 20;
 
-/// A verifier with its model loaded and its engine running.
-pub type Verifier = PeerServer<Target>;
-
-/// A session of a verifier.
-pub(crate) type VerifySession = HeldSession<Target>;
-
-/// What a verifier tells of its target model's text, which the coordinator asks it for, and who computes the model.
-pub struct Target {
-    pub(crate) text: InspectedText,
-    /// The engine elsewhere that computes it, if there is one.
-    pub(crate) remote: Option<Arc<Remote>>,
-}
-
-impl Target {
-    /// Returns the fingerprint of tokenizer, chat template and special tokens, in hexadecimal. A coordinator fetches them
-    /// again when it changes.
-    pub(crate) fn text_fingerprint(&self) -> String {
-        let InspectedText {
-            tokenizer_json,
-            special_tokens,
-            chat_template,
-        } = &self.text;
-        let SpecialTokens { bos, eos } = special_tokens;
-        let mut bytes = tokenizer_json.clone();
-        for text in [chat_template, bos, eos] {
-            let text = text.as_deref().unwrap_or_default();
-            bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(text.as_bytes());
-        }
-        format!("{:016x}", wire::digest::short(&bytes))
-    }
-}
+type BoxStream<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// The service as tonic calls it.
 pub(crate) struct VerifierService(pub(crate) Arc<Verifier>);
@@ -60,9 +28,7 @@ impl verifier_server::Verifier for VerifierService {
         _request: Request<v1::DescribeRequest>,
     ) -> Result<Response<v1::PeerDescription>, Status> {
         let mut description = self.0.description.clone();
-        if let Some(remote) = &self.0.role.remote {
-            description.numerics = Some(remote.numerics());
-        }
+        description.numerics = self.0.role.scorer.numerics().or(description.numerics);
         Ok(Response::new(description))
     }
 

@@ -4,45 +4,40 @@ use speculation::TokenId;
 use speculation::certificate::PartialRow;
 use speculation::logprobs::Likely;
 
-use crate::error::EngineError;
-
-/// Which row is looked at: its sequence and its index within it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) sequence: usize,
-    pub(crate) row: usize,
-}
+use crate::error::ScoringError;
 
 /// Checks that there are `expected` of `what`.
-pub(crate) fn count(what: &'static str, found: usize, expected: usize) -> Result<(), EngineError> {
+pub(crate) fn count(what: &'static str, found: usize, expected: usize) -> Result<(), ScoringError> {
     if found == expected {
         return Ok(());
     }
-    Err(EngineError::Count {
+    Err(ScoringError::Count {
         what,
         found,
         expected,
     })
 }
 
-/// A row of the `top` most likely tokens `likely`, in the engine's order, and of `asked`.
+/// Returns the row of the `top` most likely tokens `likely`, in the engine's order, and of `asked`: `row` of `sequence`.
 pub(crate) fn row(
-    place: Place,
+    (sequence, row): (usize, usize),
     vocab_size: usize,
     top: usize,
     likely: &[Likely],
     asked: &[Likely],
-) -> Result<PartialRow, EngineError> {
+) -> Result<PartialRow, ScoringError> {
     let mass_error = PartialRow::SINGLE_PRECISION;
-    PartialRow::new(vocab_size, top, likely, asked, mass_error).map_err(|source| EngineError::Row {
-        sequence: place.sequence,
-        row: place.row,
-        source,
+    PartialRow::new(vocab_size, top, likely, asked, mass_error).map_err(|source| {
+        ScoringError::Row {
+            sequence,
+            row,
+            source,
+        }
     })
 }
 
 /// Checks that `entries` are those of the tokens `wanted`, in that order.
-pub(crate) fn in_order(entries: &[Likely], wanted: &[TokenId]) -> Result<(), EngineError> {
+pub(crate) fn in_order(entries: &[Likely], wanted: &[TokenId]) -> Result<(), ScoringError> {
     count("tokens that were asked for", entries.len(), wanted.len())?;
     let same = entries
         .iter()
@@ -51,6 +46,8 @@ pub(crate) fn in_order(entries: &[Likely], wanted: &[TokenId]) -> Result<(), Eng
     if same {
         Ok(())
     } else {
-        Err(EngineError::Answer("has other tokens than those asked for"))
+        Err(ScoringError::Answer(
+            "has other tokens than those asked for",
+        ))
     }
 }

@@ -6,9 +6,8 @@ use std::time::Instant;
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
-use crate::error::EngineError;
-use crate::http::Call;
-use crate::request::Scoring;
+use crate::error::ScoringError;
+use crate::request::ScoreRequest;
 
 /// Which tokens' log probabilities can be asked for, beside the most likely ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub enum Ids {
 
 /// What an engine can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caps {
+pub struct EngineCaps {
     /// Which tokens can be asked for.
     pub ids: Ids,
     /// Whether keys and values of a sequence's committed tokens are kept between requests. Without, a request reads
@@ -38,7 +37,7 @@ pub struct Caps {
 
 /// The sizes of the model that an engine serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServedModel {
+pub struct ModelSizes {
     /// Length of a row, in tokens.
     pub vocab_size: usize,
     /// Longest sequence and the tokens that must follow it in a request, in tokens.
@@ -46,64 +45,53 @@ pub struct ServedModel {
 }
 
 /// An engine that scores tokens.
-pub trait ScoringEngine: Send + Sync {
+pub trait ScoringEngine: fmt::Debug + Send + Sync {
     /// Returns what it can do.
-    fn caps(&self) -> Caps;
+    fn caps(&self) -> EngineCaps;
 
-    /// The rows of each sequence, in the order of the request: the first after its last committed token, then one
-    /// after each draft token. Each knows the most likely tokens wanted and all that were asked of it; it may know
+    /// Returns the rows of each sequence, in the order of the request: the first after its last committed token, then
+    /// one after each draft token. Each knows the most likely tokens wanted and all that were asked of it; it may know
     /// more.
     ///
     /// # Errors
     /// If the engine cannot do it, does not answer before `deadline`, or answers anything but what was asked.
     fn score(
         &self,
-        scoring: &Scoring<'_>,
+        request: &ScoreRequest<'_>,
         deadline: Instant,
-    ) -> Result<Vec<Vec<PartialRow>>, EngineError>;
+    ) -> Result<Vec<Vec<PartialRow>>, ScoringError>;
 
-    /// The engine's own tokens of `text`, with those that its tokenizer puts around it.
+    /// Returns the engine's own tokens of `text`, with those that its tokenizer puts around it.
     ///
     /// # Errors
     /// As [`Self::score`].
-    fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError>;
+    fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, ScoringError>;
 
     /// Asks the engine what it serves.
     ///
     /// # Errors
     /// If it does not before `deadline`.
-    fn identity(&self, deadline: Instant) -> Result<Identity, EngineError>;
+    fn identity(&self, deadline: Instant) -> Result<EngineIdentity, ScoringError>;
 
-    /// Whether it says that it is well.
+    /// Checks that the engine says that it is well.
     ///
     /// # Errors
     /// If it does not before `deadline`.
-    fn is_well(&self, deadline: Instant) -> Result<(), EngineError>;
+    fn is_well(&self, deadline: Instant) -> Result<(), ScoringError>;
 }
 
 /// An engine that was asked what it is.
+#[derive(Debug)]
 pub struct Engine {
     /// What scores.
     pub scoring: Box<dyn ScoringEngine>,
     /// What it says of itself.
-    pub identity: Identity,
+    pub identity: EngineIdentity,
 }
-
-impl fmt::Debug for Engine {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Engine")
-            .field("identity", &self.identity)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Most bytes of what an engine says of itself: SGLang tells all its settings.
-const LONGEST: u64 = 4 << 20;
 
 /// What an engine says of itself. If it changes, another engine answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct EngineIdentity {
     /// Name and version.
     pub version: String,
     /// What it calls the model.
@@ -116,7 +104,7 @@ pub struct Identity {
     pub longest: usize,
 }
 
-impl Identity {
+impl EngineIdentity {
     /// Describes the differences from `before`; the text is empty if there are none.
     pub fn differences(&self, before: &Self) -> String {
         let longest = [self, before].map(|identity| identity.longest.to_string());
@@ -138,23 +126,13 @@ impl Identity {
     }
 }
 
-/// Asks an engine what it is at `path`.
-pub(crate) fn call(path: &'static str, deadline: Instant) -> Call {
-    Call {
-        path,
-        longest: LONGEST,
-        deadline,
-        not_offered: &[],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_differs_is_named_and_nothing_else() {
-        let before = Identity {
+        let before = EngineIdentity {
             version: "sglang 0.5.23".to_owned(),
             model: "A".to_owned(),
             fingerprint: "/models/A".to_owned(),
@@ -162,7 +140,7 @@ mod tests {
             longest: 505,
         };
         assert_eq!(before.differences(&before), "");
-        let now = Identity {
+        let now = EngineIdentity {
             model: "B".to_owned(),
             longest: 4_000,
             ..before.clone()

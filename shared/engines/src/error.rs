@@ -6,7 +6,7 @@ use speculation::certificate::BadRow;
 
 /// Why an engine gave no rows. No message holds tokens or text of a request or of an answer.
 #[derive(Debug, thiserror::Error)]
-pub enum EngineError {
+pub enum ScoringError {
     /// The settings make no connection.
     #[error("{field}: {problem}")]
     Settings {
@@ -87,8 +87,8 @@ pub enum EngineError {
     },
 }
 
-impl EngineError {
-    /// The fault of a body that could not be read as JSON.
+impl ScoringError {
+    /// Returns the fault of a body that could not be read as JSON.
     pub(crate) fn malformed(error: &serde_json::Error) -> Self {
         let kind = match error.classify() {
             serde_json::error::Category::Io => "it cannot be read",

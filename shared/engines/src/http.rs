@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use ureq::http::{HeaderMap, header};
+use ureq::http::{HeaderMap, HeaderValue, header};
 use ureq::{Agent, Body, RequestBuilder};
 
-use crate::error::EngineError;
-use crate::settings::{Authorization, ConnectionSettings};
+use crate::error::ScoringError;
+use crate::settings::ConnectionSettings;
 
 /// A connection to one engine, with those that wait to be used again.
 #[derive(Debug)]
-pub struct Connection {
+pub struct EngineConnection {
     agent: Agent,
     url: String,
-    authorization: Option<Authorization>,
+    authorization: Option<HeaderValue>,
 }
 
 /// One request, and what is known of its answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Call {
+pub(crate) struct HttpCall {
     pub(crate) path: &'static str,
     /// Most bytes of an answer.
     pub(crate) longest: u64,
@@ -33,15 +33,35 @@ pub(crate) struct Call {
     pub(crate) not_offered: &'static [(&'static str, &'static str)],
 }
 
+/// Most bytes of what an engine says of itself: SGLang tells all its settings.
+const LONGEST_DESCRIPTION: u64 = 4 << 20;
+
+impl HttpCall {
+    /// Returns a call to `path`, where the engine says something of itself.
+    pub(crate) fn to_ask(path: &'static str, deadline: Instant) -> Self {
+        Self {
+            path,
+            longest: LONGEST_DESCRIPTION,
+            deadline,
+            not_offered: &[],
+        }
+    }
+
+    /// Returns the time that is left.
+    fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
 /// Most bytes that are read of a refusal.
 const REFUSAL_BYTES: u64 = 64 << 10;
 
-impl Connection {
+impl EngineConnection {
     /// Connects nowhere yet.
     ///
     /// # Errors
     /// If the address is none, or a file cannot be read.
-    pub fn new(settings: &ConnectionSettings) -> Result<Self, EngineError> {
+    pub fn new(settings: &ConnectionSettings) -> Result<Self, ScoringError> {
         let agent = Agent::config_builder()
             .max_redirects(0)
             .proxy(None)
@@ -66,81 +86,76 @@ impl Connection {
     /// If there is no whole answer in time, it is none of success, too long, or not of this shape.
     pub(crate) fn post<T: DeserializeOwned>(
         &self,
-        call: Call,
+        call: HttpCall,
         body: &impl Serialize,
-    ) -> Result<T, EngineError> {
+    ) -> Result<T, ScoringError> {
         let body = written(body)?;
         let bytes = self.ask(call, Some(&body))?;
-        serde_json::from_slice(&bytes).map_err(|error| EngineError::malformed(&error))
+        serde_json::from_slice(&bytes).map_err(|error| ScoringError::malformed(&error))
     }
 
     /// Gets what stands at the path of `call`, as [`Self::post`] does.
     ///
     /// # Errors
     /// As [`Self::post`].
-    pub(crate) fn get<T: DeserializeOwned>(&self, call: Call) -> Result<T, EngineError> {
+    pub(crate) fn get<T: DeserializeOwned>(&self, call: HttpCall) -> Result<T, ScoringError> {
         let bytes = self.ask(call, None)?;
-        serde_json::from_slice(&bytes).map_err(|error| EngineError::malformed(&error))
+        serde_json::from_slice(&bytes).map_err(|error| ScoringError::malformed(&error))
     }
 
-    /// Whether the path of `call` is answered with success, once and whatever it says.
+    /// Checks that the path of `call` is answered with success, once and whatever it says.
     ///
     /// # Errors
     /// If it is not.
-    pub(crate) fn is_answered(&self, call: Call) -> Result<(), EngineError> {
-        let allowed = call.deadline.saturating_duration_since(Instant::now());
-        let failed = |error: ureq::Error| failure(&error, allowed, call.longest);
-        let response = self.send(call.path, None, allowed).map_err(failed)?;
-        match response.status().as_u16() {
+    pub(crate) fn is_answered(&self, call: HttpCall) -> Result<(), ScoringError> {
+        match self.once(call, None)?.status().as_u16() {
             200 => Ok(()),
-            status => Err(EngineError::Status(status)),
+            status => Err(ScoringError::Status(status)),
         }
     }
 
-    /// Posts `body`, which the engine is to refuse (400); its words, of which the first 64 KiB are read.
-    ///
-    /// # Errors
-    /// If it does not answer in time, or refuses otherwise or not at all.
-    pub(crate) fn refused(&self, call: Call, body: &impl Serialize) -> Result<String, EngineError> {
-        let allowed = call.deadline.saturating_duration_since(Instant::now());
-        let failed = |error: ureq::Error| failure(&error, allowed, call.longest);
-        let body = written(body)?;
-        let mut response = self.send(call.path, Some(&body), allowed).map_err(failed)?;
-        match response.status().as_u16() {
-            400 => {
-                let words = read_bounded(response.body_mut(), REFUSAL_BYTES).map_err(failed)?;
-                Ok(String::from_utf8_lossy(&words).into_owned())
-            }
-            200 => Err(EngineError::Answer("was expected to be a refusal")),
-            status => Err(EngineError::Status(status)),
-        }
-    }
-
-    /// Posts `body`, and returns whether the engine refuses it (400 or 422).
+    /// Posts `body` once. If the engine refuses it (400 or 422), returns the first 64 KiB of its words.
     ///
     /// # Errors
     /// If it does not answer in time, or fails.
-    pub(crate) fn refuses(&self, call: Call, body: &impl Serialize) -> Result<bool, EngineError> {
-        let allowed = call.deadline.saturating_duration_since(Instant::now());
-        let failed = |error: ureq::Error| failure(&error, allowed, call.longest);
-        let body = written(body)?;
-        let response = self.send(call.path, Some(&body), allowed).map_err(failed)?;
+    pub(crate) fn refusal(
+        &self,
+        call: HttpCall,
+        body: &impl Serialize,
+    ) -> Result<Option<String>, ScoringError> {
+        let allowed = call.left();
+        let mut response = self.once(call, Some(&written(body)?))?;
         match response.status().as_u16() {
-            200 => Ok(false),
-            400 | 422 => Ok(true),
-            status => Err(EngineError::Status(status)),
+            200 => Ok(None),
+            400 | 422 => {
+                let words = read_bounded(response.body_mut(), REFUSAL_BYTES);
+                let words = words.map_err(|error| failure(&error, allowed, call.longest))?;
+                Ok(Some(String::from_utf8_lossy(&words).into_owned()))
+            }
+            status => Err(ScoringError::Status(status)),
         }
     }
 
-    /// The bytes of the answer.
-    fn ask(&self, call: Call, body: Option<&[u8]>) -> Result<Vec<u8>, EngineError> {
-        let allowed = call.deadline.saturating_duration_since(Instant::now());
+    /// Sends the request once, and returns the response whatever its status.
+    fn once(
+        &self,
+        call: HttpCall,
+        body: Option<&[u8]>,
+    ) -> Result<ureq::http::Response<Body>, ScoringError> {
+        let allowed = call.left();
+        let sent = self.send(call.path, body, allowed);
+        sent.map_err(|error| failure(&error, allowed, call.longest))
+    }
+
+    /// Returns the bytes of the answer.
+    fn ask(&self, call: HttpCall, body: Option<&[u8]>) -> Result<Vec<u8>, ScoringError> {
+        let allowed = call.left();
         let failed = |error: ureq::Error| failure(&error, allowed, call.longest);
         let mut back_off = BackOff::new();
         loop {
-            let left = call.deadline.saturating_duration_since(Instant::now());
+            let left = call.left();
             if left.is_zero() {
-                return Err(EngineError::Late(allowed));
+                return Err(ScoringError::Late(allowed));
             }
             let mut response = self.send(call.path, body, left).map_err(failed)?;
             let status = response.status().as_u16();
@@ -148,15 +163,15 @@ impl Connection {
                 200 => return read_bounded(response.body_mut(), call.longest).map_err(failed),
                 429 | 503 => {
                     let said = retry_after(response.headers());
-                    let left = call.deadline.saturating_duration_since(Instant::now());
+                    let left = call.left();
                     let Some(wait) = back_off.wait(said, left) else {
                         let tries = back_off.tries;
-                        return Err(EngineError::Busy { status, tries });
+                        return Err(ScoringError::Busy { status, tries });
                     };
                     std::thread::sleep(wait);
                 }
                 400 => return Err(refusal(response.body_mut(), call)),
-                status => return Err(EngineError::Status(status)),
+                status => return Err(ScoringError::Status(status)),
             }
         }
     }
@@ -181,19 +196,19 @@ impl Connection {
 
     fn authorized<T>(&self, request: RequestBuilder<T>) -> RequestBuilder<T> {
         match &self.authorization {
-            Some(authorization) => request.header(header::AUTHORIZATION, &authorization.0),
+            Some(authorization) => request.header(header::AUTHORIZATION, authorization),
             None => request,
         }
     }
 }
 
-/// A body as JSON.
-fn written(body: &impl Serialize) -> Result<Vec<u8>, EngineError> {
+/// Returns a body as JSON.
+fn written(body: &impl Serialize) -> Result<Vec<u8>, ScoringError> {
     serde_json::to_vec(body)
-        .map_err(|_| EngineError::Request("the request cannot be written as JSON"))
+        .map_err(|_| ScoringError::Request("the request cannot be written as JSON"))
 }
 
-/// The whole body, if it has at most `longest` bytes.
+/// Returns the whole body, if it has at most `longest` bytes.
 fn read_bounded(body: &mut Body, longest: u64) -> Result<Vec<u8>, ureq::Error> {
     let mut bytes = Vec::new();
     // One more, to tell one that is too long.
@@ -206,27 +221,27 @@ fn read_bounded(body: &mut Body, longest: u64) -> Result<Vec<u8>, ureq::Error> {
 }
 
 /// Returns what a request was refused for, if it is one of the things known; the words themselves are not passed on.
-fn refusal(body: &mut Body, call: Call) -> EngineError {
+fn refusal(body: &mut Body, call: HttpCall) -> ScoringError {
     let bytes = read_bounded(body, REFUSAL_BYTES).unwrap_or_default();
     let words = String::from_utf8_lossy(&bytes);
     let known = call
         .not_offered
         .iter()
         .find(|(said, _)| words.contains(said));
-    known.map_or(EngineError::Status(400), |&(_, what)| {
-        EngineError::NotOffered(what)
+    known.map_or(ScoringError::Status(400), |&(_, what)| {
+        ScoringError::NotOffered(what)
     })
 }
 
-fn failure(error: &ureq::Error, allowed: Duration, longest: u64) -> EngineError {
+fn failure(error: &ureq::Error, allowed: Duration, longest: u64) -> ScoringError {
     match error {
-        ureq::Error::Timeout(_) => EngineError::Late(allowed),
-        ureq::Error::BodyExceedsLimit(_) => EngineError::TooLong(longest),
-        other => EngineError::Unreachable(other.to_string()),
+        ureq::Error::Timeout(_) => ScoringError::Late(allowed),
+        ureq::Error::BodyExceedsLimit(_) => ScoringError::TooLong(longest),
+        other => ScoringError::Unreachable(other.to_string()),
     }
 }
 
-/// How long the engine asks to wait, if it says so in seconds.
+/// Returns how long the engine asks to wait, if it says so in seconds.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let said = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
     said.trim().parse().ok().map(Duration::from_secs)
@@ -252,7 +267,7 @@ impl BackOff {
         }
     }
 
-    /// The next wait, or what the engine says if that is longer; none if `left` is over by then.
+    /// Returns the next wait, or what the engine says if that is longer; none if `left` is over by then.
     pub(crate) fn wait(&mut self, said: Option<Duration>, left: Duration) -> Option<Duration> {
         self.tries += 1;
         let wait = self.next.max(said.unwrap_or_default());

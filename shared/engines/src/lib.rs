@@ -29,11 +29,11 @@ pub mod settings;
 pub mod sglang;
 pub mod vllm;
 
-pub use engine::{Caps, Engine, Identity, Ids, ScoringEngine};
-pub use error::EngineError;
-pub use http::Connection;
-pub use probe::Kind;
-pub use request::{Scoring, Sequence};
+pub use engine::{Engine, EngineCaps, EngineIdentity, Ids, ScoringEngine};
+pub use error::ScoringError;
+pub use http::EngineConnection;
+pub use probe::RemoteEngine;
+pub use request::{ScoreRequest, ScoredSequence};
 pub use settings::ConnectionSettings;
 pub use sglang::Sglang;
-pub use vllm::{Vllm, VllmCompletions};
+pub use vllm::{Vllm, VllmRoute};

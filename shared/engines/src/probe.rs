@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
-use crate::error::EngineError;
-use crate::http::Connection;
+use crate::error::ScoringError;
+use crate::http::EngineConnection;
 use crate::{sglang, vllm};
 
 /// A kind of engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum RemoteEngine {
     /// SGLang, by `/generate`.
     #[default]
     Sglang,
@@ -22,19 +22,23 @@ pub enum Kind {
 }
 
 /// How long one question may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-impl Kind {
+impl RemoteEngine {
     /// Asks the engine at the other end of `connection`, whose rows should have `row_len` tokens: what it is, whether it
     /// gives rows, and whether those of given tokens.
     ///
     /// # Errors
     /// If it does not say what is needed, or cannot do what is.
-    pub fn probe(self, connection: Connection, row_len: usize) -> Result<Engine, EngineError> {
-        let deadline = Instant::now() + PATIENCE;
+    pub fn probe(
+        self,
+        connection: EngineConnection,
+        row_len: usize,
+    ) -> Result<Engine, ScoringError> {
+        let deadline = Instant::now() + TIMEOUT;
         match self {
-            Self::Sglang => sglang::said::probe(connection, row_len, deadline),
-            Self::Vllm => vllm::said::probe(connection, row_len, deadline),
+            Self::Sglang => sglang::probe::probe(connection, row_len, deadline),
+            Self::Vllm => vllm::probe::probe(connection, row_len, deadline),
         }
     }
 }

@@ -2,20 +2,20 @@
 
 use speculation::TokenId;
 
-use crate::error::EngineError;
+use crate::error::ScoringError;
 
 /// Rows to be scored in one call.
 #[derive(Clone, Copy, Debug)]
-pub struct Scoring<'a> {
+pub struct ScoreRequest<'a> {
     /// The sequences, in any order.
-    pub sequences: &'a [Sequence<'a>],
+    pub sequences: &'a [ScoredSequence<'a>],
     /// K: how many most likely tokens are wanted of each row. More than the vocabulary has is the whole row.
     pub top: usize,
 }
 
 /// One sequence, of which the rows after its last committed token and after each draft token are scored.
 #[derive(Clone, Copy, Debug)]
-pub struct Sequence<'a> {
+pub struct ScoredSequence<'a> {
     /// Committed tokens, prompt included, then draft tokens.
     pub tokens: &'a [TokenId],
     /// How many of them are committed; at least 1.
@@ -27,13 +27,13 @@ pub struct Sequence<'a> {
     pub salt: &'a str,
 }
 
-impl Sequence<'_> {
-    /// Number of rows: one after the last committed token and one after each draft token.
+impl ScoredSequence<'_> {
+    /// Returns the number of rows: one after the last committed token and one after each draft token.
     pub fn rows(&self) -> usize {
         self.tokens.len() + 1 - self.committed
     }
 
-    /// The tokens that any row asks for, ascending: what is asked of each row where an engine takes one list for all.
+    /// Returns the tokens that any row asks for, ascending: what is asked of each row where an engine takes one list for all.
     pub fn union(&self) -> Vec<TokenId> {
         let mut ids: Vec<TokenId> = self.asked.iter().flatten().copied().collect();
         ids.sort_unstable();
@@ -42,17 +42,17 @@ impl Sequence<'_> {
     }
 }
 
-impl Scoring<'_> {
+impl ScoreRequest<'_> {
     /// Checks that an engine with `vocab_size` tokens and a context of `context_len` can be asked for this.
     ///
     /// # Errors
     /// Names what is out of range.
-    pub fn check(&self, vocab_size: usize, context_len: usize) -> Result<(), EngineError> {
+    pub fn check(&self, vocab_size: usize, context_len: usize) -> Result<(), ScoringError> {
         let require = |fits: bool, problem| {
             if fits {
                 Ok(())
             } else {
-                Err(EngineError::Request(problem))
+                Err(ScoringError::Request(problem))
             }
         };
         require(!self.sequences.is_empty(), "there is no sequence")?;
@@ -84,12 +84,12 @@ impl Scoring<'_> {
         Ok(())
     }
 
-    /// Number of rows of all sequences.
+    /// Returns the number of rows of all sequences.
     pub fn rows(&self) -> usize {
-        self.sequences.iter().map(Sequence::rows).sum()
+        self.sequences.iter().map(ScoredSequence::rows).sum()
     }
 
-    /// Most entries that any row has, tokens asked for included, where a sequence's lists are asked of each row.
+    /// Returns the most entries that any row has, tokens asked for included, where a sequence's lists are asked of each row.
     pub(crate) fn entries(&self, vocab_size: usize) -> usize {
         let asked = self.sequences.iter().map(|sequence| {
             let asked: usize = sequence.asked.iter().map(Vec::len).sum();
@@ -106,14 +106,14 @@ mod tests {
     #[test]
     fn what_cannot_be_asked_is_refused_before_it_is_sent() {
         let asked = [vec![3], vec![4, 1]];
-        let sequence = Sequence {
+        let sequence = ScoredSequence {
             tokens: &[1, 2, 3],
             committed: 2,
             asked: &asked,
             salt: "",
         };
-        let check = |sequence: Sequence<'_>, vocab_size, context_len| {
-            let scoring = Scoring {
+        let check = |sequence: ScoredSequence<'_>, vocab_size, context_len| {
+            let scoring = ScoreRequest {
                 sequences: &[sequence],
                 top: 4,
             };
@@ -131,7 +131,7 @@ mod tests {
         refused(sequence, 4, 4, "vocabulary");
         refused(sequence, 5, 3, "context");
         refused(
-            Sequence {
+            ScoredSequence {
                 committed: 0,
                 ..sequence
             },
@@ -140,7 +140,7 @@ mod tests {
             "committed",
         );
         refused(
-            Sequence {
+            ScoredSequence {
                 committed: 4,
                 ..sequence
             },
@@ -149,7 +149,7 @@ mod tests {
             "committed",
         );
         refused(
-            Sequence {
+            ScoredSequence {
                 committed: 1,
                 ..sequence
             },
@@ -157,7 +157,7 @@ mod tests {
             4,
             "rows",
         );
-        let none = Scoring {
+        let none = ScoreRequest {
             sequences: &[],
             top: 4,
         };

@@ -1,12 +1,11 @@
 //! Where an engine is, whose certificates are believed, and the key that it is shown.
 
-use std::fmt;
 use std::path::PathBuf;
 
-use ureq::http::Uri;
+use ureq::http::{HeaderValue, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-use crate::error::EngineError;
+use crate::error::ScoringError;
 
 /// Where an engine is, and how it is spoken to.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +19,7 @@ pub struct ConnectionSettings {
 }
 
 impl ConnectionSettings {
-    /// Whether the key would be read by whoever watches the network: it goes to another machine without TLS.
+    /// Returns whether the key would be read by whoever watches the network: it goes to another machine without TLS.
     pub fn shows_key(&self) -> bool {
         let Ok(uri) = self.url.parse::<Uri>() else {
             return false;
@@ -31,18 +30,13 @@ impl ConnectionSettings {
         self.key_file.is_some() && uri.scheme_str() == Some("http") && !is_here
     }
 
-    /// Checks the address, and looks at no file.
+    /// Returns the address without slashes at its end. No file is looked at.
     ///
     /// # Errors
     /// If it is none.
-    pub fn check_url(&self) -> Result<(), EngineError> {
-        self.checked_url().map(drop)
-    }
-
-    /// The address without what ends it.
-    pub(crate) fn checked_url(&self) -> Result<String, EngineError> {
+    pub fn checked_url(&self) -> Result<String, ScoringError> {
         let url = self.url.trim_end_matches('/').to_owned();
-        let bad_url = |problem: &str| EngineError::Settings {
+        let bad_url = |problem: &str| ScoringError::Settings {
             field: "url",
             problem: problem.to_owned(),
         };
@@ -57,8 +51,8 @@ impl ConnectionSettings {
         Ok(url)
     }
 
-    /// Whose certificates are believed.
-    pub(crate) fn tls(&self) -> Result<TlsConfig, EngineError> {
+    /// Returns the TLS settings, with the certificate authorities that are trusted.
+    pub(crate) fn tls(&self) -> Result<TlsConfig, ScoringError> {
         let mut tls = TlsConfig::builder();
         if let Some(file) = &self.ca_file {
             tls = tls.root_certs(authorities(&read("ca_file", file)?)?);
@@ -66,29 +60,21 @@ impl ConnectionSettings {
         Ok(tls.build())
     }
 
-    pub(crate) fn authorization(&self) -> Result<Option<Authorization>, EngineError> {
+    /// Returns the value of the header `Authorization`, which is in no log.
+    pub(crate) fn authorization(&self) -> Result<Option<HeaderValue>, ScoringError> {
         self.key_file.as_ref().map(bearer).transpose()
     }
 }
 
-/// The value of a header that is in no log.
-pub(crate) struct Authorization(pub(crate) String);
-
-impl fmt::Debug for Authorization {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Bearer …")
-    }
-}
-
-fn read(field: &'static str, file: &PathBuf) -> Result<Vec<u8>, EngineError> {
-    std::fs::read(file).map_err(|error| EngineError::Settings {
+fn read(field: &'static str, file: &PathBuf) -> Result<Vec<u8>, ScoringError> {
+    std::fs::read(file).map_err(|error| ScoringError::Settings {
         field,
         problem: format!("{}: {error}", file.display()),
     })
 }
 
-fn authorities(pem: &[u8]) -> Result<RootCerts, EngineError> {
-    let bad = |problem: &str| EngineError::Settings {
+fn authorities(pem: &[u8]) -> Result<RootCerts, ScoringError> {
+    let bad = |problem: &str| ScoringError::Settings {
         field: "ca_file",
         problem: problem.to_owned(),
     };
@@ -106,16 +92,18 @@ fn authorities(pem: &[u8]) -> Result<RootCerts, EngineError> {
     Ok(RootCerts::new_with_certs(&found))
 }
 
-fn bearer(file: &PathBuf) -> Result<Authorization, EngineError> {
+fn bearer(file: &PathBuf) -> Result<HeaderValue, ScoringError> {
     let field = "key_file";
-    let bad = |problem: &str| EngineError::Settings {
+    let bad = |problem: &str| ScoringError::Settings {
         field,
         problem: problem.to_owned(),
     };
     let key = String::from_utf8(read(field, file)?).map_err(|_| bad("is no text"))?;
-    let key = key.trim();
+    let (key, problem) = (key.trim(), "must hold one key of visible ASCII characters");
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(bad("must hold one key of visible ASCII characters"));
+        return Err(bad(problem));
     }
-    Ok(Authorization(format!("Bearer {key}")))
+    let mut value = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| bad(problem))?;
+    value.set_sensitive(true);
+    Ok(value)
 }

@@ -15,19 +15,20 @@
 
 mod answer;
 mod body;
-pub(crate) mod said;
+pub(crate) mod probe;
 
 use std::time::Instant;
 
-use body::{GREEDY, SamplingParams};
-use serde::{Deserialize, Serialize};
+use body::{GREEDY, ScoreBody};
+use serde::Deserialize;
+use serde_json::json;
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
-use crate::engine::{Caps, Identity, Ids, ScoringEngine, ServedModel};
-use crate::error::EngineError;
-use crate::http::{Call, Connection};
-use crate::request::Scoring;
+use crate::engine::{EngineCaps, EngineIdentity, Ids, ModelSizes, ScoringEngine};
+use crate::error::ScoringError;
+use crate::http::{EngineConnection, HttpCall};
+use crate::request::ScoreRequest;
 
 const ROUTE: &str = "/generate";
 /// More bytes than an entry takes, about 29: a log probability of up to 24 digits, a token and a null.
@@ -38,15 +39,15 @@ const SEQUENCE_BYTES: u64 = 64 << 10;
 /// An SGLang server.
 #[derive(Debug)]
 pub struct Sglang {
-    connection: Connection,
-    model: ServedModel,
+    connection: EngineConnection,
+    model: ModelSizes,
     parts_tenants: bool,
 }
 
 impl Sglang {
     /// Creates a client of the server at the other end of `connection`, which serves `model`; `parts_tenants` tells whether
     /// the server knows `extra_key`.
-    pub fn new(connection: Connection, model: ServedModel, parts_tenants: bool) -> Self {
+    pub fn new(connection: EngineConnection, model: ModelSizes, parts_tenants: bool) -> Self {
         Self {
             connection,
             model,
@@ -56,8 +57,8 @@ impl Sglang {
 }
 
 impl ScoringEngine for Sglang {
-    fn caps(&self) -> Caps {
-        Caps {
+    fn caps(&self) -> EngineCaps {
+        EngineCaps {
             ids: Ids::Shared,
             keeps_cache: true,
             max_sequences: usize::MAX,
@@ -67,93 +68,69 @@ impl ScoringEngine for Sglang {
 
     fn score(
         &self,
-        scoring: &Scoring<'_>,
+        request: &ScoreRequest<'_>,
         deadline: Instant,
-    ) -> Result<Vec<Vec<PartialRow>>, EngineError> {
-        let ServedModel {
+    ) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+        let ModelSizes {
             vocab_size,
             context_len,
         } = self.model;
-        scoring.check(vocab_size, context_len)?;
-        let entries = scoring.entries(vocab_size) as u64;
-        let sequences = scoring.sequences.len() as u64;
-        let call = Call {
+        request.check(vocab_size, context_len)?;
+        let entries = request.entries(vocab_size) as u64;
+        let sequences = request.sequences.len() as u64;
+        let call = HttpCall {
             path: ROUTE,
             longest: entries * ENTRY_BYTES + sequences * SEQUENCE_BYTES,
             deadline,
             not_offered: &[],
         };
-        let answers: Vec<answer::Answer> = match scoring.sequences {
-            [one] => {
-                let body = body::One::of(one, scoring.top.min(vocab_size));
-                vec![self.connection.post(call, &body)?]
-            }
-            several => {
-                let body = body::Several::of(several, scoring.top.min(vocab_size));
-                self.connection.post(call, &body)?
-            }
+        let body = ScoreBody::of(request.sequences, request.top.min(vocab_size));
+        let replies = if request.sequences.len() == 1 {
+            vec![self.connection.post(call, &body)?]
+        } else {
+            self.connection.post(call, &body)?
         };
-        answer::rows(scoring, vocab_size, answers)
+        answer::rows(request, vocab_size, replies)
     }
 
-    fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, EngineError> {
-        tokens_of(&self.connection, text, deadline)
-    }
-
-    fn identity(&self, deadline: Instant) -> Result<Identity, EngineError> {
-        said::identity(&self.connection, deadline)
-    }
-
-    fn is_well(&self, deadline: Instant) -> Result<(), EngineError> {
-        self.connection.is_answered(Call {
-            path: "/health",
-            longest: 0,
+    fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, ScoringError> {
+        let request = json!({
+            "text": text,
+            "sampling_params": GREEDY,
+            "return_logprob": true,
+            "logprob_start_len": 0,
+        });
+        let call = HttpCall {
+            path: ROUTE,
+            longest: SEQUENCE_BYTES + text.len() as u64 * BYTES,
             deadline,
             not_offered: &[],
-        })
+        };
+        let reply: TextReply = self.connection.post(call, &request)?;
+        let read = reply.meta_info.input_token_logprobs.into_iter();
+        Ok(read.map(|(_, token, _)| token).collect())
+    }
+
+    fn identity(&self, deadline: Instant) -> Result<EngineIdentity, ScoringError> {
+        probe::identity(&self.connection, deadline)
+    }
+
+    fn is_well(&self, deadline: Instant) -> Result<(), ScoringError> {
+        self.connection
+            .is_answered(HttpCall::to_ask("/health", deadline))
     }
 }
 
 /// More bytes than an answer takes for a byte of text.
 const BYTES: u64 = 256;
 
-#[derive(Debug, Serialize)]
-struct Request<'a> {
-    text: &'a str,
-    sampling_params: SamplingParams,
-    return_logprob: bool,
-    logprob_start_len: usize,
+#[derive(Debug, Deserialize)]
+struct TextReply {
+    meta_info: TextMeta,
 }
 
 #[derive(Debug, Deserialize)]
-struct Answer {
-    meta_info: Meta,
-}
-
-#[derive(Debug, Deserialize)]
-struct Meta {
+struct TextMeta {
     /// Log probability, token and nothing, of each token of the text.
     input_token_logprobs: Vec<(Option<f64>, TokenId, Option<String>)>,
-}
-
-fn tokens_of(
-    connection: &Connection,
-    text: &str,
-    deadline: Instant,
-) -> Result<Vec<TokenId>, EngineError> {
-    let request = Request {
-        text,
-        sampling_params: GREEDY,
-        return_logprob: true,
-        logprob_start_len: 0,
-    };
-    let call = Call {
-        path: ROUTE,
-        longest: SEQUENCE_BYTES + text.len() as u64 * BYTES,
-        deadline,
-        not_offered: &[],
-    };
-    let answer: Answer = connection.post(call, &request)?;
-    let read = answer.meta_info.input_token_logprobs.into_iter();
-    Ok(read.map(|(_, token, _)| token).collect())
 }

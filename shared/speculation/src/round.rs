@@ -4,10 +4,12 @@
 use crate::TokenId;
 use crate::chance::RoundChance;
 use crate::confidence::Confidence;
+use crate::draft_tree::DraftTree;
 use crate::noise::{InnerCall, Noise};
 use crate::proposal::{BadProposal, Proposal, ProposalProbs};
 use crate::real::Real;
 use crate::target::{DraftProbs, Needs, TargetDistribution, TargetProbs};
+use crate::verification::layers::{Horizon, Layer};
 use crate::verification::{
     DraftChain, PositionDistributions, RoundDistributions, Verdict, Verification, verify,
 };
@@ -26,6 +28,22 @@ pub trait TargetRows<F> {
 
     /// The target distribution at a position made before (vocab).
     fn row(&self, offset: usize) -> &[F];
+}
+
+/// A draft block that is to be decided, and what came with it.
+#[derive(Clone, Debug, Default)]
+pub struct BlockInput {
+    /// The draft tokens: a chain or a tree.
+    pub drafts: DraftTree,
+    /// What came of the draft model's distributions: at each draft token of a chain, or at each group of siblings of a
+    /// tree; may be empty where nothing is needed.
+    pub proposals: Vec<Proposal>,
+    /// The same at the position after a chain.
+    pub bonus: Option<Proposal>,
+    /// How far drafting would have gone; greedy block verification.
+    pub horizon: Horizon,
+    /// Residual layers active before the block; greedy block verification.
+    pub layers: Vec<Layer>,
 }
 
 /// What a round is made of, beside the target's rows.

@@ -87,7 +87,7 @@ fn engine(findings: &mut Findings, config: &Config) {
             "see that the engine is up and serves this model (docs/engines.md)",
         ),
     }
-    if remote.engine == verifier::EngineKind::Vllm {
+    if remote.engine == verifier::RemoteEngine::Vllm {
         findings.warning(
             "verifier.remote: a vLLM with the V1 runner answers `skip_reading_prefix_cache: false` with \
              `prompt_logprobs` by what its memory holds, or ends; Outrider never asks so",

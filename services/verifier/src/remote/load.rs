@@ -3,23 +3,25 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engines::{Engine, EngineError, Identity, Ids, ScoringEngine};
-use model::source::{InspectedText, ModelText};
+use engines::{Engine, EngineIdentity, Ids, ScoringEngine, ScoringError};
+use model::source::ModelText;
 use peer::PeerError;
+use server::process::Process;
 use speculation::verification::Verification;
 use wire::{digest, v1};
 
 use super::queue::Queue;
 use super::standing::Standing;
-use super::watch::{First, Watch};
+use super::watch::Watch;
 use super::{Remote, SECTION};
 use crate::config::{ROLE, RemoteConfig, VerifierConfig};
+use crate::scorer::{Verifier, VerifierRole};
 
 /// Between two tries to reach the engine, and between two lines that say that it is waited for.
 const RETRY: Duration = Duration::from_secs(1);
 const TELL: Duration = Duration::from_secs(15);
 /// How long the engine may take for the tokens of a text.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Texts of which the engine must make the tokens that our tokenizer makes: words, accents, white space, digits, code
 /// and other scripts.
@@ -37,12 +39,7 @@ pub struct RemoteModel {
     load_time: Duration,
 }
 
-fn text_of(config: &VerifierConfig) -> Result<ModelText, PeerError> {
-    let text = config.model.text();
-    text.map_err(|error| PeerError::setting(ROLE, "model", error))
-}
-
-fn at_fault(error: EngineError) -> PeerError {
+fn at_fault(error: ScoringError) -> PeerError {
     PeerError::setting(ROLE, SECTION, error)
 }
 
@@ -52,10 +49,8 @@ fn at_fault(error: EngineError) -> PeerError {
 /// [`PeerError`] naming what is wrong with either.
 pub(crate) fn load(config: &VerifierConfig) -> Result<RemoteModel, PeerError> {
     let began = Instant::now();
-    let text = text_of(config)?;
-    let engine = reach(&config.remote, text.row_len).map_err(at_fault)?;
-    check_tokens(&engine, &text)?;
-    let Identity {
+    let (engine, text) = checked(config, |row_len| reach(&config.remote, row_len))?;
+    let EngineIdentity {
         version,
         model,
         dtype,
@@ -82,16 +77,16 @@ pub(crate) fn load(config: &VerifierConfig) -> Result<RemoteModel, PeerError> {
 }
 
 /// Asks the engine what it is, for as long as it is not up.
-fn reach(config: &RemoteConfig, row_len: usize) -> Result<Engine, EngineError> {
+fn reach(config: &RemoteConfig, row_len: usize) -> Result<Engine, ScoringError> {
     let mut told: Option<Instant> = None;
     loop {
         let error = match config.engine.probe(config.connection()?, row_len) {
             Err(
-                error @ (EngineError::Unreachable(_)
-                | EngineError::Busy { .. }
-                | EngineError::Late(_)
+                error @ (ScoringError::Unreachable(_)
+                | ScoringError::Busy { .. }
+                | ScoringError::Late(_)
                 // Of what stands before it.
-                | EngineError::Status(502 | 504)),
+                | ScoringError::Status(502 | 504)),
             ) => error,
             probed => return probed,
         };
@@ -103,6 +98,19 @@ fn reach(config: &RemoteConfig, row_len: usize) -> Result<Engine, EngineError> {
     }
 }
 
+/// Reads the model's text, and checks that the engine serves this model: `probe` asks it what it is, being told the length
+/// of a row in tokens.
+fn checked(
+    config: &VerifierConfig,
+    probe: impl FnOnce(usize) -> Result<Engine, ScoringError>,
+) -> Result<(Engine, ModelText), PeerError> {
+    let text = config.model.text();
+    let text = text.map_err(|error| PeerError::setting(ROLE, "model", error))?;
+    let engine = probe(text.row_len).map_err(at_fault)?;
+    check_tokens(&engine, &text)?;
+    Ok((engine, text))
+}
+
 /// Checks that texts are the same tokens to the engine as to us.
 fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), PeerError> {
     let wrong = |problem: String| Err(PeerError::setting(ROLE, "model", problem));
@@ -112,7 +120,7 @@ fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), PeerError> {
                 "the tokenizer makes no tokens of probe text {number}"
             ));
         };
-        match engine.scoring.tokens_of(probe, Instant::now() + PATIENCE) {
+        match engine.scoring.tokens_of(probe, Instant::now() + TIMEOUT) {
             Ok(theirs) if theirs == ours => {}
             Ok(theirs) => {
                 return wrong(format!(
@@ -125,7 +133,7 @@ fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), PeerError> {
                 ));
             }
             // It was started without its tokenizer's routes; the length of its rows was compared.
-            Err(error @ EngineError::Status(404)) => {
+            Err(error @ ScoringError::Status(404)) => {
                 tracing::warn!("the engine's tokenizer cannot be compared with ours: {error}");
                 return Ok(());
             }
@@ -140,12 +148,10 @@ fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), PeerError> {
 /// # Errors
 /// [`PeerError`] naming what is wrong with it, with the model's text or with a setting.
 pub fn ask_engine(config: &VerifierConfig) -> Result<String, PeerError> {
-    let text = text_of(config)?;
-    let connection = config.remote.connection().map_err(at_fault)?;
-    let probed = config.remote.engine.probe(connection, text.row_len);
-    let engine = probed.map_err(at_fault)?;
-    check_tokens(&engine, &text)?;
-    let Identity {
+    let remote = &config.remote;
+    let probe = |row_len| remote.engine.probe(remote.connection()?, row_len);
+    let (engine, _) = checked(config, probe)?;
+    let EngineIdentity {
         version,
         model,
         longest,
@@ -156,25 +162,16 @@ pub fn ask_engine(config: &VerifierConfig) -> Result<String, PeerError> {
     ))
 }
 
-/// An engine elsewhere that rounds may ask.
-pub(crate) struct Started {
-    pub(crate) remote: Arc<Remote>,
-    /// How texts and chats become the model's tokens.
-    pub(crate) text: InspectedText,
-    /// What a verifier over it says of itself.
-    pub(crate) description: v1::PeerDescription,
-    /// What it took to be loaded.
-    pub(crate) load_time: Duration,
-    /// To be begun once there is a verifier.
-    pub(crate) watch: Watch,
-}
-
 impl RemoteModel {
-    /// Starts the threads that ask the engine.
+    /// Starts the threads that ask the engine, and the verifier over it.
     ///
     /// # Errors
-    /// If there are none.
-    pub(crate) fn start(self, config: &VerifierConfig) -> Result<Started, PeerError> {
+    /// If there are no threads, or the engine gives no rows.
+    pub(crate) fn start(
+        self,
+        config: &VerifierConfig,
+        process: Process,
+    ) -> Result<Arc<Verifier>, PeerError> {
         let description = describe(&self, config);
         let Self {
             engine,
@@ -182,11 +179,12 @@ impl RemoteModel {
             load_time,
         } = self;
         let scoring: Arc<dyn ScoringEngine> = Arc::from(engine.scoring);
-        let again = config.clone();
-        let probe = Box::new(move || ask_engine(&again).err().map(|error| error.to_string()));
-        let first = First::of(engine.identity, &*scoring, probe).map_err(at_fault)?;
         let numerics = description.numerics.clone().unwrap_or_default();
         let standing = Arc::new(Standing::new(numerics));
+        let again = config.clone();
+        let probe = Box::new(move || ask_engine(&again).err().map(|error| error.to_string()));
+        let (watched, known) = (Arc::clone(&scoring), Arc::clone(&standing));
+        let watch = Watch::new(watched, known, engine.identity, probe).map_err(at_fault)?;
         let caps = scoring.caps();
         let batch = config.engine.max_batch.get().min(caps.max_sequences);
         let (most, threads) = (config.engine.max_queue.get(), config.remote.requests.get());
@@ -195,20 +193,17 @@ impl RemoteModel {
             queue: queue.map_err(|error| PeerError::setting(ROLE, SECTION, error))?,
             caps,
             row_len: text.row_len,
-            standing: Arc::clone(&standing),
+            standing,
             shares_tenants: config.remote.share_tenants,
         };
-        Ok(Started {
-            remote: Arc::new(remote),
+        let role = VerifierRole {
             text: text.text,
-            description,
-            load_time,
-            watch: Watch {
-                engine: scoring,
-                first,
-                standing,
-            },
-        })
+            scorer: Arc::new(remote),
+        };
+        let (load_time, bounds) = ((description.model.clone(), load_time), config.bounds());
+        let verifier = role.start(Vec::new(), description, load_time, &bounds, process);
+        watch.begin(&verifier)?;
+        Ok(verifier)
     }
 }
 

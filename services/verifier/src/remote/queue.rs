@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use engines::{EngineError, Scoring, ScoringEngine, Sequence};
+use engines::{ScoreRequest, ScoredSequence, ScoringEngine, ScoringError};
 use model::engine::StepTiming;
 use peer::RoundError;
 use speculation::TokenId;
@@ -17,7 +17,7 @@ use wire::status::overloaded;
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// Rows of one sequence that are wanted.
-pub(super) struct Wanted {
+pub(super) struct RowRequest {
     /// Committed tokens, then draft tokens.
     pub(super) tokens: Vec<TokenId>,
     /// How many of them are committed.
@@ -35,30 +35,29 @@ pub(super) struct Wanted {
 /// The rows, and what they cost.
 pub(super) type Answered = Result<(Vec<PartialRow>, StepTiming), RoundError>;
 
-struct Job {
-    wanted: Wanted,
+struct QueuedRequest {
+    rows: RowRequest,
     queued: Instant,
     answer: oneshot::Sender<Answered>,
 }
 
 /// What waits for an engine. Its threads end with it.
-pub(super) struct Queue {
-    shared: Arc<Shared>,
-    most: usize,
-}
+pub(super) struct Queue(Arc<SharedQueue>);
 
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct SharedQueue {
+    /// Most requests that may wait.
+    most: usize,
+    waiting: Mutex<WaitingRequests>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
-    jobs: VecDeque<Job>,
+struct WaitingRequests {
+    jobs: VecDeque<QueuedRequest>,
     is_closed: bool,
 }
 
-impl Waiting {
+impl WaitingRequests {
     /// Leaves out what nobody waits for.
     fn forget_abandoned(&mut self) {
         self.jobs.retain(|job| !job.answer.is_closed());
@@ -66,7 +65,7 @@ impl Waiting {
 }
 
 impl Queue {
-    /// A queue of at most `most` before `engine`, which is asked by `threads` threads, for at most `batch` sequences at
+    /// Creates a queue of at most `most` before `engine`, which is asked by `threads` threads, for at most `batch` sequences at
     /// a time.
     ///
     /// # Errors
@@ -77,14 +76,12 @@ impl Queue {
         threads: usize,
         batch: usize,
     ) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedQueue {
+            most,
             waiting: Mutex::default(),
             changed: Condvar::new(),
         });
-        let queue = Self {
-            shared: Arc::clone(&shared),
-            most,
-        };
+        let queue = Self(Arc::clone(&shared));
         for number in 0..threads {
             let (shared, engine) = (Arc::clone(&shared), Arc::clone(engine));
             let thread = std::thread::Builder::new().name(format!("target-remote-{number}"));
@@ -101,53 +98,53 @@ impl Queue {
     ///
     /// # Errors
     /// If too much waits, or the engine gives no rows.
-    pub(super) async fn ask(&self, wanted: Wanted) -> Answered {
+    pub(super) async fn ask(&self, rows: RowRequest) -> Answered {
         let (answer, answered) = oneshot::channel();
         {
-            let mut waiting = self.shared.lock();
+            let mut waiting = self.0.lock();
             waiting.forget_abandoned();
-            if waiting.jobs.len() >= self.most {
-                let most = self.most;
+            let most = self.0.most;
+            if waiting.jobs.len() >= most {
                 let why = format!(
                     "{most} rounds wait for the engine, which is verifier.engine.max_queue"
                 );
                 return Err(RoundError::Other(overloaded(why, RETRY_AFTER)));
             }
-            waiting.jobs.push_back(Job {
-                wanted,
+            waiting.jobs.push_back(QueuedRequest {
+                rows,
                 queued: Instant::now(),
                 answer,
             });
         }
-        self.shared.changed.notify_one();
+        self.0.changed.notify_one();
         answered.await.map_err(|_| RoundError::Dropped)?
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.shared.lock().is_closed = true;
-        self.shared.changed.notify_all();
+        self.0.lock().is_closed = true;
+        self.0.changed.notify_all();
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+impl SharedQueue {
+    fn lock(&self) -> MutexGuard<'_, WaitingRequests> {
         // Nothing panics while it is held.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The job that waits the longest, and at most `batch` in all that want as many most likely tokens; none at the end.
-    fn next(&self, batch: usize) -> Option<Vec<Job>> {
+    /// Takes the job that waits the longest, and at most `batch` in all that want as many most likely tokens; none at the end.
+    fn next(&self, batch: usize) -> Option<Vec<QueuedRequest>> {
         let mut waiting = self.lock();
         loop {
             waiting.forget_abandoned();
             if let Some(first) = waiting.jobs.pop_front() {
-                let top = first.wanted.top;
+                let top = first.rows.top;
                 let mut jobs = vec![first];
                 let mut at = 0;
                 while jobs.len() < batch && at < waiting.jobs.len() {
-                    if waiting.jobs[at].wanted.top == top {
+                    if waiting.jobs[at].rows.top == top {
                         jobs.extend(waiting.jobs.remove(at));
                     } else {
                         at += 1;
@@ -164,11 +161,16 @@ impl Shared {
 }
 
 /// Asks the engine for the rows of `jobs` at once, and again for each alone if one of them may be what it refused.
-fn answer(engine: &dyn ScoringEngine, jobs: Vec<Job>) {
+fn answer(engine: &dyn ScoringEngine, jobs: Vec<QueuedRequest>) {
     match score(engine, &jobs) {
         Ok((rows, step)) => {
             for (job, rows) in jobs.into_iter().zip(rows) {
-                job.answer(Ok((rows, step)));
+                let step = StepTiming {
+                    forwarded_tokens: rows.len(),
+                    ..step
+                };
+                // The receiver is gone if nobody waits any more.
+                let _ = job.answer.send(Ok((rows, step)));
             }
         }
         Err(error) if jobs.len() > 1 && !is_of_the_engine(&error) => {
@@ -178,44 +180,44 @@ fn answer(engine: &dyn ScoringEngine, jobs: Vec<Job>) {
         }
         Err(error) => {
             for job in jobs {
-                job.answer(Err(failure(&error)));
+                let _ = job.answer.send(Err(failure(&error)));
             }
         }
     }
 }
 
 /// Returns what a round is told of an engine that gave no rows: another verifier may do better.
-fn failure(error: &EngineError) -> RoundError {
-    if let EngineError::Late(allowed) = error {
+fn failure(error: &ScoringError) -> RoundError {
+    if let ScoringError::Late(allowed) = error {
         return RoundError::Late(*allowed);
     }
     RoundError::Other(Failure::Unavailable.status(error.to_string()))
 }
 
-/// Whether it is said of the engine, whatever it was asked.
-fn is_of_the_engine(error: &EngineError) -> bool {
+/// Returns whether the error is of the engine itself, whatever it was asked.
+fn is_of_the_engine(error: &ScoringError) -> bool {
     matches!(
         error,
-        EngineError::Unreachable(_) | EngineError::Late(_) | EngineError::Busy { .. }
+        ScoringError::Unreachable(_) | ScoringError::Late(_) | ScoringError::Busy { .. }
     )
 }
 
-/// The rows of each job, and what the request cost each.
+/// Returns the rows of each job, and what the request cost each.
 fn score(
     engine: &dyn ScoringEngine,
-    jobs: &[Job],
-) -> Result<(Vec<Vec<PartialRow>>, StepTiming), EngineError> {
-    let sequences: Vec<Sequence<'_>> = jobs.iter().map(|job| job.wanted.sequence()).collect();
-    let scoring = Scoring {
+    jobs: &[QueuedRequest],
+) -> Result<(Vec<Vec<PartialRow>>, StepTiming), ScoringError> {
+    let sequences: Vec<ScoredSequence<'_>> = jobs.iter().map(|job| job.rows.sequence()).collect();
+    let request = ScoreRequest {
         sequences: &sequences,
-        top: jobs.first().map_or(0, |job| job.wanted.top),
+        top: jobs.first().map_or(0, |job| job.rows.top),
     };
-    let deadline = jobs.iter().map(|job| job.wanted.deadline).max();
+    let deadline = jobs.iter().map(|job| job.rows.deadline).max();
     let deadline = deadline.unwrap_or_else(Instant::now);
     let began = Instant::now();
-    let rows = match engine.score(&scoring, deadline) {
+    let rows = match engine.score(&request, deadline) {
         // A connection that was kept may have ended in the meantime; a new one tells.
-        Err(EngineError::Unreachable(_)) => engine.score(&scoring, deadline),
+        Err(ScoringError::Unreachable(_)) => engine.score(&request, deadline),
         answered => answered,
     }?;
     let queued = jobs.iter().map(|job| job.queued).min();
@@ -230,29 +232,14 @@ fn score(
     Ok((rows, step))
 }
 
-impl Wanted {
-    fn sequence(&self) -> Sequence<'_> {
-        Sequence {
+impl RowRequest {
+    fn sequence(&self) -> ScoredSequence<'_> {
+        ScoredSequence {
             tokens: &self.tokens,
             committed: self.committed,
             asked: &self.asked,
             salt: &self.salt,
         }
-    }
-}
-
-impl Job {
-    fn answer(self, answered: Answered) {
-        let answered = answered.map(|(rows, step)| {
-            let forwarded_tokens = rows.len();
-            let step = StepTiming {
-                forwarded_tokens,
-                ..step
-            };
-            (rows, step)
-        });
-        // The receiver is gone if nobody waits any more.
-        let _ = self.answer.send(answered);
     }
 }
 

@@ -34,7 +34,7 @@ impl SeenRow {
         }
     }
 
-    /// Whether it is the row before the last of `committed` tokens.
+    /// Returns whether it is the row before the last of `committed` tokens.
     pub(super) fn is_last_of(&self, committed: usize) -> bool {
         self.before > 0 && self.before + 1 == committed
     }

@@ -18,13 +18,13 @@ use wire::{digest, status, v1};
 pub(super) struct Standing {
     /// Its numerics when the verifier started.
     first: v1::Numerics,
-    state: Mutex<State>,
+    state: Mutex<EngineState>,
     /// A round has seen rows of another engine.
     doubted: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct EngineState {
     /// The engine's generation.
     generation: u32,
     /// Distinguishes the current numerics from the first ones; empty while they are the first ones.
@@ -65,7 +65,7 @@ impl Standing {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EngineState> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,7 +75,7 @@ impl Standing {
         self.numerics_of(&self.state())
     }
 
-    fn numerics_of(&self, state: &State) -> v1::Numerics {
+    fn numerics_of(&self, state: &EngineState) -> v1::Numerics {
         if state.since.is_empty() {
             return self.first.clone();
         }
@@ -134,12 +134,12 @@ impl Standing {
         self.doubted.notify_all();
     }
 
-    /// Waits for `patience`, or until [`doubt`](Self::doubt) is called.
-    pub(super) fn wait(&self, patience: Duration) {
+    /// Waits for `timeout`, or until [`doubt`](Self::doubt) is called.
+    pub(super) fn wait(&self, timeout: Duration) {
         let state = self.state();
         let waited = self
             .doubted
-            .wait_timeout_while(state, patience, |state| !state.is_doubted);
+            .wait_timeout_while(state, timeout, |state| !state.is_doubted);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.is_doubted = false;
     }

@@ -4,49 +4,55 @@ use std::time::Duration;
 
 use peer::{Cost, RoundContext, RoundError};
 use server::progress;
-use server::trace::Span;
-use speculation::draft_tree::DraftTree;
+use server::trace::names;
+use speculation::drafting::TreeShape;
+use speculation::methods::Options;
+use speculation::round::BlockInput;
 use speculation::verification::layers::Horizon;
-use v1::round_answer::Part;
+use tonic::Status;
+use v1::verify_reply::Reply;
+use wire::open::SessionSpec;
 use wire::status::BadField;
 use wire::{drafting, logprobs, proposal, v1, verdict};
 
-use super::check_room;
-use crate::logprobs::WithLogprobs;
-use crate::remote;
-use crate::scoring::score;
-use crate::service::{Verifier, VerifySession};
-use crate::tree::{self, Tree};
-use crate::verify::{VerifyInput, Wanted};
-
-/// A block that is to be scored, and what is to come of it.
-struct Block {
-    drafts: DraftTree,
-    requested: VerifyInput,
-    slices: Option<v1::SliceRequest>,
-}
+use super::{check_room, reply};
+use crate::scorer::{Verifier, VerifierRole, VerifySession};
 
 /// Answers one block by scoring it.
 pub(super) async fn verify(
     verifier: &Verifier,
     session: &mut VerifySession,
-    wire: v1::VerifyRound,
-    context: &RoundContext<'_>,
-    span: &mut Span,
-) -> Result<(), RoundError> {
-    let slices = wire.slices;
-    let (drafts, requested) = requested(verifier, session, wire)?;
-    let scored = drafts.len() + 1;
-    let block = Block {
-        drafts,
-        requested,
-        slices,
+    replies: &Replies<v1::VerifyReply>,
+    mut wire: v1::VerifyRound,
+    epoch: u32,
+) -> Result<(), Status> {
+    let began = Instant::now();
+    let (header, slices) = (wire.header.take(), wire.slices);
+    let block = requested(verifier, session, wire)?;
+    let round = round::from_wire(header, epoch, session.spec.vocab_size)?;
+    let trace_context = &round.trace_context;
+    let mut span = verifier.traces.round(names::VERIFY, trace_context, began);
+    if let Some(kept) = session.answers.find(&round.key) {
+        span.set(names::REPLAYED, true);
+        let header = Some(round.reply_header(true));
+        let again = v1::Verdict {
+            header,
+            ..kept.clone()
+        };
+        return replies.send(reply(Reply::Verdict(again))).await;
+    }
+    let scored = block.drafts.len() + 1;
+    let turn = Turn {
+        round,
+        began,
+        replies,
     };
-    if let Some(cost) = answer(verifier, session, context, block).await? {
-        // What an engine elsewhere reads beside the rows is not told.
-        let is_here = verifier.role.remote.is_none();
-        let prefills = is_here && cost.step.forwarded_tokens > scored;
-        span.add_share(&cost.share(prefills), context.began, None);
+    let answering = answer(verifier, session, &turn, block, slices);
+    if let Some(cost) = traced::<VerifierRole, _>(&mut span, answering).await? {
+        // Where rows come in parts, tokens are forwarded again for more of the same rows.
+        let rows_are_parts = verifier.description.rows_are_parts;
+        let prefills = !rows_are_parts && cost.step.forwarded_tokens > scored;
+        span.add_share(&cost.share(prefills), began, None);
     }
     Ok(())
 }
@@ -55,26 +61,22 @@ pub(super) async fn verify(
 async fn answer(
     verifier: &Verifier,
     session: &mut VerifySession,
-    context: &RoundContext<'_>,
-    block: Block,
+    turn: &Turn<'_, VerifierRole>,
+    block: BlockInput,
+    slices: Option<v1::SliceRequest>,
 ) -> Result<Option<Cost>, RoundError> {
-    let Block {
-        drafts,
-        requested,
-        slices,
-    } = block;
-    let round = &context.round;
+    let (round, replies, scorer) = (&turn.round, turn.replies, &verifier.role.scorer);
     // A node stands at its depth, so what a tree needs of the context is its longest path.
-    let levels = drafts.levels() as usize;
+    let levels = block.drafts.levels() as usize;
     check_room(verifier, session, round.key.base_len, levels)?;
     if !session.advance(context).await? {
         return Ok(None);
     }
     let (reporter, mut progressing) = progress::channel();
     if session.spec.accept_at_coordinator {
-        let wanted = Wanted(slices.unwrap_or_default());
-        let scoring = score(session, drafts.tokens(), wanted, reporter);
-        let (mut slices, mut cost) = context.wait(&mut progressing, scoring).await??;
+        let drafts = block.drafts.tokens();
+        let scoring = scorer.slices(session, drafts, slices.unwrap_or_default(), reporter);
+        let (mut slices, mut cost) = turn.wait(&mut progressing, scoring).await??;
         // Nothing is decided here.
         cost.accept = Duration::ZERO;
         if let Some(last) = slices.last_mut() {
@@ -87,27 +89,12 @@ async fn answer(
         }
         return Ok(Some(cost));
     }
-    let deciding = async {
-        let tokens = drafts.tokens().to_vec();
-        if let Some(remote) = &verifier.role.remote {
-            let deciding = remote::decide(remote, session, requested, reporter, round.timeout);
-            Box::pin(deciding).await
-        } else if drafts.is_chain() {
-            score(session, &tokens, WithLogprobs(requested), reporter).await
-        } else {
-            let tree = WithLogprobs(Tree {
-                drafts,
-                proposals: requested.proposals,
-                path: Vec::new(),
-            });
-            score(session, &tokens, tree, reporter).await
-        }
-    };
-    let ((decided, of_tokens), cost) = context.wait(&mut progressing, deciding).await??;
-    let timing = cost.timing(context.began, verifier.sessions().attached);
+    let deciding = scorer.decide(session, block, reporter, round.timeout);
+    let (decided, cost) = turn.wait(&mut progressing, deciding).await??;
+    let timing = cost.timing(turn.began, verifier.sessions().attached);
     let verdict = v1::Verdict {
-        logprobs: of_tokens.iter().map(logprobs::to_wire).collect(),
-        ..verdict::to_wire(decided, timing)
+        logprobs: decided.logprobs.iter().map(logprobs::to_wire).collect(),
+        ..verdict::to_wire(decided.verdict, round.reply_header(false), timing)
     };
     cost.count(&verifier.metrics);
     let part = Part::Verdict(verdict);
@@ -121,13 +108,13 @@ fn requested(
     verifier: &Verifier,
     session: &VerifySession,
     wire: v1::VerifyRound,
-) -> Result<(DraftTree, VerifyInput), BadField> {
+) -> Result<BlockInput, BadField> {
     let spec = &session.spec;
     let limits = verifier.description.limits.unwrap_or_default();
     let limit = limits.max_draft_tokens as usize;
     let drafts = drafting::tree_from_wire(wire.drafts, limit, spec.vocab_size)?;
     if !drafts.is_chain() {
-        tree::check(spec)?;
+        check_tree(spec)?;
         let reported = [
             (
                 "proposals",
@@ -147,7 +134,10 @@ fn requested(
         return Err(BadField::new("stopped", problem));
     }
     if spec.accept_at_coordinator {
-        return Ok((drafts, VerifyInput::default()));
+        return Ok(BlockInput {
+            drafts,
+            ..BlockInput::default()
+        });
     }
     if wire.slices.is_some() {
         let problem = "come only where the coordinator decides";
@@ -157,7 +147,7 @@ fn requested(
     let bonus = wire
         .bonus_q
         .map(|bonus| proposal::one_from_wire(bonus, form, fields));
-    let requested = VerifyInput {
+    Ok(BlockInput {
         // Of a tree, one for each group of siblings.
         proposals: proposal::from_wire(wire.proposals, drafts.inner().len(), form, fields)?,
         bonus: bonus.transpose()?,
@@ -166,12 +156,25 @@ fn requested(
             stopped: wire.stopped,
         },
         layers: verdict::layers_from_wire(&wire.layers)?,
-        drafts: drafts.tokens().to_vec(),
-    };
-    Ok((drafts, requested))
+        drafts,
+    })
 }
 
-/// Draft tokens there would be if no end token had cut the block.
+/// Checks that a session's rounds may be trees.
+fn check_tree(spec: &SessionSpec) -> Result<(), BadField> {
+    let options = Options {
+        target: spec.target,
+        verification: spec.verification,
+        // Which one, nodes and their parents say.
+        tree: TreeShape::Alternates(1),
+        accept_at_coordinator: spec.accept_at_coordinator,
+        ..Options::default()
+    };
+    let conflict = options.check();
+    conflict.map_err(|conflict| BadField::new("drafts.parents", conflict.problem))
+}
+
+/// Returns the number of draft tokens there would be if no end token had cut the block.
 fn horizon(requested: Option<u32>, drafts: usize, limit: usize) -> Result<u32, BadField> {
     match requested {
         None => Ok(drafts as u32),

@@ -1,19 +1,19 @@
 //! Decoding without drafts.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use peer::{Cost, Granted, RoundContext, RoundError};
 use server::progress;
 use server::trace::{Span, names};
 use speculation::TokenId;
-use v1::round_answer::Part;
+use tonic::Status;
+use v1::verify_reply::Reply;
 use wire::status::BadField;
 use wire::{logprobs, v1};
 
-use super::check_room;
-use crate::decode::{DecodeTask, DecodedToken};
-use crate::remote;
-use crate::service::{Verifier, VerifySession};
+use super::{check_room, reply};
+use crate::scorer::{DecodeRun, DecodedToken, Verifier, VerifierRole, VerifySession};
 
 /// Decodes alone, as far as it is granted, and streams the tokens as they come.
 pub(super) async fn decode(
@@ -26,7 +26,16 @@ pub(super) async fn decode(
     if requested.max_tokens == 0 {
         return Err(BadField::new("max_tokens", "0 is out of range, expected at least 1").into());
     }
-    let mut decoding = Decoding {
+    let began = Instant::now();
+    let round = round::from_wire(requested.header, epoch, session.spec.vocab_size)?;
+    let trace_context = &round.trace_context;
+    let mut span = verifier.traces.round(names::DECODE, trace_context, began);
+    let turn = Turn {
+        round,
+        began,
+        replies,
+    };
+    let mut decoding = DecodeRound {
         verifier,
         max_tokens: requested.max_tokens,
         granted: context.granted.clone().from_first(requested.until),
@@ -34,7 +43,7 @@ pub(super) async fn decode(
         decoded: Vec::new(),
         total: Cost::default(),
     };
-    let ended = decoding.run(session).await;
+    let ended = traced::<VerifierRole, _>(&mut span, decoding.run(session)).await;
     let (total, decoded) = (decoding.total, decoding.decoded.len());
     let prefills = total.step.forwarded_tokens > decoded + 1;
     span.add_share(&total.share(prefills), context.began, None);
@@ -43,9 +52,9 @@ pub(super) async fn decode(
 }
 
 /// A round under way.
-struct Decoding<'a> {
+struct DecodeRound<'a> {
     verifier: &'a Verifier,
-    context: &'a RoundContext<'a>,
+    turn: Turn<'a, VerifierRole>,
     max_tokens: u32,
     granted: Granted,
     /// Tokens sent so far.
@@ -53,17 +62,13 @@ struct Decoding<'a> {
     total: Cost,
 }
 
-impl Decoding<'_> {
+impl DecodeRound<'_> {
     async fn run(&mut self, session: &mut VerifySession) -> Result<(), RoundError> {
         let base_len = self.context.round.key.base_len;
         // The last token is never forwarded, so it needs no place.
-        check_room(
-            self.verifier,
-            session,
-            base_len,
-            self.max_tokens as usize - 1,
-        )?;
-        if !session.advance(self.context).await? {
+        let more = self.max_tokens as usize - 1;
+        check_room(self.verifier, session, base_len, more)?;
+        if !self.turn.advance(session).await? {
             return Ok(());
         }
         loop {
@@ -80,20 +85,12 @@ impl Decoding<'_> {
         let (reporter, mut progressing) = progress::channel();
         let (before, limit) = (self.decoded.len(), self.context.round.timeout);
         let (left, granted) = (self.max_tokens - before as u32, self.granted.clone());
-        let mut reports = if let Some(remote) = &self.verifier.role.remote {
-            let decoded = &self.decoded;
-            let reading = remote::decode(remote, session, decoded, left, granted, reporter, limit);
-            self.context
-                .wait(&mut progressing, Box::pin(reading))
-                .await??
-        } else {
-            let (task, reports) = DecodeTask::new(session, &self.decoded, left, granted, reporter);
-            session.submit(task)?;
-            reports
-        };
+        let (run, mut results) = DecodeRun::new(session, &self.decoded, left, granted, reporter);
+        let starting = Arc::clone(&self.verifier.role.scorer).decode(session, run, limit);
+        self.turn.wait(&mut progressing, starting).await??;
         loop {
             let began = Instant::now();
-            let next = self.context.wait(&mut progressing, reports.recv()).await?;
+            let next = self.turn.wait(&mut progressing, results.recv()).await?;
             let next = match next {
                 Some(next) => next?,
                 // It stopped where no more was granted, which may have changed since.
@@ -115,13 +112,17 @@ impl Decoding<'_> {
     ) -> Result<bool, RoundError> {
         let (verifier, cost) = (self.verifier, next.cost);
         let index = self.decoded.len() as u32;
-        let timing = cost.timing(began, verifier.sessions().attached);
-        let message = message(
-            session,
-            self.context.round.key.base_len + index,
-            next,
-            timing,
-        );
+        let mut header = self.turn.round.reply_header(false);
+        header.base_len += index;
+        let ends = session.spec.sampling.end_tokens.contains(&next.token);
+        let last = ends || index + 1 == self.max_tokens;
+        let message = v1::Decoded {
+            header: Some(header),
+            token_ids: vec![next.token],
+            logprobs: next.logprobs.iter().map(logprobs::to_wire).collect(),
+            last,
+            timing: Some(cost.timing(began, verifier.sessions().attached)),
+        };
         self.decoded.push(next.token);
         if index == 0 {
             cost.count(&verifier.metrics);
@@ -130,25 +131,10 @@ impl Decoding<'_> {
             verifier.metrics.forwarded(forward, sequences);
         }
         self.total.add(&cost);
-        let last = message.last || index + 1 == self.max_tokens;
-        let message = v1::Decoded { last, ..message };
-        self.context.answer(Part::Decoded(message)).await?;
+        self.turn
+            .replies
+            .send(reply(Reply::Decoded(message)))
+            .await?;
         Ok(last)
-    }
-}
-
-/// The answer with a token decoded after `from` output tokens; the last one if it ends the output.
-fn message(
-    session: &VerifySession,
-    from: u32,
-    decoded: &DecodedToken,
-    timing: v1::Timing,
-) -> v1::Decoded {
-    v1::Decoded {
-        from,
-        token_ids: vec![decoded.token],
-        logprobs: decoded.logprobs.iter().map(logprobs::to_wire).collect(),
-        last: session.spec.sampling.end_tokens.contains(&decoded.token),
-        timing: Some(timing),
     }
 }

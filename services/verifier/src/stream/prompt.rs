@@ -9,10 +9,8 @@ use v1::round_answer::Part;
 use wire::status::BadField;
 use wire::{logprobs, v1};
 
-use crate::logprobs::OfPrompt;
-use crate::remote;
-use crate::scoring::score_prompt;
-use crate::service::{Verifier, VerifySession};
+use super::reply;
+use crate::scorer::{Verifier, VerifierRole, VerifySession};
 
 /// Most rows of a forward: no more than a block of drafts may have, so that other sessions wait no longer for it.
 const PART: usize = 64;
@@ -41,16 +39,9 @@ pub(super) async fn score(
             let began = Instant::now();
             let end = wanted.min(start + PART).min(granted.until() as usize);
             let (reporter, mut progressing) = progress::channel();
-            let limit = context.round.timeout;
-            let scoring = async {
-                if let Some(remote) = &verifier.role.remote {
-                    let scoring = remote::score_prompt(remote, session, start..end, limit);
-                    return Box::pin(scoring).await;
-                }
-                let judge = OfPrompt { first: start + 1 };
-                score_prompt(session, start..end, judge, reporter).await
-            };
-            let (scores, cost) = context.wait(&mut progressing, scoring).await??;
+            let (scorer, limit) = (&verifier.role.scorer, turn.round.timeout);
+            let scoring = scorer.score_prompt(session, start..end, reporter, limit);
+            let (scores, cost) = turn.wait(&mut progressing, scoring).await??;
             cost.count(&verifier.metrics);
             total.add(&cost);
             let scored = v1::Scored {
@@ -64,8 +55,8 @@ pub(super) async fn score(
         }
         Ok::<_, RoundError>(())
     };
-    let ended = scoring.await;
-    span.add_share(&total.share(true), context.began, None);
+    let ended = traced::<VerifierRole, _>(&mut span, scoring).await;
+    span.add_share(&total.share(true), began, None);
     ended
 }
 

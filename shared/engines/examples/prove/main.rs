@@ -16,10 +16,10 @@ mod rounds;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use engines::engine::ServedModel;
+use engines::engine::ModelSizes;
 use engines::{
-    Connection, ConnectionSettings, EngineError, Scoring, ScoringEngine, Sequence, Sglang, Vllm,
-    VllmCompletions,
+    ConnectionSettings, EngineConnection, ScoreRequest, ScoredSequence, ScoringEngine,
+    ScoringError, Sglang, Vllm, VllmRoute,
 };
 use serde::Deserialize;
 use speculation::TokenId;
@@ -56,25 +56,31 @@ fn deadline() -> Instant {
 }
 
 impl Job {
-    fn engine(&self) -> Result<Box<dyn ScoringEngine>, EngineError> {
+    fn engine(&self) -> Result<Box<dyn ScoringEngine>, ScoringError> {
         let settings = ConnectionSettings {
             url: self.url.clone(),
             ..Default::default()
         };
-        let connection = Connection::new(&settings)?;
-        let model = ServedModel {
+        let connection = EngineConnection::new(&settings)?;
+        let model = ModelSizes {
             vocab_size: self.vocab_size,
             context_len: self.context_len,
         };
         match self.engine.as_str() {
             "sglang" => Ok(Box::new(Sglang::new(connection, model, true))),
-            "vllm" => Ok(Box::new(Vllm::new(connection, self.model.clone(), model))),
-            "vllm-completions" => Ok(Box::new(VllmCompletions::new(
+            "vllm" => Ok(Box::new(Vllm::new(
                 connection,
                 self.model.clone(),
                 model,
+                VllmRoute::Generate,
             ))),
-            _ => Err(EngineError::Request("there is no such engine")),
+            "vllm-completions" => Ok(Box::new(Vllm::new(
+                connection,
+                self.model.clone(),
+                model,
+                VllmRoute::Completions,
+            ))),
+            _ => Err(ScoringError::Request("there is no such engine")),
         }
     }
 
@@ -84,23 +90,23 @@ impl Job {
         engine: &dyn ScoringEngine,
         tokens: &[TokenId],
         committed: usize,
-    ) -> Result<Vec<PartialRow>, EngineError> {
+    ) -> Result<Vec<PartialRow>, ScoringError> {
         let nothing = vec![Vec::new(); tokens.len() + 1 - committed];
-        let sequence = Sequence {
+        let sequence = ScoredSequence {
             tokens,
             committed,
             asked: &nothing,
             salt: "",
         };
-        let scoring = Scoring {
+        let scoring = ScoreRequest {
             sequences: &[sequence],
             top: self.vocab_size,
         };
         let rows = engine.score(&scoring, deadline())?.pop();
-        rows.ok_or(EngineError::Answer("has no sequence"))
+        rows.ok_or(ScoringError::Answer("has no sequence"))
     }
 
-    fn run(&self) -> Result<Report, EngineError> {
+    fn run(&self) -> Result<Report, ScoringError> {
         let engine = self.engine()?;
         let mut report = Report::default();
         for sequences in self.sequences.chunks(self.sessions.max(1)) {

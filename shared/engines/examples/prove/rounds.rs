@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use engines::{EngineError, Scoring, ScoringEngine, Sequence};
+use engines::{ScoreRequest, ScoredSequence, ScoringEngine, ScoringError};
 use speculation::TokenId;
 use speculation::certificate::{KeyedUniforms, NoiseRanking, PartialRow, RowQuery};
 
@@ -18,7 +18,7 @@ pub(crate) fn go_through(
     engine: &dyn ScoringEngine,
     sequences: &[Vec<TokenId>],
     report: &mut Report,
-) -> Result<(), EngineError> {
+) -> Result<(), ScoringError> {
     let takes_ids = engine.caps().ids != engines::Ids::None;
     let keeps_cache = engine.caps().keeps_cache;
     let mut read: Vec<Vec<PartialRow>> = Vec::new();
@@ -83,12 +83,12 @@ impl Round<'_> {
         job: &Job,
         engine: &dyn ScoringEngine,
         report: &mut Report,
-    ) -> Result<(), EngineError> {
-        let mut asking = RowQuery::START;
+    ) -> Result<(), ScoringError> {
+        let mut query = RowQuery::START;
         let mut is_first = true;
         loop {
             let began = Instant::now();
-            let rows = self.ask(engine, asking)?;
+            let rows = self.ask(engine, query)?;
             let took = began.elapsed();
             report.request(took, is_first, self.parts.len());
             let is_open = self.judge(&rows, is_first, report);
@@ -97,10 +97,10 @@ impl Round<'_> {
             }
             // A whole row proves every choice.
             assert!(
-                !asking.is_whole(job.vocab_size),
+                !query.is_whole(job.vocab_size),
                 "a whole row proves nothing"
             );
-            asking = asking.grown(job.vocab_size);
+            query = query.grown(job.vocab_size);
             is_first = false;
         }
     }
@@ -108,29 +108,29 @@ impl Round<'_> {
     fn ask(
         &self,
         engine: &dyn ScoringEngine,
-        asking: RowQuery,
-    ) -> Result<Vec<Vec<PartialRow>>, EngineError> {
-        let noise = if self.takes_ids { asking.noise } else { 0 };
+        query: RowQuery,
+    ) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+        let noise = if self.takes_ids { query.noise } else { 0 };
         let of_row = |ranking: &NoiseRanking<_>| ranking.tokens().take(noise).collect();
         let asked: Vec<Vec<Vec<TokenId>>> = self
             .rankings
             .iter()
             .map(|rankings| rankings.iter().map(of_row).collect())
             .collect();
-        let sequences: Vec<Sequence<'_>> = self
+        let sequences: Vec<ScoredSequence<'_>> = self
             .parts
             .iter()
             .zip(&asked)
-            .map(|(tokens, asked)| Sequence {
+            .map(|(tokens, asked)| ScoredSequence {
                 tokens,
                 committed: self.committed,
                 asked,
                 salt: "",
             })
             .collect();
-        let scoring = Scoring {
+        let scoring = ScoreRequest {
             sequences: &sequences,
-            top: asking.top,
+            top: query.top,
         };
         engine.score(&scoring, deadline())
     }

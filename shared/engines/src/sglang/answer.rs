@@ -7,13 +7,13 @@ use speculation::certificate::PartialRow;
 use speculation::logprobs::Likely;
 
 use super::body::asked;
-use crate::checks::{self, Place};
-use crate::error::EngineError;
-use crate::request::{Scoring, Sequence};
+use crate::checks;
+use crate::error::ScoringError;
+use crate::request::{ScoreRequest, ScoredSequence};
 
 /// The answer for one sequence, as far as it is read.
 #[derive(Debug, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct SequenceReply {
     meta_info: MetaInfo,
 }
 
@@ -21,36 +21,33 @@ pub(super) struct Answer {
 struct MetaInfo {
     prompt_tokens: usize,
     #[serde(default)]
-    input_top_logprobs: Option<Vec<Option<Vec<Entry>>>>,
+    input_top_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
     #[serde(default)]
-    output_top_logprobs: Option<Vec<Option<Vec<Entry>>>>,
+    output_top_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
     #[serde(default)]
-    input_token_ids_logprobs: Option<Vec<Option<Vec<Entry>>>>,
+    input_token_ids_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
     #[serde(default)]
-    output_token_ids_logprobs: Option<Vec<Option<Vec<Entry>>>>,
+    output_token_ids_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
 }
 
 /// A log probability, its token, and the token's text, which is null. NaN and infinities are null, too.
-type Entry = (Option<f64>, TokenId, IgnoredAny);
+type TopLogprob = (Option<f64>, TokenId, IgnoredAny);
 
-/// The rows that `answers` hold, if they are answers to `scoring`.
+/// Returns the rows that `answers` hold, if they are answers to `request`.
 pub(super) fn rows(
-    scoring: &Scoring<'_>,
+    request: &ScoreRequest<'_>,
     vocab_size: usize,
-    answers: Vec<Answer>,
-) -> Result<Vec<Vec<PartialRow>>, EngineError> {
-    let sequences = scoring.sequences;
+    answers: Vec<SequenceReply>,
+) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+    let sequences = request.sequences;
     checks::count("sequences", answers.len(), sequences.len())?;
-    let lists = match sequences {
-        [one] => vec![one.union()],
-        several => asked(several),
-    };
+    let lists = asked(sequences);
     let of_sequence = answers.into_iter().enumerate().map(|(at, answer)| {
-        let wanted = Wanted {
+        let wanted = AskedSequence {
             at,
             sequence: &sequences[at],
             vocab_size,
-            top: scoring.top.min(vocab_size),
+            top: request.top.min(vocab_size),
             asked: lists.get(at).map_or(&[], Vec::as_slice),
         };
         wanted.rows(answer.meta_info)
@@ -59,16 +56,16 @@ pub(super) fn rows(
 }
 
 /// What was asked of one sequence.
-struct Wanted<'a> {
+struct AskedSequence<'a> {
     at: usize,
-    sequence: &'a Sequence<'a>,
+    sequence: &'a ScoredSequence<'a>,
     vocab_size: usize,
     top: usize,
     asked: &'a [TokenId],
 }
 
-impl Wanted<'_> {
-    fn rows(&self, meta: MetaInfo) -> Result<Vec<PartialRow>, EngineError> {
+impl AskedSequence<'_> {
+    fn rows(&self, meta: MetaInfo) -> Result<Vec<PartialRow>, ScoringError> {
         let tokens = self.sequence.tokens.len();
         checks::count("prompt tokens", meta.prompt_tokens, tokens)?;
         let likely = if self.top == 0 {
@@ -87,22 +84,18 @@ impl Wanted<'_> {
         let rows = likely.iter().zip(&asked).enumerate();
         rows.map(|(row, (likely, asked))| {
             checks::in_order(asked, self.asked)?;
-            let place = Place {
-                sequence: self.at,
-                row,
-            };
-            checks::row(place, self.vocab_size, self.top, likely, asked)
+            checks::row((self.at, row), self.vocab_size, self.top, likely, asked)
         })
         .collect()
     }
 
-    /// The entries of each row: those of the input behind a null, then that of the token generated.
+    /// Returns the entries of each row: those of the input behind a null, then that of the token generated.
     fn lists(
         &self,
-        input: Option<Vec<Option<Vec<Entry>>>>,
-        output: Option<Vec<Option<Vec<Entry>>>>,
-    ) -> Result<Vec<Vec<Likely>>, EngineError> {
-        let missing = EngineError::Answer("holds no log probabilities");
+        input: Option<Vec<Option<Vec<TopLogprob>>>>,
+        output: Option<Vec<Option<Vec<TopLogprob>>>>,
+    ) -> Result<Vec<Vec<Likely>>, ScoringError> {
+        let missing = ScoringError::Answer("holds no log probabilities");
         let (Some(input), Some(output)) = (input, output) else {
             return Err(missing);
         };
@@ -110,19 +103,19 @@ impl Wanted<'_> {
         checks::count("rows of its output", output.len(), 1)?;
         let mut input = input.into_iter();
         if input.next().flatten().is_some() {
-            return Err(EngineError::Answer("holds a row where null was expected"));
+            return Err(ScoringError::Answer("holds a row where null was expected"));
         }
         let rows = input.chain(output);
         rows.map(|row| {
-            let row = row.ok_or(EngineError::Answer("holds null instead of a row"))?;
+            let row = row.ok_or(ScoringError::Answer("holds null instead of a row"))?;
             row.into_iter().map(entry).collect()
         })
         .collect()
     }
 }
 
-fn entry((logprob, token, _): Entry) -> Result<Likely, EngineError> {
+fn entry((logprob, token, _): TopLogprob) -> Result<Likely, ScoringError> {
     let missing = "holds null instead of a log probability, which may be NaN";
-    let logprob = logprob.ok_or(EngineError::Answer(missing))?;
+    let logprob = logprob.ok_or(ScoringError::Answer(missing))?;
     Ok(Likely { token, logprob })
 }

@@ -3,83 +3,81 @@
 use serde::Serialize;
 use speculation::TokenId;
 
-use crate::request::Sequence;
+use crate::request::ScoredSequence;
 
 /// How the one token is generated that a request must generate. Its row is divided by the temperature, except at 0.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct SamplingParams {
+pub(super) struct GreedyParams {
     max_new_tokens: u32,
     temperature: u32,
     ignore_eos: bool,
 }
 
-pub(crate) const GREEDY: SamplingParams = SamplingParams {
+pub(super) const GREEDY: GreedyParams = GreedyParams {
     max_new_tokens: 1,
     temperature: 0,
     ignore_eos: true,
 };
 
-/// A request for one sequence.
+/// A field of a request: a value for its only sequence, or a list with one for each of several.
 #[derive(Debug, Serialize)]
-pub(super) struct One<'a> {
-    input_ids: &'a [TokenId],
-    sampling_params: SamplingParams,
-    return_logprob: bool,
-    logprob_start_len: usize,
-    top_logprobs_num: usize,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    token_ids_logprob: Vec<TokenId>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    extra_key: &'a str,
+#[serde(untagged)]
+enum PerSequence<T> {
+    One(T),
+    Several(Vec<T>),
 }
 
-/// A request for several sequences: a list of each field.
-#[derive(Debug, Serialize)]
-pub(super) struct Several<'a> {
-    input_ids: Vec<&'a [TokenId]>,
-    sampling_params: Vec<SamplingParams>,
-    return_logprob: Vec<bool>,
-    logprob_start_len: Vec<usize>,
-    top_logprobs_num: Vec<usize>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    token_ids_logprob: Vec<Vec<TokenId>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    extra_key: Vec<&'a str>,
-}
-
-impl<'a> One<'a> {
-    pub(super) fn of(sequence: &Sequence<'a>, top: usize) -> Self {
-        Self {
-            input_ids: sequence.tokens,
-            sampling_params: GREEDY,
-            return_logprob: true,
-            logprob_start_len: sequence.committed - 1,
-            top_logprobs_num: top,
-            token_ids_logprob: sequence.union(),
-            extra_key: sequence.salt,
+impl<T> PerSequence<T> {
+    fn of(values: impl IntoIterator<Item = T>) -> Self {
+        let mut values: Vec<T> = values.into_iter().collect();
+        match values.pop() {
+            Some(only) if values.is_empty() => Self::One(only),
+            last => {
+                values.extend(last);
+                Self::Several(values)
+            }
         }
+    }
+
+    /// Returns nothing for an empty list: the field is then left out.
+    fn unless_empty(values: Vec<T>) -> Option<Self> {
+        (!values.is_empty()).then(|| Self::of(values))
     }
 }
 
-impl<'a> Several<'a> {
-    pub(super) fn of(sequences: &[Sequence<'a>], top: usize) -> Self {
+/// A request for the rows of sequences.
+#[derive(Debug, Serialize)]
+pub(super) struct ScoreBody<'a> {
+    input_ids: PerSequence<&'a [TokenId]>,
+    sampling_params: PerSequence<GreedyParams>,
+    return_logprob: PerSequence<bool>,
+    logprob_start_len: PerSequence<usize>,
+    top_logprobs_num: PerSequence<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_ids_logprob: Option<PerSequence<Vec<TokenId>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_key: Option<PerSequence<&'a str>>,
+}
+
+impl<'a> ScoreBody<'a> {
+    /// Asks for the `top` most likely tokens of each row of `sequences`, and for the tokens that these ask for.
+    pub(super) fn of(sequences: &[ScoredSequence<'a>], top: usize) -> Self {
         let count = sequences.len();
+        let starts = sequences.iter().map(|sequence| sequence.committed - 1);
         Self {
-            input_ids: sequences.iter().map(|sequence| sequence.tokens).collect(),
-            sampling_params: vec![GREEDY; count],
-            return_logprob: vec![true; count],
-            logprob_start_len: (sequences.iter())
-                .map(|sequence| sequence.committed - 1)
-                .collect(),
-            top_logprobs_num: vec![top; count],
-            token_ids_logprob: asked(sequences),
-            extra_key: salts(sequences),
+            input_ids: PerSequence::of(sequences.iter().map(|sequence| sequence.tokens)),
+            sampling_params: PerSequence::of(vec![GREEDY; count]),
+            return_logprob: PerSequence::of(vec![true; count]),
+            logprob_start_len: PerSequence::of(starts),
+            top_logprobs_num: PerSequence::of(vec![top; count]),
+            token_ids_logprob: PerSequence::unless_empty(asked(sequences)),
+            extra_key: PerSequence::unless_empty(salts(sequences)),
         }
     }
 }
 
-/// The salt of each of several sequences; none if no sequence has one.
-fn salts<'a>(sequences: &[Sequence<'a>]) -> Vec<&'a str> {
+/// Returns the salt of each sequence; nothing if no sequence has one.
+fn salts<'a>(sequences: &[ScoredSequence<'a>]) -> Vec<&'a str> {
     let salts = sequences.iter().map(|sequence| sequence.salt);
     if salts.clone().all(str::is_empty) {
         return Vec::new();
@@ -87,10 +85,10 @@ fn salts<'a>(sequences: &[Sequence<'a>]) -> Vec<&'a str> {
     salts.collect()
 }
 
-/// Returns the ids asked of each of several sequences: nothing of any, or a list for each. An empty list beside others
-/// would be no list to the engine, so token 0 stands in it.
-pub(super) fn asked(sequences: &[Sequence<'_>]) -> Vec<Vec<TokenId>> {
-    let mut lists: Vec<Vec<TokenId>> = sequences.iter().map(Sequence::union).collect();
+/// Returns the ids asked of each sequence: nothing of any, or a list for each. An empty list beside others would be no
+/// list to the engine, so token 0 stands in it.
+pub(super) fn asked(sequences: &[ScoredSequence<'_>]) -> Vec<Vec<TokenId>> {
+    let mut lists: Vec<Vec<TokenId>> = sequences.iter().map(ScoredSequence::union).collect();
     if lists.iter().all(Vec::is_empty) {
         return Vec::new();
     }

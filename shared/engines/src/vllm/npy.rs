@@ -4,30 +4,30 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use crate::checks;
-use crate::error::EngineError;
+use crate::error::ScoringError;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// More bytes than a header has.
 const HEADER_BYTES: u64 = 1024;
 
-/// Most bytes that a matrix takes.
+/// Returns the most bytes that a matrix takes.
 pub(super) fn longest(rows: usize, width: usize) -> u64 {
     (4 * rows as u64 * width as u64 + HEADER_BYTES) * 4 / 3 + 4
 }
 
-/// The matrix, row by row, if it is one of single precision with so many rows and columns.
-pub(super) fn decode(text: &str, rows: usize, width: usize) -> Result<Vec<f32>, EngineError> {
+/// Returns the matrix, row by row, if it is one of single precision with so many rows and columns.
+pub(super) fn decode(text: &str, rows: usize, width: usize) -> Result<Vec<f32>, ScoringError> {
     let bytes = BASE64_STANDARD
         .decode(text)
-        .map_err(|_| EngineError::Answer("holds a matrix that is no base64"))?;
-    let header = header(&bytes).ok_or(EngineError::Answer("holds a matrix without a header"))?;
+        .map_err(|_| ScoringError::Answer("holds a matrix that is no base64"))?;
+    let header = header(&bytes).ok_or(ScoringError::Answer("holds a matrix without a header"))?;
     let (described, data) = header;
     let is_plain = described.contains("'descr': '<f4'")
         && described.contains("'fortran_order': False")
         && described.contains(&format!("'shape': ({rows}, {width})"));
     if !is_plain {
         let other = "holds a matrix of another shape or type";
-        return Err(EngineError::Answer(other));
+        return Err(ScoringError::Answer(other));
     }
     checks::count("bytes in its matrix", data.len(), 4 * rows * width)?;
     let numbers = data
@@ -38,7 +38,7 @@ pub(super) fn decode(text: &str, rows: usize, width: usize) -> Result<Vec<f32>, 
     Ok(numbers.collect())
 }
 
-/// The description of the data, and the data.
+/// Returns the description of the data, and the data.
 fn header(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (version, rest) = rest.split_at_checked(2)?;

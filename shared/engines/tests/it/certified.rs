@@ -1,9 +1,9 @@
 //! From a seed to a token over an engine: choices proved from its answers are those of whole rows.
 
-use engines::{Scoring, ScoringEngine, Sequence, Sglang, Vllm};
+use engines::{ScoreRequest, ScoredSequence, ScoringEngine, Sglang, Vllm, VllmRoute};
 use speculation::TokenId;
 use speculation::certificate::{
-    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, RowQuery,
+    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof, RowQuery,
 };
 use speculation::history::History;
 use speculation::noise::Noise;
@@ -32,21 +32,21 @@ fn is_right_on(engine: &impl ScoringEngine) {
                 NoiseRanking::new(uniforms, VOCAB, VOCAB)
             })
             .collect();
-        let mut asking = RowQuery { top: 2, noise: 1 };
+        let mut query = RowQuery { top: 2, noise: 1 };
         loop {
             let asked: Vec<Vec<TokenId>> = rankings
                 .iter()
-                .map(|ranking| ranking.tokens().take(asking.noise).collect())
+                .map(|ranking| ranking.tokens().take(query.noise).collect())
                 .collect();
-            let sequence = Sequence {
+            let sequence = ScoredSequence {
                 tokens: &tokens,
                 committed: 6,
                 asked: &asked,
                 salt: "",
             };
-            let scoring = Scoring {
+            let scoring = ScoreRequest {
                 sequences: &[sequence],
-                top: asking.top,
+                top: query.top,
             };
             let rows = engine.score(&scoring, soon()).expect("rows");
             let mut is_open = false;
@@ -68,7 +68,7 @@ fn is_right_on(engine: &impl ScoringEngine) {
             if !is_open {
                 break;
             }
-            asking = asking.grown(VOCAB);
+            query = query.grown(VOCAB);
         }
     }
     assert!(proved >= 120);
@@ -85,5 +85,10 @@ fn choices_over_sglang_are_those_of_whole_rows() {
 #[test]
 fn choices_over_vllm_are_those_of_whole_rows() {
     let stub = Stub::new(|_, request| Response::json(&crate::vllm::answer_generate(request)));
-    is_right_on(&Vllm::new(stub.connection(), "served".to_owned(), MODEL));
+    is_right_on(&Vllm::new(
+        stub.connection(),
+        "served".to_owned(),
+        MODEL,
+        VllmRoute::Generate,
+    ));
 }

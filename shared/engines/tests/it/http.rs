@@ -4,22 +4,23 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use engines::{
-    Connection, ConnectionSettings, EngineError, Scoring, ScoringEngine, Sequence, Sglang,
+    ConnectionSettings, EngineConnection, ScoreRequest, ScoredSequence, ScoringEngine,
+    ScoringError, Sglang,
 };
 
 use crate::model::MODEL;
 use crate::sglang::answer;
 use crate::stub::{Response, Stub, soon};
 
-fn score(connection: Connection, deadline: Instant) -> Result<(), EngineError> {
+fn score(connection: EngineConnection, deadline: Instant) -> Result<(), ScoringError> {
     let nothing = [vec![], vec![]];
-    let sequence = Sequence {
+    let sequence = ScoredSequence {
         tokens: &[3, 1, 4],
         committed: 2,
         asked: &nothing,
         salt: "",
     };
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[sequence],
         top: 3,
     };
@@ -27,7 +28,7 @@ fn score(connection: Connection, deadline: Instant) -> Result<(), EngineError> {
     rows.map(|rows| assert_eq!(rows[0].len(), 2))
 }
 
-fn score_of(stub: &Stub) -> Result<(), EngineError> {
+fn score_of(stub: &Stub) -> Result<(), ScoringError> {
     score(stub.connection(), soon())
 }
 
@@ -50,7 +51,7 @@ fn it_is_not_asked_beyond_the_deadline() {
     assert!(
         matches!(
             error,
-            EngineError::Busy {
+            ScoringError::Busy {
                 status: 503,
                 tries: 1
             }
@@ -69,17 +70,17 @@ fn an_answer_that_does_not_come_is_not_waited_for() {
     let begun = Instant::now();
     let deadline = begun + Duration::from_millis(300);
     let error = score(stub.connection(), deadline).expect_err("late");
-    assert!(matches!(error, EngineError::Late(_)), "{error}");
+    assert!(matches!(error, ScoringError::Late(_)), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(10));
     let error = score(stub.connection(), Instant::now()).expect_err("late");
-    assert!(matches!(error, EngineError::Late(_)), "{error}");
+    assert!(matches!(error, ScoringError::Late(_)), "{error}");
 }
 
 #[test]
 fn an_answer_is_bounded_in_bytes() {
     let stub = Stub::new(|_, _| Response::bytes(vec![b' '; 4 << 20]));
     let error = score_of(&stub).expect_err("long");
-    assert!(matches!(error, EngineError::TooLong(_)), "{error}");
+    assert!(matches!(error, ScoringError::TooLong(_)), "{error}");
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn no_redirect_is_followed() {
         let stub = Stub::new(move |_, _| Response::status(status, &[&location]));
         let error = score_of(&stub).expect_err("a redirect");
         assert!(
-            matches!(error, EngineError::Status(found) if found == status),
+            matches!(error, ScoringError::Status(found) if found == status),
             "{error}"
         );
     }
@@ -144,9 +145,9 @@ fn an_engine_that_is_not_there_is_unreachable() {
         url: format!("http://127.0.0.1:{port}"),
         ..Default::default()
     };
-    let connection = Connection::new(&settings).expect("a connection");
+    let connection = EngineConnection::new(&settings).expect("a connection");
     let error = score(connection, soon()).expect_err("nobody");
-    assert!(matches!(error, EngineError::Unreachable(_)), "{error}");
+    assert!(matches!(error, ScoringError::Unreachable(_)), "{error}");
 }
 
 #[test]
@@ -159,13 +160,17 @@ fn the_key_comes_from_a_file_and_goes_with_each_request() {
         key_file: Some(file.path().to_owned()),
         ca_file: None,
     };
-    score(Connection::new(&settings).expect("a connection"), soon()).expect("rows");
+    score(
+        EngineConnection::new(&settings).expect("a connection"),
+        soon(),
+    )
+    .expect("rows");
     let head = &stub.requests()[0].head;
     assert!(
         head.contains(&"authorization: bearer s3cret".to_owned()),
         "{head:?}"
     );
-    let connection = Connection::new(&settings).expect("a connection");
+    let connection = EngineConnection::new(&settings).expect("a connection");
     assert!(!format!("{connection:?}").contains("s3cret"));
 }
 
@@ -236,7 +241,9 @@ fn settings_that_make_no_connection_are_named() {
             "ca_file: has no certificate",
         ),
     ] {
-        let error = Connection::new(&settings).expect_err(field).to_string();
+        let error = EngineConnection::new(&settings)
+            .expect_err(field)
+            .to_string();
         assert!(error.contains(field), "{error}: {field}");
     }
 }

@@ -9,7 +9,7 @@ pub(crate) const VOCAB: usize = 48;
 /// Longest sequence.
 pub(crate) const CONTEXT: usize = 64;
 
-pub(crate) const MODEL: engines::engine::ServedModel = engines::engine::ServedModel {
+pub(crate) const MODEL: engines::engine::ModelSizes = engines::engine::ModelSizes {
     vocab_size: VOCAB,
     context_len: CONTEXT,
 };

@@ -1,6 +1,6 @@
 //! What engines say of themselves, as it was recorded, and what follows.
 
-use engines::{EngineError, Ids, Kind, Scoring, Sequence};
+use engines::{Ids, RemoteEngine, ScoreRequest, ScoredSequence, ScoringError};
 use serde_json::{Value, json};
 
 use crate::model::VOCAB;
@@ -55,7 +55,7 @@ fn vllm(is_v2: bool, most: u64) -> impl Fn(usize, &Request) -> Response + Send +
 #[test]
 fn sglang_tells_version_model_sizes_and_tokens() {
     let stub = Stub::new(|_, request| sglang(request));
-    let engine = Kind::Sglang
+    let engine = RemoteEngine::Sglang
         .probe(stub.connection(), 4096)
         .expect("an engine");
     assert_eq!(engine.identity.version, "sglang 0.5.23");
@@ -75,21 +75,21 @@ fn sglang_tells_version_model_sizes_and_tokens() {
     let asked = vec![vec![]];
     let score = |len: usize| {
         let tokens = vec![0; len];
-        let sequence = Sequence {
+        let sequence = ScoredSequence {
             tokens: &tokens,
             committed: len,
             asked: &asked,
             salt: "",
         };
-        let scoring = Scoring {
+        let scoring = ScoreRequest {
             sequences: &[sequence],
             top: 1,
         };
         engine.scoring.score(&scoring, soon())
     };
-    assert!(matches!(score(506), Err(EngineError::Request(_))));
+    assert!(matches!(score(506), Err(ScoringError::Request(_))));
     // It is asked, and refuses as the recording does.
-    assert!(matches!(score(505), Err(EngineError::Status(400))));
+    assert!(matches!(score(505), Err(ScoringError::Status(400))));
     assert_eq!(engine.scoring.caps().ids, Ids::Shared);
     assert_eq!(
         engine.scoring.tokens_of("a", soon()).expect("tokens"),
@@ -102,7 +102,7 @@ fn sglang_tells_version_model_sizes_and_tokens() {
 #[test]
 fn sglang_with_rows_of_another_length_is_asked_nothing() {
     let stub = Stub::new(|_, request| sglang(request));
-    let error = Kind::Sglang
+    let error = RemoteEngine::Sglang
         .probe(stub.connection(), 4097)
         .expect_err("rows");
     assert!(error.to_string().contains("have 4096 tokens"), "{error}");
@@ -115,15 +115,15 @@ fn sglang_that_does_not_tell_its_rows_is_refused() {
         "/server_info" => sglang(request),
         _ => Response::status(400, &[]),
     };
-    let error = Kind::Sglang.probe(Stub::new(silent).connection(), 4096);
-    assert!(matches!(error, Err(EngineError::Answer(_))), "{error:?}");
+    let error = RemoteEngine::Sglang.probe(Stub::new(silent).connection(), 4096);
+    assert!(matches!(error, Err(ScoringError::Answer(_))), "{error:?}");
 }
 
 #[test]
 fn vllms_best_route_is_taken() {
     for (is_v2, ids) in [(true, Ids::PerRow), (false, Ids::None)] {
         let stub = Stub::new(vllm(is_v2, 5000));
-        let engine = Kind::Vllm
+        let engine = RemoteEngine::Vllm
             .probe(stub.connection(), VOCAB)
             .expect("an engine");
         assert_eq!(engine.scoring.caps().ids, ids);
@@ -146,7 +146,7 @@ fn vllms_best_route_is_taken() {
 #[test]
 fn vllm_that_gives_few_likely_tokens_is_told_how_to_be_started() {
     let stub = Stub::new(vllm(false, 20));
-    let error = Kind::Vllm
+    let error = RemoteEngine::Vllm
         .probe(stub.connection(), VOCAB)
         .expect_err("refused");
     assert!(error.to_string().contains("--max-logprobs -1"), "{error}");
@@ -158,9 +158,9 @@ fn an_engine_that_names_no_model_is_refused() {
         "/version" => as_recorded("vllm-version"),
         _ => Response::json(&json!({"data": Value::Array(Vec::new())})),
     };
-    let error = Kind::Vllm.probe(Stub::new(nameless).connection(), VOCAB);
+    let error = RemoteEngine::Vllm.probe(Stub::new(nameless).connection(), VOCAB);
     assert!(
-        matches!(error, Err(EngineError::Answer("names no model"))),
+        matches!(error, Err(ScoringError::Answer("names no model"))),
         "{error:?}"
     );
 }

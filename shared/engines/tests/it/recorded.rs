@@ -1,8 +1,8 @@
 //! Answers of real engines, as `tests/engines/engine capture` recorded them: SGLang 0.5.23 and vLLM 0.32.0 with the
 //! built-in target in f32.
 
-use engines::engine::ServedModel;
-use engines::{EngineError, Scoring, ScoringEngine, Sequence, Sglang, Vllm, VllmCompletions};
+use engines::engine::ModelSizes;
+use engines::{ScoreRequest, ScoredSequence, ScoringEngine, ScoringError, Sglang, Vllm, VllmRoute};
 use serde_json::Value;
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
@@ -14,7 +14,7 @@ const TOKENS: [TokenId; 6] = [1, 749, 858, 273, 569, 14];
 const COMMITTED: usize = 4;
 const TOP: usize = 2;
 
-const MODEL: ServedModel = ServedModel {
+const MODEL: ModelSizes = ModelSizes {
     vocab_size: 4096,
     context_len: 506,
 };
@@ -74,8 +74,8 @@ fn assert_rows(rows: &[PartialRow], answer: &Value) {
     }
 }
 
-fn one_sequence(asked: &[Vec<TokenId>]) -> Sequence<'_> {
-    Sequence {
+fn one_sequence(asked: &[Vec<TokenId>]) -> ScoredSequence<'_> {
+    ScoredSequence {
         tokens: &TOKENS,
         committed: COMMITTED,
         asked,
@@ -86,7 +86,7 @@ fn one_sequence(asked: &[Vec<TokenId>]) -> Sequence<'_> {
 #[test]
 fn sglangs_round_is_read() {
     let asked = [vec![5], vec![9], vec![5, 9]];
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[one_sequence(&asked)],
         top: TOP,
     };
@@ -101,13 +101,13 @@ fn sglangs_round_is_read() {
 fn sglangs_round_of_two_sessions_is_read() {
     let asked = [vec![5], vec![9], vec![5, 9]];
     let nothing = [vec![]];
-    let other = Sequence {
+    let other = ScoredSequence {
         tokens: &TOKENS[..COMMITTED],
         committed: COMMITTED,
         asked: &nothing,
         salt: "",
     };
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[one_sequence(&asked), other],
         top: TOP,
     };
@@ -124,13 +124,13 @@ fn sglangs_round_of_two_sessions_is_read() {
 #[test]
 fn sglangs_refusal_of_an_id_is_a_refusal() {
     let asked = [vec![5], vec![9], vec![5, 9]];
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[one_sequence(&asked)],
         top: TOP,
     };
     let stub = engine_of("sglang-an-id-out-of-range");
     let error = Sglang::new(stub.connection(), MODEL, true).score(&scoring, soon());
-    assert!(matches!(error, Err(EngineError::Status(400))), "{error:?}");
+    assert!(matches!(error, Err(ScoringError::Status(400))), "{error:?}");
 }
 
 /// That the rows know what vLLM said of each token after the committed ones.
@@ -149,17 +149,28 @@ fn assert_prompt_logprobs(rows: &[PartialRow], said: &Value) {
 #[test]
 fn vllms_most_likely_tokens_are_read_by_either_route() {
     let nothing = vec![vec![]; 3];
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[one_sequence(&nothing)],
         top: TOP,
     };
     let stub = engine_of("vllm-completions");
-    let engine = VllmCompletions::new(stub.connection(), "default".to_owned(), MODEL);
+    let engine = Vllm::new(
+        stub.connection(),
+        "default".to_owned(),
+        MODEL,
+        VllmRoute::Completions,
+    );
     let rows = engine.score(&scoring, soon()).expect("rows");
     let said = &recorded("vllm-completions")["said"]["choices"][0]["prompt_logprobs"];
     assert_prompt_logprobs(&rows[0], said);
     let stub = engine_of("vllm-generate");
-    let rows = Vllm::new(stub.connection(), "served".to_owned(), MODEL).score(&scoring, soon());
+    let rows = Vllm::new(
+        stub.connection(),
+        "served".to_owned(),
+        MODEL,
+        VllmRoute::Generate,
+    )
+    .score(&scoring, soon());
     let said = &recorded("vllm-generate")["said"]["prompt_logprobs"];
     assert_prompt_logprobs(&rows.expect("rows")[0], said);
 }
@@ -167,12 +178,18 @@ fn vllms_most_likely_tokens_are_read_by_either_route() {
 #[test]
 fn vllms_v1_runner_says_that_it_does_not_score_given_tokens() {
     let asked = [vec![5, 9], vec![7], vec![2, 8]];
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[one_sequence(&asked)],
         top: TOP,
     };
     let stub = engine_of("vllm-generate-with-given-tokens");
-    let error = Vllm::new(stub.connection(), "served".to_owned(), MODEL).score(&scoring, soon());
+    let error = Vllm::new(
+        stub.connection(),
+        "served".to_owned(),
+        MODEL,
+        VllmRoute::Generate,
+    )
+    .score(&scoring, soon());
     let error = error.expect_err("a refusal");
-    assert!(matches!(error, EngineError::NotOffered(_)), "{error}");
+    assert!(matches!(error, ScoringError::NotOffered(_)), "{error}");
 }

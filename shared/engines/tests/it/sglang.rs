@@ -1,6 +1,6 @@
 //! SGLang's `/generate`.
 
-use engines::{EngineError, Scoring, ScoringEngine, Sequence, Sglang};
+use engines::{ScoreRequest, ScoredSequence, ScoringEngine, ScoringError, Sglang};
 use serde_json::{Value, json};
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
@@ -78,20 +78,20 @@ fn asked() -> Vec<Vec<TokenId>> {
 /// Scores two draft tokens after four committed ones, of a server that changes its answers.
 fn score_changed(
     change: impl Fn(&mut Value) + Send + 'static,
-) -> Result<Vec<Vec<PartialRow>>, EngineError> {
+) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
     let stub = Stub::new(move |_, request| {
         let mut said = answer(request);
         change(&mut said);
         Response::json(&said)
     });
     let asked = asked();
-    let sequence = Sequence {
+    let sequence = ScoredSequence {
         tokens: &TOKENS,
         committed: 4,
         asked: &asked,
         salt: "",
     };
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[sequence],
         top: 5,
     };
@@ -126,14 +126,14 @@ fn rows_are_those_after_the_last_committed_token_and_after_each_draft() {
 fn the_request_is_as_the_route_wants_it() {
     let stub = Stub::new(|_, request| Response::json(&answer(request)));
     let asked = asked();
-    let sequence = Sequence {
+    let sequence = ScoredSequence {
         tokens: &TOKENS,
         committed: 4,
         asked: &asked,
         salt: "",
     };
     let engine = Sglang::new(stub.connection(), MODEL, true);
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[sequence],
         top: 5,
     };
@@ -148,12 +148,12 @@ fn the_request_is_as_the_route_wants_it() {
     });
     assert_eq!(stub.requests()[0].body, expected);
     // Without draft tokens there is one row, and nothing need be asked for.
-    let sequence = Sequence {
+    let sequence = ScoredSequence {
         committed: 6,
         asked: &[vec![]],
         ..sequence
     };
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[sequence],
         top: 100,
     };
@@ -169,20 +169,20 @@ fn several_sequences_are_one_request() {
     let asked = asked();
     let nothing = [vec![], vec![]];
     let sequences = [
-        Sequence {
+        ScoredSequence {
             tokens: &TOKENS,
             committed: 4,
             asked: &asked,
             salt: "",
         },
-        Sequence {
+        ScoredSequence {
             tokens: &[8, 8],
             committed: 1,
             asked: &nothing,
             salt: "",
         },
     ];
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &sequences,
         top: 3,
     };
@@ -283,13 +283,13 @@ fn a_list_of_answers_is_one_to_each_sequence() {
         Response::json(&said)
     });
     let nothing = [vec![]];
-    let sequence = Sequence {
+    let sequence = ScoredSequence {
         tokens: &[8],
         committed: 1,
         asked: &nothing,
         salt: "",
     };
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[sequence, sequence],
         top: 3,
     };

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use engines::{Connection, ConnectionSettings};
+use engines::{ConnectionSettings, EngineConnection};
 use serde_json::Value;
 
 /// A request as it came.
@@ -78,12 +78,12 @@ impl Stub {
         Self { url, requests }
     }
 
-    pub(crate) fn connection(&self) -> Connection {
+    pub(crate) fn connection(&self) -> EngineConnection {
         let settings = ConnectionSettings {
             url: self.url.clone(),
             ..Default::default()
         };
-        Connection::new(&settings).expect("a connection")
+        EngineConnection::new(&settings).expect("a connection")
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {

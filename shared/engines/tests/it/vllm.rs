@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use engines::{EngineError, Scoring, ScoringEngine, Sequence, Vllm, VllmCompletions};
+use engines::{ScoreRequest, ScoredSequence, ScoringEngine, ScoringError, Vllm, VllmRoute};
 use serde_json::{Value, json};
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
@@ -109,14 +109,14 @@ fn score(
     engine: &impl ScoringEngine,
     top: usize,
     asked: &[Vec<TokenId>],
-) -> Result<Vec<Vec<PartialRow>>, EngineError> {
-    let sequence = Sequence {
+) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+    let sequence = ScoredSequence {
         tokens: &TOKENS,
         committed: 4,
         asked,
         salt: "",
     };
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[sequence],
         top,
     };
@@ -127,14 +127,19 @@ fn generate(
     top: usize,
     asked: &[Vec<TokenId>],
     change: impl Fn(&mut Value) + Send + 'static,
-) -> (Result<Vec<Vec<PartialRow>>, EngineError>, Value) {
+) -> (Result<Vec<Vec<PartialRow>>, ScoringError>, Value) {
     let stub = Stub::new(move |_, request| {
         let mut said = answer_generate(request);
         change(&mut said);
         Response::json(&said)
     });
     let rows = score(
-        &Vllm::new(stub.connection(), "served".to_owned(), MODEL),
+        &Vllm::new(
+            stub.connection(),
+            "served".to_owned(),
+            MODEL,
+            VllmRoute::Generate,
+        ),
         top,
         asked,
     );
@@ -144,13 +149,18 @@ fn generate(
 fn completions(
     asked: &[Vec<TokenId>],
     change: impl Fn(&mut Value) + Send + 'static,
-) -> (Result<Vec<Vec<PartialRow>>, EngineError>, Option<Value>) {
+) -> (Result<Vec<Vec<PartialRow>>, ScoringError>, Option<Value>) {
     let stub = Stub::new(move |_, request| {
         let mut said = answer_completions(request);
         change(&mut said);
         Response::json(&said)
     });
-    let engine = VllmCompletions::new(stub.connection(), "served".to_owned(), MODEL);
+    let engine = Vllm::new(
+        stub.connection(),
+        "served".to_owned(),
+        MODEL,
+        VllmRoute::Completions,
+    );
     let rows = score(&engine, 5, asked);
     let body = stub.requests().first().map(|request| request.body.clone());
     (rows, body)
@@ -254,19 +264,24 @@ fn a_model_runner_that_cannot_score_given_tokens_is_told_by_its_refusal() {
         ..Response::bytes("{\"error\": \"prompt_logprob_token_ids requires the V2 model runner\"}")
     });
     let asked = [vec![7]];
-    let sequence = Sequence {
+    let sequence = ScoredSequence {
         tokens: &TOKENS,
         committed: 6,
         asked: &asked,
         salt: "",
     };
-    let scoring = Scoring {
+    let scoring = ScoreRequest {
         sequences: &[sequence],
         top: 5,
     };
-    let engine = Vllm::new(stub.connection(), "served".to_owned(), MODEL);
+    let engine = Vllm::new(
+        stub.connection(),
+        "served".to_owned(),
+        MODEL,
+        VllmRoute::Generate,
+    );
     let error = engine.score(&scoring, soon()).expect_err("a refusal");
-    assert!(matches!(error, EngineError::NotOffered(_)), "{error}");
+    assert!(matches!(error, ScoringError::NotOffered(_)), "{error}");
 }
 
 #[test]

@@ -6,7 +6,6 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use speculation::TokenId;
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal};
 use speculation::round::{self, RoundInputs, RoundScratch, TargetRows};
@@ -46,9 +45,10 @@ pub(crate) struct ScoredBlock {
     scored: Vec<Scored>,
 }
 
-impl WireBlock {
-    /// Reads everything that came, where it may take its time: the distributions of a large vocabulary would
-    /// hold up every stream of an async thread.
+impl ScoredBlock {
+    /// Reads everything that came of the block `input`, where it may take its time: the distributions of a large
+    /// vocabulary would hold up every stream of an async thread. `distributions` are those that drafter and verifier sent,
+    /// `proposals` what the drafter sent in this round.
     ///
     /// # Errors
     /// Whose distributions cannot be read.
@@ -94,7 +94,7 @@ pub(crate) async fn decide(
     let (decided, block) = blocking(deciding).await?;
     match decided {
         Ok(verdict) => Ok((Some(verdict), block)),
-        Err(BadProposal::MissingBonus) if block.bonus.is_none() => Ok((None, block)),
+        Err(BadProposal::MissingBonus) if block.input.bonus.is_none() => Ok((None, block)),
         Err(bad) => Err(rejected(&bad)),
     }
 }
@@ -118,8 +118,9 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verdict, BadProposal> {
-    let may_need_bonus = request.method.bonus_q() || !block.layers.is_empty();
-    let rows = if block.bonus.is_none() && may_need_bonus {
+    let input = &block.input;
+    let may_need_bonus = request.method.bonus_q() || !input.layers.is_empty();
+    let rows = if input.bonus.is_none() && may_need_bonus {
         block.scored.clone()
     } else {
         std::mem::take(&mut block.scored)
@@ -129,17 +130,17 @@ fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verd
         target: &choice.target,
         verification: choice.verification,
         greedy: request.sampling.temperature == 0.0,
-        drafts: &block.drafts,
-        proposals: &block.proposals,
-        bonus: block.bonus.as_ref(),
+        drafts: input.drafts.tokens(),
+        proposals: &input.proposals,
+        bonus: input.bonus.as_ref(),
         vocab_size: request.vocab_size as usize,
     };
     let requested = DraftChain {
         drafts: &block.drafts,
         base_len: block.base_len,
         ends: &request.sampling.end_tokens,
-        horizon: block.horizon,
-        layers: &block.layers,
+        horizon: input.horizon,
+        layers: &input.layers,
     };
     let noise = Noise::new(request.seed, request.choice);
     let mut scratch = RoundScratch::default();

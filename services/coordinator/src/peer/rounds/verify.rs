@@ -1,6 +1,7 @@
 //! A draft block, asked of a verifier: to be decided, or to be scored.
 
 use speculation::draft_tree::DraftTree;
+use speculation::round::BlockInput;
 use speculation::session::{Input, Peer, Request as SessionRequest};
 use speculation::verification::layers::{Horizon, Layer};
 use v1::round_answer::Part;
@@ -143,15 +144,19 @@ impl PendingVerify {
         else {
             return Err(CallError::Decision);
         };
-        Ok(WireBlock {
-            base_len: position.output.len() as u32,
-            drafts: drafts.tokens().to_vec(),
-            proposals: proposals.of(drafts),
-            bonus: proposals.bonus.clone(),
+        let distributions = v1::RoundDistributions {
+            draft_token_ids: drafts.tokens().to_vec(),
+            draft: proposals.of(drafts),
+            target: std::mem::take(&mut self.slices),
+        };
+        let block = BlockInput {
+            drafts: drafts.clone(),
             horizon: proposals.horizon(*horizon, drafts),
             layers: layers.clone(),
-            slices: std::mem::take(&mut self.slices),
-        })
+            // Read later.
+            ..BlockInput::default()
+        };
+        Ok((block, distributions))
     }
 }
 

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use peer::RoundError;
 use wire::status::{PeerFailure, classify};
 
-use super::super::fake::{FakeEngine, REFUSED, rows};
+use super::super::tests::fake::{FakeEngine, REFUSED, rows};
 use super::*;
 
 /// A queue of at most 8 before `engine`, which is asked for at most 4 sequences at a time, by one thread.
@@ -16,8 +16,8 @@ fn queue(engine: &Arc<FakeEngine>) -> Queue {
 }
 
 /// Rows of two draft tokens after `token`, the `top` most likely tokens of each.
-fn wanted(token: TokenId, top: usize) -> Wanted {
-    Wanted {
+fn wanted(token: TokenId, top: usize) -> RowRequest {
+    RowRequest {
         tokens: vec![1, 2, token, 3, 4],
         committed: 3,
         top,
@@ -29,7 +29,7 @@ fn wanted(token: TokenId, top: usize) -> Wanted {
 
 /// Asks for all of `wanted` while the engine is kept busy by another, and returns their answers. The first request to the
 /// engine is that other's.
-async fn together(queue: &Queue, engine: &FakeEngine, wanted: Vec<Wanted>) -> Vec<Answered> {
+async fn together(queue: &Queue, engine: &FakeEngine, wanted: Vec<RowRequest>) -> Vec<Answered> {
     engine.hold();
     let asking = async {
         let busy = queue.ask(self::wanted(0, 1));
@@ -102,10 +102,13 @@ async fn a_request_may_take_as_long_as_the_most_patient_of_its_sequences() {
     let queue = queue(&engine);
     let now = Instant::now();
     let patience = [50, 600, 40].map(Duration::from_secs);
-    let sent = patience.iter().zip(5..).map(|(patience, token)| Wanted {
-        deadline: now + *patience,
-        ..wanted(token, 2)
-    });
+    let sent = patience
+        .iter()
+        .zip(5..)
+        .map(|(patience, token)| RowRequest {
+            deadline: now + *patience,
+            ..wanted(token, 2)
+        });
     let answers = together(&queue, &engine, sent.collect()).await;
     assert!(answers.iter().all(Result::is_ok));
     assert_eq!(engine.asked()[1].deadline, now + patience[1]);
@@ -129,8 +132,8 @@ async fn a_sequence_that_is_refused_fails_alone() {
 #[tokio::test]
 async fn an_engine_that_is_busy_or_late_is_not_asked_again_for_each_sequence() {
     for failure in [
-        || EngineError::Late(Duration::from_secs(3)),
-        || EngineError::Busy {
+        || ScoringError::Late(Duration::from_secs(3)),
+        || ScoringError::Busy {
             status: 503,
             tries: 2,
         },
@@ -146,7 +149,7 @@ async fn an_engine_that_is_busy_or_late_is_not_asked_again_for_each_sequence() {
 
 #[tokio::test]
 async fn a_connection_that_had_ended_is_tried_once_more() {
-    let broken = || Some(EngineError::Unreachable("closed".to_owned()));
+    let broken = || Some(ScoringError::Unreachable("closed".to_owned()));
     let engine = FakeEngine::failing([broken()]);
     let queue = queue(&engine);
     queue

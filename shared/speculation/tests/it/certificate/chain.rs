@@ -94,14 +94,14 @@ impl Round {
         let mut history = self.case.history.clone();
         let vocab = self.case.vocab();
         for again in 0.. {
-            let asked = chain.asked(asking, &history);
-            let top = asking.top.min(vocab);
+            let asked = chain.asked(query, &history);
+            let top = query.top.min(vocab);
             let rows = self.parts(chain.decided(), top, &asked);
             if let Some(decided) = chain.decide(&rows, &mut history).ok()? {
                 return Some((decided, again));
             }
-            assert!(!asking.is_whole(vocab), "a whole row leaves nothing open");
-            asking = asking.grown(vocab);
+            assert!(!query.is_whole(vocab), "a whole row leaves nothing open");
+            query = query.grown(vocab);
         }
         unreachable!("a range without an end")
     }
@@ -184,7 +184,7 @@ fn coupled_chains_are_decided_as_whole_rows_decide_them() {
             top: 1 + number as usize % 7,
             noise: number as usize % 5,
         };
-        let Some((decided, more)) = round.decide(Test::Coupled, asking) else {
+        let Some((decided, more)) = round.decide(Test::Coupled, query) else {
             continue;
         };
         let dense = round.dense(Verification::COUPLED).expect("a verdict");
@@ -213,7 +213,7 @@ fn tests_of_draft_tokens_are_those_of_whole_rows_and_so_is_what_replaces_them() 
             noise: number as usize % 5,
         };
         let test = || Test::Token(round.drafted.clone());
-        let Some((decided, more)) = round.decide(test(), asking) else {
+        let Some((decided, more)) = round.decide(test(), query) else {
             continue;
         };
         let whole = RowQuery {

@@ -102,24 +102,24 @@ fn measure(vocab: usize, temperature: f32, asking: RowQuery) -> Shares {
         // From sure rows to flat ones.
         let row = Row::new(vocab, random.between(0.9, 2.2), random.between(0.0, 2.0));
         let ranks = row.ranks();
-        let kth = row.kth(asking.top, temperature.into());
+        let kth = row.kth(query.top, temperature.into());
         let likely = |rank: usize| Likely {
             token: row.token(rank),
             logprob: row.logprob(rank),
         };
-        let top: Vec<Likely> = (1..=asking.top).map(likely).collect();
+        let top: Vec<Likely> = (1..=query.top).map(likely).collect();
         for draw in 0..60 {
             let uniforms = KeyedUniforms {
                 noise: Noise::new(head, 0),
                 position: draw,
             };
             let start = Instant::now();
-            let ranking = NoiseRanking::new(uniforms, vocab, asking.noise + 64);
+            let ranking = NoiseRanking::new(uniforms, vocab, query.noise + 64);
             shares.ranking += start.elapsed();
-            let asked = ranking.tokens().take(asking.noise);
+            let asked = ranking.tokens().take(query.noise);
             let asked: Vec<Likely> = asked.map(|token| likely(ranks[token as usize])).collect();
             let start = Instant::now();
-            let part = PartialRow::new(vocab, asking.top, &top, &asked, 1e-4).expect("a row");
+            let part = PartialRow::new(vocab, query.top, &top, &asked, 1e-4).expect("a row");
             let law = PartialDistribution::of(&part, &params, &history, draw);
             let choice = law.expect("a distribution").choice(&ranking);
             shares.proving += start.elapsed();
@@ -147,8 +147,8 @@ fn the_unproved_share_is_that_of_the_formula() {
                 println!(
                     "V={vocab} T={temperature} K={} N={}: {share:.4} unproved, {expected:.4} by the \
                      formula, {error:.4} sampling error; {:.0} us a ranking, {:.0} us a proof",
-                    asking.top,
-                    asking.noise,
+                    query.top,
+                    query.noise,
                     micros(shares.ranking),
                     micros(shares.proving),
                 );

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::{ROUTE, Sglang};
-use crate::engine::{self, Engine, Identity, ServedModel};
-use crate::error::EngineError;
-use crate::http::{Call, Connection};
-use crate::sglang::body::{GREEDY, SamplingParams};
+use crate::engine::{Engine, EngineIdentity, ModelSizes};
+use crate::error::ScoringError;
+use crate::http::{EngineConnection, HttpCall};
+use crate::sglang::body::GREEDY;
 
 /// A token that no vocabulary has. The refusal tells how many there are.
 const NO_TOKEN: u32 = i32::MAX as u32;
@@ -32,69 +33,49 @@ struct ServerInfo {
     max_req_input_len: usize,
 }
 
-/// A valid request, except that `extra_key` is no text: only a server that knows the field refuses it.
-#[derive(Debug, Serialize)]
-struct NoKey {
-    input_ids: [u32; 1],
-    sampling_params: SamplingParams,
-    return_logprob: bool,
-    logprob_start_len: usize,
-    top_logprobs_num: usize,
-    extra_key: [[u32; 1]; 1],
-}
-
-#[derive(Debug, Serialize)]
-struct Refused {
-    input_ids: [u32; 1],
-    sampling_params: SamplingParams,
-    return_logprob: bool,
-    token_ids_logprob: [u32; 1],
-}
-
-/// The server at the other end of `connection`.
+/// Asks the server at the other end of `connection` what it is, and returns it.
 ///
 /// # Errors
 /// If it does not say what is needed, or has rows of another length than `row_len`: a token beyond its own would end
 /// it.
 pub(crate) fn probe(
-    connection: Connection,
+    connection: EngineConnection,
     row_len: usize,
     deadline: Instant,
-) -> Result<Engine, EngineError> {
+) -> Result<Engine, ScoringError> {
     let identity = identity(&connection, deadline)?;
-    let refused = Refused {
-        input_ids: [0],
-        sampling_params: GREEDY,
-        return_logprob: true,
-        token_ids_logprob: [NO_TOKEN],
-    };
-    let call = Call {
-        path: ROUTE,
-        ..engine::call("", deadline)
-    };
-    let words = connection.refused(call, &refused)?;
-    let found = length_in(&words).ok_or(EngineError::Answer(
+    let call = HttpCall::to_ask(ROUTE, deadline);
+    let no_token = json!({
+        "input_ids": [0],
+        "sampling_params": GREEDY,
+        "return_logprob": true,
+        "token_ids_logprob": [NO_TOKEN],
+    });
+    let words = connection.refusal(call, &no_token)?;
+    let words = words.ok_or(ScoringError::Answer("was expected to be a refusal"))?;
+    let found = length_in(&words).ok_or(ScoringError::Answer(
         "does not tell the length of its rows: it is of a version that is not known here",
     ))?;
     if found != row_len {
-        return Err(EngineError::Rows {
+        return Err(ScoringError::Rows {
             found,
             expected: row_len,
         });
     }
-    let model = ServedModel {
+    let model = ModelSizes {
         vocab_size: row_len,
         context_len: identity.longest + 1,
     };
-    let no_key = NoKey {
-        input_ids: [0],
-        sampling_params: GREEDY,
-        return_logprob: true,
-        logprob_start_len: 0,
-        top_logprobs_num: 1,
-        extra_key: [[0]],
-    };
-    let knows_keys = connection.refuses(call, &no_key)?;
+    // A valid request, except that `extra_key` is no text: only a server that knows the field refuses it.
+    let no_key = json!({
+        "input_ids": [0],
+        "sampling_params": GREEDY,
+        "return_logprob": true,
+        "logprob_start_len": 0,
+        "top_logprobs_num": 1,
+        "extra_key": [[0]],
+    });
+    let knows_keys = connection.refusal(call, &no_key)?.is_some();
     Ok(Engine {
         scoring: Box::new(Sglang::new(connection, model, knows_keys)),
         identity,
@@ -106,17 +87,17 @@ pub(crate) fn probe(
 /// # Errors
 /// If it does not before `deadline`.
 pub(super) fn identity(
-    connection: &Connection,
+    connection: &EngineConnection,
     deadline: Instant,
-) -> Result<Identity, EngineError> {
-    let info: ServerInfo = connection.get(engine::call("/server_info", deadline))?;
+) -> Result<EngineIdentity, ScoringError> {
+    let info: ServerInfo = connection.get(HttpCall::to_ask("/server_info", deadline))?;
     let parts = [
         &info.weight_version,
         &info.quantization,
         &info.kv_cache_dtype,
     ];
     let details = parts.map(|part| part.as_deref().unwrap_or("none"));
-    Ok(Identity {
+    Ok(EngineIdentity {
         version: format!("sglang {}", info.version),
         model: info.served_model_name,
         fingerprint: format!("{} {}", info.model_path, details.join(" ")),
@@ -125,7 +106,7 @@ pub(super) fn identity(
     })
 }
 
-/// N of "valid range is [0, N)".
+/// Returns N of "valid range is [0, N)".
 fn length_in(words: &str) -> Option<usize> {
     let (_, rest) = words.split_once("valid range is [0, ")?;
     rest.split_once(')')?.0.trim().parse().ok()

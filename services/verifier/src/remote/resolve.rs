@@ -8,89 +8,147 @@ use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
 use speculation::TokenId;
 use speculation::certificate::chain::{Rules, Test};
-use speculation::certificate::{Decided, OpenChain, PartialRow, RowQuery, RowRefusal};
+use speculation::certificate::{Chain, Decided, PartialRow, Refusal, RowQuery};
 use speculation::pipeline::DistributionError;
 use wire::failure::Failure;
 use wire::open::SessionSpec;
 
-use super::queue::Wanted;
+use super::queue::RowRequest;
 use super::seen::SeenRow;
-use super::{Remote, RemoteMemory, standing};
+use super::{Remote, RemoteSession, standing};
 
 /// Tokens that an engine reads in one request, at most: a longer sequence is read part by part, so that the round tells
 /// how far it is.
 const PART: usize = 2_048;
 
 /// A chain that is to be decided.
-pub(super) struct Open {
-    pub(super) chain: OpenChain,
+pub(super) struct OpenChain {
+    pub(super) chain: Chain,
     /// That after the draft tokens that stand.
     pub(super) history: CountedHistory,
     /// Prompt, output and draft tokens.
-    pub(super) tokens: Vec<TokenId>,
+    tokens: Vec<TokenId>,
     /// How many of them come before the draft tokens.
-    pub(super) committed: usize,
+    committed: usize,
     /// Length of the tokenizer's rows.
-    pub(super) vocab_size: usize,
+    vocab_size: usize,
     /// What to ask for first.
-    pub(super) asking: RowQuery,
+    pub(super) query: RowQuery,
     /// The engine's generation at the beginning of the round.
-    pub(super) generation: u32,
-    /// The row that its latest token was decided by.
+    generation: u32,
+    /// The row that the token before the draft tokens was decided by; once the chain is decided, that of its last token.
     pub(super) last: Option<SeenRow>,
     /// The session's salt.
-    pub(super) salt: Arc<str>,
+    salt: Arc<str>,
 }
 
-/// The outcome of a chain.
-pub(super) struct Settled {
-    pub(super) decided: Decided,
-    pub(super) history: CountedHistory,
-    pub(super) cost: Cost,
-    /// The row that the last token was decided by.
-    pub(super) last: Option<SeenRow>,
+impl OpenChain {
+    /// Creates the chain of `drafts` after prompt and output, `tokens`, of a session of `spec`; `history` is that after
+    /// them. The row kept in `memory` is taken.
+    pub(super) fn new(
+        spec: &SessionSpec,
+        memory: &mut RemoteSession,
+        history: CountedHistory,
+        mut tokens: Vec<TokenId>,
+        drafts: &[TokenId],
+        test: Test,
+    ) -> Self {
+        let committed = tokens.len();
+        tokens.extend(drafts);
+        let base_len = (committed - spec.lead().len()) as u32;
+        let chain = Chain::new(rules(spec, test), drafts, base_len);
+        Self {
+            query: chain.start(&[], false),
+            chain,
+            history,
+            tokens,
+            committed,
+            vocab_size: spec.vocab_size as usize,
+            generation: memory.generation.unwrap_or_default(),
+            last: memory.last.take(),
+            salt: Arc::clone(&memory.salt),
+        }
+    }
+
+    /// Returns the chain without draft tokens after `token`, which this one was decided to be.
+    pub(super) fn after(mut self, spec: &SessionSpec, token: TokenId) -> Self {
+        self.tokens.push(token);
+        self.history.push(token);
+        self.committed += 1;
+        let base_len = (self.committed - spec.lead().len()) as u32;
+        self.chain = Chain::new(rules(spec, Test::Coupled), &[], base_len);
+        self.query = self.chain.start(&[], false);
+        self
+    }
+
+    /// Returns the tokens whose rows are wanted, and those before them.
+    fn scored(&self) -> &[TokenId] {
+        &self.tokens[..self.committed + self.chain.scored().len()]
+    }
+
+    /// Decides as many tokens as `rows` prove; the first row follows `from` tokens. Once the chain is decided, returns the
+    /// outcome, and keeps the row that decided its last token.
+    fn decide(
+        &mut self,
+        from: usize,
+        rows: Vec<PartialRow>,
+    ) -> Result<Option<Decided>, RoundError> {
+        let vocab_size = self.vocab_size;
+        let rows: Vec<PartialRow> = rows.into_iter().map(|row| row.within(vocab_size)).collect();
+        let decided = self.chain.decide(&rows, &mut self.history);
+        let decided = decided.map_err(refused)?;
+        if let Some(decided) = &decided {
+            let before = (self.committed + decided.verdict.emitted.len()).checked_sub(1);
+            let at = before.and_then(|before| Some((before, before.checked_sub(from)?)));
+            self.last = at.and_then(|(before, at)| Some(SeenRow::of(before, rows.get(at)?)));
+        }
+        Ok(decided)
+    }
 }
 
 impl Remote {
-    /// Decides a chain. `limit` bounds each request.
+    /// Decides a chain. Returns it, the outcome, and the cost. `limit` bounds each request.
     ///
     /// # Errors
     /// If the engine gives no rows, or what is asked for cannot be decided by parts of them.
-    pub(super) async fn settle(
+    pub(super) async fn resolve(
         &self,
-        mut open: Open,
+        mut open: OpenChain,
         limit: Duration,
-    ) -> Result<Settled, RoundError> {
+    ) -> Result<(OpenChain, Decided, Cost), RoundError> {
         let mut cost = Cost::default();
         loop {
             let began = Instant::now();
-            let (mut asking, ids) = (self.possible(open.asking), self.caps.ids);
+            let (mut query, ids) = (open.query, self.caps.ids);
+            if ids == Ids::None {
+                query.noise = 0;
+            }
             let (mut at_work, mut asked) = in_background(move || {
-                let asked = open.chain.asked(asking, &open.history);
+                let asked = open.chain.asked(query, &open.history);
                 (open, asked)
             })
             .await?;
             if ids == Ids::None && asked.iter().any(|ids| !ids.is_empty()) {
                 // What must be known cannot be asked for: all of the row is.
-                asking = RowQuery::whole(self.row_len);
+                query = RowQuery::whole(self.row_len);
                 asked.iter_mut().for_each(Vec::clear);
             }
-            let is_whole = asking.is_whole(at_work.vocab_size);
+            let is_whole = query.is_whole(at_work.vocab_size);
             let from = at_work.committed + at_work.chain.decided();
             let again = at_work.last.take().filter(|last| last.is_last_of(from));
             if again.is_some() {
                 asked.insert(0, Vec::new());
             }
-            let wanted = Wanted {
+            let request = RowRequest {
                 tokens: at_work.scored().to_vec(),
                 committed: from - usize::from(again.is_some()),
-                top: if is_whole { self.row_len } else { asking.top },
+                top: if is_whole { self.row_len } else { query.top },
                 asked,
                 salt: Arc::clone(&at_work.salt),
                 deadline: Instant::now() + limit,
             };
             cost.accept += began.elapsed();
-            let (mut rows, step) = self.queue.ask(wanted).await?;
+            let (mut rows, step) = self.queue.ask(request).await?;
             let began = Instant::now();
             if let Some(seen) = again
                 && seen.differs(&rows.remove(0))
@@ -111,28 +169,14 @@ impl Remote {
             };
             cost.add(&this);
             open = left;
-            if let Some((decided, last)) = decided? {
-                let history = open.history;
-                return Ok(Settled {
-                    decided,
-                    history,
-                    cost,
-                    last,
-                });
+            if let Some(decided) = decided? {
+                return Ok((open, decided, cost));
             }
             if is_whole {
                 let why = "a whole row of the engine's decides nothing";
                 return Err(RoundError::Other(Failure::Internal.status(why)));
             }
-            open.asking = asking.grown(open.vocab_size);
-        }
-    }
-
-    /// Returns the part of `asking` that the engine can be asked for.
-    fn possible(&self, asking: RowQuery) -> RowQuery {
-        match self.caps.ids {
-            Ids::None => RowQuery { noise: 0, ..asking },
-            Ids::Shared | Ids::PerRow => asking,
+            open.query = query.grown(open.vocab_size);
         }
     }
 
@@ -143,7 +187,7 @@ impl Remote {
     /// If it does not.
     pub(super) async fn read(
         &self,
-        memory: &mut RemoteMemory,
+        memory: &mut RemoteSession,
         tokens: &[TokenId],
         progress: &Reporter,
         limit: Duration,
@@ -151,7 +195,7 @@ impl Remote {
         let mut read = memory.read.min(tokens.len());
         while self.caps.keeps_cache && tokens.len() - read > PART {
             let (done, total) = (read + PART, tokens.len());
-            let wanted = Wanted {
+            let request = RowRequest {
                 tokens: tokens[..done].to_vec(),
                 committed: done,
                 top: 1,
@@ -159,7 +203,7 @@ impl Remote {
                 salt: Arc::clone(&memory.salt),
                 deadline: Instant::now() + limit,
             };
-            self.queue.ask(wanted).await?;
+            self.queue.ask(request).await?;
             progress.part(done, total);
             read = done;
         }
@@ -169,39 +213,13 @@ impl Remote {
 }
 
 /// Returns what decides a chain of a session of `spec`, its draft tokens being tested as `test` says.
-pub(super) fn rules(spec: &SessionSpec, test: Test) -> Rules {
+fn rules(spec: &SessionSpec, test: Test) -> Rules {
     Rules {
         params: Arc::clone(&spec.sampling),
         noise: spec.noise,
         vocab_size: spec.vocab_size as usize,
         test,
         logprobs: spec.logprobs.map(|top| top as usize),
-    }
-}
-
-impl Open {
-    /// The tokens whose rows are wanted, and those before them.
-    fn scored(&self) -> &[TokenId] {
-        &self.tokens[..self.committed + self.chain.scored().len()]
-    }
-
-    /// Decides as many tokens as `rows` prove; the first row follows `from` tokens. Once the chain is decided, returns the
-    /// outcome and the row that decided its last token.
-    fn decide(
-        &mut self,
-        from: usize,
-        rows: Vec<PartialRow>,
-    ) -> Result<Option<(Decided, Option<SeenRow>)>, RoundError> {
-        let vocab_size = self.vocab_size;
-        let rows: Vec<PartialRow> = rows.into_iter().map(|row| row.within(vocab_size)).collect();
-        let decided = self.chain.decide(&rows, &mut self.history);
-        let decided = decided.map_err(refused)?;
-        Ok(decided.map(|decided| {
-            let before = (self.committed + decided.verdict.emitted.len()).checked_sub(1);
-            let at = before.and_then(|before| Some((before, before.checked_sub(from)?)));
-            let last = at.and_then(|(before, at)| Some(SeenRow::of(before, rows.get(at)?)));
-            (decided, last)
-        }))
     }
 }
 

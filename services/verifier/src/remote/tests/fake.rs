@@ -4,33 +4,35 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use engines::{Caps, EngineError, Identity, Ids, Scoring, ScoringEngine, Sequence};
+use engines::{
+    EngineCaps, EngineIdentity, Ids, ScoreRequest, ScoredSequence, ScoringEngine, ScoringError,
+};
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
 use speculation::logprobs::Likely;
 use tokio::sync::watch;
 
 /// Length of its rows.
-pub(super) const ROW_LEN: usize = 16;
+pub(in crate::remote) const ROW_LEN: usize = 16;
 /// A sequence with this token is refused, whatever else is in the request.
-pub(super) const REFUSED: TokenId = 15;
+pub(in crate::remote) const REFUSED: TokenId = 15;
 
 /// One request, as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(in crate::remote) struct RecordedRequest {
     /// The tokens of each sequence.
-    pub(super) sequences: Vec<Vec<TokenId>>,
-    pub(super) salts: Vec<String>,
-    pub(super) top: usize,
-    pub(super) deadline: Instant,
+    pub(in crate::remote) sequences: Vec<Vec<TokenId>>,
+    pub(in crate::remote) salts: Vec<String>,
+    pub(in crate::remote) top: usize,
+    pub(in crate::remote) deadline: Instant,
 }
 
 /// The engine.
-#[derive(Default)]
-pub(super) struct FakeEngine {
-    asked: Mutex<Vec<Asked>>,
+#[derive(Debug, Default)]
+pub(in crate::remote) struct FakeEngine {
+    asked: Mutex<Vec<RecordedRequest>>,
     /// How the next requests fail that do.
-    failures: Mutex<VecDeque<Option<EngineError>>>,
+    failures: Mutex<VecDeque<Option<ScoringError>>>,
     /// Whether requests wait.
     is_held: Mutex<bool>,
     released: Condvar,
@@ -40,7 +42,9 @@ pub(super) struct FakeEngine {
 
 impl FakeEngine {
     /// One whose first requests fail so, one after another; those with none do not.
-    pub(super) fn failing(failures: impl IntoIterator<Item = Option<EngineError>>) -> Arc<Self> {
+    pub(in crate::remote) fn failing(
+        failures: impl IntoIterator<Item = Option<ScoringError>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             failures: Mutex::new(failures.into_iter().collect()),
             ..Self::default()
@@ -48,17 +52,17 @@ impl FakeEngine {
     }
 
     /// Lets requests wait until [`Self::release`].
-    pub(super) fn hold(&self) {
+    pub(in crate::remote) fn hold(&self) {
         *self.is_held.lock().expect("no panic") = true;
     }
 
-    pub(super) fn release(&self) {
+    pub(in crate::remote) fn release(&self) {
         *self.is_held.lock().expect("no panic") = false;
         self.released.notify_all();
     }
 
     /// Waits until so many requests have come, those that wait included.
-    pub(super) async fn begun(&self, requests: usize) {
+    pub(in crate::remote) async fn begun(&self, requests: usize) {
         let mut begun = self.begun.subscribe();
         let begun = begun.wait_for(|begun| *begun >= requests);
         let limit = Duration::from_secs(10);
@@ -67,13 +71,13 @@ impl FakeEngine {
     }
 
     /// The requests so far.
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(in crate::remote) fn asked(&self) -> Vec<RecordedRequest> {
         self.asked.lock().expect("no panic").clone()
     }
 }
 
 /// The rows of `sequence`, each with its `top` most likely tokens and those asked for.
-pub(super) fn rows(sequence: &Sequence<'_>, top: usize) -> Vec<PartialRow> {
+pub(in crate::remote) fn rows(sequence: &ScoredSequence<'_>, top: usize) -> Vec<PartialRow> {
     let row = |(at, asked): (usize, &Vec<TokenId>)| {
         let logprobs = logprobs(&sequence.tokens[..sequence.committed + at]);
         let likely = |token: TokenId| Likely {
@@ -101,8 +105,8 @@ fn logprobs(tokens: &[TokenId]) -> [f64; ROW_LEN] {
 }
 
 impl ScoringEngine for FakeEngine {
-    fn caps(&self) -> Caps {
-        Caps {
+    fn caps(&self) -> EngineCaps {
+        EngineCaps {
             ids: Ids::PerRow,
             keeps_cache: true,
             max_sequences: usize::MAX,
@@ -112,12 +116,12 @@ impl ScoringEngine for FakeEngine {
 
     fn score(
         &self,
-        scoring: &Scoring<'_>,
+        scoring: &ScoreRequest<'_>,
         deadline: Instant,
-    ) -> Result<Vec<Vec<PartialRow>>, EngineError> {
+    ) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
         scoring.check(ROW_LEN, usize::MAX)?;
         let sequences = scoring.sequences;
-        self.asked.lock().expect("no panic").push(Asked {
+        self.asked.lock().expect("no panic").push(RecordedRequest {
             sequences: sequences.iter().map(|it| it.tokens.to_vec()).collect(),
             salts: sequences.iter().map(|it| it.salt.to_owned()).collect(),
             top: scoring.top,
@@ -131,20 +135,20 @@ impl ScoringEngine for FakeEngine {
             return Err(failure);
         }
         if sequences.iter().any(|it| it.tokens.contains(&REFUSED)) {
-            return Err(EngineError::Status(400));
+            return Err(ScoringError::Status(400));
         }
         Ok(sequences.iter().map(|it| rows(it, scoring.top)).collect())
     }
 
-    fn tokens_of(&self, _: &str, _: Instant) -> Result<Vec<TokenId>, EngineError> {
-        Err(EngineError::NotOffered("tokens of text"))
+    fn tokens_of(&self, _: &str, _: Instant) -> Result<Vec<TokenId>, ScoringError> {
+        Err(ScoringError::NotOffered("tokens of text"))
     }
 
-    fn identity(&self, _: Instant) -> Result<Identity, EngineError> {
-        Err(EngineError::NotOffered("an identity"))
+    fn identity(&self, _: Instant) -> Result<EngineIdentity, ScoringError> {
+        Err(ScoringError::NotOffered("an identity"))
     }
 
-    fn is_well(&self, _: Instant) -> Result<(), EngineError> {
+    fn is_well(&self, _: Instant) -> Result<(), ScoringError> {
         Ok(())
     }
 }

@@ -4,9 +4,9 @@ use engines::ScoringEngine;
 use peer::progress;
 use wire::v1;
 
-use super::super::fake::{FakeEngine, ROW_LEN};
 use super::super::queue::Queue;
 use super::super::standing::Standing;
+use super::super::tests::fake::{FakeEngine, ROW_LEN};
 use super::*;
 
 fn remote(engine: &Arc<FakeEngine>) -> Remote {
@@ -25,7 +25,7 @@ fn remote(engine: &Arc<FakeEngine>) -> Remote {
 async fn what_was_read_once_is_not_read_again() {
     let engine = Arc::new(FakeEngine::default());
     let remote = remote(&engine);
-    let mut memory = RemoteMemory::default();
+    let mut memory = RemoteSession::default();
     let tokens: Vec<TokenId> = (0..3 * PART + 5).map(|at| (at % 7) as TokenId).collect();
     let (reporter, _) = progress::channel();
     let limit = Duration::from_secs(10);

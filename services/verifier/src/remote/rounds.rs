@@ -1,0 +1,216 @@
+//! An engine elsewhere as what computes the target for a session: which sessions it serves, and their rounds.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engines::Ids;
+use peer::{Cost, RoundError};
+use server::progress::Reporter;
+use speculation::TokenId;
+use speculation::certificate::chain::Test;
+use speculation::certificate::{Decided, RowQuery};
+use speculation::logprobs::TokenLogprobs;
+use speculation::proposal::{Proposal, ProposalProbs};
+use speculation::round::BlockInput;
+use speculation::verification::Verification;
+use tonic::Status;
+use wire::failure::Failure;
+use wire::open::{EVERYONE, SessionSpec};
+use wire::{digest, v1};
+
+use super::Remote;
+use super::queue::RowRequest;
+use super::resolve::OpenChain;
+use crate::scorer::{DecodeRun, DecodedToken, Scorer, Verifier, VerifySession};
+
+/// Draft distributions with more tokens are not asked for token by token.
+const MOST_DRAFTED: usize = 1_024;
+
+#[tonic::async_trait]
+impl Scorer for Remote {
+    fn numerics(&self) -> Option<v1::Numerics> {
+        Some(self.standing.numerics())
+    }
+
+    fn open(
+        &self,
+        _verifier: &Verifier,
+        session: &mut VerifySession,
+        numerics: &str,
+    ) -> Result<(), Status> {
+        let memory = &mut session.memory;
+        let generation = self.standing.opened(numerics)?;
+        if memory.generation.replace(generation) != Some(generation) {
+            // What another engine read and said is nothing to this one.
+            (memory.read, memory.last) = (0, None);
+        }
+        memory.salt = salt(&session.spec);
+        Ok(())
+    }
+
+    /// Checks also that the engine's prefix cache separates tenants, if the session has one.
+    fn admit(&self, session: &VerifySession, has_output: bool) -> Result<(), Status> {
+        let is_named = !["", EVERYONE].contains(&session.spec.tenant.as_str());
+        if !self.caps.parts_tenants && !self.shares_tenants && is_named {
+            let why = "the engine's prefix cache does not separate tenants, and this request has a tenant; \
+                       verifier.remote.share_tenants allows it";
+            return Err(Failure::NotOffered.status(why));
+        }
+        let generation = session.memory.generation.unwrap_or_default();
+        self.standing.admit(generation, !has_output)
+    }
+
+    async fn decide(
+        &self,
+        session: &mut VerifySession,
+        block: BlockInput,
+        progress: Reporter,
+        limit: Duration,
+    ) -> Result<(Decided, Cost), RoundError> {
+        let spec = Arc::clone(&session.spec);
+        let drafts = block.drafts.tokens();
+        let tokens = session.sequence(&[]);
+        let read = self.read(&mut session.memory, &tokens, &progress, limit);
+        read.await?;
+        let drafted = if spec.verification == Verification::COUPLED {
+            None
+        } else {
+            Some(drafted(&spec, drafts, &block.proposals)?)
+        };
+        let likeliest = drafted.iter().flatten().map(|drafted| descending(drafted));
+        let likeliest: Vec<Vec<f64>> = likeliest.collect();
+        let most = likeliest.iter().map(Vec::len).max().unwrap_or(0);
+        let test = drafted.map_or(Test::Coupled, Test::Token);
+        let history = session.history();
+        let mut open = OpenChain::new(&spec, &mut session.memory, history, tokens, drafts, test);
+        open.query = if most > MOST_DRAFTED {
+            RowQuery::whole(spec.vocab_size as usize)
+        } else {
+            let lists_are_shared = self.caps.ids == Ids::Shared;
+            open.chain.start(&likeliest, lists_are_shared)
+        };
+        let (resolved, decided, cost) = self.resolve(open, limit).await?;
+        session.memory.last = resolved.last;
+        Ok((decided, cost))
+    }
+
+    async fn decode(
+        self: Arc<Self>,
+        session: &mut VerifySession,
+        run: DecodeRun,
+        limit: Duration,
+    ) -> Result<(), RoundError> {
+        let read = self.read(&mut session.memory, &run.tokens, &run.progress, limit);
+        read.await?;
+        let (history, tokens) = (run.history(session), run.tokens.clone());
+        let memory = &mut session.memory;
+        let open = OpenChain::new(&run.spec, memory, history, tokens, &[], Test::Coupled);
+        let cancelled = run.cancelled();
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                () = cancelled => {}
+                () = decode_all(&self, run, open, limit) => {}
+            }
+        });
+        Ok(())
+    }
+
+    async fn score_prompt(
+        &self,
+        session: &VerifySession,
+        range: Range<usize>,
+        _progress: Reporter,
+        limit: Duration,
+    ) -> Result<(Vec<TokenLogprobs>, Cost), RoundError> {
+        let (lead, vocab_size) = (session.spec.lead(), session.spec.vocab_size as usize);
+        let scored = &lead[range.start + 1..=range.end];
+        let wanted = session.spec.logprobs.unwrap_or(0) as usize;
+        let can_ask = self.caps.ids != Ids::None;
+        let of_row = |&token: &TokenId| if can_ask { vec![token] } else { Vec::new() };
+        let request = RowRequest {
+            tokens: lead[..range.end].to_vec(),
+            committed: range.start + 1,
+            top: if can_ask { wanted.max(1) } else { self.row_len },
+            asked: scored.iter().map(of_row).collect(),
+            salt: Arc::clone(&session.memory.salt),
+            deadline: Instant::now() + limit,
+        };
+        let (rows, step) = self.queue.ask(request).await?;
+        let rows = rows.into_iter().map(|row| row.within(vocab_size));
+        let told = rows.zip(scored).map(|(row, &token)| {
+            if row.contains(token) {
+                return Ok(row.logprobs(token, wanted));
+            }
+            let why = "the engine left out a token of the prompt";
+            Err(RoundError::Other(Failure::Unavailable.status(why)))
+        });
+        Ok((told.collect::<Result<_, _>>()?, Cost::of(step)))
+    }
+}
+
+async fn decode_all(remote: &Remote, mut run: DecodeRun, mut open: OpenChain, limit: Duration) {
+    loop {
+        let resolved = remote.resolve(open, limit).await;
+        // A chain without draft tokens emits one token.
+        let resolved = resolved.and_then(|(open, decided, cost)| {
+            let token = decided.verdict.emitted.first().copied();
+            let decoded = DecodedToken {
+                token: token.ok_or(RoundError::Dropped)?,
+                logprobs: decided.logprobs.into_iter().next(),
+                cost,
+            };
+            Ok((open, decoded))
+        });
+        let (resolved, decoded) = match resolved {
+            Ok(resolved) => resolved,
+            Err(error) => return run.report(Err(error)),
+        };
+        open = resolved.after(&run.spec, decoded.token);
+        run.progress.count(1);
+        if !run.push(decoded) {
+            return;
+        }
+    }
+}
+
+/// Returns the draft distribution at each draft token: what has mass, ascending by token.
+fn drafted(
+    spec: &SessionSpec,
+    drafts: &[TokenId],
+    proposals: &[Proposal],
+) -> Result<Vec<Vec<(TokenId, f64)>>, RoundError> {
+    let mut row = vec![0.0_f64; spec.vocab_size as usize];
+    let told = drafts.iter().enumerate().map(|(at, &draft)| {
+        let proposal = proposals.get(at);
+        let probs = proposal.map(|proposal| &proposal.probs);
+        probs
+            .unwrap_or(&ProposalProbs::default())
+            .write_probs(draft, &mut row)?;
+        let entries = row.iter().enumerate();
+        let has_mass = entries.filter(|&(_, &prob)| prob > 0.0);
+        Ok(has_mass
+            .map(|(token, &prob)| (token as TokenId, prob))
+            .collect())
+    });
+    told.collect()
+}
+
+/// Returns the probabilities of a draft distribution, the largest first.
+fn descending(drafted: &[(TokenId, f64)]) -> Vec<f64> {
+    let mut probs: Vec<f64> = drafted.iter().map(|&(_, prob)| prob).collect();
+    probs.sort_unstable_by(|a, b| b.total_cmp(a));
+    probs
+}
+
+/// Returns the salt of a session: one for all sessions of a tenant that has a name, and one for each other session. Clients
+/// that name no tenant are one where a prefix cache is switched on by the operator; an engine's is on without being asked.
+pub(super) fn salt(spec: &SessionSpec) -> Arc<str> {
+    let (kind, of) = match spec.tenant.as_str() {
+        "" | EVERYONE => ("session", &spec.id[..]),
+        tenant => ("tenant", tenant.as_bytes()),
+    };
+    let hash = digest::short(&[kind.as_bytes(), of].concat());
+    format!("{hash:016x}").into()
+}

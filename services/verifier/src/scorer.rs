@@ -1,0 +1,244 @@
+//! What computes the target model for a verifier's sessions: the engine of this process, which runs our runtime or
+//! llama.cpp, or an engine elsewhere. Which one it is, is chosen once, when the verifier starts.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::engine::EngineHandle;
+use model::source::{InspectedText, SpecialTokens};
+use peer::{Bounds, Cost, CountedHistory, Granted, Peer, RoundError, Session};
+use server::process::Process;
+use server::progress::Reporter;
+use speculation::TokenId;
+use speculation::certificate::Decided;
+use speculation::logprobs::TokenLogprobs;
+use speculation::round::BlockInput;
+use tokio::sync::mpsc;
+use tonic::Status;
+use wire::failure::Failure;
+use wire::open::SessionSpec;
+use wire::v1;
+
+/// A verifier with its model loaded and its engine running.
+pub type Verifier = Peer<VerifierRole>;
+
+/// A session of a verifier.
+pub(crate) type VerifySession = Session<VerifierRole>;
+
+/// What a verifier tells of its target model's text, which the coordinator asks it for, and what computes the model.
+pub struct VerifierRole {
+    pub(crate) text: InspectedText,
+    pub(crate) scorer: Arc<dyn Scorer>,
+}
+
+/// Computes the target model.
+///
+/// What it keeps of a session between rounds is in the session: the engine's keys and values in its slots, what an engine
+/// elsewhere has seen in its memory.
+#[tonic::async_trait]
+pub(crate) trait Scorer: Send + Sync {
+    /// Returns the numerics with which it computes now, where they may differ from those that the verifier began with.
+    fn numerics(&self) -> Option<v1::Numerics> {
+        None
+    }
+
+    /// Records that a coordinator, which expects these `numerics`, opened a stream for `session`; an empty text expects
+    /// none.
+    ///
+    /// # Errors
+    /// If the numerics are different by now.
+    fn open(
+        &self,
+        verifier: &Verifier,
+        _session: &mut VerifySession,
+        numerics: &str,
+    ) -> Result<(), Status> {
+        verifier.computes(numerics)
+    }
+
+    /// Checks that `session` may ask for a round; `has_output` tells whether output precedes it.
+    ///
+    /// # Errors
+    /// If the scorer has changed since the stream was opened, or does not serve the session's tenant.
+    fn admit(&self, _session: &VerifySession, _has_output: bool) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// Scores a draft block on top of the session's output and decides it. Returns the verdict, log probabilities of the
+    /// emitted tokens if the session wants them, and the cost. `limit` bounds each request to an engine elsewhere.
+    ///
+    /// # Errors
+    /// If the target cannot be computed, or what came with the block is malformed.
+    async fn decide(
+        &self,
+        session: &mut VerifySession,
+        block: BlockInput,
+        progress: Reporter,
+        limit: Duration,
+    ) -> Result<(Decided, Cost), RoundError>;
+
+    /// Scores a chain of draft tokens that the coordinator decides. Returns one slice for each position, headers still to
+    /// be set, and the cost.
+    ///
+    /// # Errors
+    /// If the target cannot be computed, or whole rows are not to be had.
+    async fn slices(
+        &self,
+        _session: &VerifySession,
+        _drafts: &[TokenId],
+        _request: v1::SliceRequest,
+        _progress: Reporter,
+    ) -> Result<(Vec<v1::Slice>, Cost), RoundError> {
+        // Such sessions are not opened.
+        let why = "the verifier has no whole rows to send";
+        Err(RoundError::Other(Failure::NotOffered.status(why)))
+    }
+
+    /// Starts to decode without drafts; `run` reports the tokens as they come, and closes its channel at the end. The
+    /// tokens are those of coupled verification, whatever the session's is. `limit` as in [`Self::decide`].
+    ///
+    /// # Errors
+    /// If the scorer does not take what stands before the tokens.
+    async fn decode(
+        self: Arc<Self>,
+        session: &mut VerifySession,
+        run: DecodeRun,
+        limit: Duration,
+    ) -> Result<(), RoundError>;
+
+    /// Scores tokens of the prompt, before any output. Returns the log probabilities of those that follow the tokens in
+    /// `range`, and the cost. `limit` as in [`Self::decide`].
+    ///
+    /// # Errors
+    /// If the target cannot be computed.
+    async fn score_prompt(
+        &self,
+        session: &VerifySession,
+        range: Range<usize>,
+        progress: Reporter,
+        limit: Duration,
+    ) -> Result<(Vec<TokenLogprobs>, Cost), RoundError>;
+}
+
+/// A token decoded without drafts.
+pub(crate) struct DecodedToken {
+    pub(crate) token: TokenId,
+    /// Its log probabilities, if the session wants them.
+    pub(crate) logprobs: Option<TokenLogprobs>,
+    pub(crate) cost: Cost,
+}
+
+/// What decoding without drafts reports.
+pub(crate) type DecodeResult = Result<DecodedToken, RoundError>;
+
+/// Decoding without drafts: where it stands, how far it may go, and where its tokens go.
+pub(crate) struct DecodeRun {
+    pub(crate) spec: Arc<SessionSpec>,
+    /// Prompt (or start token) and output.
+    pub(crate) tokens: Vec<TokenId>,
+    pub(crate) progress: Reporter,
+    /// Most tokens still to come.
+    left: u32,
+    granted: Granted,
+    /// Has room for all tokens, so that sending never waits.
+    results: mpsc::Sender<DecodeResult>,
+}
+
+impl DecodeRun {
+    /// Decodes at most `max_tokens` tokens after the session's output and `decoded`, as far as it is granted. Returns the
+    /// channel with its results, too.
+    pub(crate) fn new(
+        session: &VerifySession,
+        decoded: &[TokenId],
+        max_tokens: u32,
+        granted: Granted,
+        progress: Reporter,
+    ) -> (Self, mpsc::Receiver<DecodeResult>) {
+        let (results, receiver) = mpsc::channel(max_tokens as usize + 1);
+        let run = Self {
+            spec: Arc::clone(&session.spec),
+            tokens: session.sequence(decoded),
+            progress,
+            left: max_tokens,
+            granted,
+            results,
+        };
+        (run, receiver)
+    }
+
+    /// Returns the history of `session` after the output that the run begins with.
+    pub(crate) fn history(&self, session: &VerifySession) -> CountedHistory {
+        let mut history = session.history();
+        history.follow(&self.tokens[self.spec.lead().len()..]);
+        history
+    }
+
+    /// Returns the position of the next token.
+    pub(crate) fn position(&self) -> u32 {
+        (self.tokens.len() - self.spec.lead().len()) as u32
+    }
+
+    /// Adds a token to the output and reports it. Returns whether another one is to be decoded.
+    pub(crate) fn push(&mut self, decoded: DecodedToken) -> bool {
+        let ends = self.spec.sampling.end_tokens.contains(&decoded.token);
+        self.tokens.push(decoded.token);
+        self.left -= 1;
+        self.report(Ok(decoded));
+        !ends && self.left > 0 && self.position() < self.granted.until()
+    }
+
+    /// Reports a result. It is dropped if nobody waits any more; the run is then cancelled.
+    pub(crate) fn report(&self, result: DecodeResult) {
+        let _ = self.results.try_send(result);
+    }
+
+    /// Returns whether nobody waits for the tokens any more.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.results.is_closed()
+    }
+
+    /// Waits until nobody waits for the tokens any more.
+    pub(crate) fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
+        let results = self.results.clone();
+        async move { results.closed().await }
+    }
+}
+
+impl VerifierRole {
+    /// Returns the verifier of a target model that says `description` of itself. `load_time` is the model's name, and what
+    /// it took to load; `engines` are those of this process that compute it.
+    pub(crate) fn start(
+        self,
+        engines: Vec<EngineHandle>,
+        description: v1::PeerDescription,
+        load_time: (String, Duration),
+        bounds: &Bounds,
+        process: Process,
+    ) -> Arc<Verifier> {
+        let description = v1::PeerDescription {
+            text_fingerprint: self.text_fingerprint(),
+            ..description
+        };
+        let load_times = vec![load_time];
+        Peer::new(self, engines, description, load_times, bounds, process)
+    }
+
+    /// Returns the fingerprint of tokenizer, chat template and special tokens, in hexadecimal. A coordinator fetches them
+    /// again when it changes.
+    fn text_fingerprint(&self) -> String {
+        let InspectedText {
+            tokenizer_json,
+            special_tokens,
+            chat_template,
+        } = &self.text;
+        let SpecialTokens { bos, eos } = special_tokens;
+        let mut bytes = tokenizer_json.clone();
+        for text in [chat_template, bos, eos] {
+            let text = text.as_deref().unwrap_or_default();
+            bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        format!("{:016x}", wire::digest::short(&bytes))
+    }
+}
