@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The rooms of the coordinator, from where a request comes in to what all of them know. Each imports only from
 /// those behind it.
 const COORDINATOR: [&str; 12] = [
-    "limits", "service", "front", "request", "driver", "peer", "observe", "events", "admitted",
+    "service", "front", "request", "driver", "limits", "peer", "observe", "events", "admitted",
     "config", "quota", "error",
 ];
 

@@ -1,24 +1,25 @@
-//! A request that was checked: plain data, which travels down through driver and peers.
+//! A request that was checked: plain data, which travels down through driver and peers; and what configures its session here
+//! and opens it at a peer.
 
-mod drafter_requirements;
-mod session;
-mod verifier_requirements;
+mod requirements;
 
 use std::time::Duration;
 
 use speculation::TokenId;
 use speculation::drafting::Drafting;
+use speculation::goodput::Estimator;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
+use speculation::session::{Peer, Plan, SessionConfig};
 use speculation::verification::AcceptanceLabel;
 use wire::draft_block::ProposalBounds;
 use wire::open::ProposalFields;
-use wire::v1;
+use wire::{proposal, sampling, target, v1};
 
-pub(crate) use drafter_requirements::{DrafterRequirements, has_head};
-pub(crate) use session::{open, session_config};
-pub(crate) use verifier_requirements::VerifierRequirements;
+use crate::config::CoordinatorConfig;
+
+pub(crate) use requirements::{DrafterRequirements, VerifierRequirements, has_head};
 
 /// A request in range.
 #[derive(Clone, Debug)]
@@ -64,7 +65,7 @@ pub(crate) struct AdmittedRequest {
 }
 
 impl AdmittedRequest {
-    /// Tokens that the answer tells at most: the output's, and the prompt's if its log probabilities are wanted.
+    /// Returns how many tokens the answer tells at most: the output's, and the prompt's if its log probabilities are wanted.
     pub(crate) fn told_tokens(&self) -> u64 {
         let prompt = if self.prompt_logprobs {
             self.prompt.len()
@@ -74,15 +75,15 @@ impl AdmittedRequest {
         prompt as u64 + u64::from(self.max_tokens)
     }
 
-    /// Tokens that stand before the output in the models' sequences.
-    pub(crate) fn lead_len(&self) -> usize {
+    /// Returns how many tokens stand before the output in the models' sequences.
+    pub(crate) fn decoder_prefix_len(&self) -> usize {
         match self.decoder_start_token_id {
             Some(_) => 1,
             None => self.prompt.len(),
         }
     }
 
-    /// Distributions that the context of `drafter` has room for from the end of a sequence of `len` tokens on; none
+    /// Returns how many distributions the context of `drafter` has room for from the end of a sequence of `len` tokens on; none
     /// if it cannot even hold those. Of a cascade the largest model's is told; the drafter cuts to the others'.
     pub(crate) fn draft_room(&self, drafter: &v1::PeerDescription, len: usize) -> Option<u32> {
         match self.method.drafting {
@@ -95,25 +96,25 @@ impl AdmittedRequest {
         }
     }
 
-    /// The label that an acceptance head must have been trained for so that a drafter may stop by it under draft
+    /// Returns the label that an acceptance head must have been trained for so that a drafter may stop by it under draft
     /// length `auto`. None where the request fixes the length, or where the length must not depend on the draft
     /// tokens.
-    pub(crate) fn foretold_by(&self) -> Option<AcceptanceLabel> {
+    pub(crate) fn predicting_head(&self) -> Option<AcceptanceLabel> {
         let method = &self.method;
         let is_open = method.auto && method.drafting == Drafting::Model;
         let label = method.verification.label;
         label.filter(|_| is_open && !method.verification.carries_layers)
     }
 
-    /// Whether Max-Gram proposes only tokens whose estimated survival pays: under draft length `auto`, unless the
+    /// Returns whether Max-Gram proposes only tokens whose estimated survival pays: under draft length `auto`, unless the
     /// verification forbids that the length of a block depends on its tokens.
-    pub(crate) fn max_gram_is_sure(&self) -> bool {
+    pub(crate) fn thresholds_max_gram(&self) -> bool {
         let method = &self.method;
         let is_open = method.auto && method.drafting == Drafting::MaxGram;
         is_open && !method.verification.carries_layers
     }
 
-    /// The tokens whose text the output continues: a decoder's output is a text of its own.
+    /// Returns the tokens whose text the output continues: a decoder's output is a text of its own.
     pub(crate) fn text_before(&self) -> &[TokenId] {
         match self.decoder_start_token_id {
             Some(_) => &[],
@@ -142,23 +143,120 @@ impl AdmittedRequest {
         }
     }
 
-    /// Whether a decision at the coordinator needs the confidences of the target model.
+    /// Returns whether a decision at the coordinator needs the confidences of the target model.
     pub(crate) fn needs_confidences(&self) -> bool {
         let needs = self.method.needs();
         needs.max || needs.entropy
     }
 
-    /// Whether sampling distributions differ from unscaled ones.
+    /// Returns whether sampling distributions differ from unscaled ones.
     fn is_scaled(&self) -> bool {
         self.sampling.temperature != 1.0 || self.sampling.cuts()
     }
 
-    /// Whether the target model's unscaled distribution must come with its slices: a decision at the
+    /// Returns whether the target model's unscaled distribution must come with its slices: a decision at the
     /// coordinator needs it or distributions are reported, and it is not the sampling distribution itself.
     pub(crate) fn needs_target_unscaled(&self) -> bool {
         let reads_unscaled = self.method.verification.reads_unscaled;
         let wanted =
             reads_unscaled || self.report_distributions || self.method.needs().target_unscaled;
         self.is_scaled() && wanted
+    }
+}
+
+/// Pause before the first repetition of a request to a peer.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+
+/// Returns the configuration of the session of `request`. `estimate` is what requests like it measured; `jitter`, from
+/// 0 to 1, keeps the sessions of a peer that failed from asking again all at once.
+pub(crate) fn session_config(
+    request: &AdmittedRequest,
+    config: &CoordinatorConfig,
+    estimate: Option<Estimator>,
+    jitter: f64,
+) -> SessionConfig {
+    let method = &request.method;
+    // Without drafters there is nothing to speculate with, and nothing to report as lost.
+    let plan = match method.plan {
+        Plan::Speculative | Plan::OracleCascade if !request.has_drafters => Plan::TargetOnly,
+        plan => plan,
+    };
+    SessionConfig {
+        goodput: estimate,
+        tree: method.tree,
+        end_tokens: request.sampling.end_tokens.clone(),
+        bonus_q: method.bonus_q() && !method.accept_at_coordinator,
+        lazy_bonus: method.accept_at_coordinator,
+        depends_on_draft: method.depends_on_draft(),
+        carries_layers: method.verification.carries_layers,
+        round_timeout: config.round_timeout(),
+        draft_timeout: request.draft_timeout,
+        retries: config.retries,
+        last_resort_retries: config.verifier_retries,
+        retry_pause: RETRY_PAUSE.mul_f64(0.75 + 0.5 * jitter),
+        deadline: Some(request.timeout),
+        // The first token has none.
+        prompt_scores: if request.prompt_logprobs {
+            request.prompt.len() as u32 - 1
+        } else {
+            0
+        },
+        ..SessionConfig::new(
+            plan,
+            request.draft_len,
+            request.max_tokens,
+            request.vocab_size,
+        )
+    }
+}
+
+/// Returns the message that opens session `session_id` of `request` at a peer that describes itself as `described`, for the
+/// `epoch`th time.
+pub(crate) fn open(
+    request: &AdmittedRequest,
+    session_id: [u8; 16],
+    epoch: u32,
+    kind: Peer,
+    described: &v1::PeerDescription,
+) -> v1::Open {
+    let method = &request.method;
+    let (proposal_form, proposal_top) = proposal::form_to_wire(method.proposal);
+    let fields = request.proposal_fields();
+    let accept_at = if method.accept_at_coordinator {
+        v1::AcceptAt::Coordinator
+    } else {
+        v1::AcceptAt::Verifier
+    };
+    let logprobs = request.logprobs.filter(|_| kind == Peer::Verifier);
+    v1::Open {
+        session_id: session_id.to_vec(),
+        epoch,
+        model: described.model.clone(),
+        numerics: described.numerics.clone().unwrap_or_default().weights,
+        prompt_token_ids: request.prompt.clone(),
+        decoder_start_token_id: request.decoder_start_token_id,
+        sampling: Some(sampling::to_wire(&request.sampling)),
+        seed: request.seed,
+        choice: request.choice,
+        end_token_ids: request.sampling.end_tokens.clone(),
+        ignore_eos: request.ignore_eos,
+        vocab_size: request.vocab_size,
+        vocab_fingerprint: request.vocab_fingerprint.clone(),
+        lease_ms: request.lease_ms,
+        verification: method.verification.wire,
+        proposal_form: proposal_form.into(),
+        proposal_top,
+        accept_at: accept_at.into(),
+        target: Some(target::to_wire(method.target)),
+        confidences: fields.confidences,
+        entropies: fields.entropies,
+        unscaled: fields.unscaled,
+        tenant: request.tenant.clone(),
+        draft_logprobs: fields.logprobs,
+        logprobs: logprobs.is_some(),
+        top_logprobs: logprobs.unwrap_or(0),
+        regenerates: kind == Peer::Verifier && method.regenerates(),
+        rollback: method.verification.rollback(),
+        ..Default::default()
     }
 }

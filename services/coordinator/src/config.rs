@@ -1,9 +1,9 @@
 //! Configuration of a coordinator.
 
-mod check;
-mod drafting;
+mod defaults;
 mod http;
 
+use std::collections::HashSet;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
@@ -11,9 +11,14 @@ use net::channel::ChannelConfig;
 use net::listen::{Listen, ServerConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use server::channel::{ChannelConfig, Trust, parse_for};
+use server::listen::{Listen, ServerConfig};
 use speculation::methods;
+use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
 
-pub use drafting::DefaultDrafting;
+use crate::error::CoordinatorError;
+
+pub use defaults::{DefaultDraftLen, DefaultDrafting};
 pub use http::HttpConfig;
 
 /// Section `coordinator` of the configuration.
@@ -80,65 +85,6 @@ pub struct CoordinatorConfig {
     pub server: ServerConfig,
     /// How peers are connected to.
     pub channel: ChannelConfig,
-}
-
-pub(crate) use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
-
-/// Draft tokens a round where a request names none: `"auto"` or a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "DraftLenSetting", into = "DraftLenSetting")]
-pub enum DefaultDraftLen {
-    /// As many as the measured acceptance, times and load make pay.
-    #[default]
-    Auto,
-    /// This number in every round.
-    Fixed(NonZeroU32),
-}
-
-/// [`DefaultDraftLen`] as a configuration file or an environment variable writes it.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected 'auto' or 1 to 64")]
-enum DraftLenSetting {
-    Number(#[schemars(range(min = 1, max = MAX_DRAFT_LEN))] u32),
-    Name(#[schemars(regex(pattern = "^(auto|[0-9]+)$"))] String),
-}
-
-impl DefaultDraftLen {
-    /// The number, if there is one.
-    pub fn fixed(self) -> Option<NonZeroU32> {
-        match self {
-            Self::Auto => None,
-            Self::Fixed(tokens) => Some(tokens),
-        }
-    }
-}
-
-impl TryFrom<DraftLenSetting> for DefaultDraftLen {
-    type Error = String;
-
-    fn try_from(setting: DraftLenSetting) -> Result<Self, String> {
-        let text = match setting {
-            DraftLenSetting::Number(tokens) => tokens.to_string(),
-            // An environment variable gives a number as text.
-            DraftLenSetting::Name(name) => name,
-        };
-        match text.parse().ok() {
-            _ if text == "auto" => Ok(Self::Auto),
-            Some(tokens) => Ok(Self::Fixed(tokens)),
-            None => Err(format!(
-                "'{text}' is no draft length, expected 'auto' or 1 to {MAX_DRAFT_LEN}"
-            )),
-        }
-    }
-}
-
-impl From<DefaultDraftLen> for DraftLenSetting {
-    fn from(len: DefaultDraftLen) -> Self {
-        match len {
-            DefaultDraftLen::Auto => Self::Name("auto".to_owned()),
-            DefaultDraftLen::Fixed(tokens) => Self::Number(tokens.get()),
-        }
-    }
 }
 
 impl Default for CoordinatorConfig {
@@ -241,26 +187,77 @@ impl ModelGroup {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
+impl CoordinatorConfig {
+    /// Returns the faults of the settings, for a process that may connect as `trust` says.
+    pub fn check(&self, trust: Trust) -> Vec<CoordinatorError> {
+        let mut problems = self.check_drafting();
+        problems.extend(self.check_method().err());
+        problems.extend(self.check_models());
+        let of_http = self.http.problems().into_iter();
+        problems.extend(of_http.map(|(key, problem)| wrong(&key, problem)));
+        let models = self.models.iter();
+        let urls = models.flat_map(|model| model.drafters.iter().chain(&model.verifiers));
+        let wrong = urls.filter_map(|url| parse_for(url, trust).err());
+        problems.extend(wrong.map(CoordinatorError::Url));
+        problems
+    }
 
-    use super::*;
+    fn check_drafting(&self) -> Vec<CoordinatorError> {
+        let lengths = [
+            ("draft_len", self.draft_len.fixed()),
+            ("draft_cap", Some(self.draft_cap)),
+        ];
+        let too_long = lengths.into_iter().filter_map(|(key, value)| {
+            let value = value.filter(|value| value.get() > MAX_DRAFT_LEN)?;
+            let problem = format!("{value} is out of range, expected 1 to {MAX_DRAFT_LEN}");
+            Some(wrong(key, problem))
+        });
+        too_long.collect()
+    }
 
-    #[test]
-    fn a_default_length_is_auto_or_a_number_also_as_text() {
-        let read = |value| serde_json::from_value::<DefaultDraftLen>(value);
-        let fixed = |tokens| NonZeroU32::new(tokens).map(DefaultDraftLen::Fixed);
-        assert_eq!(read(json!("auto")).ok(), Some(DefaultDraftLen::Auto));
-        assert_eq!(read(json!(4)).ok(), fixed(4));
-        assert_eq!(read(json!("4")).ok(), fixed(4));
-        for len in [DefaultDraftLen::Auto, fixed(9).expect("not zero")] {
-            let written = serde_json::to_value(len).expect("JSON");
-            assert_eq!(read(written).ok(), Some(len));
+    fn check_method(&self) -> Result<(), CoordinatorError> {
+        let method = methods::find(&self.method);
+        let method = method.map_err(|bad| wrong("method", bad.problem))?;
+        if self.lossless_only && !method.is_lossless() {
+            let problem = format!(
+                "'{}' is not lossless, and lossless_only is set",
+                self.method
+            );
+            return Err(wrong("method", problem));
         }
-        for bad in [json!(0), json!("0"), json!("autos"), json!("")] {
-            let error = read(bad).expect_err("refused").to_string();
-            assert!(error.contains("expected 'auto' or 1 to 64"), "{error}");
+        Ok(())
+    }
+
+    fn check_models(&self) -> Vec<CoordinatorError> {
+        let mut problems = Vec::new();
+        let mut names = HashSet::new();
+        if self.models.is_empty() {
+            problems.push(wrong("models", "empty, expected at least one model"));
         }
+        for (index, model) in self.groups().iter().enumerate() {
+            let key = format!("models.{index}.name");
+            if model.name.is_empty() {
+                let problem = "empty, expected what requests call the model";
+                problems.push(wrong(&key, problem));
+            }
+            for (name, key) in model.names(index) {
+                if !names.insert(name) {
+                    problems.push(wrong(&key, format!("'{name}' stands twice")));
+                }
+            }
+            if model.verifiers.is_empty() {
+                let key = format!("models.{index}.verifiers");
+                problems.push(wrong(&key, "empty, expected at least one URL"));
+            }
+        }
+        problems
+    }
+}
+
+/// Returns the error of a setting of the coordinator.
+fn wrong(key: &str, problem: impl Into<String>) -> CoordinatorError {
+    CoordinatorError::Setting {
+        key: key.to_owned(),
+        problem: problem.into(),
     }
 }

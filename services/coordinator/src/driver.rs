@@ -1,8 +1,7 @@
 //! The only loop that polls the session and awaits its peers: carries out what the session asks for, and tells
 //! it what came.
 
-mod answer;
-mod answers;
+mod channel;
 mod response;
 mod round;
 
@@ -18,8 +17,8 @@ use wire::v1;
 
 use crate::admitted::{AdmittedRequest, session_config};
 use crate::config::CoordinatorConfig;
-use crate::events::{Event, Fault};
-use crate::observe::Observer;
+use crate::events::{PeerFault, RequestEvent};
+use crate::observe::RequestObserver;
 use crate::peer::pool::{EstimateKind, ServedModel, Target};
 use crate::peer::{
     CallFailure, Deadline, FailureKind, PeerAnswer, Peers, PendingRequest, RoundPosition,
@@ -28,12 +27,11 @@ use crate::peer::{
 use crate::quota::Quota;
 use round::RoundRecord;
 
-pub use answer::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
-pub(crate) use answer::{AnswerSender, AnswerStream, answers};
+pub(crate) use channel::{ResponseSender, ResponseStream, response_channel};
 pub(crate) use response::RESTART_RETRY_AFTER;
-use response::{Cut, Response};
+use response::{ClientResponse, EarlyEnd};
 
-/// Longest that a peer is waited for where the session sets no time.
+/// Longest time that a peer is waited for where the session sets none.
 const FOREVER: Duration = Duration::from_secs(3_600);
 
 /// A request that is about to run.
@@ -51,16 +49,26 @@ pub(crate) struct Prepared {
     pub(crate) quota: Quota,
 }
 
+impl Prepared {
+    /// Returns the event that it is in order.
+    pub(crate) fn event(&self) -> RequestEvent<'_> {
+        RequestEvent::Prepared {
+            request: &self.request,
+            request_id: &self.request_id,
+        }
+    }
+}
+
 /// One request under way.
 pub(crate) struct Driver {
     request: Arc<AdmittedRequest>,
     session: Session,
     peers: Peers,
-    response: Response,
+    response: ClientResponse,
     /// The text of tokens still held, and how many of them it holds.
     held_text: OutputText,
     looked_at: usize,
-    observer: Observer,
+    observer: RequestObserver,
     began: Instant,
     /// What the session waits for.
     pending: Option<PendingRequest>,
@@ -86,10 +94,10 @@ enum Woken {
 impl Driver {
     pub(crate) fn new(
         prepared: Prepared,
-        answers: AnswerSender,
+        sender: ResponseSender,
         config: &CoordinatorConfig,
         health: Health,
-        observer: Observer,
+        observer: RequestObserver,
     ) -> Self {
         let Prepared {
             request,
@@ -116,15 +124,15 @@ impl Driver {
         Self {
             session: Session::new(session),
             peers: Peers::new(Arc::clone(&request), model, target, session_id),
-            response: Response {
+            response: ClientResponse {
                 output: response,
-                answers,
+                sender,
                 health,
                 deadline: began + request.timeout,
                 request_id,
                 first_token: None,
                 delivered: 0,
-                cut: None,
+                early_end: None,
             },
             held_text,
             looked_at: 0,
@@ -153,7 +161,7 @@ impl Driver {
             match self.wait().await {
                 Woken::Answer(answer) => self.handle(answer),
                 Woken::ClientGone => self.session.handle(Input::Cancel, self.now()),
-                Woken::LastCall => self.cut(Cut::LastCall),
+                Woken::LastCall => self.end_early(EarlyEnd::LastCall),
                 Woken::Timeout => self.handle_timeout(),
             }
         }
@@ -164,8 +172,8 @@ impl Driver {
     }
 
     /// Ends the request: nobody waits for what its session would come to.
-    fn cut(&mut self, cut: Cut) {
-        self.response.cut = Some(cut);
+    fn end_early(&mut self, by: EarlyEnd) {
+        self.response.early_end = Some(by);
         self.session.handle(Input::Cancel, self.now());
     }
 
@@ -179,7 +187,7 @@ impl Driver {
                 request,
             } => {
                 let (sent, peer) = (&request, request.peer());
-                self.observer.observe(&Event::Sent {
+                self.observer.observe(&RequestEvent::Sent {
                     round,
                     attempt,
                     base_len,
@@ -187,7 +195,7 @@ impl Driver {
                 });
                 let opens_round = std::mem::replace(&mut self.round.decided, round) != round;
                 if let Some(lengths) = self.session.goodput().filter(|_| opens_round) {
-                    self.observer.observe(&Event::LengthDecided {
+                    self.observer.observe(&RequestEvent::LengthDecided {
                         decision: lengths.decision(),
                         prices: lengths.prices(),
                     });
@@ -245,26 +253,26 @@ impl Driver {
         tokio::select! {
             biased;
             () = self.response.health.last_call() => Woken::LastCall,
-            () = self.response.answers.closed() => Woken::ClientGone,
+            () = self.response.sender.closed() => Woken::ClientGone,
             answer = answering => Woken::Answer(answer),
             () = tokio::time::sleep_until(until.into()) => Woken::Timeout,
         }
     }
 
-    /// A time has come that the session set.
+    /// Handles a time that the session set and that has come.
     fn handle_timeout(&mut self) {
         let now = self.now();
         // The request's own deadline is nobody's fault; nor is a pause.
         if let Some(pending) = self.pending.take().filter(|_| now < self.request.timeout) {
             let peer = pending.request.peer();
-            self.observe_failure(pending.round, peer, Fault::Timeout, "no answer in time");
-            self.peers.give_up(peer, FailureKind::Silent);
+            self.observe_failure(pending.round, peer, PeerFault::Timeout, "no answer in time");
+            self.peers.give_up(peer, Loss::Silent);
         }
         self.session.handle_timeout(now);
         self.observe_losses();
     }
 
-    /// A response that is held until it is complete is complete where a stop string stands in it.
+    /// Ends a response that is held until it is complete where a stop string stands in it.
     fn end_held_at_stop(&mut self) {
         let held = self.session.held();
         let new = held.get(self.looked_at..).unwrap_or_default();
@@ -279,14 +287,14 @@ impl Driver {
     }
 }
 
-/// A number from 0 to 1 that depends on the seed alone; neighbouring seeds get numbers far apart.
+/// Returns a number from 0 to 1 that depends on the seed alone; neighbouring seeds get numbers far apart.
 fn spread(seed: u64) -> f64 {
     // 2^64 over the golden ratio: multiples of it fall evenly over the range.
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as f64 / f64::from(u32::MAX)
 }
 
-/// A number from 0 to 1 that differs between requests.
+/// Returns a number from 0 to 1 that differs between requests.
 fn jitter() -> f64 {
     // Without a source of entropy nothing is spread, and nothing else is wrong.
     getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX))

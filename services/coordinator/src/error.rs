@@ -31,7 +31,7 @@ pub enum CoordinatorError {
 }
 
 impl CoordinatorError {
-    /// The setting at fault; empty where none is.
+    /// Returns the setting at fault; empty where none is.
     pub fn key(&self) -> String {
         match self {
             Self::Setting { key, .. } => format!("coordinator.{key}"),

@@ -14,7 +14,7 @@ use crate::admitted::AdmittedRequest;
 
 /// What a request is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Stage {
+pub(crate) enum RequestStage {
     /// To be let in, checked and tokenised.
     Preparing,
     /// A drafter.
@@ -27,28 +27,22 @@ pub(crate) enum Stage {
     Scoring,
 }
 
-impl Stage {
-    /// All of them.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Preparing,
-        Self::Drafting,
-        Self::Verifying,
-        Self::Decoding,
-        Self::Scoring,
+impl RequestStage {
+    /// All of them, in the order of their discriminants, with their names in logs, spans and metrics.
+    pub(crate) const ALL: [(Self, &'static str); 5] = [
+        (Self::Preparing, "preparing"),
+        (Self::Drafting, "drafting"),
+        (Self::Verifying, "verifying"),
+        (Self::Decoding, "decoding"),
+        (Self::Scoring, "scoring"),
     ];
 
-    /// Its name in logs, spans and metrics.
+    /// Returns its name.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Preparing => "preparing",
-            Self::Drafting => "drafting",
-            Self::Verifying => "verifying",
-            Self::Decoding => "decoding",
-            Self::Scoring => "scoring",
-        }
+        Self::ALL[self as usize].1
     }
 
-    /// The stage of a request that waits for the answer to `request`.
+    /// Returns the stage of a request that waits for the answer to `request`.
     pub(crate) fn of(request: &Request) -> Self {
         match request {
             Request::Draft { .. } => Self::Drafting,
@@ -61,7 +55,7 @@ impl Stage {
 
 /// Kinds of failures of a peer, as they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum PeerFault {
     /// It cannot be reached, or its stream broke.
     Unreachable,
     /// It did not answer in time.
@@ -76,27 +70,20 @@ pub(crate) enum Fault {
     ContextFull,
 }
 
-impl Fault {
-    /// All of them, in the order of their discriminants.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Unreachable,
-        Self::Timeout,
-        Self::Overloaded,
-        Self::Refused,
-        Self::Malformed,
-        Self::ContextFull,
+impl PeerFault {
+    /// All of them, in the order of their discriminants, with their names in metrics.
+    pub(crate) const ALL: [(Self, &'static str); 6] = [
+        (Self::Unreachable, "unreachable"),
+        (Self::Timeout, "timeout"),
+        (Self::Overloaded, "overloaded"),
+        (Self::Refused, "refused"),
+        (Self::Malformed, "malformed"),
+        (Self::ContextFull, "context_full"),
     ];
 
-    /// Its name in metrics.
+    /// Returns its name.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::Timeout => "timeout",
-            Self::Overloaded => "overloaded",
-            Self::Refused => "refused",
-            Self::Malformed => "malformed",
-            Self::ContextFull => "context_full",
-        }
+        Self::ALL[self as usize].1
     }
 }
 
@@ -113,7 +100,7 @@ pub(crate) struct AnswerTiming {
 
 /// What happened to a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event<'a> {
+pub(crate) enum RequestEvent<'a> {
     /// It was let in.
     Admitted,
     /// It is in order and its prompt is in tokens; `request_id` is what the client is told.
@@ -144,14 +131,14 @@ pub(crate) enum Event<'a> {
     Failed {
         round: u64,
         peer: Peer,
-        fault: Fault,
+        fault: PeerFault,
         reason: &'a str,
         address: Option<SocketAddr>,
     },
     /// The request goes on without `fallback.peer`.
     FellBack {
         fallback: &'a Fallback,
-        fault: Fault,
+        fault: PeerFault,
     },
     /// The session moved to another replica, so many times since it was last told; `migrations` in all.
     Moved { times: u32, migrations: u32 },
@@ -167,13 +154,29 @@ pub(crate) enum Event<'a> {
     Flushing,
     /// The request is over, as the client is told.
     Finished {
+        request: &'a AdmittedRequest,
         finished: &'a v1::Finished,
         statistics: &'a Statistics,
         /// What it waited for when the client left, if that ended it.
-        stage: Option<Stage>,
+        stage: Option<RequestStage>,
         /// Names its trace, if it is sampled.
         trace_id: Option<&'a str>,
     },
     /// The client left while the request waited in this stage, and nobody is told its end.
-    Dropped { stage: Stage },
+    Dropped { stage: RequestStage },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_in_the_order_of_the_discriminants() {
+        for (stage, name) in RequestStage::ALL {
+            assert_eq!(stage.name(), name);
+        }
+        for (fault, name) in PeerFault::ALL {
+            assert_eq!(fault.name(), name);
+        }
+    }
 }

@@ -4,14 +4,15 @@ mod admission;
 mod generation;
 mod grpc;
 pub(crate) mod http;
+mod memory;
 mod prepare;
-mod tokenizing;
 
-/// The largest request a client may send, in bytes; it is read before anyone is admitted.
-pub const MAX_REQUEST_BYTES: usize = 4 << 20;
+use std::time::Duration;
 
 pub(crate) use admission::Admission;
-pub(crate) use grpc::Service;
-pub(crate) use prepare::{Shared, reading_places};
-pub(crate) use tokenizing::Tokenizing;
-pub use tokenizing::{MAX_LONG_BYTES, MAX_SHORT_BYTES, MAX_SHORT_TEXT};
+pub(crate) use grpc::GrpcService;
+pub(crate) use memory::Tokenizing;
+pub(crate) use prepare::{SharedState, reading_places};
+
+/// How long a client should wait that is refused because others use what there is.
+const RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -1,10 +1,10 @@
 //! What is told of requests to whoever watches: logs, metrics, spans. Each consumes the same events.
 
+mod call;
 mod logs;
 mod metrics;
 mod round;
 mod spans;
-mod step;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,12 +17,13 @@ use tonic::Status;
 use tonic::metadata::MetadataMap;
 use wire::v1;
 
-use crate::events::{Event, Stage};
+use crate::admitted::AdmittedRequest;
+use crate::events::{RequestEvent, RequestStage};
 use logs::RequestLog;
 use metrics::{ModelMetrics, RequestMetrics};
 use spans::RequestSpans;
 
-pub(crate) use metrics::{Gauges, PeerGauges};
+pub(crate) use metrics::{CoordinatorGauges, PeerGauges};
 
 /// Where what is told of requests goes.
 #[derive(Clone, Debug)]
@@ -33,11 +34,11 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// For requests for `models`. `gauges` is asked at every scrape, for as long as it answers.
+    /// Observes requests for `models`. `gauges` is asked at every scrape, for as long as it answers.
     pub(crate) fn new<'a>(
         process: &Process,
         models: impl Iterator<Item = &'a str>,
-        gauges: impl Fn() -> Option<Gauges> + Send + Sync + 'static,
+        gauges: impl Fn() -> Option<CoordinatorGauges> + Send + Sync + 'static,
     ) -> Self {
         metrics::register(&process.metrics, gauges);
         let of_model = |name: &str| {
@@ -51,12 +52,12 @@ impl Observation {
     }
 }
 
-/// Watches one request from its arrival to its end. Dropped before either [`Observer::refused`] or
-/// [`Observer::finish`], it takes the request for cancelled.
+/// Watches one request from its arrival to its end. Dropped before either [`RequestObserver::refused`] or
+/// [`RequestObserver::finish`], it takes the request for cancelled.
 #[derive(Debug)]
-pub(crate) struct Observer {
+pub(crate) struct RequestObserver {
     began: Instant,
-    stage: Stage,
+    stage: RequestStage,
     ended: bool,
     log: RequestLog,
     metrics: RequestMetrics,
@@ -64,8 +65,8 @@ pub(crate) struct Observer {
     spans: Option<Box<RequestSpans>>,
 }
 
-impl Observer {
-    /// A request came in; `tenant` is the name of the token that it shows, if the token has one.
+impl RequestObserver {
+    /// Begins with a request that came in; `tenant` is the name of the token that it shows, if the token has one.
     pub(crate) fn arrived(
         observation: &Observation,
         metadata: &MetadataMap,
@@ -76,7 +77,7 @@ impl Observer {
         let process = &observation.process;
         Self {
             began,
-            stage: Stage::Preparing,
+            stage: RequestStage::Preparing,
             ended: false,
             log: RequestLog::new(began, tenant.cloned()),
             metrics: RequestMetrics::new(
@@ -89,12 +90,12 @@ impl Observer {
         }
     }
 
-    /// When it came in.
+    /// Returns when it came in.
     pub(crate) fn began(&self) -> Instant {
         self.began
     }
 
-    /// The span of the request, if it is traced.
+    /// Returns the span of the request, if it is traced.
     pub(crate) fn context(&self) -> Option<TraceContext> {
         self.spans.as_ref()?.context()
     }
@@ -109,10 +110,10 @@ impl Observer {
         self.log.lines()
     }
 
-    /// Something happened to the request.
-    pub(crate) fn observe(&mut self, event: &Event<'_>) {
-        if let Event::Sent { request, .. } = event {
-            self.stage = Stage::of(request);
+    /// Tells logs, metrics and spans what happened to the request.
+    pub(crate) fn observe(&mut self, event: &RequestEvent<'_>) {
+        if let RequestEvent::Sent { request, .. } = event {
+            self.stage = RequestStage::of(request);
         }
         self.log.observe(event);
         self.metrics.observe(event);
@@ -121,7 +122,7 @@ impl Observer {
         }
     }
 
-    /// It ended before it began: it was not let in, or something is wrong with it, or no verifier is there.
+    /// Ends a request that never began: it was not let in, or something is wrong with it, or no verifier is there.
     pub(crate) fn refused(mut self, status: &Status) {
         self.ended = true;
         self.metrics.refused(status);
@@ -130,13 +131,19 @@ impl Observer {
         }
     }
 
-    /// It is over, as the client is told.
-    pub(crate) fn finish(mut self, finished: &v1::Finished, statistics: &Statistics) {
+    /// Ends a request, as the client is told.
+    pub(crate) fn finish(
+        mut self,
+        request: &AdmittedRequest,
+        finished: &v1::Finished,
+        statistics: &Statistics,
+    ) {
         self.ended = true;
         let is_cancelled = finished.reason() == v1::FinishReason::Cancelled;
         let stage = is_cancelled.then_some(self.stage);
         let trace_id = self.context().map(TraceContext::trace_id);
-        self.observe(&Event::Finished {
+        self.observe(&RequestEvent::Finished {
+            request,
             finished,
             statistics,
             stage,
@@ -145,10 +152,10 @@ impl Observer {
     }
 }
 
-impl Drop for Observer {
+impl Drop for RequestObserver {
     fn drop(&mut self) {
         if !self.ended {
-            self.observe(&Event::Dropped { stage: self.stage });
+            self.observe(&RequestEvent::Dropped { stage: self.stage });
         }
     }
 }

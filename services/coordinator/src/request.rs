@@ -1,8 +1,6 @@
 //! A client's request, checked against the model that it asks for.
 
-mod drafting;
 pub(crate) mod limits;
-mod memory;
 mod method;
 mod prompt;
 
@@ -18,7 +16,7 @@ use crate::config::CoordinatorConfig;
 use crate::peer::pool::{ServedModel, Target};
 use limits::{check_stops, in_range, max_tokens, timeout};
 
-pub(crate) use memory::distribution_bytes;
+pub(crate) use limits::distribution_bytes;
 pub(crate) use prompt::{PromptInput, check_bytes, check_ids};
 
 /// What holds where a request does not say.
@@ -79,9 +77,9 @@ pub(crate) fn check(
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
     limits::check_logprobs(&method, logprobs)?;
     limits::check_prompt_logprobs(request.prompt_logprobs, logprobs, description)?;
-    let draft_len = drafting::levels(&method, most_drafts, config)?;
+    let draft_len = method::draft_levels(&method, most_drafts, config)?;
     limits::check_window(&method, most_drafts)?;
-    memory::check_message(&method, draft_len, vocab_size, request.report_distributions)?;
+    limits::check_message(&method, draft_len, vocab_size, request.report_distributions)?;
     Ok(AdmittedRequest {
         model: model.name().to_owned(),
         has_drafters: model.has_drafters(),
@@ -119,8 +117,8 @@ fn as_clients_name_it(mut bad: BadField) -> BadField {
     bad
 }
 
-/// A seed nobody chose, below 2^53. It is reported, so that the request can be repeated; readers of JSON that take
-/// numbers for doubles do not change it.
+/// Returns a seed nobody chose, below 2^53. It is reported, so that the request can be repeated; readers of JSON that
+/// take numbers for doubles do not change it.
 pub(crate) fn random_seed() -> u64 {
     // Without a source of entropy the time still tells requests apart.
     let drawn = getrandom::u64().unwrap_or_else(|_| {

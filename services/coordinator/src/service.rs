@@ -19,10 +19,9 @@ use wire::v1::coordinator_server::CoordinatorServer;
 
 use crate::config::{CoordinatorConfig, HttpConfig};
 use crate::error::CoordinatorError;
-use crate::front::{
-    Admission, MAX_REQUEST_BYTES, Service, Shared, Tokenizing, http, reading_places,
-};
-use crate::observe::{Gauges, Observation, PeerGauges};
+use crate::front::{Admission, GrpcService, SharedState, Tokenizing, http, reading_places};
+use crate::limits::MAX_REQUEST_BYTES;
+use crate::observe::{CoordinatorGauges, Observation, PeerGauges};
 use crate::peer::pool::{Models, ServedModel};
 
 /// Full name of the gRPC service.
@@ -30,7 +29,7 @@ const NAME: &str = "outrider.v1.Coordinator";
 
 /// A coordinator ready to serve.
 pub struct Coordinator {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     process: Process,
     /// Where the OpenAI API is served, if it is.
     http: Option<TcpListener>,
@@ -98,7 +97,7 @@ impl Coordinator {
         let names = models.names();
         let gauges = gauges(&models, &admission);
         let observation = Observation::new(&process, names.into_iter(), gauges);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             models,
             admission,
             tokenizing: Tokenizing::new(),
@@ -134,7 +133,7 @@ impl Coordinator {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), CoordinatorError> {
         // Of a message that comes compressed, what it is unpacked to is bounded, too.
-        let service = CoordinatorServer::new(Service::new(Arc::clone(&self.shared)))
+        let service = CoordinatorServer::new(GrpcService::new(Arc::clone(&self.shared)))
             .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -168,7 +167,12 @@ impl Coordinator {
 }
 
 /// Serves the OpenAI API until the coordinator has drained.
-async fn serve_http(listener: TcpListener, gate: Gate, shared: &Arc<Shared>, process: &Process) {
+async fn serve_http(
+    listener: TcpListener,
+    gate: Gate,
+    shared: &Arc<SharedState>,
+    process: &Process,
+) {
     let address = listener.local_addr();
     let is_local = address
         .as_ref()
@@ -182,7 +186,7 @@ async fn serve_http(listener: TcpListener, gate: Gate, shared: &Arc<Shared>, pro
     net::http::serve(front, listener, config, gate, tls, draining).await;
 }
 
-/// The models whose drafters do not fit, or whose verifiers are not alike, and why.
+/// Returns what tells the models whose drafters do not fit, or whose verifiers are not alike, and why.
 fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 'static {
     let models = Arc::downgrade(models);
     move || {
@@ -207,11 +211,11 @@ fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 
     }
 }
 
-/// How the coordinator is, for as long as it lives.
+/// Returns what tells how the coordinator is, for as long as it lives.
 fn gauges(
     models: &Arc<Models>,
     admission: &Admission,
-) -> impl Fn() -> Option<Gauges> + Send + Sync + 'static {
+) -> impl Fn() -> Option<CoordinatorGauges> + Send + Sync + 'static {
     let (models, admission) = (Arc::downgrade(models), admission.clone());
     move || {
         let models = models.upgrade()?;
@@ -233,7 +237,7 @@ fn gauges(
         let peers = models
             .iter()
             .flat_map(|model| Peer::ALL.map(|kind| of_kind(model, kind)));
-        Some(Gauges {
+        Some(CoordinatorGauges {
             running: admission.running(),
             max_requests: admission.max_requests(),
             peers: peers.collect(),

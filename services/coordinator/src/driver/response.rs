@@ -13,16 +13,16 @@ use wire::failure::Failure;
 use wire::v1;
 
 use super::Driver;
-use super::answer::AnswerSender;
-use crate::events::Event;
+use super::channel::ResponseSender;
+use crate::events::RequestEvent;
 
 /// How long a client should wait whose request a stopping coordinator cannot take, or finish.
 pub(crate) const RESTART_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The answer of one request.
-pub(super) struct Response {
-    pub(super) output: OutputText,
-    pub(super) answers: AnswerSender,
+/// The response of one request.
+pub(super) struct ClientResponse {
+    pub(super) output: Output,
+    pub(super) sender: ResponseSender,
     /// Whether this coordinator is about to stop.
     pub(super) health: Health,
     /// When the request must be over.
@@ -32,12 +32,12 @@ pub(super) struct Response {
     /// Tokens handed to the client.
     pub(super) delivered: usize,
     /// What ended the request before the session did, or before its tokens were handed over.
-    pub(super) cut: Option<Cut>,
+    pub(super) early_end: Option<EarlyEnd>,
 }
 
 /// What ends a request whatever its session comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum EarlyEnd {
     /// This coordinator is about to stop.
     LastCall,
     /// The client did not read before the request's deadline.
@@ -57,7 +57,8 @@ impl Driver {
             let range = base_len as usize..base_len as usize + chunk.token_ids.len();
             chunk.logprobs = self.round.logprobs.take(range);
         }
-        self.observer.observe(&Event::Emitted { chunk: &chunk });
+        self.observer
+            .observe(&RequestEvent::Emitted { chunk: &chunk });
         self.quota.charge_output(chunk.token_ids.len());
         self.respond(Part::Chunk(chunk)).await;
         if let Some(len) = emitted.stopped_at {
@@ -68,7 +69,7 @@ impl Driver {
             let (statistics, bytes) = (self.session.statistics(), self.peers.traffic().rounds);
             let range = (base_len, tokens.len() as u32);
             let report = self.round.report(by, statistics, range, bytes);
-            self.observer.observe(&Event::RoundEnded {
+            self.observer.observe(&RequestEvent::RoundEnded {
                 report: &report,
                 verified: by == speculation::session::Peer::Verifier,
             });
@@ -114,9 +115,9 @@ impl Driver {
         let message = v1::GenerateResponse { part: Some(part) };
         let sent = tokio::select! {
             biased;
-            sent = response.answers.send(message) => sent,
-            () = response.health.last_call() => return self.cut(Cut::LastCall),
-            () = tokio::time::sleep_until(response.deadline.into()) => return self.cut(Cut::Deadline),
+            sent = response.sender.send(message) => sent,
+            () = response.health.last_call() => return self.end_early(EarlyEnd::LastCall),
+            () = tokio::time::sleep_until(response.deadline.into()) => return self.end_early(EarlyEnd::Deadline),
             never = self.peers.read_ahead() => match never {},
         };
         if sent {
@@ -140,7 +141,7 @@ impl Driver {
     }
 
     pub(super) async fn finish(mut self, reason: &FinishReason) {
-        self.observer.observe(&Event::Flushing);
+        self.observer.observe(&RequestEvent::Flushing);
         let rest = match reason {
             FinishReason::Stop | FinishReason::Length => self.response.output.finish(),
             _ => String::new(),
@@ -150,20 +151,21 @@ impl Driver {
                 text: rest,
                 ..Default::default()
             };
-            self.observer.observe(&Event::Emitted { chunk: &chunk });
+            self.observer
+                .observe(&RequestEvent::Emitted { chunk: &chunk });
             self.respond(Part::Chunk(chunk)).await;
         }
         let finished = self.finished(reason);
         let statistics = self.session.statistics();
-        self.observer.finish(&finished, statistics);
+        self.observer.finish(&self.request, &finished, statistics);
         let part = Some(Part::Finished(finished));
-        self.response.answers.finish(v1::GenerateResponse { part });
+        self.response.sender.finish(v1::GenerateResponse { part });
     }
 
     fn finished(&self, reason: &FinishReason) -> v1::Finished {
-        let (finish_reason, code, error) = match self.response.cut {
-            Some(Cut::LastCall) => interrupted(),
-            Some(Cut::Deadline) => wire::report::finish(&FinishReason::DeadlineExceeded),
+        let (finish_reason, code, error) = match self.response.early_end {
+            Some(EarlyEnd::LastCall) => interrupted(),
+            Some(EarlyEnd::Deadline) => wire::report::finish(&FinishReason::DeadlineExceeded),
             None => wire::report::finish(reason),
         };
         let (request, session) = (&self.request, &self.session);
@@ -203,14 +205,14 @@ impl Driver {
             settings: wire::report::settings(&request.method, request.draft_len),
             lossless: request.method.is_lossless(),
             reproducible: request.is_reproducible && session.is_exact(),
-            retry_after_ms: match self.response.cut {
-                Some(Cut::LastCall) => RESTART_RETRY_AFTER.as_millis() as u32,
+            retry_after_ms: match self.response.early_end {
+                Some(EarlyEnd::LastCall) => RESTART_RETRY_AFTER.as_millis() as u32,
                 _ => 0,
             },
         }
     }
 
-    /// The method that made the output: the target alone if nothing was ever drafted, although the
+    /// Returns the method that made the output: the target alone if nothing was ever drafted, although the
     /// method asked for it.
     fn effective_method(&self) -> &'static str {
         let method = &self.request.method;
@@ -225,7 +227,7 @@ impl Driver {
     }
 }
 
-/// Why an answer ended that a stopping coordinator could not wait for.
+/// Returns why an answer ended that a stopping coordinator could not wait for.
 fn interrupted() -> (v1::FinishReason, Code, String) {
     let what = "the coordinator is shutting down; ask again".to_owned();
     (v1::FinishReason::Error, Failure::Unavailable.code(), what)

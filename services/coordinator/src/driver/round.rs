@@ -1,10 +1,15 @@
-//! What is known of the round under way, until it is reported.
+//! The round under way: what is known of it until it is reported, and what the session is told of its peers' answers.
 
-use speculation::session::{Peer, Statistics};
+use std::time::Duration;
+
+use speculation::goodput::Price;
+use speculation::session::{DraftStop, Input, Peer, Statistics};
+use wire::status::PeerFailure;
 use wire::v1;
 
-use crate::events::{AnswerTiming, Fault};
-use crate::peer::{OutputLogprobs, RoundProposals};
+use super::{Driver, jitter};
+use crate::events::{AnswerTiming, PeerFault, RequestEvent};
+use crate::peer::{Answer, Failure, Loss, OutputLogprobs, RoundProposals};
 
 /// What is known of the round under way, and how far rounds were reported.
 #[derive(Default)]
@@ -18,7 +23,7 @@ pub(super) struct RoundRecord {
     /// The distributions of the round, where they are reported.
     pub(super) distributions: Option<v1::RoundDistributions>,
     /// What first went wrong with what a peer is asked now: it says more than what repeating that came to.
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<PeerFault>,
     /// Whose answer gives the tokens that are emitted next.
     pub(super) answered_by: Option<Peer>,
     /// Draft distributions that were asked for after blocks.
@@ -72,4 +77,168 @@ impl RoundRecord {
             distributions: self.distributions.take(),
         }
     }
+}
+
+impl Driver {
+    /// Tells the session, and whoever watches, what came of the request under way.
+    pub(super) fn handle(&mut self, answer: Result<Answer, Failure>) {
+        let Some(pending) = &self.pending else {
+            return;
+        };
+        let round = pending.round;
+        let input = match answer {
+            Ok(answer) => self.answered(answer),
+            Err(failure) => self.failed(round, &failure),
+        };
+        let comes_in_parts = matches!(
+            input,
+            Input::Progress { .. } | Input::Decoded { .. } | Input::Scored { .. }
+        );
+        if !comes_in_parts {
+            self.pending = None;
+        }
+        let now = self.now();
+        for peer in self.peers.take_changed() {
+            self.session.handle(Input::Changed { peer }, now);
+        }
+        self.session.handle(input, now);
+        self.observe_losses();
+        self.end_held_at_stop();
+    }
+
+    fn answered(&mut self, answer: Answer) -> Input {
+        let timing = AnswerTiming {
+            elapsed: self.sent.elapsed(),
+            reported: answer.reported,
+            decided: answer.decided,
+        };
+        let record = &mut self.round;
+        record.logprobs = answer.logprobs;
+        let peer = match &answer.input {
+            Input::Drafted { block, .. } => {
+                record.draft = timing;
+                record.proposals = answer.proposals;
+                record.answered_by = Some(Peer::Drafter);
+                if block.drafts.is_empty() && block.stop == DraftStop::Context {
+                    record.fault.get_or_insert(PeerFault::ContextFull);
+                }
+                Peer::Drafter
+            }
+            Input::Verified { .. } => {
+                record.verify = timing;
+                record.distributions = answer.distributions;
+                record.distributions_fetched += answer.distributions_fetched;
+                record.answered_by = Some(Peer::Verifier);
+                Peer::Verifier
+            }
+            Input::Decoded { .. } | Input::Scored { .. } => {
+                record.answered_by = None;
+                Peer::Verifier
+            }
+            _ => return answer.input,
+        };
+        if let Some(price) = price(&answer.input, &answer.reported) {
+            let share_processors = self.peers.shares_processors();
+            let price = Input::Priced {
+                peer,
+                price,
+                share_processors,
+            };
+            self.session.handle(price, self.now());
+        }
+        self.observer.observe(&RequestEvent::Answered {
+            input: &answer.input,
+            timing,
+            address: self.peers.address(peer),
+        });
+        answer.input
+    }
+
+    fn failed(&mut self, round: u64, failure: &Failure) -> Input {
+        let Failure { peer, error } = failure;
+        let loss = match error.fault() {
+            _ if error.is_outdated() => Loss::Outdated,
+            PeerFault::Timeout => Loss::Stalled,
+            _ => Loss::Broken,
+        };
+        self.peers.give_up(*peer, loss);
+        if error.blames_proposals() {
+            let reason = error.to_string();
+            self.peers.give_up(Peer::Drafter, Loss::Malformed);
+            self.observe_failure(round, Peer::Drafter, PeerFault::Malformed, &reason);
+            return Input::ProposalsRejected { round, reason };
+        }
+        self.observe_failure(round, *peer, error.fault(), &error.details());
+        let failure = error.failure();
+        if let PeerFailure::Overloaded { retry_after } = failure {
+            let retry_after: Duration = self.peers.overloaded(*peer, retry_after, jitter());
+            return Input::Backpressure {
+                round,
+                peer: *peer,
+                retry_after,
+            };
+        }
+        Input::Failed {
+            round,
+            peer: *peer,
+            reason: error.to_string(),
+            retry: failure == PeerFailure::Transient,
+        }
+    }
+
+    pub(super) fn observe_failure(
+        &mut self,
+        round: u64,
+        peer: Peer,
+        fault: PeerFault,
+        reason: &str,
+    ) {
+        self.round.fault.get_or_insert(fault);
+        let address = self.peers.address(peer);
+        self.observer.observe(&RequestEvent::Failed {
+            round,
+            peer,
+            fault,
+            reason,
+            address,
+        });
+    }
+
+    /// Tells whoever watches whom the session lost meanwhile, and where it moved.
+    pub(super) fn observe_losses(&mut self) {
+        let fallbacks = &self.session.statistics().fallbacks;
+        for fallback in &fallbacks[self.round.fallbacks..] {
+            // What only the session found fault with cannot be right.
+            let fault = self.round.fault.unwrap_or(PeerFault::Malformed);
+            self.observer
+                .observe(&RequestEvent::FellBack { fallback, fault });
+        }
+        self.round.fallbacks = fallbacks.len();
+        let migrations = self.peers.migrations();
+        let times = migrations - self.round.migrations;
+        if times > 0 {
+            self.round.migrations = migrations;
+            self.observer
+                .observe(&RequestEvent::Moved { times, migrations });
+        }
+    }
+}
+
+/// Returns the price that a peer reports with an answer; none if the answer reports no load.
+fn price(input: &Input, reported: &v1::Timing) -> Option<Price> {
+    if reported.batch == 0 && reported.sessions == 0 {
+        return None;
+    }
+    // A drafter makes one forward for each level, a verifier one for the block.
+    let forwards = match input {
+        Input::Drafted { block, .. } => block.drafts.levels().max(1),
+        _ => 1,
+    };
+    let seconds = |nanoseconds: f64| nanoseconds / 1e9;
+    Some(Price::new(
+        seconds(reported.row_ns.into()),
+        reported.batch.into(),
+        reported.sessions.max(reported.batch).into(),
+        seconds(f64::from(reported.forward_us) * 1e3) / f64::from(forwards),
+    ))
 }

@@ -11,13 +11,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use wire::status::{BadField, overloaded};
 
-use crate::quota::{Exceeded, Quota, Rates};
+use super::RETRY_AFTER;
+use super::memory::MemoryBudget;
+use crate::quota::{Exceeded, Quota, TokenQuotas};
 
 /// How often it is logged at most that requests are refused.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How long a refused client should wait.
-pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Into how many shares the memory of whole answers is divided; an answer takes one, if its request does not say how
 /// long it may be.
@@ -30,8 +29,13 @@ const LEAST_UNASKED: u64 = 256;
 const SETTINGS_OF_TOKENS: &str =
     "requests=N in auth.client_tokens_file, or coordinator.max_requests_per_client";
 
-/// The permits that one request holds for as long as it runs.
-pub(crate) type Place = Vec<OwnedSemaphorePermit>;
+/// What one request holds for as long as it runs.
+#[derive(Debug)]
+pub(crate) struct RequestPlace {
+    pub(super) permits: Vec<OwnedSemaphorePermit>,
+    /// The limits that its tokens count against.
+    pub(super) quota: Quota,
+}
 
 /// Refuses a request for more outputs than can ever run at a time.
 fn at_most(count: u32, most: usize, setting: &str) -> Result<(), BadField> {
@@ -49,20 +53,17 @@ pub(crate) struct Admission {
     max_requests: usize,
     /// Most requests of a token whose line names no number, if they are bounded.
     max_per_token: Option<NonZeroU32>,
-    of_tokens: Arc<Mutex<HashMap<u64, OfToken>>>,
-    /// Room for distributions, in KiB.
-    room: Arc<Semaphore>,
-    max_kib: usize,
-    /// Memory for the tokens of whole answers, in KiB.
-    answers: Arc<Semaphore>,
-    max_answer_kib: usize,
-    rates: Rates,
+    of_tokens: Arc<Mutex<HashMap<u64, TokenPlaces>>>,
+    distributions: MemoryBudget,
+    /// For the tokens of whole answers.
+    answers: MemoryBudget,
+    quotas: TokenQuotas,
     refused: Arc<LogThrottle>,
 }
 
 /// The places of one token.
 #[derive(Debug)]
-struct OfToken {
+struct TokenPlaces {
     max_requests: NonZeroU32,
     permits: Arc<Semaphore>,
 }
@@ -74,51 +75,39 @@ impl Admission {
         max_distribution_bytes: u64,
         max_answer_bytes: u64,
     ) -> Self {
-        let kib = |bytes: u64| (bytes >> 10).min(Semaphore::MAX_PERMITS as u64) as usize;
-        let (max_kib, max_answer_kib) = (kib(max_distribution_bytes), kib(max_answer_bytes));
         Self {
             permits: Arc::new(Semaphore::new(max_requests)),
             max_requests,
             max_per_token,
             of_tokens: Arc::default(),
-            room: Arc::new(Semaphore::new(max_kib)),
-            max_kib,
-            answers: Arc::new(Semaphore::new(max_answer_kib)),
-            max_answer_kib,
-            rates: Rates::default(),
+            distributions: MemoryBudget::new(max_distribution_bytes),
+            answers: MemoryBudget::new(max_answer_bytes),
+            quotas: TokenQuotas::default(),
             refused: Arc::new(LogThrottle::every(LOG_INTERVAL)),
         }
     }
 
-    /// Requests under way.
+    /// Returns how many requests are under way.
     pub(crate) fn running(&self) -> usize {
         self.max_requests - self.permits.available_permits()
     }
 
-    /// Most of them.
+    /// Returns how many may be under way at a time.
     pub(crate) fn max_requests(&self) -> usize {
         self.max_requests
     }
 
-    /// A place for one request of `client`, among all and among those of its token; held for as long as it runs.
-    ///
-    /// # Errors
-    /// `RESOURCE_EXHAUSTED` with a time to wait.
-    pub(crate) fn admit(&self, client: Option<&TokenHolder>) -> Result<Place, Status> {
-        let places = self.admit_together(client, 1)?;
-        self.begin(client)?;
-        Ok(places.into_iter().flatten().collect())
-    }
-
-    /// Returns places for all `count` outputs of one request, each of which runs as a request of its own, or none.
+    /// Returns places for all `count` outputs of one request of `client`, each of which runs as a request of its own, or
+    /// none; and counts the request among those that the client's token may make in a minute. There must be a place for
+    /// each among all requests, and among those of the token.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` with a time to wait; `INVALID_ARGUMENT` naming `n` if there can never be that many.
-    pub(crate) fn admit_together(
+    pub(crate) fn admit(
         &self,
         client: Option<&TokenHolder>,
         count: u32,
-    ) -> Result<Vec<Place>, Status> {
+    ) -> Result<Vec<RequestPlace>, Status> {
         at_most(count, self.max_requests, "coordinator.max_requests")?;
         let of_token = client.map(|client| self.admit_token(client, count));
         let mut of_token = of_token.transpose()?.flatten();
@@ -130,21 +119,16 @@ impl Admission {
             );
             self.refuse(what)
         })?;
+        let quota = self.quotas.of(client);
+        quota.begin().map_err(|exceeded| self.exceeded(exceeded))?;
         let places = (0..count).map(|_| {
             let of_token = of_token.as_mut().and_then(|permits| permits.split(1));
-            of_token.into_iter().chain(all.split(1)).collect()
+            RequestPlace {
+                permits: of_token.into_iter().chain(all.split(1)).collect(),
+                quota: quota.clone(),
+            }
         });
         Ok(places.collect())
-    }
-
-    /// Counts a request of `client` among those that its token may make in a minute, and returns what it counts in.
-    ///
-    /// # Errors
-    /// `RESOURCE_EXHAUSTED` with the time after which the token may make another.
-    pub(super) fn begin(&self, client: Option<&TokenHolder>) -> Result<Quota, Status> {
-        let quota = self.rates.of(client);
-        quota.begin().map_err(|exceeded| self.exceeded(exceeded))?;
-        Ok(quota)
     }
 
     /// Takes the `tokens` of a request's prompts from what its client's token may use in a minute.
@@ -163,7 +147,7 @@ impl Admission {
         }
     }
 
-    /// The status of a request that must wait, for `what`; logs that there are such requests.
+    /// Returns the status of a request that must wait, for `why`; logs that there are such requests.
     fn refuse(&self, why: String) -> Status {
         self.refuse_for(why, RETRY_AFTER)
     }
@@ -193,7 +177,7 @@ impl Admission {
             .of_tokens
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let new = || OfToken {
+        let new = || TokenPlaces {
             max_requests,
             permits: Arc::new(Semaphore::new(max_requests.get() as usize)),
         };
@@ -211,21 +195,19 @@ impl Admission {
         })
     }
 
-    /// Room for the distributions of one request, held for as long as it runs.
+    /// Reserves memory for the distributions of one request, held for as long as it runs.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` with a time to wait; or `INVALID_ARGUMENT` if they never fit.
     pub(crate) fn admit_bytes(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
-        let (kib, most) = (bytes.div_ceil(1 << 10), self.max_kib);
-        if kib > most as u64 {
+        let never = |kib, most| {
             let problem = format!(
                 "the distributions of a round take {kib} KiB, and all that may be held is {most} KiB \
                  (coordinator.max_distribution_bytes); ask for fewer draft tokens"
             );
-            return Err(BadField::new("settings.draft_len", problem).into());
-        }
-        let room = Arc::clone(&self.room).try_acquire_many_owned(kib as u32);
-        room.map_err(|_| {
+            BadField::new("settings.draft_len", problem)
+        };
+        self.distributions.reserve(bytes, never, |kib| {
             let what = format!("no room for {kib} KiB of distributions of another request");
             self.refuse(what)
         })
@@ -235,7 +217,7 @@ impl Admission {
     /// the memory of whole answers holds at `per_token` bytes each, so that it is not refused for a number that nobody
     /// asked for.
     pub(crate) fn unasked_tokens(&self, per_token: u64, outputs: usize) -> u32 {
-        let share = self.max_answer_kib as u64 * (1 << 10) / ANSWER_SHARES;
+        let share = self.answers.bytes() / ANSWER_SHARES;
         let of_each = share / (outputs.max(1) as u64);
         let tokens = of_each.checked_div(per_token).unwrap_or(u64::MAX);
         u32::try_from(tokens.max(LEAST_UNASKED)).unwrap_or(u32::MAX)
@@ -250,17 +232,17 @@ impl Admission {
         tokens: u64,
         per_token: u64,
     ) -> Result<OwnedSemaphorePermit, Status> {
-        let kib = tokens.saturating_mul(per_token).div_ceil(1 << 10);
-        let most = self.max_answer_kib;
-        if kib > most as u64 {
+        let never = |kib, most| {
             let problem = format!(
                 "a whole answer of {tokens} tokens in all, with what is told of each, takes {kib} KiB, and all that may \
                  be held is {most} KiB (coordinator.max_answer_bytes); stream it, or ask for fewer tokens or alternatives"
             );
-            return Err(BadField::new("logprobs", problem).into());
-        }
-        let room = Arc::clone(&self.answers).try_acquire_many_owned(kib as u32);
-        room.map_err(|_| self.refuse(format!("no room for {kib} KiB of another whole answer")))
+            BadField::new("logprobs", problem)
+        };
+        let bytes = tokens.saturating_mul(per_token);
+        self.answers.reserve(bytes, never, |kib| {
+            self.refuse(format!("no room for {kib} KiB of another whole answer"))
+        })
     }
 }
 

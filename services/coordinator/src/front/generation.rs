@@ -13,14 +13,13 @@ use tracing::Instrument;
 use wire::open::EVERYONE;
 use wire::v1;
 
-use super::admission::Place;
-use super::prepare::Shared;
-use crate::driver::{self, AnswerStream, Driver, Prepared};
-use crate::observe::Observer;
+use super::prepare::SharedState;
+use crate::driver::{Driver, Prepared, ResponseStream, response_channel};
+use crate::observe::RequestObserver;
 
 /// What a client sends with a request beside its message.
 #[derive(Clone, Copy)]
-pub(super) struct Arrival<'a> {
+pub(super) struct RequestContext<'a> {
     /// Headers, with the trace that the client goes on with, if any.
     pub(super) metadata: &'a MetadataMap,
     /// Who sent it, if clients must show tokens.
@@ -31,24 +30,19 @@ pub(super) struct Arrival<'a> {
     pub(super) kept_per_token: u64,
 }
 
-/// Outputs under way.
+/// The outputs of a request, under way.
 pub(super) struct Generated {
-    pub(super) outputs: Vec<Running>,
+    /// The identifier of the first output in logs and traces.
+    pub(super) request_id: String,
+    /// The text of their target model.
+    pub(super) text: Arc<ServedText>,
+    /// The parts of each output as they come.
+    pub(super) outputs: Vec<ResponseStream>,
     /// The memory reserved for the tokens that the front keeps.
     pub(super) room: OwnedSemaphorePermit,
 }
 
-/// An output under way.
-pub(super) struct Running {
-    /// Its identifier in logs and traces.
-    pub(super) request_id: String,
-    /// The text of its target model.
-    pub(super) text: Arc<ServedText>,
-    /// The parts of its answer as they come.
-    pub(super) parts: AnswerStream,
-}
-
-impl Shared {
+impl SharedState {
     /// Admits `choices` outputs of each message, all of them or none, and runs each in a task of its own. Each message is
     /// checked and tokenised once. `reading` is the place of a large request, which is returned once that is done.
     ///
@@ -58,105 +52,96 @@ impl Shared {
         self: &Arc<Self>,
         messages: Vec<v1::GenerateRequest>,
         choices: u32,
-        arrival: Arrival<'_>,
+        context: RequestContext<'_>,
         reading: Option<OwnedSemaphorePermit>,
     ) -> Result<Generated, Status> {
         let mut observers = Vec::new();
-        let tenant = arrival.client.and_then(|client| client.tenant.as_ref());
+        let tenant = context.client.and_then(|client| client.tenant.as_ref());
         for message in &messages {
             let observer =
-                || Observer::arrived(&self.observation, arrival.metadata, tenant, message);
+                || RequestObserver::arrived(&self.observation, context.metadata, tenant, message);
             observers.extend((0..choices).map(|_| observer()));
         }
-        match self
-            .prepare_all(messages, choices, arrival, reading, &mut observers)
-            .await
-        {
-            Ok((prepared, room)) => {
-                let outputs = prepared.into_iter().zip(observers);
-                let outputs = outputs.map(|(output, observer)| self.run(output, observer));
-                let outputs = outputs.collect();
-                Ok(Generated { outputs, room })
-            }
+        let prepared = self
+            .prepare_all(messages, choices, context, reading, &mut observers)
+            .await;
+        let (prepared, room) = match prepared {
+            Ok(prepared) => prepared,
             Err(status) => {
                 for observer in observers {
                     observer.refused(&status);
                 }
-                Err(status)
+                return Err(status);
             }
-        }
+        };
+        let first = prepared.first();
+        let first = first.ok_or_else(|| Status::internal("a request without an output"))?;
+        let (request_id, text) = (first.request_id.clone(), Arc::clone(&first.target.text));
+        let outputs = prepared.into_iter().zip(observers);
+        let outputs = outputs.map(|(output, observer)| self.run(output, observer));
+        Ok(Generated {
+            request_id,
+            text,
+            outputs: outputs.collect(),
+            room,
+        })
     }
 
     async fn prepare_all(
         self: &Arc<Self>,
         messages: Vec<v1::GenerateRequest>,
         choices: u32,
-        arrival: Arrival<'_>,
+        context: RequestContext<'_>,
         mut reading: Option<OwnedSemaphorePermit>,
-        observers: &mut [Observer],
+        observers: &mut [RequestObserver],
     ) -> Result<(Vec<Prepared>, OwnedSemaphorePermit), Status> {
-        let client = arrival.client;
-        let places = self
-            .admission
-            .admit_together(client, observers.len() as u32)?;
-        let quota = self.admission.begin(client)?;
-        let mut prompt_tokens = 0;
+        let client = context.client;
+        let places = self.admission.admit(client, observers.len() as u32)?;
         let unasked = self
             .admission
-            .unasked_tokens(arrival.kept_per_token, observers.len());
+            .unasked_tokens(context.kept_per_token, observers.len());
         let mut outputs = places.into_iter().zip(observers);
-        let mut next = || outputs.next().ok_or_else(no_place);
-        let mut prepared = Vec::new();
+        let mut prepared: Vec<Prepared> = Vec::new();
+        let mut prompt_tokens = 0;
         for mut message in messages {
             if let Some(tenant) = tenant_of(client, &message) {
                 tenant.clone_into(&mut message.tenant);
             }
-            let (place, observer): (Place, &mut Observer) = next()?;
-            let first = self
-                .prepare(
-                    message,
-                    place,
-                    arrival.deadline,
-                    unasked,
-                    &mut reading,
-                    observer,
-                )
-                .await?;
-            let at = prepared.len();
-            prompt_tokens += first.request.prompt.len() as u64;
-            prepared.push(first);
-            for choice in 1..choices {
-                let (place, observer) = next()?;
-                let another = self.another(&prepared[at], choice, place, observer)?;
-                prepared.push(another);
+            let first = prepared.len();
+            let mut message = Some(message);
+            for (choice, (place, observer)) in (0..choices).zip(&mut outputs) {
+                let output = match message.take() {
+                    Some(message) => {
+                        let (deadline, reading) = (context.deadline, &mut reading);
+                        let first = self
+                            .prepare(message, place, deadline, unasked, reading, observer)
+                            .await?;
+                        prompt_tokens += first.request.prompt.len() as u64;
+                        first
+                    }
+                    None => self.another(&prepared[first], choice, place, observer)?,
+                };
+                prepared.push(output);
             }
         }
-        self.admission.admit_prompts(&quota, prompt_tokens)?;
-        for output in &mut prepared {
-            output.quota = quota.clone();
+        if let Some(first) = prepared.first() {
+            self.admission.admit_prompts(&first.quota, prompt_tokens)?;
         }
-        let tokens: u64 = prepared
-            .iter()
-            .map(|output| output.request.told_tokens())
-            .sum();
+        let tokens = prepared.iter().map(|output| output.request.told_tokens());
         let room = self
             .admission
-            .admit_answer(tokens, arrival.kept_per_token)?;
+            .admit_answer(tokens.sum(), context.kept_per_token)?;
         Ok((prepared, room))
     }
 
-    fn run(&self, prepared: Prepared, observer: Observer) -> Running {
+    /// Runs the driver of an output in a task of its own, and returns what it sends to the client.
+    fn run(&self, prepared: Prepared, observer: RequestObserver) -> ResponseStream {
         let (context, lines) = (observer.context(), observer.log_lines());
-        let (config, health) = (&self.config, self.health.clone());
-        let (answers, parts) = driver::answers();
-        let running = Running {
-            request_id: prepared.request_id.clone(),
-            text: Arc::clone(&prepared.target.text),
-            parts,
-        };
-        let driver = Driver::new(prepared, answers, config, health, observer);
+        let (sender, parts) = response_channel();
+        let health = self.health.clone();
+        let driver = Driver::new(prepared, sender, &self.config, health, observer);
         tokio::spawn(trace::within(context, driver.run()).instrument(lines));
-        running
+        parts
     }
 }
 
@@ -170,11 +155,6 @@ fn tenant_of<'a>(
         Some(client) => client.tenant.as_deref(),
         None => message.tenant.is_empty().then_some(EVERYONE),
     }
-}
-
-/// The status of an output without a place. It is never returned: there are as many places as outputs.
-fn no_place() -> Status {
-    Status::internal("an output without a place")
 }
 
 #[cfg(test)]

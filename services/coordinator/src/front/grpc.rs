@@ -17,10 +17,11 @@ use wire::v1::generate_response::Part;
 use wire::v1::{self, GenerateResponse, coordinator_server};
 use wire::{report, settings};
 
-use super::generation::Arrival;
-use super::prepare::Shared;
-use crate::driver::AnswerStream;
-use crate::peer::pool::{PeerQuery, ServedModel, described};
+use super::RETRY_AFTER;
+use super::generation::RequestContext;
+use super::prepare::SharedState;
+use crate::driver::ResponseStream;
+use crate::peer::pool::{ServedModel, Wanted, described};
 
 /// Most lists of models made at a time: each asks peers.
 const LISTINGS: usize = 8;
@@ -28,17 +29,14 @@ const LISTINGS: usize = 8;
 /// How long a list of models waits for a peer to describe itself.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a client should wait whose list of models is refused.
-const LISTING_RETRY_AFTER: Duration = Duration::from_secs(1);
-
 /// The gRPC service.
-pub(crate) struct Service {
-    shared: Arc<Shared>,
+pub(crate) struct GrpcService {
+    shared: Arc<SharedState>,
     listings: Semaphore,
 }
 
-impl Service {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+impl GrpcService {
+    pub(crate) fn new(shared: Arc<SharedState>) -> Self {
         Self {
             shared,
             listings: Semaphore::new(LISTINGS),
@@ -47,7 +45,7 @@ impl Service {
 }
 
 #[tonic::async_trait]
-impl coordinator_server::Coordinator for Service {
+impl coordinator_server::Coordinator for GrpcService {
     type GenerateStream = CallStream;
 
     async fn generate(
@@ -55,31 +53,34 @@ impl coordinator_server::Coordinator for Service {
         request: Request<v1::GenerateRequest>,
     ) -> Result<Response<Self::GenerateStream>, Status> {
         let (metadata, extensions, message) = request.into_parts();
-        let arrival = Arrival {
+        let context = RequestContext {
             metadata: &metadata,
             client: extensions.get::<TokenHolder>(),
             deadline: deadline::from_metadata(&metadata),
             kept_per_token: 0,
         };
-        let generated = self
+        let mut generated = self
             .shared
-            .generate(vec![message], 1, arrival, None)
+            .generate(vec![message], 1, context, None)
             .await?;
-        let only = generated.outputs.into_iter().next();
-        let only = only.ok_or_else(|| Status::internal("a request without an output"))?;
-        Ok(Response::new(CallStream::new(only.parts)))
+        let parts = generated.outputs.pop();
+        let parts = parts.ok_or_else(|| Status::internal("a request without an output"))?;
+        Ok(Response::new(CallStream {
+            parts,
+            failure: None,
+        }))
     }
 
     async fn list_models(
         &self,
         request: Request<v1::ListModelsRequest>,
     ) -> Result<Response<v1::ListModelsResponse>, Status> {
-        let refused = |_| overloaded("too many lists of models at once", LISTING_RETRY_AFTER);
+        let refused = |_| overloaded("too many lists of models at once", RETRY_AFTER);
         let _permit = self.listings.try_acquire().map_err(refused)?;
         let deadline = deadline::from_metadata(request.metadata());
-        let patience = deadline.map_or(LISTING_TIMEOUT, |it| it.min(LISTING_TIMEOUT));
+        let timeout = deadline.map_or(LISTING_TIMEOUT, |it| it.min(LISTING_TIMEOUT));
         let models = self.shared.models.iter();
-        let models = join_all(models.map(|model| list(model, patience))).await;
+        let models = join_all(models.map(|model| list(model, timeout))).await;
         Ok(Response::new(v1::ListModelsResponse { models }))
     }
 
@@ -92,10 +93,10 @@ impl coordinator_server::Coordinator for Service {
     }
 }
 
-/// A model and what its peers say of themselves; both are asked at once.
-async fn list(model: &ServedModel, patience: Duration) -> v1::ServedModel {
+/// Returns a model and what its peers say of themselves; both are asked at once.
+async fn list(model: &ServedModel, timeout: Duration) -> v1::ServedModel {
     let describe = async |kind| {
-        let described = tokio::time::timeout(patience, describe(model, kind)).await;
+        let described = tokio::time::timeout(timeout, describe(model, kind)).await;
         described.ok().flatten()
     };
     let (verifier, drafter) = tokio::join!(describe(Peer::Verifier), describe(Peer::Drafter));
@@ -106,7 +107,7 @@ async fn list(model: &ServedModel, patience: Duration) -> v1::ServedModel {
     }
 }
 
-/// A peer's description; none if it cannot be reached.
+/// Returns a peer's description; none if it cannot be reached.
 async fn describe(model: &ServedModel, kind: Peer) -> Option<v1::PeerDescription> {
     let query = PeerQuery {
         peer: kind,
@@ -122,17 +123,8 @@ async fn describe(model: &ServedModel, kind: Peer) -> Option<v1::PeerDescription
 /// An answer whose call ends as the answer does, so that gateways, interceptors and meters that read nothing but
 /// statuses count a failure as one.
 pub(crate) struct CallStream {
-    parts: AnswerStream,
+    parts: ResponseStream,
     failure: Option<Status>,
-}
-
-impl CallStream {
-    pub(super) fn new(parts: AnswerStream) -> Self {
-        Self {
-            parts,
-            failure: None,
-        }
-    }
 }
 
 impl Stream for CallStream {
@@ -143,12 +135,12 @@ impl Stream for CallStream {
             return Poll::Ready(Some(Err(failure)));
         }
         let next = ready!(Pin::new(&mut self.parts).poll_next(cx));
-        if let Some(Ok(GenerateResponse {
+        if let Some(GenerateResponse {
             part: Some(Part::Finished(finished)),
-        })) = &next
+        }) = &next
         {
             self.failure = report::failure(finished);
         }
-        Poll::Ready(next)
+        Poll::Ready(next.map(Ok))
     }
 }

@@ -2,65 +2,61 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `guard`, `cors` | who may ask, from where, and from which pages |
+//! | `guard` | who may ask, from where, and from which pages |
 //! | `fields` | reading JSON, field by field |
-//! | `options`, `hints` | what all requests for text have in common, and what of it is ignored |
+//! | `options` | what all requests for text have in common |
 //! | `messages` | the turns of a conversation |
 //! | `completions`, `chat` | requests and layouts of two forms of answers |
 //! | `responses` | the third form, with events of its own |
-//! | `state`, `run` | what the routes share, and letting outputs in |
-//! | `output`, `answer`, `events` | answers, whole or as events |
+//! | `state` | what the routes share, and a request's way to its outputs |
+//! | `output`, `answer` | answers, whole or as events |
 //! | `logprobs`, `report` | what answers say beside their text |
-//! | `models`, `tokens` | what is served, and its tokens |
+//! | `tokens` | the tokens of texts |
 //! | `openapi` | the description of all that |
-//! | `error`, `names` | errors as clients read them, and the names of fields in them |
+//! | `error` | errors as clients read them, and the names of fields in them |
 
 mod answer;
 mod chat;
 mod completions;
-mod cors;
 mod error;
-mod events;
 mod fields;
 mod guard;
-mod hints;
 mod logprobs;
 mod messages;
-mod models;
-mod names;
 mod openapi;
 mod options;
 mod output;
 mod report;
 mod responses;
-mod run;
 mod state;
 mod tokens;
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use net::auth::Guard;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use server::auth::Guard;
 
-use super::MAX_REQUEST_BYTES;
-use super::prepare::Shared;
+use super::prepare::SharedState;
+use crate::limits::MAX_REQUEST_BYTES;
 use error::ApiError;
-use state::Front;
+use state::{HttpState, TextCall, unix_time};
 
-pub use fields::MAX_FIELDS;
-pub use messages::MAX_PARTS;
-pub use options::MOST_OUTPUTS;
-
-/// What answers on the port. `is_local` says whether it can be reached from this machine alone.
-pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> net::http::HttpRoutes {
+/// Returns what answers on the port. `is_local` says whether it can be reached from this machine alone.
+pub(crate) fn front(
+    shared: &Arc<SharedState>,
+    guard: Guard,
+    is_local: bool,
+) -> server::http::Front {
     let config = &shared.config.http;
     let routes = routes(shared, guard, is_local);
-    let routes = match cors::layer(&config.cors_origins) {
+    let routes = match guard::cors(&config.cors_origins) {
         Some(cors) => routes.layer(cors),
         None => routes,
     };
@@ -77,34 +73,33 @@ pub(crate) fn front(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> net::
     }
 }
 
-/// All routes.
-fn routes(shared: &Arc<Shared>, guard: Guard, is_local: bool) -> Router {
-    let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let front = Front {
+/// Returns all routes.
+fn routes(shared: &Arc<SharedState>, guard: Guard, is_local: bool) -> Router {
+    let state = HttpState {
         shared: Arc::clone(shared),
-        began: began.map_or(0, |since| since.as_secs()),
+        began: unix_time(),
         any_model: shared.config.http.answers_to_any_name(is_local),
     };
     let api = Router::new()
-        .route("/v1/models", get(models::list))
-        .route("/v1/models/{*name}", get(models::find))
-        .route("/v1/completions", post(completions::create))
-        .route("/v1/chat/completions", post(chat::create))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{*name}", get(model))
+        .route("/v1/completions", post(completion))
+        .route("/v1/chat/completions", post(chat_turn))
         .route("/v1/responses", post(responses::create))
         .route("/tokenize", post(tokens::tokenize))
         .route("/tokenizer_info", get(tokens::info))
         .route("/detokenize", post(tokens::detokenize))
         .layer(from_fn(guard::received))
         .layer(from_fn_with_state(guard, guard::authorised));
-    api.route("/health", get(models::health))
-        .route("/ready", get(models::ready))
-        .route("/version", get(models::version))
+    api.route("/health", get(|| async { StatusCode::OK }))
+        .route("/ready", get(ready))
+        .route("/version", get(version))
         .route("/openapi.json", get(openapi::describe))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         // What was received is within its bounds.
         .layer(DefaultBodyLimit::disable())
-        .with_state(front)
+        .with_state(state)
 }
 
 async fn unknown(request: Request) -> ApiError {
@@ -116,4 +111,47 @@ async fn not_allowed(request: Request) -> ApiError {
     let (method, path) = (request.method(), request.uri().path());
     let problem = format!("{method} is not what {path} takes");
     ApiError::http(StatusCode::METHOD_NOT_ALLOWED, problem)
+}
+
+async fn completion(call: TextCall) -> Result<Response, ApiError> {
+    answer::create(call, completions::read, &completions::LAYOUT).await
+}
+
+async fn chat_turn(call: TextCall) -> Result<Response, ApiError> {
+    answer::create(call, chat::read, &chat::LAYOUT).await
+}
+
+fn described(name: &str, created: u64) -> Value {
+    json!({ "id": name, "object": "model", "created": created, "owned_by": "outrider" })
+}
+
+/// Returns all models, the default one first.
+async fn models(State(state): State<HttpState>) -> Json<Value> {
+    let names = state.shared.models.names().into_iter();
+    let data: Vec<_> = names.map(|name| described(name, state.began)).collect();
+    Json(json!({ "object": "list", "data": data }))
+}
+
+/// Returns one model.
+async fn model(
+    State(state): State<HttpState>,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<Value>, ApiError> {
+    let rejected = |error: PathRejection| ApiError::http(error.status(), error.body_text());
+    let Path(name) = name.map_err(rejected)?;
+    let model = state.shared.model(&name)?;
+    Ok(Json(described(model.name(), state.began)))
+}
+
+/// Returns whether requests should be sent here.
+async fn ready(State(state): State<HttpState>) -> Response {
+    if state.shared.health.is_ready() {
+        return "ready\n".into_response();
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response()
+}
+
+/// Returns the version of the program.
+async fn version() -> Json<Value> {
+    Json(json!({ "version": env!("CARGO_PKG_VERSION") }))
 }

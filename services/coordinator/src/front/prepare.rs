@@ -14,16 +14,14 @@ use wire::failure::Failure;
 use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::{settings, v1};
 
-use super::admission::{Admission, Place};
-use super::tokenizing::Tokenizing;
+use super::admission::{Admission, RequestPlace};
+use super::memory::Tokenizing;
 use crate::admitted::AdmittedRequest;
 use crate::config::{CoordinatorConfig, DefaultDrafting};
 use crate::driver::{Prepared, RESTART_RETRY_AFTER};
-use crate::events::Event;
-use crate::observe::{Observation, Observer};
-use crate::peer::error::CallError;
+use crate::events::RequestEvent;
+use crate::observe::{Observation, RequestObserver};
 use crate::peer::pool::{Models, ServedModel, Target};
-use crate::quota::Quota;
 use crate::request::limits::check_names;
 use crate::request::{self, PromptInput, Unasked};
 
@@ -37,7 +35,7 @@ pub(crate) fn reading_places() -> Arc<Semaphore> {
 const PLACE_KEPT: Duration = Duration::from_secs(1);
 
 /// What requests share.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) models: Arc<Models>,
     pub(crate) admission: Admission,
     pub(crate) tokenizing: Tokenizing,
@@ -48,25 +46,25 @@ pub(crate) struct Shared {
     pub(crate) observation: Observation,
 }
 
-impl Shared {
-    /// Checks an admitted request and returns what its driver needs, with the permits that it holds until it is over. It
+impl SharedState {
+    /// Checks an admitted request and returns what its driver needs, with the place that it holds until it is over. It
     /// takes no longer than `deadline`, if the client has one. Its output has at most `unasked_tokens` if it does not
-    /// say how many.
+    /// say how many. `reading` is the place of a large request, which is returned once its text is tokenised.
     ///
     /// # Errors
     /// The status that its client is to get.
     pub(super) async fn prepare(
         self: &Arc<Self>,
         message: v1::GenerateRequest,
-        place: Place,
+        place: RequestPlace,
         deadline: Option<Duration>,
         unasked_tokens: u32,
         reading: &mut Option<OwnedSemaphorePermit>,
-        observer: &mut Observer,
+        observer: &mut RequestObserver,
     ) -> Result<Prepared, Status> {
-        observer.observe(&Event::Admitted);
+        observer.observe(&RequestEvent::Admitted);
         let longest = self.config.request_timeout();
-        let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
+        let timeout = deadline.map_or(longest, |deadline| deadline.min(longest));
         let checking = self.check(message, place, unasked_tokens, reading);
         let late = |_| Failure::Late.status("the deadline passed before the request began");
         let checked = tokio::select! {
@@ -75,15 +73,12 @@ impl Shared {
                 let stopping = try_again("the coordinator is shutting down", RESTART_RETRY_AFTER);
                 return Err(stopping);
             }
-            checked = tokio::time::timeout(patience, checking) => checked,
+            checked = tokio::time::timeout(timeout, checking) => checked,
         };
         let mut prepared = checked.map_err(late)??;
         let request = &mut prepared.request;
-        request.timeout = request.timeout.min(patience);
-        observer.observe(&Event::Prepared {
-            request,
-            request_id: &prepared.request_id,
-        });
+        request.timeout = request.timeout.min(timeout);
+        observer.observe(&prepared.event());
         Ok(prepared)
     }
 
@@ -92,7 +87,7 @@ impl Shared {
     async fn check(
         self: &Arc<Self>,
         mut message: v1::GenerateRequest,
-        mut place: Place,
+        place: RequestPlace,
         unasked_tokens: u32,
         reading: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Prepared, Status> {
@@ -129,17 +124,7 @@ impl Shared {
             let config = &shared.config;
             let request = request::check(message, prompt, &model, &target, config, unasked)?;
             drop(tokenizing);
-            let bytes = request::distribution_bytes(&request);
-            place.push(shared.admission.admit_bytes(bytes)?);
-            let prepared = Prepared {
-                request,
-                model,
-                target,
-                session_id,
-                request_id: request_id(session_id),
-                permits: place,
-                quota: Quota::default(),
-            };
+            let prepared = shared.with_room(request, model, target, session_id, place)?;
             Ok::<_, Status>((prepared, kept))
         };
         // Turning a long text into tokens would hold up every stream of an async thread.
@@ -165,6 +150,29 @@ impl Shared {
         Ok(checked)
     }
 
+    /// Returns a request about to run, with room for its distributions.
+    fn with_room(
+        &self,
+        request: AdmittedRequest,
+        model: Arc<ServedModel>,
+        target: Target,
+        session_id: [u8; 16],
+        place: RequestPlace,
+    ) -> Result<Prepared, Status> {
+        let RequestPlace { mut permits, quota } = place;
+        let bytes = request::distribution_bytes(&request);
+        permits.push(self.admission.admit_bytes(bytes)?);
+        Ok(Prepared {
+            request,
+            model,
+            target,
+            session_id,
+            request_id: request_id(session_id),
+            permits,
+            quota,
+        })
+    }
+
     /// Returns who proposes for `message` if it does not say.
     async fn usual_drafting(&self, message: &v1::GenerateRequest, model: &ServedModel) -> Drafting {
         match self.config.drafting {
@@ -183,32 +191,17 @@ impl Shared {
         &self,
         first: &Prepared,
         choice: u32,
-        mut place: Place,
-        observer: &mut Observer,
+        place: RequestPlace,
+        observer: &mut RequestObserver,
     ) -> Result<Prepared, Status> {
-        observer.observe(&Event::Admitted);
+        observer.observe(&RequestEvent::Admitted);
         let request = AdmittedRequest {
             choice,
             ..first.request.clone()
         };
-        place.push(
-            self.admission
-                .admit_bytes(request::distribution_bytes(&request))?,
-        );
-        let session_id = random_id()?;
-        let prepared = Prepared {
-            request,
-            model: Arc::clone(&first.model),
-            target: first.target.clone(),
-            session_id,
-            request_id: request_id(session_id),
-            permits: place,
-            quota: Quota::default(),
-        };
-        observer.observe(&Event::Prepared {
-            request: &prepared.request,
-            request_id: &prepared.request_id,
-        });
+        let (model, target) = (Arc::clone(&first.model), first.target.clone());
+        let prepared = self.with_room(request, model, target, random_id()?, place)?;
+        observer.observe(&prepared.event());
         Ok(prepared)
     }
 
@@ -222,7 +215,7 @@ impl Shared {
         asked.map_err(|_| Failure::Late.status("no verifier answered in time"))?
     }
 
-    /// The model called `name`; the first one if it is empty.
+    /// Returns the model called `name`; the first one if it is empty.
     ///
     /// # Errors
     /// Names those that are served.
@@ -237,24 +230,22 @@ impl Shared {
     }
 }
 
-/// The target of `model`, as a session would find it.
+/// Returns the target of `model`, as a session would find it.
 ///
 /// # Errors
 /// If no verifier answers.
 async fn target(model: &ServedModel, session_id: &[u8; 16]) -> Result<Target, Status> {
     let target = model.target(session_id).await;
-    target.map_err(|error| unavailable(&error))
+    target.map_err(|error| {
+        let message = format!("verifier: {error}");
+        match error.failure() {
+            PeerFailure::Overloaded { retry_after } => overloaded(message, retry_after),
+            _ => Failure::Unavailable.status(message),
+        }
+    })
 }
 
-fn unavailable(error: &CallError) -> Status {
-    let message = format!("verifier: {error}");
-    match error.failure() {
-        PeerFailure::Overloaded { retry_after } => overloaded(message, retry_after),
-        _ => Failure::Unavailable.status(message),
-    }
-}
-
-/// A name for a session that nobody else has or can guess.
+/// Returns a name for a session that nobody else has or can guess.
 fn random_id() -> Result<[u8; 16], Status> {
     let mut id = [0; 16];
     getrandom::fill(&mut id)

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use wire::v1;
 
-use crate::events::Event;
+use crate::admitted::AdmittedRequest;
+use crate::events::RequestEvent;
 
 /// The log lines of one request. What a client wrote never stands in them.
 #[derive(Debug)]
@@ -15,10 +16,6 @@ pub(super) struct RequestLog {
     request_id: String,
     /// The name of the token that it shows, which is in the coordinator's own file.
     tenant: Option<Arc<str>>,
-    model: String,
-    method: &'static str,
-    prompt_tokens: usize,
-    fallbacks: usize,
 }
 
 impl RequestLog {
@@ -27,10 +24,6 @@ impl RequestLog {
             began,
             request_id: String::new(),
             tenant,
-            model: String::new(),
-            method: "",
-            prompt_tokens: 0,
-            fallbacks: 0,
         }
     }
 
@@ -40,18 +33,12 @@ impl RequestLog {
         tracing::error_span!("request", request_id = self.request_id)
     }
 
-    pub(super) fn observe(&mut self, event: &Event<'_>) {
+    pub(super) fn observe(&mut self, event: &RequestEvent<'_>) {
         match *event {
-            Event::Prepared {
-                request,
-                request_id,
-            } => {
+            RequestEvent::Prepared { request_id, .. } => {
                 request_id.clone_into(&mut self.request_id);
-                request.model.clone_into(&mut self.model);
-                self.method = request.method.name();
-                self.prompt_tokens = request.prompt.len();
             }
-            Event::Sent {
+            RequestEvent::Sent {
                 round,
                 attempt,
                 request,
@@ -59,7 +46,7 @@ impl RequestLog {
             } if attempt > 0 => {
                 tracing::debug!(round, attempt, peer = ?request.peer(), "asking again");
             }
-            Event::Failed {
+            RequestEvent::Failed {
                 round,
                 peer,
                 fault,
@@ -70,19 +57,23 @@ impl RequestLog {
                 let address = address.map(tracing::field::display);
                 tracing::debug!(round, ?peer, fault, address, reason, "peer failed");
             }
-            Event::FellBack { fallback, .. } => {
-                self.fallbacks += 1;
+            RequestEvent::FellBack { fallback, .. } => {
                 let (peer, position, reason) = (fallback.peer, fallback.position, &fallback.reason);
                 tracing::debug!(?peer, position, reason, "going on without a peer");
             }
-            Event::Moved { migrations, .. } => {
+            RequestEvent::Moved { migrations, .. } => {
                 tracing::debug!(migrations, "moved to another replica");
             }
-            Event::Finished { finished, .. } => self.finished(finished),
-            Event::Dropped { stage } => {
+            RequestEvent::Finished {
+                request,
+                finished,
+                statistics,
+                ..
+            } => self.finished(request, finished, statistics.fallbacks.len()),
+            RequestEvent::Dropped { stage } => {
                 tracing::debug!(stage = stage.name(), "request dropped");
             }
-            Event::LengthDecided { decision, .. } => {
+            RequestEvent::LengthDecided { decision, .. } => {
                 let why = decision.why.name();
                 tracing::trace!(
                     len = decision.len,
@@ -91,31 +82,25 @@ impl RequestLog {
                     "length decided"
                 );
             }
-            Event::Admitted
-            | Event::Sent { .. }
-            | Event::Answered { .. }
-            | Event::Emitted { .. }
-            | Event::RoundEnded { .. }
-            | Event::Flushing => {}
+            RequestEvent::Admitted
+            | RequestEvent::Sent { .. }
+            | RequestEvent::Answered { .. }
+            | RequestEvent::Emitted { .. }
+            | RequestEvent::RoundEnded { .. }
+            | RequestEvent::Flushing => {}
         }
     }
 
-    fn finished(&self, finished: &v1::Finished) {
+    fn finished(&self, request: &AdmittedRequest, finished: &v1::Finished, fallbacks: usize) {
         let tokens = finished.usage.map_or(0, |usage| usage.completion_tokens);
         let total_ms = self.began.elapsed().as_millis() as u64;
         let first_token_ms = finished.timing.filter(|_| tokens > 0);
         let first_token_ms = first_token_ms.map(|timing| timing.time_to_first_token_ms as u64);
         let speculation = finished.speculation.as_ref();
         let accepted = speculation.map_or(0, |it| it.num_accepted_draft_tokens);
-        let Self {
-            tenant,
-            model,
-            method,
-            prompt_tokens,
-            fallbacks,
-            ..
-        } = self;
-        let tenant = tenant.as_deref();
+        let (model, method) = (&request.model, request.method.name());
+        let prompt_tokens = request.prompt.len();
+        let tenant = self.tenant.as_deref();
         // The level of a line is known when the program is compiled.
         macro_rules! line {
             ($level:ident, $why:ident, $text:literal) => {

@@ -1,17 +1,16 @@
 //! What a coordinator counts: of each request as it goes on, and of itself when somebody looks.
 
-mod model;
-mod output;
 mod request;
+mod series;
 
 use ops::metrics::{Metrics, names};
 use tonic::Code;
 use wire::failure::Failure;
 
-use crate::events::Stage;
+use crate::events::RequestStage;
 
-pub(super) use model::ModelMetrics;
 pub(super) use request::{RequestMetrics, outcome};
+pub(super) use series::ModelMetrics;
 
 /// Why requests never begin.
 const REFUSALS: [&str; 5] = ["overloaded", "invalid", "unavailable", "deadline", "error"];
@@ -35,7 +34,7 @@ fn refusal(code: Code) -> &'static str {
 
 /// How the coordinator is at the moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Gauges {
+pub(crate) struct CoordinatorGauges {
     /// Requests under way, and most of them.
     pub(crate) running: usize,
     pub(crate) max_requests: usize,
@@ -55,14 +54,14 @@ pub(crate) struct PeerGauges {
 /// scrape, for as long as `gauges` answers, how the coordinator is.
 pub(super) fn register(
     metrics: &Metrics,
-    gauges: impl Fn() -> Option<Gauges> + Send + Sync + 'static,
+    gauges: impl Fn() -> Option<CoordinatorGauges> + Send + Sync + 'static,
 ) {
     metrics.counter(&names::ADMISSION_REJECTS, &[]);
     for reason in REFUSALS {
         metrics.counter(&names::REQUESTS_REFUSED, &[reason]);
     }
-    for stage in Stage::ALL {
-        metrics.counter(&names::CANCELLATIONS, &[stage.name()]);
+    for (_, stage) in RequestStage::ALL {
+        metrics.counter(&names::CANCELLATIONS, &[stage]);
     }
     metrics.sample(move |samples| {
         let gauges = gauges()?;

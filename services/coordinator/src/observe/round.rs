@@ -7,23 +7,23 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use ops::trace::{Attribute, Span, SpanKind, TraceContext, names};
+use server::trace::{Attribute, Kind, Span, names};
 use speculation::goodput::Decision;
 use speculation::session::{Input, Request};
 use speculation::verification::LastToken;
 
-use super::step::Step;
-use crate::events::{AnswerTiming, Event};
+use super::call::PeerCallSpan;
+use crate::events::{AnswerTiming, RequestEvent};
 
 /// A round under way.
 #[derive(Debug)]
 pub(super) struct RoundSpans {
-    index: u64,
+    pub(super) index: u64,
     base_len: u32,
     began: Instant,
     /// Its span, if it was to have one from the start.
     span: Span,
-    steps: Vec<Step>,
+    pub(super) calls: Vec<PeerCallSpan>,
     drafted: usize,
     accepted: usize,
     emitted: usize,
@@ -42,7 +42,7 @@ impl RoundSpans {
             base_len,
             began,
             span: span.unwrap_or_default(),
-            steps: Vec::new(),
+            calls: Vec::new(),
             drafted: 0,
             accepted: 0,
             emitted: 0,
@@ -53,43 +53,39 @@ impl RoundSpans {
         }
     }
 
-    pub(super) fn index(&self) -> u64 {
-        self.index
-    }
-
-    /// Returns what the peer asked last hangs its spans on.
-    pub(super) fn sent_context(&self) -> Option<TraceContext> {
-        self.steps.last()?.context()
-    }
-
     pub(super) fn sent(&mut self, attempt: u32, request: &Request) {
-        if let Some(last) = self.steps.last_mut() {
+        if let Some(last) = self.calls.last_mut() {
             last.ended();
         }
-        self.steps.push(Step::new(&self.span, attempt, request));
+        self.calls
+            .push(PeerCallSpan::new(&self.span, attempt, request));
     }
 
-    pub(super) fn observe(&mut self, event: &Event<'_>) {
+    pub(super) fn observe(&mut self, event: &RequestEvent<'_>) {
         match *event {
-            Event::Answered {
+            RequestEvent::Answered {
                 input,
                 timing,
                 address,
             } => self.answered(input, timing, address),
-            Event::Failed {
+            RequestEvent::Failed {
                 peer,
                 reason,
                 address,
                 ..
             } => {
-                if let Some(step) = self.steps.last_mut() {
-                    step.failed(peer, reason, address);
+                if let Some(call) = self.calls.last_mut() {
+                    call.failed(peer, reason, address);
                 }
             }
-            Event::LengthDecided { decision, prices } => self.length = Some((decision, prices)),
-            Event::FellBack { fallback, .. } => self.fallback = Some(fallback.reason.clone()),
-            Event::Emitted { chunk } => self.emitted += chunk.token_ids.len(),
-            Event::RoundEnded { report, .. } => self.wire_bytes = Some(report.wire_bytes),
+            RequestEvent::LengthDecided { decision, prices } => {
+                self.length = Some((decision, prices));
+            }
+            RequestEvent::FellBack { fallback, .. } => {
+                self.fallback = Some(fallback.reason.clone());
+            }
+            RequestEvent::Emitted { chunk } => self.emitted += chunk.token_ids.len(),
+            RequestEvent::RoundEnded { report, .. } => self.wire_bytes = Some(report.wire_bytes),
             _ => {}
         }
     }
@@ -105,14 +101,14 @@ impl RoundSpans {
             }
             _ => {}
         }
-        if let Some(step) = self.steps.last_mut() {
-            step.answered(input, timing, address);
+        if let Some(call) = self.calls.last_mut() {
+            call.answered(input, timing, address);
         }
     }
 
-    /// Returns what went wrong with the last step that failed.
+    /// Returns what went wrong with the last call that failed.
     pub(super) fn latest_failure(&self) -> Option<&str> {
-        self.steps.iter().rev().find_map(Step::failure)
+        self.calls.iter().rev().find_map(PeerCallSpan::failure)
     }
 
     /// Ends the round: with spans if it has them, failed, or was the last, else as an event of `root`.
@@ -123,7 +119,10 @@ impl RoundSpans {
             (false, true) => "last",
             (false, false) => "sampled",
         };
-        let ended = self.steps.last_mut().map_or(self.began, Step::ended);
+        let ended = self
+            .calls
+            .last_mut()
+            .map_or(self.began, PeerCallSpan::ended);
         let mut span = std::mem::take(&mut self.span);
         if !span.is_recorded() {
             if !failed && !is_last {
@@ -133,61 +132,45 @@ impl RoundSpans {
         }
         span.set_all(self.attributes());
         span.set(names::REASON, reason);
-        for step in self.steps {
-            step.end(&span);
+        for call in self.calls {
+            call.end(&span);
         }
         span.end_at(ended);
     }
 
-    /// The attributes that explain the length of the round under draft length `auto`.
-    fn length_attributes(&self) -> Vec<Attribute> {
-        let Some((decision, (row, token))) = self.length else {
-            return Vec::new();
-        };
-        let gain = decision.gain;
-        let gain = gain.map(|gain| Attribute::new(names::PREDICTED_GAIN, gain));
-        [
-            Attribute::new(names::LENGTH_DECISION, decision.why.name()),
-            Attribute::new(names::ROW_PRICE, row),
-            Attribute::new(names::TOKEN_PRICE, token),
-        ]
-        .into_iter()
-        .chain(gain)
-        .collect()
-    }
-
     fn attributes(&self) -> Vec<Attribute> {
-        let attempts = self.steps.iter().map(Step::attempt).max();
-        let batch = self.steps.iter().rev().find_map(Step::batch);
-        let always = [
-            (names::INDEX, self.index as i64),
-            (names::BASE_LEN, i64::from(self.base_len)),
-            (names::DRAFT_LEN, self.drafted as i64),
-            (names::ACCEPTED_LEN, self.accepted as i64),
-            (names::EMITTED_LEN, self.emitted as i64),
-        ];
-        let sometimes = [
-            (
+        let number = |name, value: Option<i64>| value.map(|value| Attribute::new(name, value));
+        let attempts = self.calls.iter().map(|call| call.attempt).max();
+        let batch = self.calls.iter().rev().find_map(PeerCallSpan::batch);
+        let reason = self.fallback.clone();
+        let mut attributes = vec![
+            number(names::INDEX, Some(self.index as i64)),
+            number(names::BASE_LEN, Some(self.base_len.into())),
+            number(names::DRAFT_LEN, Some(self.drafted as i64)),
+            number(names::ACCEPTED_LEN, Some(self.accepted as i64)),
+            number(names::EMITTED_LEN, Some(self.emitted as i64)),
+            number(
                 names::REJECTED_POSITION,
                 self.rejected_position.map(i64::from),
             ),
-            (names::BATCH, batch.map(i64::from)),
-            (
+            number(names::BATCH, batch.map(i64::from)),
+            number(
                 names::ATTEMPT,
                 attempts.filter(|&most| most > 0).map(i64::from),
             ),
-            (names::WIRE_BYTES, self.wire_bytes.map(|bytes| bytes as i64)),
+            number(names::WIRE_BYTES, self.wire_bytes.map(|bytes| bytes as i64)),
+            reason.map(|reason| Attribute::new(names::FALLBACK_REASON, reason)),
         ];
-        let known = sometimes
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)));
-        let numbers = always.into_iter().chain(known);
-        let reason = self.fallback.clone();
-        let reason = reason.map(|reason| Attribute::new(names::FALLBACK_REASON, reason));
-        numbers
-            .map(|(name, value)| Attribute::new(name, value))
-            .chain(reason)
-            .chain(self.length_attributes())
-            .collect()
+        // They explain the length of the round under draft length `auto`.
+        if let Some((decision, (row, token))) = self.length {
+            let gain = decision.gain;
+            attributes.extend([
+                Some(Attribute::new(names::LENGTH_DECISION, decision.why.name())),
+                Some(Attribute::new(names::ROW_PRICE, row)),
+                Some(Attribute::new(names::TOKEN_PRICE, token)),
+                gain.map(|gain| Attribute::new(names::PREDICTED_GAIN, gain)),
+            ]);
+        }
+        attributes.into_iter().flatten().collect()
     }
 }

@@ -14,7 +14,7 @@ use wire::v1;
 use super::metrics::outcome;
 use super::round::RoundSpans;
 use crate::admitted::AdmittedRequest;
-use crate::events::{Event, Stage};
+use crate::events::{RequestEvent, RequestStage};
 
 /// The spans of a request that is traced.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct RequestSpans {
 }
 
 impl RequestSpans {
-    /// A request that came in; none if it is not traced.
+    /// Begins with a request that came in; none if it is not traced.
     pub(super) fn arrived(
         process: &Process,
         metadata: &MetadataMap,
@@ -53,14 +53,14 @@ impl RequestSpans {
         })
     }
 
-    /// The span of the request.
+    /// Returns the span of the request.
     pub(super) fn context(&self) -> Option<TraceContext> {
         self.root.context()
     }
 
     /// Returns what the peer asked last hangs its spans on; none if the round has no spans of its own.
     pub(super) fn sent_context(&self) -> Option<TraceContext> {
-        self.round.as_ref()?.sent_context()
+        self.round.as_ref()?.calls.last()?.span.context()
     }
 
     pub(super) fn refused(&mut self, status: &Status) {
@@ -71,31 +71,31 @@ impl RequestSpans {
         self.root.fail(name);
     }
 
-    pub(super) fn observe(&mut self, event: &Event<'_>) {
+    pub(super) fn observe(&mut self, event: &RequestEvent<'_>) {
         if let Some(round) = &mut self.round {
             round.observe(event);
         }
         match *event {
-            Event::Admitted => {
+            RequestEvent::Admitted => {
                 let now = Instant::now();
                 self.step = self.root.child_at(names::TOKENIZE, SpanKind::Internal, now);
             }
-            Event::Prepared {
+            RequestEvent::Prepared {
                 request,
                 request_id,
             } => self.prepared(request, request_id),
-            Event::Sent {
+            RequestEvent::Sent {
                 round,
                 attempt,
                 base_len,
                 request,
             } => self.sent(round, attempt, base_len, request),
-            Event::Moved { migrations, .. } => {
+            RequestEvent::Moved { migrations, .. } => {
                 let attributes = vec![Attribute::new(names::MIGRATIONS, i64::from(migrations))];
                 (self.root).event_at(names::MIGRATION, Instant::now(), attributes);
             }
-            Event::Flushing => self.flushing(),
-            Event::Finished {
+            RequestEvent::Flushing => self.flushing(),
+            RequestEvent::Finished {
                 finished, stage, ..
             } => {
                 if let Some(stage) = stage {
@@ -103,17 +103,17 @@ impl RequestSpans {
                 }
                 self.finished(finished);
             }
-            Event::Dropped { stage } => self.dropped(stage),
-            Event::FellBack { fallback, .. } => self.fell_back(fallback),
-            Event::Emitted { chunk } => {
+            RequestEvent::Dropped { stage } => self.dropped(stage),
+            RequestEvent::FellBack { fallback, .. } => self.fell_back(fallback),
+            RequestEvent::Emitted { chunk } => {
                 if let Some(text) = &mut self.text {
-                    text.emitted(&chunk.text);
+                    text.output.push_str(&chunk.text);
                 }
             }
-            Event::LengthDecided { .. }
-            | Event::Answered { .. }
-            | Event::Failed { .. }
-            | Event::RoundEnded { .. } => {}
+            RequestEvent::LengthDecided { .. }
+            | RequestEvent::Answered { .. }
+            | RequestEvent::Failed { .. }
+            | RequestEvent::RoundEnded { .. } => {}
         }
     }
 
@@ -140,10 +140,7 @@ impl RequestSpans {
 
     fn sent(&mut self, round: u64, attempt: u32, base_len: u32, request: &Request) {
         let index = round.saturating_sub(1);
-        let is_new = self
-            .round
-            .as_ref()
-            .is_none_or(|round| round.index() != index);
+        let is_new = self.round.as_ref().is_none_or(|round| round.index != index);
         if is_new {
             if let Some(before) = self.round.take() {
                 before.end(&mut self.root, false);
@@ -208,8 +205,8 @@ impl RequestSpans {
         }
     }
 
-    /// Nobody waits for it any more.
-    fn dropped(&mut self, stage: Stage) {
+    /// Ends a request that nobody waits for any more.
+    fn dropped(&mut self, stage: RequestStage) {
         self.root.set(names::STAGE, stage.name());
         if let Some(last) = self.round.take() {
             last.end(&mut self.root, true);
@@ -221,7 +218,8 @@ impl RequestSpans {
         let reasons = vec![reason.into()];
         (self.root).set(names::FINISH_REASONS, ops::trace::strings(reasons));
         if let Some(text) = self.text.take() {
-            self.root.set(names::INPUT_MESSAGES, text.input());
+            self.root
+                .set(names::INPUT_MESSAGES, json!(text.input).to_string());
             self.root.set(names::OUTPUT_MESSAGES, text.output(reason));
         }
     }
@@ -229,18 +227,20 @@ impl RequestSpans {
 
 /// What was asked and what was answered.
 #[derive(Debug)]
-pub(super) struct CapturedText {
+struct CapturedText {
     input: Vec<Value>,
     output: String,
 }
 
 impl CapturedText {
-    /// The prompt of `request`, if it is text.
-    pub(super) fn of(request: &v1::GenerateRequest) -> Self {
+    /// Returns the prompt of `request`, if it is text.
+    fn of(request: &v1::GenerateRequest) -> Self {
         let messages = request.messages.iter();
-        let mut input: Vec<_> = messages.map(|it| said(&it.role, &it.content)).collect();
+        let mut input: Vec<_> = messages
+            .map(|it| message_json(&it.role, &it.content))
+            .collect();
         if let Some(Prompt::Text(text)) = &request.prompt {
-            input.push(said("user", text));
+            input.push(message_json("user", text));
         }
         Self {
             input,
@@ -248,24 +248,15 @@ impl CapturedText {
         }
     }
 
-    pub(super) fn emitted(&mut self, text: &str) {
-        self.output.push_str(text);
-    }
-
-    /// The prompt as JSON.
-    pub(super) fn input(&self) -> String {
-        json!(self.input).to_string()
-    }
-
-    /// The output as JSON, and why it ended.
-    pub(super) fn output(&self, finish_reason: &str) -> String {
-        let mut message = said("assistant", &self.output);
+    /// Returns the output as JSON, and why it ended.
+    fn output(&self, finish_reason: &str) -> String {
+        let mut message = message_json("assistant", &self.output);
         message["finish_reason"] = finish_reason.into();
         json!([message]).to_string()
     }
 }
 
-/// Who said what.
-fn said(role: &str, content: &str) -> Value {
+/// Returns a message as JSON.
+fn message_json(role: &str, content: &str) -> Value {
     json!({ "role": role, "parts": [{ "type": "text", "content": content }] })
 }

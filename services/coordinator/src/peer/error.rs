@@ -9,7 +9,7 @@ use wire::describe::Mismatch;
 use wire::failure::Failure;
 use wire::status::{self, BadField, PeerFailure};
 
-use crate::events::Fault;
+use crate::events::PeerFault;
 
 /// What to look at where no peer has said anything.
 const NOT_CONFIGURED: &str = "is one running, and does coordinator.models name it?";
@@ -96,22 +96,22 @@ impl CallError {
     }
 
     /// Returns the kind of failure.
-    pub(crate) fn fault(&self) -> Fault {
+    pub(crate) fn fault(&self) -> PeerFault {
         match self {
-            Self::NoneAlive(..) => Fault::Unreachable,
-            Self::Late(_) | Self::OutOfTime(_) => Fault::Timeout,
-            Self::ContextFull(_) => Fault::ContextFull,
-            Self::Decision | Self::Malformed(_) | Self::Proposals(_) => Fault::Malformed,
-            Self::Mismatch(_) | Self::Unable(_) | Self::TooLong { .. } => Fault::Refused,
+            Self::NoneAlive(..) => PeerFault::Unreachable,
+            Self::Late(_) | Self::OutOfTime(_) => PeerFault::Timeout,
+            Self::ContextFull(_) => PeerFault::ContextFull,
+            Self::Decision | Self::Malformed(_) | Self::Proposals(_) => PeerFault::Malformed,
+            Self::Mismatch(_) | Self::Unable(_) | Self::TooLong { .. } => PeerFault::Refused,
             Self::Status { status } => {
                 let is = |failure| Failure::of_status(status) == Some(failure);
                 match status::classify(status) {
-                    PeerFailure::Overloaded { .. } => Fault::Overloaded,
+                    PeerFailure::Overloaded { .. } => PeerFault::Overloaded,
                     // So a drafter says it of a cascade, the smaller models of which are not described.
-                    PeerFailure::Permanent if is(Failure::ContextFull) => Fault::ContextFull,
-                    PeerFailure::Permanent => Fault::Refused,
-                    PeerFailure::Transient if is(Failure::Late) => Fault::Timeout,
-                    PeerFailure::Transient => Fault::Unreachable,
+                    PeerFailure::Permanent if is(Failure::ContextFull) => PeerFault::ContextFull,
+                    PeerFailure::Permanent => PeerFault::Refused,
+                    PeerFailure::Transient if is(Failure::Late) => PeerFault::Timeout,
+                    PeerFailure::Transient => PeerFault::Unreachable,
                 }
             }
         }

@@ -25,7 +25,7 @@ use super::pool::{Models, PeerEndpoint, PeerQuery};
 use super::stream::PeerStream;
 use super::*;
 use crate::config::CoordinatorConfig;
-use crate::events::Fault;
+use crate::events::PeerFault;
 
 const SESSION: [u8; 16] = [7; 16];
 

@@ -1,29 +1,18 @@
-//! The limits of a request's fields.
+//! The limits of a request's fields, and what its distributions take on the wire and in memory.
 
 use std::time::Duration;
 
+use server::transport::MAX_MESSAGE_BYTES;
 use speculation::methods::Choice;
+use speculation::proposal::ProposalForm;
 use speculation::session::Plan;
 use wire::bounds::MAX_STOPS;
 use wire::status::BadField;
 use wire::{settings, v1};
 
+use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
-
-/// Longest stop string, in bytes.
-pub const MAX_STOP_BYTES: usize = 256;
-
-/// Longest name of a model, a method, a rule or a role, in bytes.
-pub const MAX_NAME_BYTES: usize = 256;
-
-/// Tokens that a call of `/tokenize` may come to and one of `/detokenize` may have, whatever the model's context.
-pub const MAX_TOKENIZED: usize = 1 << 17;
-
-/// Longest prompt that a chat template makes of a conversation, in bytes: several times what a client can send.
-pub const MAX_RENDERED_BYTES: usize = 16 << 20;
-
-/// More than any token stands for on average.
-pub const MAX_BYTES_PER_TOKEN: usize = 256;
+use crate::limits::{MAX_DRAFT_LEN, MAX_NAME_BYTES, MAX_STOP_BYTES};
 
 pub(super) fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result<(), BadField> {
     if (least..=most).contains(&value) {
@@ -129,7 +118,7 @@ pub(super) fn check_stops(stops: &[String]) -> Result<(), BadField> {
     }
 }
 
-/// Errors quote names, and travel in headers, which are short.
+/// Checks the lengths of names: errors quote them, and travel in headers, which are short.
 pub(crate) fn check_names(request: &v1::GenerateRequest) -> Result<(), BadField> {
     let at_most =
         |field: &str, name: &str| BadField::at_most(field, name.len(), MAX_NAME_BYTES, "bytes");
@@ -209,6 +198,82 @@ pub(super) fn check_prompt_logprobs(
         return refused("the model's encoder reads the prompt whole; there are none of its tokens");
     }
     Ok(())
+}
+
+/// Bytes of a number of a distribution that comes whole.
+const NUMBER: u64 = 4;
+
+/// Each message stands in memory twice for a while: as it came, and as it was read or is passed on.
+const COPIES: u64 = 2;
+
+/// Returns the most positions of one round.
+fn positions(method: &Choice, draft_len: u32) -> u64 {
+    u64::from(match method.plan {
+        Plan::OracleCascade => 1,
+        Plan::Speculative => draft_len + 1,
+        _ => MAX_DRAFT_LEN + 1,
+    })
+}
+
+/// Returns the bytes of what a drafter sends of its distributions in a round, where it sends them whole.
+fn drafted(method: &Choice, draft_len: u32, vocab_size: u32) -> u64 {
+    let fields = method.proposal_options();
+    let row = match fields.form {
+        ProposalForm::Dense { half: true } => NUMBER / 2,
+        ProposalForm::Dense { half: false } => NUMBER,
+        _ => return 0,
+    };
+    let unscaled = if fields.unscaled { NUMBER } else { 0 };
+    positions(method, draft_len) * u64::from(vocab_size) * (row + unscaled)
+}
+
+/// Refuses distributions that would not fit into one message.
+///
+/// # Errors
+/// Names the field that asks for them.
+pub(super) fn check_message(
+    method: &Choice,
+    draft_len: u32,
+    vocab_size: u32,
+    reports: bool,
+) -> Result<(), BadField> {
+    let positions = positions(method, draft_len);
+    let drafted = drafted(method, draft_len, vocab_size);
+    // The target model's distribution, scaled and unscaled, comes on top.
+    let reported = drafted + positions * u64::from(vocab_size) * 2 * NUMBER;
+    for (field, bytes, requested) in [
+        ("settings.proposal", drafted, true),
+        ("report_distributions", reported, reports),
+    ] {
+        if requested && bytes > MAX_MESSAGE_BYTES as u64 {
+            let (megabytes, most) = (bytes >> 20, MAX_MESSAGE_BYTES >> 20);
+            let problem = format!(
+                "the distributions of {positions} positions take {megabytes} MiB, a message holds {most}; \
+                 ask for fewer draft tokens, or for sparse distributions"
+            );
+            return Err(BadField::new(field, problem));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the most bytes of distributions that `request` holds at a time; 0 where only tokens and sparse distributions
+/// travel.
+pub(crate) fn distribution_bytes(request: &AdmittedRequest) -> u64 {
+    let (method, vocab_size) = (&request.method, request.vocab_size);
+    let drafted = drafted(method, request.draft_len, vocab_size);
+    if !method.accept_at_coordinator {
+        return COPIES * drafted;
+    }
+    let rows = 1 + u64::from(request.needs_target_unscaled());
+    let scored = positions(method, request.draft_len) * u64::from(vocab_size) * rows * NUMBER;
+    let round = COPIES * (drafted + scored);
+    if request.report_distributions {
+        // One report is made while another waits for the client.
+        round + COPIES * (drafted + scored)
+    } else {
+        round
+    }
 }
 
 #[cfg(test)]

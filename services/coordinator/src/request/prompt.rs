@@ -6,7 +6,7 @@ use wire::status::BadField;
 use wire::v1::generate_request::Prompt;
 use wire::v1::{self, ChatMessage};
 
-use super::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_RENDERED_BYTES};
+use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_RENDERED_BYTES};
 use crate::peer::pool::Target;
 
 /// A prompt that was taken from a request, and is still to become tokens.
@@ -53,7 +53,7 @@ impl PromptInput {
         }
     }
 
-    /// Its tokens.
+    /// Returns its tokens.
     ///
     /// # Errors
     /// Names the field that is too long, or out of range.
@@ -93,7 +93,7 @@ fn empty() -> BadField {
     BadField::new("prompt", "empty, expected at least one token")
 }
 
-/// The tokens of `text`, which came in `field`: no more than the model's context holds.
+/// Returns the tokens of `text`, which came in `field`: no more than the model's context holds.
 fn encoded(
     field: &str,
     text: &str,
@@ -110,24 +110,20 @@ fn encoded(
     Ok(tokens)
 }
 
-/// The prompt of a conversation, by the model's chat template.
+/// Returns the prompt of a conversation, by the model's chat template.
 fn chat(messages: &[ChatMessage], target: &Target) -> Result<String, BadField> {
     let bad = |problem: String| BadField::new("messages", problem);
     BadField::at_most("messages", messages.len(), MAX_MESSAGES, "turns")?;
     for (turn, message) in messages.iter().enumerate() {
-        let found = message.role.len();
-        if found == 0 {
+        if message.role.is_empty() {
             let problem = "has no role, expected system, user or assistant";
             return Err(bad(format!("turn {turn} {problem}")));
         }
-        if found > MAX_NAME_BYTES {
-            let problem = format!("has {found} bytes, expected at most {MAX_NAME_BYTES}");
-            return Err(bad(format!("the role of turn {turn} {problem}")));
-        }
-        let found = message.name.len();
-        if found > MAX_NAME_BYTES {
-            let problem = format!("has {found} bytes, expected at most {MAX_NAME_BYTES}");
-            return Err(bad(format!("the name of turn {turn} {problem}")));
+        for (what, found) in [("role", message.role.len()), ("name", message.name.len())] {
+            if found > MAX_NAME_BYTES {
+                let problem = format!("has {found} bytes, expected at most {MAX_NAME_BYTES}");
+                return Err(bad(format!("the {what} of turn {turn} {problem}")));
+            }
         }
     }
     let context_len = target.description.context_len;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
-use crate::front::Shared;
+use crate::front::SharedState;
 use crate::peer::pool::ServedModel;
 
 /// Time between two attempts to reach a model's first verifier.
@@ -18,7 +18,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Reports the service ready once a verifier of any model has sent its tokenizer, and then for as long as one answers.
 /// Checks drafters meanwhile.
-pub(super) async fn watch(shared: &Shared) -> Infallible {
+pub(super) async fn watch(shared: &SharedState) -> Infallible {
     shared.health.wait();
     let each = shared.models.iter().map(async |model| {
         find_verifier(model).await;
@@ -31,12 +31,12 @@ pub(super) async fn watch(shared: &Shared) -> Infallible {
 
 /// Reports the service not ready while no verifier of any model answers, once that has lasted as long as the
 /// configuration allows.
-async fn watch_verifiers(shared: &Shared) -> Infallible {
-    let patience = Duration::from_millis(shared.config.unready_after_ms.get());
+async fn watch_verifiers(shared: &SharedState) -> Infallible {
+    let timeout = Duration::from_millis(shared.config.unready_after_ms.get());
     let (mut heard, mut is_waiting) = (Instant::now(), false);
     loop {
-        tokio::time::sleep((patience / 3).min(LOOK_INTERVAL)).await;
-        let all = join_all(shared.models.iter().map(|model| model.probe_verifiers()));
+        tokio::time::sleep((timeout / 3).min(LOOK_INTERVAL)).await;
+        let all = join_all(shared.models.iter().map(|model| model.meet_verifiers()));
         if all.await.contains(&true) {
             heard = Instant::now();
             if is_waiting {
@@ -44,10 +44,10 @@ async fn watch_verifiers(shared: &Shared) -> Infallible {
                 tracing::info!("a verifier answers again");
                 shared.health.ready();
             }
-        } else if !is_waiting && heard.elapsed() >= patience {
+        } else if !is_waiting && heard.elapsed() >= timeout {
             is_waiting = true;
             let models = shared.models.names().join(", ");
-            tracing::warn!(models, ?patience, "not ready: no verifier has answered");
+            tracing::warn!(models, patience = ?timeout, "not ready: no verifier has answered");
             shared.health.wait();
         }
     }

@@ -45,35 +45,35 @@ fn an_answer_of_no_said_length_takes_one_share_of_the_memory() {
 #[test]
 fn of_refusals_one_in_a_while_is_logged() {
     let admission = Admission::new(1, None, 1 << 10, 0);
-    let _held = (admission.admit(None), admission.admit_bytes(1 << 10));
-    assert!(admission.admit(None).is_err() && admission.admit_bytes(1).is_err());
+    let _held = (admission.admit(None, 1), admission.admit_bytes(1 << 10));
+    assert!(admission.admit(None, 1).is_err() && admission.admit_bytes(1).is_err());
     assert_eq!(admission.refused.passes(), None, "the next is not");
 }
 
 #[test]
 fn a_permit_is_given_back_when_dropped() {
     let admission = Admission::new(1, None, 0, 0);
-    let permit = admission.admit(None).expect("the first");
+    let permit = admission.admit(None, 1).expect("the first");
     assert_eq!((admission.running(), admission.max_requests()), (1, 1));
-    let refused = admission.admit(None).expect_err("the second");
+    let refused = admission.admit(None, 1).expect_err("the second");
     assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
     drop(permit);
     assert_eq!(admission.running(), 0);
-    assert!(admission.admit(None).is_ok());
+    assert!(admission.admit(None, 1).is_ok());
 }
 
 #[test]
 fn the_outputs_of_a_request_get_places_together_or_none() {
     let admission = Admission::new(4, NonZeroU32::new(3), 0, 0);
-    let places = admission.admit_together(None, 3).expect("places");
+    let places = admission.admit(None, 3).expect("places");
     assert_eq!((places.len(), admission.running()), (3, 3));
-    let refused = admission.admit_together(None, 2).expect_err("one is left");
+    let refused = admission.admit(None, 2).expect_err("one is left");
     assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
     assert_eq!(admission.running(), 3, "what was refused holds no place");
     drop(places);
     assert_eq!(admission.running(), 0);
     // What never fits is no matter of waiting.
-    let refused = admission.admit_together(None, 5).expect_err("five");
+    let refused = admission.admit(None, 5).expect_err("five");
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
     let known = "n: 5 outputs in all, expected at most 4 (coordinator.max_requests)";
     assert_eq!(refused.message(), known);
@@ -83,15 +83,15 @@ fn the_outputs_of_a_request_get_places_together_or_none() {
         max_requests: None,
         rates: net::auth::RateLimits::default(),
     };
-    let refused = admission.admit_together(Some(&client), 4);
+    let refused = admission.admit(Some(&client), 4);
     assert_eq!(
         refused.expect_err("four").code(),
         tonic::Code::InvalidArgument
     );
-    let mut places = admission.admit_together(Some(&client), 3).expect("three");
+    let mut places = admission.admit(Some(&client), 3).expect("three");
     places.pop();
     assert!(
-        admission.admit(Some(&client)).is_ok(),
+        admission.admit(Some(&client), 1).is_ok(),
         "each is given back alone"
     );
 }
@@ -106,8 +106,8 @@ fn a_token_has_places_of_its_own_and_takes_none_of_another() {
         rates: net::auth::RateLimits::default(),
     };
     let by_default = client(1, 0);
-    let held = [(); 2].map(|()| admission.admit(Some(&by_default)).expect("a place"));
-    let refused = admission.admit(Some(&by_default)).expect_err("a third");
+    let held = [(); 2].map(|()| admission.admit(Some(&by_default), 1).expect("a place"));
+    let refused = admission.admit(Some(&by_default), 1).expect_err("a third");
     assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
     assert!(
         refused.message().contains("2 requests of this token"),
@@ -116,14 +116,14 @@ fn a_token_has_places_of_its_own_and_takes_none_of_another() {
     assert_eq!(admission.running(), 2, "what was refused holds no place");
     // Another token, one of a number of its own, and whoever needs none.
     let own = client(2, 3);
-    let more = [(); 3].map(|()| admission.admit(Some(&own)).expect("a place"));
-    assert!(admission.admit(Some(&own)).is_err());
-    assert!(admission.admit(None).is_ok());
+    let more = [(); 3].map(|()| admission.admit(Some(&own), 1).expect("a place"));
+    assert!(admission.admit(Some(&own), 1).is_err());
+    assert!(admission.admit(None, 1).is_ok());
     drop((held, more));
-    assert!(admission.admit(Some(&by_default)).is_ok());
+    assert!(admission.admit(Some(&by_default), 1).is_ok());
     // The file says another number meanwhile.
-    let _one = admission.admit(Some(&client(2, 1))).expect("a place");
-    assert!(admission.admit(Some(&client(2, 1))).is_err());
+    let _one = admission.admit(Some(&client(2, 1)), 1).expect("a place");
+    assert!(admission.admit(Some(&client(2, 1)), 1).is_err());
 }
 
 fn with_rates(requests: u32, tokens: u32) -> TokenHolder {
@@ -153,9 +153,9 @@ async fn a_token_may_make_so_many_requests_a_minute() {
     let admission = Admission::new(8, None, 0, 0);
     let client = with_rates(2, 0);
     for _ in 0..2 {
-        assert!(admission.admit(Some(&client)).is_ok());
+        assert!(admission.admit(Some(&client), 1).is_ok());
     }
-    let (code, why, wait) = refused(admission.admit(Some(&client)));
+    let (code, why, wait) = refused(admission.admit(Some(&client), 1));
     assert_eq!(code, tonic::Code::ResourceExhausted);
     assert!(
         why.contains("rpm=2 in auth.client_tokens_file") && why.contains("30 s"),
@@ -164,18 +164,19 @@ async fn a_token_may_make_so_many_requests_a_minute() {
     assert_eq!(wait, Some(Duration::from_secs(30)));
     assert_eq!(admission.running(), 0, "what was refused holds no place");
     // Others are not touched by it.
-    assert!(admission.admit(None).is_ok());
+    assert!(admission.admit(None, 1).is_ok());
     tokio::time::advance(Duration::from_secs(30)).await;
-    assert!(admission.admit(Some(&client)).is_ok());
+    assert!(admission.admit(Some(&client), 1).is_ok());
     // A limit that was changed begins anew.
-    assert!(admission.admit(Some(&with_rates(3, 0))).is_ok());
+    assert!(admission.admit(Some(&with_rates(3, 0)), 1).is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_may_use_so_many_tokens_a_minute() {
     let admission = Admission::new(8, None, 0, 0);
     let client = with_rates(0, 600);
-    let quota = admission.begin(Some(&client)).expect("the first");
+    let begin = || admission.admit(Some(&client), 1);
+    let quota = begin().expect("the first")[0].quota.clone();
     admission.admit_prompts(&quota, 500).expect("there are 600");
     let (code, why, wait) = refused(admission.admit_prompts(&quota, 200));
     assert_eq!(
@@ -188,10 +189,10 @@ async fn a_token_may_use_so_many_tokens_a_minute() {
     assert!(why.contains("tpm=600 in auth.client_tokens_file"), "{why}");
     // What is under way goes on beyond the limit, and is made up for before the next request begins.
     quota.charge_output(159);
-    let (_, _, wait) = refused(admission.begin(Some(&client)));
+    let (_, _, wait) = refused(begin());
     assert_eq!(wait, Some(Duration::from_secs(6)));
     tokio::time::advance(Duration::from_secs(6)).await;
-    assert!(admission.begin(Some(&client)).is_ok());
+    assert!(begin().is_ok());
     let (code, why, _) = refused(admission.admit_prompts(&quota, 601));
     assert_eq!(code, tonic::Code::InvalidArgument);
     assert!(

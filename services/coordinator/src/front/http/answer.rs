@@ -1,136 +1,144 @@
-//! Answers to requests for text: whole, or piece by piece as `events`.
+//! Answers to requests for text: whole, or piece by piece as server-sent events.
 
 mod events;
 mod whole;
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderName;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::sse::{Event, KeepAlive};
+use axum::response::{IntoResponse, Response, Sse};
 use futures_util::future::try_join_all;
-use futures_util::{StreamExt, stream};
+use futures_util::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
-use wire::v1::generate_request::Prompt;
+use wire::status::BadField;
 
 use super::error::ApiError;
 use super::guard::RequestId;
-use super::logprobs::Form;
+use super::logprobs::LogprobsForm;
 use super::output::{OutputToken, WholeOutput};
-use super::run::{Admitted, unix_time};
+use super::state::{ParsedRequest, RunningRequest, TextCall};
+
+/// How long a stream may be silent before a comment keeps its connection alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// Tells proxies of nginx's kind to pass each piece on as it comes.
+const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
 
 /// How an answer is laid out: as a completion, or as a turn of a chat.
-pub(super) trait Layout: Copy + Send + Sync + 'static {
+#[derive(Debug)]
+pub(super) struct AnswerLayout {
     /// The prefix of an answer's identifier.
-    const PREFIX: &'static str;
-    /// The values of `object` in a whole answer and in a piece of one.
-    const OBJECTS: (&'static str, &'static str);
-
-    /// The first piece of an output, if it has one before any text.
-    fn opening(self) -> Option<Value>;
-    /// A piece of an output, or all of it where `is_whole`.
-    fn text(self, text: &str, is_whole: bool) -> Value;
-    /// The end of an output, which adds no text.
-    fn closing(self) -> Value;
-    /// The form of its log probabilities.
-    fn logprobs(self) -> &'static Form;
+    pub(super) prefix: &'static str,
+    /// The value of `object` in a whole answer, and in a piece of one.
+    pub(super) whole_object: &'static str,
+    pub(super) piece_object: &'static str,
+    /// Returns the first piece of an output, before any text.
+    pub(super) opening: Option<fn() -> Value>,
+    /// Returns a choice of a whole answer with its text.
+    pub(super) whole: fn(&str) -> Value,
+    /// Returns a piece of an output with its text.
+    pub(super) piece: fn(&str) -> Value,
+    /// Returns the end of an output, which adds no text.
+    pub(super) closing: fn() -> Value,
+    pub(super) logprobs: LogprobsForm,
 }
 
-/// A request that was let in, and how it is answered.
-pub(super) struct Answering<L> {
-    pub(super) layout: L,
-    pub(super) admitted: Admitted,
-    /// What stands before the text of each output: its prompt, where that is echoed.
-    before: Vec<String>,
+/// An answer that consists of choices, one for each output of a request.
+struct ChoicesAnswer {
+    layout: &'static AnswerLayout,
+    request: RunningRequest,
 }
 
-/// The fields that all pieces of an answer have in common.
-struct Head {
-    id: String,
-    model: String,
-    created: u64,
+/// Answers a request that `read` reads, as `layout` says.
+///
+/// # Errors
+/// What the request is refused with; of a whole answer, also what one of its outputs failed with.
+pub(super) async fn create(
+    (State(state), caller, headers, body): TextCall,
+    read: fn(&[u8]) -> Result<ParsedRequest, BadField>,
+    layout: &'static AnswerLayout,
+) -> Result<Response, ApiError> {
+    let (request, reading) = state.read(body, read).await?;
+    let mut request = state.start(request, &caller, &headers, reading).await?;
+    let id = Extension(RequestId(request.id.clone()));
+    let outputs = std::mem::take(&mut request.outputs);
+    let answer = ChoicesAnswer { layout, request };
+    if answer.request.delivery.stream {
+        return Ok((id, answer.events(outputs)).into_response());
+    }
+    let text = &answer.request.text;
+    let keeps_tokens = answer.tells_tokens();
+    let collected = outputs
+        .into_iter()
+        .map(|parts| WholeOutput::collect(parts, text, keeps_tokens));
+    let outputs = try_join_all(collected).await?;
+    let pieces = stream::iter(answer.whole(outputs)).map(Ok::<_, Infallible>);
+    let headers = [(CONTENT_TYPE, "application/json")];
+    Ok((id, headers, Body::from_stream(pieces)).into_response())
 }
 
-impl Head {
+impl ChoicesAnswer {
+    /// Returns the fields that all pieces of the answer have in common, and `choices`.
     fn object(&self, object: &str, choices: &[Value]) -> Value {
+        let RunningRequest {
+            id, created, model, ..
+        } = &self.request;
         json!({
-            "id": self.id,
+            "id": format!("{}{id}", self.layout.prefix),
             "object": object,
-            "created": self.created,
-            "model": self.model,
+            "created": created,
+            "model": model,
             "choices": choices,
         })
     }
-}
 
-impl<L: Layout> Answering<L> {
-    pub(super) fn new(layout: L, admitted: Admitted) -> Self {
-        Self {
-            layout,
-            before: vec![String::new(); admitted.outputs.len()],
-            admitted,
-        }
-    }
-
-    /// Has each output begin with its prompt.
-    pub(super) fn echo(&mut self) {
-        let admitted = &self.admitted;
-        let prompts = admitted.prompts.iter().flatten();
-        let texts = prompts.map(|prompt| match prompt {
-            Prompt::Text(prompt) => prompt.clone(),
-            // The output begins with a character that is incomplete at the end of its prompt.
-            Prompt::TokenIds(tokens) => admitted.text.text_before(&tokens.ids),
-        });
-        let choices = admitted.delivery.choices as usize;
-        let each = |text: String| std::iter::repeat_n(text, choices);
-        self.before = texts.flat_map(each).collect();
-    }
-
-    /// The response.
-    ///
-    /// # Errors
-    /// Of a whole answer, what one of its outputs failed with.
-    pub(super) async fn respond(self) -> Result<Response, ApiError> {
-        let id = RequestId(self.admitted.id.clone());
-        let mut response = self.answer().await?;
-        response.extensions_mut().insert(id);
-        Ok(response)
-    }
-
-    async fn answer(mut self) -> Result<Response, ApiError> {
-        let head = Head {
-            id: format!("{}{}", L::PREFIX, self.admitted.id),
-            model: std::mem::take(&mut self.admitted.model),
-            created: unix_time(),
-        };
-        if self.admitted.delivery.stream {
-            return Ok(super::events::respond(self.events(head)));
-        }
-        let text = Arc::clone(&self.admitted.text);
-        let keeps_tokens = self.admitted.keeps_tokens();
-        let outputs = self.admitted.outputs.drain(..);
-        let collected = outputs.map(|parts| WholeOutput::collect(parts, &text, keeps_tokens));
-        let outputs = try_join_all(collected).await?;
-        let pieces = stream::iter(self.pieces(&head, outputs)).map(Ok::<_, Infallible>);
-        let headers = [(CONTENT_TYPE, "application/json")];
-        Ok((headers, Body::from_stream(pieces)).into_response())
+    /// Returns whether the answer holds log probabilities or ids of tokens.
+    fn tells_tokens(&self) -> bool {
+        self.request.logprobs || self.request.delivery.token_ids
     }
 
     /// Adds the ids of `tokens`, if they were requested.
     fn add_ids(&self, choice: &mut Value, tokens: &[OutputToken]) {
-        if self.admitted.delivery.token_ids {
+        if self.request.delivery.token_ids {
             choice["token_ids"] = tokens.iter().map(|token| token.id).collect();
         }
     }
 
+    /// Returns the log probabilities of `tokens`, before which stand `offset` characters; null if they were not requested.
     fn logprobs_of(&self, tokens: &[OutputToken], offset: usize) -> Value {
-        if self.admitted.logprobs {
-            self.layout
-                .logprobs()
-                .of(&self.admitted.text, tokens, offset)
+        if self.request.logprobs {
+            let form = &self.layout.logprobs;
+            form.of(&self.request.text, tokens, offset)
         } else {
             Value::Null
         }
     }
+}
+
+/// Returns the response that sends `opening`, and then the events that `take` makes of each of `parts`, until it says that
+/// they are the last.
+pub(super) fn respond_events<State: Send + 'static, Part: Send + 'static>(
+    opening: Vec<Event>,
+    state: State,
+    parts: impl Stream<Item = Part> + Send + Unpin + 'static,
+    take: fn(&mut State, Part) -> (Vec<Event>, bool),
+) -> Response {
+    let state = (state, parts, false);
+    let rest = stream::unfold(state, move |(mut state, mut parts, ended)| async move {
+        if ended {
+            return None;
+        }
+        let (events, ended) = take(&mut state, parts.next().await?);
+        Some((stream::iter(events), (state, parts, ended)))
+    });
+    let events = stream::iter(opening).chain(rest.flatten());
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    let events = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(keep_alive);
+    ([UNBUFFERED], events).into_response()
 }

@@ -1,50 +1,39 @@
 //! `/v1/chat/completions`: the next turn of a conversation.
 
-use axum::Extension;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::json;
 use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
 
-use super::answer::{Answering, Layout};
-use super::error::ApiError;
-use super::fields::{Fields, Items};
-use super::guard::Caller;
-use super::logprobs::{self, Form};
+use super::answer::AnswerLayout;
+use super::error::FieldNames;
+use super::fields::{JsonFields, list};
+use super::logprobs;
 use super::messages;
-use super::names;
 use super::options;
-use super::run::Order;
-use super::state::Front;
+use super::state::ParsedRequest;
 
-/// Answers a request.
-pub(super) async fn create(
-    State(front): State<Front>,
-    caller: Extension<Caller>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, ApiError> {
-    let (order, reading) = front.read(body, read).await?;
-    let admitted = front.admit(order, &caller, &headers, reading).await?;
-    Answering::new(Turn, admitted).respond().await
-}
+const NAMES: FieldNames = &[("prompt", "messages")];
 
-pub(super) fn read(body: &[u8]) -> Result<Order, BadField> {
-    let mut fields = Fields::of_body(body)?;
+/// The names in chats that set `max_completion_tokens`, the newer name of `max_tokens`.
+const NEWER_NAMES: FieldNames = &[
+    ("prompt", "messages"),
+    ("max_tokens", "max_completion_tokens"),
+];
+
+/// Reads a request's body.
+pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
+    let mut fields = JsonFields::of_body(body)?;
     let newer = fields.take("max_completion_tokens")?;
     let (mut request, delivery) = options::read(&mut fields)?;
     let names = match newer {
-        Some(_) => names::OF_NEWER_CHATS,
-        None => names::OF_CHATS,
+        Some(_) => NEWER_NAMES,
+        None => NAMES,
     };
     request.max_tokens = newer.or(request.max_tokens);
     request.logprobs = fields.take("logprobs")?.unwrap_or_default();
     request.top_logprobs = fields.take("top_logprobs")?.unwrap_or_default();
-    let messages: Option<Items<_, MAX_MESSAGES>> = fields.take("messages")?;
-    let messages = messages.map(|Items(messages)| messages).unwrap_or_default();
+    let messages = fields.take_by("messages", |json| list(json, MAX_MESSAGES))?;
+    let messages = messages.unwrap_or_default();
     request.messages = messages::read("messages", &messages, &["text"])?;
     for (name, neutral) in [
         ("response_format", vec![json!({ "type": "text" })]),
@@ -62,8 +51,8 @@ pub(super) fn read(body: &[u8]) -> Result<Order, BadField> {
         fields.only(name, &neutral)?;
     }
     fields.finish()?;
-    Ok(Order {
-        keeps_prompts: false,
+    Ok(ParsedRequest {
+        echo: false,
         kept_per_token: options::kept_per_token(&request, delivery),
         request,
         delivery,
@@ -73,51 +62,36 @@ pub(super) fn read(body: &[u8]) -> Result<Order, BadField> {
 }
 
 /// The layout of chats.
-#[derive(Clone, Copy)]
-pub(super) struct Turn;
-
-impl Layout for Turn {
-    const PREFIX: &'static str = "chatcmpl-";
-    const OBJECTS: (&'static str, &'static str) = ("chat.completion", "chat.completion.chunk");
-
-    fn opening(self) -> Option<Value> {
-        Some(json!({ "delta": { "role": "assistant", "content": "" } }))
-    }
-
-    fn text(self, text: &str, is_whole: bool) -> Value {
-        if is_whole {
-            json!({ "message": { "role": "assistant", "content": text, "refusal": null } })
-        } else {
-            json!({ "delta": { "content": text } })
-        }
-    }
-
-    fn closing(self) -> Value {
-        json!({ "delta": {} })
-    }
-
-    fn logprobs(self) -> &'static Form {
-        &logprobs::OF_CHATS
-    }
-}
+pub(super) static LAYOUT: AnswerLayout = AnswerLayout {
+    prefix: "chatcmpl-",
+    whole_object: "chat.completion",
+    piece_object: "chat.completion.chunk",
+    opening: Some(|| json!({ "delta": { "role": "assistant", "content": "" } })),
+    whole: |text| json!({ "message": { "role": "assistant", "content": text, "refusal": null } }),
+    piece: |text| json!({ "delta": { "content": text } }),
+    closing: || json!({ "delta": {} }),
+    logprobs: logprobs::OF_CHATS,
+};
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
-    fn read_json(value: &Value) -> Result<Order, BadField> {
+    fn read_json(value: &Value) -> Result<ParsedRequest, BadField> {
         read(value.to_string().as_bytes())
     }
 
     #[test]
     fn contents_are_texts_or_parts_of_text() {
         let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
-        let order = read_json(&json!({
+        let request = read_json(&json!({
             "messages": [{ "role": "system", "content": "s" }, { "role": "user", "content": parts, "name": null }],
             "max_tokens": 3, "max_completion_tokens": 5, "logprobs": true, "top_logprobs": 2,
         }))
         .expect("in order");
-        let contents: Vec<_> = order
+        let contents: Vec<_> = request
             .request
             .messages
             .iter()
@@ -125,7 +99,7 @@ mod tests {
             .collect();
         assert_eq!(contents, ["s", "a\nb"]);
         assert_eq!(
-            (order.request.max_tokens, order.request.top_logprobs),
+            (request.request.max_tokens, request.request.top_logprobs),
             (Some(5), 2)
         );
     }
@@ -134,14 +108,14 @@ mod tests {
     #[test]
     fn answers_can_be_sent_back_as_they_came() {
         let part = json!({ "type": "text", "text": "b", "role": "assistant", "refusal": null, "cache_control": {} });
-        let order = read_json(&json!({ "messages": [
+        let request = read_json(&json!({ "messages": [
             { "role": "user", "content": "a", "name": "bob" },
             { "role": "assistant", "content": [part], "id": 3, "refusal": null, "annotations": [1], "audio": null,
               "reasoning_content": "hm", "tool_calls": [], "logprobs": {} },
             { "role": "assistant", "content": null },
         ] }))
         .expect("in order");
-        let turns = order.request.messages.iter();
+        let turns = request.request.messages.iter();
         let turns: Vec<_> = turns
             .map(|turn| (&turn.role[..], &turn.content[..], &turn.name[..]))
             .collect();

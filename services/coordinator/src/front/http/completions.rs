@@ -1,77 +1,50 @@
 //! `/v1/completions`: texts that go on.
 
-use axum::Extension;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::Response;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use wire::status::BadField;
 use wire::v1;
 use wire::v1::generate_request::Prompt;
 
-use super::answer::{Answering, Layout};
-use super::error::ApiError;
-use super::fields::{Fields, Items, Readable, problem};
-use super::guard::Caller;
-use super::logprobs::{self, Form};
-use super::names;
-use super::options::{self, MOST_OUTPUTS};
-use super::run::Order;
-use super::state::Front;
+use super::answer::AnswerLayout;
+use super::fields::{JsonFields, Readable, list};
+use super::logprobs;
+use super::options;
+use super::state::ParsedRequest;
+use crate::limits::MOST_OUTPUTS;
 
 /// Most prompts of a request: each has an output at least.
 const MAX_PROMPTS: usize = MOST_OUTPUTS as usize;
 
-/// The prompts that stand in a request: a text, a list of token ids, or a list of either.
-fn prompts(written: &RawValue) -> Result<Vec<Prompt>, serde_json::Error> {
-    let json = written.get();
+/// Reads the prompts that stand in a request: a text, a list of token ids, or a list of either.
+fn prompts(json: &str) -> serde_json::Result<Vec<Prompt>> {
     let tokens = |ids| Prompt::TokenIds(v1::TokenIds { ids });
-    let lists = |Items(lists): Items<&RawValue, MAX_PROMPTS>| {
-        let ids = lists.into_iter().map(|list| Vec::of_json(list.get()));
-        ids.map(|ids| ids.map(tokens)).collect()
-    };
-    let Some(list) = json.strip_prefix('[') else {
+    let Some(rest) = json.strip_prefix('[') else {
         return serde_json::from_str(json).map(|text| vec![Prompt::Text(text)]);
     };
     // What the first item is decides what all are.
-    match list.trim_start().as_bytes().first() {
+    match rest.trim_start().as_bytes().first() {
         Some(b'"') => {
-            let Items(texts) = Items::<String, MAX_PROMPTS>::of_json(json)?;
-            Ok(texts.into_iter().map(Prompt::Text).collect())
+            let texts = list(json, MAX_PROMPTS)?.into_iter();
+            Ok(texts.map(Prompt::Text).collect())
         }
-        Some(b'[') => Items::of_json(json).and_then(lists),
+        Some(b'[') => {
+            let lists: Vec<&RawValue> = list(json, MAX_PROMPTS)?;
+            let ids = lists.into_iter().map(|list| Vec::of_json(list.get()));
+            ids.map(|ids| ids.map(tokens)).collect()
+        }
         Some(b']') => Ok(Vec::new()),
         _ => Vec::of_json(json).map(|ids| vec![tokens(ids)]),
     }
 }
 
-/// Answers a request.
-pub(super) async fn create(
-    State(front): State<Front>,
-    caller: Extension<Caller>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, ApiError> {
-    let ((order, echo), reading) = front.read(body, read).await?;
-    let admitted = front.admit(order, &caller, &headers, reading).await?;
-    let mut answering = Answering::new(Completion, admitted);
-    if echo {
-        answering.echo();
-    }
-    answering.respond().await
-}
-
-/// Reads a request's body; and whether prompts are to be echoed.
-pub(super) fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
-    let mut fields = Fields::of_body(body)?;
+/// Reads a request's body.
+pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
+    let mut fields = JsonFields::of_body(body)?;
     let (mut request, delivery) = options::read(&mut fields)?;
-    let written = fields.take_raw("prompt");
-    let prompts = written.map(prompts).transpose().map_err(|error| {
-        let problem = problem(&error);
+    let prompts = fields.take_by("prompt", prompts).map_err(|bad| {
         let expected = "expected a text, a list of token ids, or a list of either";
-        BadField::new("prompt", format!("{problem}; {expected}"))
+        BadField::new("prompt", format!("{}; {expected}", bad.problem))
     })?;
     let top: Option<u32> = fields.take("logprobs")?;
     (request.logprobs, request.top_logprobs) = (top.is_some(), top.unwrap_or_default());
@@ -87,52 +60,40 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
             "missing; give a text, a list of token ids, or a list of either",
         ));
     }
-    let order = Order {
-        keeps_prompts: echo,
+    Ok(ParsedRequest {
+        echo,
         kept_per_token: options::kept_per_token(&request, delivery),
         request,
         delivery,
-        names: names::OF_COMPLETIONS,
+        names: &[("top_logprobs", "logprobs")],
         prompts: prompts.into_iter().map(Some).collect(),
-    };
-    Ok((order, echo))
+    })
 }
 
 /// The layout of completions.
-#[derive(Clone, Copy)]
-pub(super) struct Completion;
-
-impl Layout for Completion {
-    const PREFIX: &'static str = "cmpl-";
-    const OBJECTS: (&'static str, &'static str) = ("text_completion", "text_completion");
-
-    fn opening(self) -> Option<Value> {
-        None
-    }
-
-    fn text(self, text: &str, _is_whole: bool) -> Value {
-        json!({ "text": text })
-    }
-
-    fn closing(self) -> Value {
-        json!({ "text": "" })
-    }
-
-    fn logprobs(self) -> &'static Form {
-        &logprobs::OF_COMPLETIONS
-    }
-}
+pub(super) static LAYOUT: AnswerLayout = AnswerLayout {
+    prefix: "cmpl-",
+    whole_object: "text_completion",
+    piece_object: "text_completion",
+    opening: None,
+    whole: |text| json!({ "text": text }),
+    piece: |text| json!({ "text": text }),
+    closing: || json!({ "text": "" }),
+    logprobs: logprobs::OF_COMPLETIONS,
+};
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
     fn prompts_come_in_four_forms() {
         let read = |prompt: Value| {
             let body = json!({ "prompt": prompt }).to_string();
-            read(body.as_bytes())
-                .map(|(order, _)| order.prompts.into_iter().flatten().collect::<Vec<_>>())
+            let prompts = read(body.as_bytes()).map(|request| request.prompts);
+            prompts.map(|prompts| prompts.into_iter().flatten().collect::<Vec<_>>())
         };
         let text = |text: &str| Prompt::Text(text.to_owned());
         let tokens = |ids: &[u32]| Prompt::TokenIds(v1::TokenIds { ids: ids.to_vec() });

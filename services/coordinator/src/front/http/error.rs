@@ -15,19 +15,27 @@ pub(super) struct ApiError {
     status: Status,
     /// The HTTP status, where it is not that of the failure.
     http: Option<StatusCode>,
-    /// The request's own names of fields that gRPC names otherwise.
-    names: Names,
+    /// The request's own names of fields that gRPC names otherwise, beside [`SHARED_NAMES`]; none if the error names fields
+    /// as the request does.
+    names: Option<FieldNames>,
 }
 
 /// Pairs of a field's name over gRPC and its name in a request over HTTP; fields with one name are left out. Names that
 /// end with a dot stand for all that begin so.
-pub(super) type Names = &'static [(&'static str, &'static str)];
+pub(super) type FieldNames = &'static [(&'static str, &'static str)];
+
+/// Names that all forms of requests share. Settings of a method, `settings.*` over gRPC, stand in `speculation`.
+const SHARED_NAMES: FieldNames = &[
+    ("tenant", "user"),
+    ("method", "speculation.method"),
+    ("settings.", "speculation."),
+];
 
 /// Longest message of an error, and longest name of a field in it, in bytes.
 const MAX_MESSAGE_BYTES: usize = 2 << 10;
 const MAX_FIELD_BYTES: usize = 256;
 
-/// The beginning of a text of any length.
+/// Returns the beginning of a text of any length.
 pub(super) fn beginning(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -40,7 +48,7 @@ impl From<Status> for ApiError {
         Self {
             status,
             http: None,
-            names: &[],
+            names: None,
         }
     }
 }
@@ -52,57 +60,49 @@ impl From<BadField> for ApiError {
 }
 
 impl ApiError {
-    /// An error of the transport: the request did not come so far that a field could be wrong.
+    /// Returns an error of the transport: the request did not come so far that a field could be wrong.
     pub(super) fn http(http: StatusCode, message: impl Into<String>) -> Self {
         Self {
             status: Status::invalid_argument(message),
             http: Some(http),
-            names: &[],
+            names: None,
         }
     }
 
-    /// Has the error name fields as the request did, which calls them `names`.
-    pub(super) fn naming(self, names: Names) -> Self {
+    /// Has the error of a request that went the way of those over gRPC name fields as the request did, which calls them
+    /// `names`.
+    pub(super) fn naming(self, names: FieldNames) -> Self {
+        let names = Some(names);
         Self { names, ..self }
     }
 
-    /// The name in the request of the field that is wrong, if the error is about one, and the message; neither is longer
-    /// than an error need be, whatever the request holds.
+    /// Returns the name in the request of the field that is wrong, if the error is about one, and the message; neither is
+    /// longer than an error need be, whatever the request holds.
     fn described(&self) -> (Option<String>, String) {
-        let field = self.field().map(|field| beginning(&field, MAX_FIELD_BYTES));
         let message = beginning(self.status.message(), MAX_MESSAGE_BYTES);
-        if exceeds_context(&self.status) {
-            return self.beyond_context(field, &message);
-        }
-        let renamed = field.as_deref().and_then(|field| {
-            let name = self
-                .names
-                .iter()
-                .find_map(|(grpc, http)| match grpc.strip_suffix('.') {
-                    Some(_) => Some(format!("{http}{}", field.strip_prefix(grpc)?)),
-                    None => (*grpc == field).then(|| (*http).to_owned()),
-                })?;
-            let message = message.replacen(field, &name, 1);
-            Some((name, message))
-        });
-        match renamed {
-            Some((name, message)) => (Some(name), message),
-            None => (field, message),
-        }
+        let Some(field) = self.field() else {
+            return (None, message);
+        };
+        let field = beginning(&field, MAX_FIELD_BYTES);
+        let name = self.name_of(&field);
+        let name = name.as_ref().unwrap_or(&field);
+        let message = if exceeds_context(&self.status) {
+            // It begins with OpenAI's words, which clients look for, and not with the field's name.
+            let problem = message.strip_prefix(&format!("{field}: "));
+            problem.unwrap_or(&message).replace(&field, name)
+        } else {
+            message.replacen(&field, name, 1)
+        };
+        (Some(name.clone()), message)
     }
 
-    /// Returns field and message of an error about the model's context, under the API's names. The message begins with
-    /// OpenAI's words, which clients look for, and not with the field's name.
-    fn beyond_context(&self, field: Option<String>, message: &str) -> (Option<String>, String) {
-        let Some(field) = field else {
-            return (None, message.to_owned());
-        };
-        let problem = message.strip_prefix(&format!("{field}: "));
-        let problem = problem.unwrap_or(message);
-        match self.names.iter().find(|(grpc, _)| *grpc == field) {
-            Some((_, name)) => (Some((*name).to_owned()), problem.replace(&field, name)),
-            None => (Some(field), problem.to_owned()),
-        }
+    /// Returns the name that the request gives to what gRPC calls `field`, if that is another.
+    fn name_of(&self, field: &str) -> Option<String> {
+        let mut names = SHARED_NAMES.iter().chain(self.names?);
+        names.find_map(|(grpc, http)| match grpc.strip_suffix('.') {
+            Some(_) => Some(format!("{http}{}", field.strip_prefix(grpc)?)),
+            None => (*grpc == field).then(|| (*http).to_owned()),
+        })
     }
 
     fn code(&self) -> StatusCode {
@@ -116,14 +116,14 @@ impl ApiError {
         StatusCode::from_u16(failure.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// The field that is wrong, if one is.
+    /// Returns the field that is wrong, if one is.
     fn field(&self) -> Option<String> {
         let details = self.status.get_details_bad_request()?;
         let violation = details.field_violations.into_iter().next()?;
         Some(violation.field)
     }
 
-    /// `{"error": {message, type, param, code}}`.
+    /// Returns `{"error": {message, type, param, code}}`.
     pub(super) fn body(&self) -> Value {
         let code = self.code();
         let (kind, name) = match code.as_u16() {

@@ -3,9 +3,7 @@
 //! A body is never made into a tree of values, which takes a hundred times its bytes: fields are slices of it, and each is
 //! read as the type that it must be.
 
-mod items;
-mod numbers;
-mod readable;
+mod values;
 
 use std::fmt;
 
@@ -16,21 +14,17 @@ use serde_json::value::RawValue;
 use wire::status::BadField;
 
 use super::error::beginning;
-pub(super) use items::{Items, Pairs, TextOr};
-pub(super) use numbers::{Real, Seed};
-pub(super) use readable::Readable;
-
-/// Most fields of one object.
-pub const MAX_FIELDS: usize = 128;
+use crate::limits::MAX_FIELDS;
+pub(super) use values::{Readable, Seed, TextOrList, list, object};
 
 /// Longest piece of a request that an error quotes, in bytes.
 const MAX_QUOTED: usize = 160;
 
-/// Most bytes of JSON of a value that [`Fields::only`] compares with the neutral ones.
+/// Most bytes of JSON of a value that [`JsonFields::only`] compares with the neutral ones.
 const MAX_NEUTRAL: usize = 256;
 
 /// The fields of an object that were not read yet.
-pub(super) struct Fields<'a> {
+pub(super) struct JsonFields<'a> {
     /// Where the object stands in the request, with a dot; empty at the top.
     path: String,
     left: Vec<(String, &'a RawValue)>,
@@ -43,9 +37,9 @@ struct Object<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Object<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
+        struct FieldsVisitor;
 
-        impl<'de> Visitor<'de> for Reader {
+        impl<'de> Visitor<'de> for FieldsVisitor {
             type Value = Object<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,7 +63,7 @@ impl<'de> Deserialize<'de> for Object<'de> {
             }
         }
 
-        deserializer.deserialize_map(Reader)
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
@@ -95,8 +89,8 @@ pub(super) fn problem(error: &serde_json::Error) -> String {
     }
 }
 
-impl<'a> Fields<'a> {
-    /// The fields of a request's body.
+impl<'a> JsonFields<'a> {
+    /// Returns the fields of a request's body.
     ///
     /// # Errors
     /// If it is not one JSON object, or has too many fields.
@@ -108,7 +102,7 @@ impl<'a> Fields<'a> {
         Ok(Self::new(String::new(), left))
     }
 
-    /// The fields of an object that stands at `path` in the request.
+    /// Returns the fields of an object that stands at `path` in the request.
     ///
     /// # Errors
     /// If it is none, or has too many fields.
@@ -137,6 +131,20 @@ impl<'a> Fields<'a> {
         (value.get() != "null").then_some(value)
     }
 
+    /// Reads the JSON of the field `name` by `read`; none if it is not there, or null.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(super) fn take_by<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&'a str) -> serde_json::Result<T>,
+    ) -> Result<Option<T>, BadField> {
+        let value = self.take_raw(name);
+        let read = value.map(|value| read(value.get())).transpose();
+        read.map_err(|error| self.error(name, problem(&error)))
+    }
+
     /// Reads the field `name`; none if it is not there, or null.
     ///
     /// # Errors
@@ -145,14 +153,10 @@ impl<'a> Fields<'a> {
         &mut self,
         name: &'static str,
     ) -> Result<Option<T>, BadField> {
-        let Some(value) = self.take_raw(name) else {
-            return Ok(None);
-        };
-        let read = T::of_json(value.get()).map(Some);
-        read.map_err(|error| self.error(name, problem(&error)))
+        self.take_by(name, T::of_json)
     }
 
-    /// Whether the field `name` is there, and not null; whatever it holds.
+    /// Returns whether the field `name` is there, and not null; whatever it holds.
     pub(super) fn has(&mut self, name: &'static str) -> bool {
         self.take_raw(name).is_some()
     }

@@ -1,25 +1,30 @@
-//! What is asked of every request before it is read: who sent it, from where, and in which form.
+//! What is asked of every request before it is read: who sent it, from where, from which web page, and in which form.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{self, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use net::auth::{Guard, TokenHolder};
-use net::loopback::{BrowserRefusal, Trusted};
-use net::receiving::{RETRY_AFTER, ReceiveError, whole};
-use wire::digest::request_id;
+use server::auth::{Client, Guard};
+use server::loopback::{Refusal, Trusted};
+use server::receiving::{RETRY_AFTER, Refused, whole};
+use server::request_id::request_id;
+use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
 use wire::status::overloaded;
 
 use super::error::ApiError;
 
 /// The header that names a request; a client's own name is given back.
-pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longest name of a request that is given back, in bytes.
 const MAX_REQUEST_ID: usize = 128;
+
+/// How long a browser need not ask again what a page may send.
+const CORS_MAX_AGE: Duration = Duration::from_secs(600);
 
 /// Who sent a request.
 #[derive(Clone, Debug)]
@@ -31,6 +36,28 @@ pub(super) struct Caller {
 /// The identifier of a request in logs and traces. A handler puts it into the extensions of its response.
 #[derive(Clone, Debug)]
 pub(super) struct RequestId(pub(super) String);
+
+/// Returns the layer that tells browsers which web pages may read answers: those of `origins`, of which `*` is any; none if
+/// there are no such pages.
+/// Tokens are no credentials in the sense of CORS: a page must know them.
+pub(super) fn cors(origins: &[String]) -> Option<CorsLayer> {
+    let allowed: AllowOrigin = if origins.iter().any(|origin| origin == "*") {
+        Any.into()
+    } else {
+        let origins = origins.iter();
+        AllowOrigin::list(origins.filter_map(|origin| HeaderValue::from_str(origin).ok()))
+    };
+    (!origins.is_empty()).then(|| {
+        CorsLayer::new()
+            .allow_origin(allowed)
+            .allow_methods([Method::GET, Method::POST])
+            .allow_headers(AllowHeaders::mirror_request())
+            // From a page of the internet to a machine at home.
+            .allow_private_network(true)
+            .expose_headers([REQUEST_ID, header::RETRY_AFTER])
+            .max_age(CORS_MAX_AGE)
+    })
+}
 
 /// Refuses requests of web pages to a port of this machine alone: a page that is open in a browser here must not
 /// reach it, unless it is `trusted`.
@@ -48,11 +75,6 @@ pub(super) async fn local_only(
         return ApiError::http(StatusCode::FORBIDDEN, problem).into_response();
     }
     next.run(request).await
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    // What is not ASCII names no machine.
-    headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
 /// Lets requests in that show a token, where clients must. Each response has an `x-request-id`: the client's own, or else
@@ -101,7 +123,7 @@ pub(super) async fn received(request: Request, next: Next) -> Response {
     error.into_response()
 }
 
-/// The client's name for a request, if it can be given back.
+/// Returns the client's name for a request, if it can be given back.
 fn named(headers: &HeaderMap) -> Option<HeaderValue> {
     let given = headers.get(REQUEST_ID)?;
     let is_text = given.to_str().is_ok();
@@ -128,7 +150,8 @@ fn random_id() -> String {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = text(headers, &CONTENT_TYPE).unwrap_or_default();
+    let kind = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let kind = kind.unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json")
 }

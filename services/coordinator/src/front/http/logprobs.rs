@@ -1,24 +1,31 @@
 //! Log probabilities in both forms that OpenAI's clients read.
 
+use std::iter;
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use text::ServedText;
 use wire::v1;
 
 use super::output::{OutputToken, token_text};
 
+/// Number of tokens whose log probabilities are serialised in one piece.
+const GROUP: usize = 64;
+
 /// Returns a list's item for a token that stands after the given number of characters; none if the list skips it.
-pub(super) type Item = fn(&ServedText, &OutputToken, usize) -> Option<Value>;
+type ItemOfToken = fn(&ServedText, &OutputToken, usize) -> Option<Value>;
 
 /// A form of log probabilities: an object of lists, whose items belong to the tokens in order.
 #[derive(Debug)]
-pub(super) struct Form {
-    pub(super) lists: &'static [(&'static str, Item)],
+pub(super) struct LogprobsForm {
+    /// At least one.
+    lists: &'static [(&'static str, ItemOfToken)],
     /// Fields that are always null.
-    pub(super) nulls: &'static [&'static str],
+    nulls: &'static [&'static str],
 }
 
 /// The form of completions: parallel lists.
-pub(super) static OF_COMPLETIONS: Form = Form {
+pub(super) const OF_COMPLETIONS: LogprobsForm = LogprobsForm {
     lists: &[
         ("tokens", |text, token, _| {
             Some(json!(token_text(text, token.id).0))
@@ -37,39 +44,75 @@ pub(super) static OF_COMPLETIONS: Form = Form {
 };
 
 /// The form of chats: an object a token.
-pub(super) static OF_CHATS: Form = Form {
+pub(super) const OF_CHATS: LogprobsForm = LogprobsForm {
     lists: &[("content", |text, token, _| of_token(text, token))],
     nulls: &["refusal"],
 };
 
-impl Form {
-    /// The log probabilities of `tokens`, before which there are `offset` characters.
+impl LogprobsForm {
+    /// Returns the log probabilities of `tokens`, before which there are `offset` characters.
     pub(super) fn of(&self, text: &ServedText, tokens: &[OutputToken], offset: usize) -> Value {
-        let list = |item: Item| -> Value {
-            let mut at = offset;
-            let items = tokens.iter().filter_map(|token| {
-                let found = item(text, token, at);
-                at += token.piece.chars().count();
-                found
-            });
-            items.collect()
-        };
-        let lists = self.lists.iter();
-        let lists = lists.map(|&(name, item)| (name.to_owned(), list(item)));
-        let nulls = self
-            .nulls
-            .iter()
-            .map(|&name| (name.to_owned(), Value::Null));
+        let lists = self.lists.iter().map(|&(name, item)| {
+            let mut chars = offset;
+            let list = items(item, text, tokens, &mut chars).collect();
+            (name.to_owned(), list)
+        });
+        let nulls = self.nulls.iter();
+        let nulls = nulls.map(|&name| (name.to_owned(), Value::Null));
         Value::Object(lists.chain(nulls).collect())
+    }
+
+    /// Returns the JSON of the same in pieces, which are made one by one.
+    pub(super) fn pieces(
+        &'static self,
+        text: Arc<ServedText>,
+        tokens: Vec<OutputToken>,
+        offset: usize,
+    ) -> impl Iterator<Item = String> + Send {
+        let tokens: Arc<[_]> = tokens.into();
+        let lists = self.lists.iter().enumerate();
+        let lists = lists.flat_map(move |(index, &(name, item))| {
+            let begin = if index == 0 { '{' } else { ',' };
+            let (text, tokens) = (Arc::clone(&text), Arc::clone(&tokens));
+            let (mut chars, mut separator) = (offset, "");
+            let groups = (0..tokens.len()).step_by(GROUP).map(move |from| {
+                let group = &tokens[from..tokens.len().min(from + GROUP)];
+                let items = items(item, &text, group, &mut chars);
+                let separated = items.map(|item| {
+                    let separator = std::mem::replace(&mut separator, ",");
+                    format!("{separator}{item}")
+                });
+                separated.collect::<String>()
+            });
+            let opening = iter::once(format!("{begin}\"{name}\":["));
+            opening.chain(groups).chain(iter::once("]".to_owned()))
+        });
+        let nulls = self.nulls.iter();
+        let nulls = nulls.map(|name| format!(",\"{name}\":null"));
+        lists.chain(nulls).chain(iter::once("}".to_owned()))
     }
 }
 
-/// A log probability as JSON, which has no infinity.
+/// Returns the items of a list for `tokens`, before which stand `chars` characters; counts those of the tokens to them.
+fn items<'a>(
+    item: ItemOfToken,
+    text: &'a ServedText,
+    tokens: &'a [OutputToken],
+    chars: &'a mut usize,
+) -> impl Iterator<Item = Value> + 'a {
+    tokens.iter().filter_map(move |token| {
+        let found = item(text, token, *chars);
+        *chars += token.piece.chars().count();
+        found
+    })
+}
+
+/// Returns a log probability as JSON, which has no infinity.
 fn number(logprob: f32) -> Value {
     json!(logprob.clamp(-9999.0, 0.0))
 }
 
-/// The alternatives by their texts, and the token itself. Tokens of one text are told apart by their ids.
+/// Returns the alternatives by their texts, and the token itself. Tokens of one text are told apart by their ids.
 fn by_text(text: &ServedText, token: u32, of_token: &v1::TokenLogprobs) -> Value {
     let mut all = Map::new();
     let mut add = |token: u32, logprob: f32| {
@@ -90,7 +133,7 @@ fn by_text(text: &ServedText, token: u32, of_token: &v1::TokenLogprobs) -> Value
     Value::Object(all)
 }
 
-/// An object for each token.
+/// Returns an object for each token.
 pub(super) fn of_tokens(text: &ServedText, tokens: &[OutputToken]) -> Value {
     tokens
         .iter()
@@ -110,4 +153,41 @@ fn of_token(text: &ServedText, token: &OutputToken) -> Option<Value> {
 fn named(text: &ServedText, token: u32, logprob: f32) -> Value {
     let (name, bytes) = token_text(text, token);
     json!({ "token": name, "logprob": number(logprob), "bytes": bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "normalizer": null, "decoder": null,
+        "pre_tokenizer": {"type": "WhitespaceSplit"}, "truncation": null, "padding": null, "post_processor": null,
+        "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "ü": 1, "c": 2}}}"#;
+
+    /// A client reads the same JSON, however an answer is sent.
+    #[test]
+    fn pieces_together_are_the_whole() {
+        let text = ServedText::new(TOKENIZER.as_bytes(), v1::TokenizerPart::default());
+        let text = Arc::new(text.expect("a tokenizer"));
+        let token = |at: u32| OutputToken {
+            id: at % 3,
+            piece: ["a", "ü", "cc"][at as usize % 3].to_owned(),
+            // As the first token of a prompt, the first has none.
+            logprobs: (at > 0).then(|| v1::TokenLogprobs {
+                logprob: -0.5 - at as f32,
+                top: vec![v1::TopLogprob {
+                    token_id: (at + 1) % 3,
+                    logprob: f32::NEG_INFINITY,
+                }],
+                log_normaliser: 0.0,
+            }),
+        };
+        for form in [&OF_COMPLETIONS, &OF_CHATS] {
+            for count in [0, 1, 2, 64, 65, 200] {
+                let tokens: Vec<_> = (0..count).map(token).collect();
+                let whole = form.of(&text, &tokens, 7).to_string();
+                let pieces = form.pieces(Arc::clone(&text), tokens, 7);
+                assert_eq!(pieces.collect::<String>(), whole, "{count} tokens");
+            }
+        }
+    }
 }

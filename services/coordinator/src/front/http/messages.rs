@@ -6,10 +6,8 @@ use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
 use wire::v1;
 
-use super::fields::{Fields, TextOr, problem, quoted};
-
-/// Most parts of one content.
-pub const MAX_PARTS: usize = 1_024;
+use super::fields::{JsonFields, TextOrList, problem, quoted};
+use crate::limits::MAX_PARTS;
 
 /// Reads the messages that stand in field `name`. Their contents are texts, or lists of parts of the types `parts`. What
 /// else stands in them is ignored: clients send answers back as they came, also those of other servers.
@@ -31,7 +29,7 @@ pub(super) fn read(
 }
 
 fn turn(path: &str, message: &RawValue, types: &[&str]) -> Result<v1::ChatMessage, BadField> {
-    let mut fields = Fields::within(path, message)?;
+    let mut fields = JsonFields::within(path, message)?;
     let role: Option<String> = fields.take("role")?;
     let content = fields.take_raw("content");
     if let Some(other) = fields
@@ -65,11 +63,11 @@ fn turn(path: &str, message: &RawValue, types: &[&str]) -> Result<v1::ChatMessag
 /// What stands between the parts of a content, as vLLM and llama.cpp have it.
 const BETWEEN_PARTS: &str = "\n";
 
-/// The text of a content.
+/// Reads the text of a content.
 fn text(path: &str, content: &RawValue, types: &[&str]) -> Result<String, BadField> {
-    match serde_json::from_str::<TextOr<'_, MAX_PARTS>>(content.get()) {
-        Ok(TextOr::Text(text)) => Ok(text),
-        Ok(TextOr::List(parts)) => {
+    match TextOrList::of_json(content.get(), MAX_PARTS) {
+        Ok(TextOrList::Text(text)) => Ok(text),
+        Ok(TextOrList::List(parts)) => {
             let parts = parts.into_iter().enumerate();
             let texts = parts.map(|(at, part)| part_text(&format!("{path}.{at}"), part, types));
             Ok(texts.collect::<Result<Vec<_>, _>>()?.join(BETWEEN_PARTS))
@@ -81,13 +79,13 @@ fn text(path: &str, content: &RawValue, types: &[&str]) -> Result<String, BadFie
     }
 }
 
-/// The text of a part of a content.
+/// Reads the text of a part of a content.
 fn part_text(path: &str, part: &RawValue, types: &[&str]) -> Result<String, BadField> {
     if !part.get().starts_with('{') {
         let problem = format!("expected {{\"type\": \"{}\", \"text\": ...}}", types[0]);
         return Err(BadField::new(path, problem));
     }
-    let mut fields = Fields::within(path, part)?;
+    let mut fields = JsonFields::within(path, part)?;
     let kind: String = fields.take("type")?.unwrap_or_default();
     if !types.contains(&&kind[..]) {
         let problem = format!(

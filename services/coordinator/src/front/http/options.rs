@@ -3,18 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use serde_json::value::RawValue;
 use speculation::methods::{MethodSpec, SETTINGS, SettingValue};
 use wire::bounds::MAX_STOPS;
 use wire::sampling::{FIELDS, MAX_LOGIT_BIAS, SamplingField, SamplingKind};
 use wire::status::BadField;
 use wire::{settings, v1};
 
-use super::fields::{Fields, Pairs, Readable, Real, Seed, TextOr, problem, quoted};
-use super::hints;
-
-/// Most outputs of one request, those of all its prompts together.
-pub const MOST_OUTPUTS: u32 = 128;
+use super::fields::{JsonFields, Readable, Seed, TextOrList, object, quoted};
+use crate::limits::MOST_OUTPUTS;
 
 /// What a request asks for beside what each of its outputs does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +34,8 @@ pub(super) struct Delivery {
 const TOKEN_BYTES: u64 = 256;
 const ALTERNATIVE_BYTES: u64 = 16;
 
-/// Bytes that an answer keeps of each token until its end: of one that comes whole, and tells tokens beside their text.
+/// Returns the bytes that an answer keeps of each token until its end: of one that comes whole, and tells tokens beside
+/// their text.
 pub(super) fn kept_per_token(request: &v1::GenerateRequest, delivery: Delivery) -> u64 {
     match delivery {
         Delivery { stream: true, .. } => 0,
@@ -50,15 +47,29 @@ pub(super) fn kept_per_token(request: &v1::GenerateRequest, delivery: Delivery) 
     }
 }
 
+/// Hints in all requests: to a provider's bookkeeping and billing, to caches, and to models that reason. They change no
+/// output, and clients send them to every server, so they are taken and ignored, whatever they hold.
+const HINTS: [&str; 11] = [
+    "cache_prompt",
+    "client_metadata",
+    "metadata",
+    "prediction",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "safety_identifier",
+    "service_tier",
+    "store",
+];
+
 /// Reads one text, or several.
-fn texts(fields: &mut Fields<'_>, name: &'static str) -> Result<Vec<String>, BadField> {
-    match fields.take::<TextOr<'_, MAX_STOPS>>(name)? {
-        None => Ok(Vec::new()),
-        Some(TextOr::Text(text)) => Ok(vec![text]),
-        Some(TextOr::List(texts)) => {
-            let read = |text: &RawValue| serde_json::from_str(text.get());
-            let texts: Result<_, _> = texts.into_iter().map(read).collect();
-            texts.map_err(|error| BadField::new(name, problem(&error)))
+fn texts(json: &str) -> serde_json::Result<Vec<String>> {
+    match TextOrList::of_json(json, MAX_STOPS)? {
+        TextOrList::Text(text) => Ok(vec![text]),
+        TextOrList::List(texts) => {
+            let texts = texts.into_iter();
+            texts.map(|text| serde_json::from_str(text.get())).collect()
         }
     }
 }
@@ -68,13 +79,15 @@ fn texts(fields: &mut Fields<'_>, name: &'static str) -> Result<Vec<String>, Bad
 ///
 /// # Errors
 /// Names a field that is not what it must be, or is not supported.
-pub(super) fn read(fields: &mut Fields<'_>) -> Result<(v1::GenerateRequest, Delivery), BadField> {
+pub(super) fn read(
+    fields: &mut JsonFields<'_>,
+) -> Result<(v1::GenerateRequest, Delivery), BadField> {
     let mut request = v1::GenerateRequest {
         model: fields.take("model")?.unwrap_or_default(),
         max_tokens: fields.take("max_tokens")?,
         sampling: Some(sampling(fields)?),
         seed: fields.take("seed")?.map(|Seed(seed)| seed),
-        stop: texts(fields, "stop")?,
+        stop: fields.take_by("stop", texts)?.unwrap_or_default(),
         stop_token_ids: fields.take("stop_token_ids")?.unwrap_or_default(),
         ignore_eos: fields.take("ignore_eos")?.unwrap_or_default(),
         tenant: fields.take("user")?.unwrap_or_default(),
@@ -93,22 +106,28 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(v1::GenerateRequest, Deli
     ] {
         fields.only(name, &neutral)?;
     }
-    hints::ignore(fields);
+    for name in HINTS {
+        fields.has(name);
+    }
     Ok((request, delivery))
 }
 
 /// Reads changes to logits by token ids, each of which stands there once, written as numbers are.
-fn logit_bias(fields: &mut Fields<'_>, name: &'static str) -> Result<Vec<v1::LogitBias>, BadField> {
-    let pairs: Option<Pairs<Real, MAX_LOGIT_BIAS>> = fields.take(name)?;
+fn logit_bias(fields: &mut JsonFields<'_>) -> Result<Vec<v1::LogitBias>, BadField> {
+    let numbers = |json| -> serde_json::Result<Vec<(String, f32)>> {
+        let pairs = object(json, MAX_LOGIT_BIAS)?.into_iter();
+        let numbers = pairs.map(|(token, bias)| Ok((token, f32::of_json(bias.get())?)));
+        numbers.collect()
+    };
     let mut read = BTreeMap::new();
-    for (token, Real(bias)) in pairs.map(|Pairs(pairs)| pairs).unwrap_or_default() {
+    for (token, bias) in fields.take_by("logit_bias", numbers)?.unwrap_or_default() {
         let bad = |problem: &str| {
             let problem = format!("'{}' {problem}", quoted(&token));
             Err(BadField::new(name, problem))
         };
         match token.parse::<u32>() {
             Ok(token_id) if token_id.to_string() == token => {
-                if read.insert(token_id, bias as f32).is_some() {
+                if read.insert(token_id, bias).is_some() {
                     return bad("stands twice");
                 }
             }
@@ -121,43 +140,8 @@ fn logit_bias(fields: &mut Fields<'_>, name: &'static str) -> Result<Vec<v1::Log
         .collect())
 }
 
-/// Reads the sampling parameters, each as the table has it.
-fn sampling(fields: &mut Fields<'_>) -> Result<v1::SamplingParams, BadField> {
-    let mut params = v1::SamplingParams::default();
-    for &SamplingField { name, kind, .. } in &FIELDS {
-        match kind {
-            SamplingKind::Number(_, set) => {
-                if let Some(number) = fields.take(name)? {
-                    set(&mut params, number);
-                }
-            }
-            SamplingKind::Count(_, set) if name == "top_k" => {
-                let top_k = top_k(fields.take(name)?)?;
-                set(&mut params, top_k);
-            }
-            SamplingKind::Count(_, set) => {
-                if let Some(number) = fields.take(name)? {
-                    set(&mut params, number);
-                }
-            }
-            SamplingKind::TokenIds(_, set) => {
-                if let Some(ids) = fields.take(name)? {
-                    set(&mut params, ids);
-                }
-            }
-            SamplingKind::Biases(_, set) => set(&mut params, logit_bias(fields, name)?),
-        }
-    }
-    if params.top_p == Some(0.0) {
-        // The fewest tokens that reach no probability at all: the most likely one.
-        (params.top_p, params.top_k) = (None, 1);
-    }
-    Ok(params)
-}
-
-/// Reads how many tokens are kept.
-fn top_k(given: Option<i64>) -> Result<u32, BadField> {
-    match given {
+fn sampling(fields: &mut JsonFields<'_>) -> Result<v1::SamplingParams, BadField> {
+    let whole = |top_k: Option<i64>| match top_k {
         // Other servers write -1 for no cut.
         None | Some(-1) => Ok(0),
         Some(top_k) => u32::try_from(top_k).map_err(|_| {
@@ -167,7 +151,7 @@ fn top_k(given: Option<i64>) -> Result<u32, BadField> {
     }
 }
 
-fn delivery(fields: &mut Fields<'_>) -> Result<Delivery, BadField> {
+fn delivery(fields: &mut JsonFields<'_>) -> Result<Delivery, BadField> {
     let stream = fields.take("stream")?.unwrap_or_default();
     let mut delivery = Delivery {
         stream,
@@ -197,7 +181,10 @@ fn delivery(fields: &mut Fields<'_>) -> Result<Delivery, BadField> {
 }
 
 /// Reads the object `speculation`: a method and its settings, of any name in the table of settings.
-fn speculation(fields: &mut Fields<'_>, request: &mut v1::GenerateRequest) -> Result<(), BadField> {
+fn speculation(
+    fields: &mut JsonFields<'_>,
+    request: &mut v1::GenerateRequest,
+) -> Result<(), BadField> {
     let Some(mut given) = fields.take_object("speculation")? else {
         return Ok(());
     };
@@ -206,7 +193,7 @@ fn speculation(fields: &mut Fields<'_>, request: &mut v1::GenerateRequest) -> Re
     let method = method.or_else(|| (!enabled).then(|| "target-only".to_owned()));
     let mut spec = MethodSpec::new(&method.unwrap_or_default());
     for setting in SETTINGS {
-        if let Some(Plain(value)) = given.take(setting.name)? {
+        if let Some(value) = given.take(setting.name)? {
             let set = setting.check(&value);
             let set = set.and_then(|()| spec.set(setting.name, value));
             set.map_err(|bad| BadField::new(format!("speculation.{}", bad.field), bad.problem))?;
@@ -222,16 +209,13 @@ fn speculation(fields: &mut Fields<'_>, request: &mut v1::GenerateRequest) -> Re
 }
 
 /// A number, a flag or a text.
-struct Plain(SettingValue);
-
-impl<'a> Readable<'a> for Plain {
-    fn of_json(json: &'a str) -> Result<Self, serde_json::Error> {
-        let value = match json.as_bytes().first() {
-            Some(b'"') => serde_json::from_str(json).map(SettingValue::Text),
-            Some(b't' | b'f') => serde_json::from_str(json).map(SettingValue::Flag),
-            _ => f64::of_json(json).map(SettingValue::Number),
-        };
-        value.map(Self)
+impl Readable<'_> for SettingValue {
+    fn of_json(json: &str) -> serde_json::Result<Self> {
+        match json.as_bytes().first() {
+            Some(b'"') => serde_json::from_str(json).map(Self::Text),
+            Some(b't' | b'f') => serde_json::from_str(json).map(Self::Flag),
+            _ => f64::of_json(json).map(Self::Number),
+        }
     }
 }
 

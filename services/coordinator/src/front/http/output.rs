@@ -9,7 +9,7 @@ use tonic::{Code, Status};
 use wire::v1;
 use wire::v1::generate_response::Part;
 
-use crate::driver::AnswerStream;
+use crate::driver::ResponseStream;
 
 /// A token of the output, or of the prompt, with its log probabilities, if they were requested.
 #[derive(Clone, Debug)]
@@ -20,9 +20,9 @@ pub(super) struct OutputToken {
     pub(super) logprobs: Option<v1::TokenLogprobs>,
 }
 
-/// The counts of an output so far. Its text and its tokens are not kept here.
+/// What is known of an output so far, without its text and its tokens.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct OutputProgress {
     pub(super) started: v1::Started,
     /// Characters of the prompt's tokens received so far.
     pub(super) prompt_chars: usize,
@@ -39,7 +39,7 @@ pub(super) struct Output {
 
 /// What a part of an answer adds to an output.
 #[derive(Debug)]
-pub(super) enum Added {
+pub(super) enum OutputDelta {
     /// Tokens of the prompt, before all others.
     Prompt(Vec<OutputToken>),
     /// Text, and the tokens that it came with.
@@ -53,13 +53,13 @@ pub(super) enum Added {
 /// A whole output.
 #[derive(Debug, Default)]
 pub(super) struct WholeOutput {
-    pub(super) counts: Output,
+    pub(super) progress: OutputProgress,
     pub(super) text: String,
     /// Tokens of the prompt and then of the output, if the answer reports tokens.
     pub(super) tokens: Vec<OutputToken>,
 }
 
-impl Output {
+impl OutputProgress {
     /// Takes a part of the answer.
     ///
     /// # Errors
@@ -68,18 +68,18 @@ impl Output {
         &mut self,
         part: Option<Part>,
         text: &Arc<ServedText>,
-    ) -> Result<Added, Status> {
+    ) -> Result<OutputDelta, Status> {
         match part {
             Some(Part::Started(started)) => self.started = started,
-            Some(Part::Prompt(part)) => return Ok(Added::Prompt(self.add_prompt(part, text))),
+            Some(Part::Prompt(part)) => {
+                return Ok(OutputDelta::Prompt(self.add_prompt(part, text)));
+            }
             Some(Part::Chunk(chunk)) => {
                 self.chars += chunk.text.chars().count();
                 self.tokens += chunk.token_ids.len();
-                let tokens = chunk.token_ids.into_iter().zip(chunk.pieces);
-                return Ok(Added::Piece(
-                    chunk.text,
-                    output_tokens(tokens, chunk.logprobs),
-                ));
+                let logprobs = chunk.logprobs.into_iter().map(Some);
+                let tokens = output_tokens(chunk.token_ids, chunk.pieces, logprobs);
+                return Ok(OutputDelta::Piece(chunk.text, tokens));
             }
             Some(Part::Finished(finished)) => {
                 let failed = finished.reason() == v1::FinishReason::Error;
@@ -88,40 +88,29 @@ impl Output {
                 if failed {
                     return Err(Status::new(Code::from_i32(code), error));
                 }
-                return Ok(Added::End);
+                return Ok(OutputDelta::End);
             }
             Some(Part::Round(_)) | None => {}
         }
-        Ok(Added::Nothing)
+        Ok(OutputDelta::Nothing)
     }
 
-    /// The tokens of the next part of the prompt. Its first token has no log probabilities.
+    /// Returns the tokens of the next part of the prompt. Its first token has no log probabilities.
     fn add_prompt(&mut self, part: v1::PromptPart, text: &Arc<ServedText>) -> Vec<OutputToken> {
         let new = || text::OutputText::new(Arc::clone(text), Vec::new(), &[]);
         let prompt = self.prompt_text.get_or_insert_with(new);
-        let emitted: Vec<_> = part
-            .token_ids
-            .iter()
-            .map(|&id| (id, Origin::Target))
-            .collect();
+        let ids = part.token_ids.iter();
+        let emitted: Vec<_> = ids.map(|&id| (id, Origin::Target)).collect();
         let pieces = prompt.emit(&emitted).chunk.pieces;
         let first = (self.prompt_tokens == 0).then_some(None);
         let logprobs = first.into_iter().chain(part.logprobs.into_iter().map(Some));
         self.prompt_tokens += part.token_ids.len();
-        self.prompt_chars += pieces
-            .iter()
-            .map(|piece| piece.chars().count())
-            .sum::<usize>();
-        let tokens = part.token_ids.into_iter().zip(pieces).zip(logprobs);
-        let tokens = tokens.map(|((id, piece), logprobs)| OutputToken {
-            id,
-            piece,
-            logprobs,
-        });
-        tokens.collect()
+        let chars = pieces.iter().map(|piece| piece.chars().count());
+        self.prompt_chars += chars.sum::<usize>();
+        output_tokens(part.token_ids, pieces, logprobs)
     }
 
-    /// Why it ended, in OpenAI's words.
+    /// Returns why it ended, in OpenAI's words.
     pub(super) fn finish_reason(&self) -> &'static str {
         match self.finished.reason() {
             v1::FinishReason::Length => "length",
@@ -139,20 +128,20 @@ impl WholeOutput {
     /// # Errors
     /// The failure that ended it.
     pub(super) async fn collect(
-        mut parts: AnswerStream,
+        mut parts: ResponseStream,
         text: &Arc<ServedText>,
         keeps_tokens: bool,
     ) -> Result<Self, Status> {
         let mut output = Self::default();
         while let Some(message) = parts.next().await {
-            match output.counts.add(message?.part, text)? {
-                Added::End => return Ok(output),
-                Added::Prompt(tokens) => output.keep(tokens, keeps_tokens),
-                Added::Piece(text, tokens) => {
+            match output.progress.add(message.part, text)? {
+                OutputDelta::End => return Ok(output),
+                OutputDelta::Prompt(tokens) => output.keep(tokens, keeps_tokens),
+                OutputDelta::Piece(text, tokens) => {
                     output.text.push_str(&text);
                     output.keep(tokens, keeps_tokens);
                 }
-                Added::Nothing => {}
+                OutputDelta::Nothing => {}
             }
         }
         Err(Status::internal("the answer ended before it was finished"))
@@ -164,29 +153,30 @@ impl WholeOutput {
         }
     }
 
-    /// The tokens of the output alone.
+    /// Returns the tokens of the output alone.
     pub(super) fn own_tokens(&self) -> &[OutputToken] {
         self.tokens
-            .get(self.counts.prompt_tokens..)
+            .get(self.progress.prompt_tokens..)
             .unwrap_or_default()
     }
 }
 
 /// Joins tokens with their texts and, as far as there are any, their log probabilities.
 fn output_tokens(
-    tokens: impl Iterator<Item = (u32, String)>,
-    logprobs: Vec<v1::TokenLogprobs>,
+    ids: Vec<u32>,
+    pieces: Vec<String>,
+    mut logprobs: impl Iterator<Item = Option<v1::TokenLogprobs>>,
 ) -> Vec<OutputToken> {
-    let mut logprobs = logprobs.into_iter();
+    let tokens = ids.into_iter().zip(pieces);
     let tokens = tokens.map(|(id, piece)| OutputToken {
         id,
         piece,
-        logprobs: logprobs.next(),
+        logprobs: logprobs.next().flatten(),
     });
     tokens.collect()
 }
 
-/// What a token stands for by itself: its text, and its bytes.
+/// Returns what a token stands for by itself: its text, and its bytes.
 pub(super) fn token_text(text: &ServedText, token: u32) -> (String, Vec<u8>) {
     let bytes = text.token_bytes(token);
     (String::from_utf8_lossy(&bytes).into_owned(), bytes)

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use wire::v1;
 
-use super::output::Output;
+use super::output::OutputProgress;
 
-/// Tokens used by `outputs`, of which each prompt has `choices`.
-pub(super) fn usage(outputs: &[&Output], choices: usize) -> Value {
+/// Returns the tokens used by `outputs`, of which each prompt has `choices`.
+pub(super) fn usage(outputs: &[&OutputProgress], choices: usize) -> Value {
     let prompts = outputs.iter().step_by(choices.max(1));
     let prompt: u32 = prompts.map(|output| output.started.prompt_tokens).sum();
     let completion: usize = outputs.iter().map(|output| output.tokens).sum();
@@ -20,7 +20,7 @@ pub(super) fn usage(outputs: &[&Output], choices: usize) -> Value {
 }
 
 /// Adds to `answer` the usage, what was in effect and how speculation went, of outputs that are whole.
-pub(super) fn add(answer: &mut Value, outputs: &[&Output], choices: usize) {
+pub(super) fn add(answer: &mut Value, outputs: &[&OutputProgress], choices: usize) {
     let mut usage = usage(outputs, choices);
     if let Some(first) = outputs.first() {
         let effective = effective(&first.finished);
@@ -36,7 +36,7 @@ pub(super) fn add(answer: &mut Value, outputs: &[&Output], choices: usize) {
     answer["timings"] = timings(outputs, &statistics);
 }
 
-/// The method, its axes and its parameters, as they were in the end.
+/// Returns the method, its axes and its parameters, as they were in the end.
 fn effective(finished: &v1::Finished) -> Value {
     let settings: Map<_, _> = finished
         .settings
@@ -53,7 +53,7 @@ fn effective(finished: &v1::Finished) -> Value {
     })
 }
 
-/// Under the names that users of vLLM read.
+/// Returns how speculation went, under the names that users of vLLM read.
 fn speculative_decoding(statistics: &[&v1::SpeculationStatistics]) -> Value {
     let sum = |of: fn(&v1::SpeculationStatistics) -> u32| -> u32 {
         statistics.iter().map(|of_output| of(of_output)).sum()
@@ -74,8 +74,8 @@ fn speculative_decoding(statistics: &[&v1::SpeculationStatistics]) -> Value {
     })
 }
 
-/// Under the names that users of llama.cpp read; of the first output.
-fn timings(outputs: &[&Output], statistics: &[&v1::SpeculationStatistics]) -> Value {
+/// Returns the times of the first output, under the names that users of llama.cpp read.
+fn timings(outputs: &[&OutputProgress], statistics: &[&v1::SpeculationStatistics]) -> Value {
     let Some(first) = outputs.first() else {
         return Value::Null;
     };

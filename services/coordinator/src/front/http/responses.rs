@@ -3,11 +3,7 @@
 mod events;
 mod object;
 
-use std::sync::Arc;
-
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::json;
@@ -17,15 +13,13 @@ use wire::status::BadField;
 use wire::v1;
 
 use super::error::ApiError;
-use super::fields::{Fields, Items, TextOr, quoted};
-use super::guard::{Caller, RequestId};
+use super::fields::{JsonFields, TextOrList, list, quoted};
+use super::guard::RequestId;
 use super::messages;
-use super::names;
 use super::options;
 use super::output::WholeOutput;
-use super::run::{Admitted, Order};
-use super::state::Front;
-use object::{Echoed, Head};
+use super::state::{ParsedRequest, TextCall};
+use object::{EchoedFields, ResponseObject};
 
 /// Bytes that a response takes for a log probability: it is told whole at the end, also of a stream.
 const SCORE_BYTES: u64 = 1_280;
@@ -38,36 +32,25 @@ const WITH_LOGPROBS: &str = "message.output_text.logprobs";
 
 /// Answers a request.
 pub(super) async fn create(
-    State(front): State<Front>,
-    caller: Extension<Caller>,
-    headers: HeaderMap,
-    body: Bytes,
+    (State(state), caller, headers, body): TextCall,
 ) -> Result<Response, ApiError> {
-    let ((order, echoed), reading) = front.read(body, read).await?;
-    let admitted = front.admit(order, &caller, &headers, reading).await?;
-    let id = RequestId(admitted.id.clone());
-    let mut response = respond(admitted, echoed).await?;
-    response.extensions_mut().insert(id);
-    Ok(response)
-}
-
-async fn respond(mut admitted: Admitted, echoed: Echoed) -> Result<Response, ApiError> {
-    let head = Head::new(&mut admitted, echoed);
-    let stream = admitted.delivery.stream;
-    let (text, logprobs) = (Arc::clone(&admitted.text), admitted.logprobs);
-    let parts = admitted.outputs.pop();
+    let ((request, echoed), reading) = state.read(body, read).await?;
+    let mut request = state.start(request, &caller, &headers, reading).await?;
+    let id = Extension(RequestId(request.id.clone()));
+    let parts = request.outputs.pop();
     let parts = parts.ok_or_else(|| Status::internal("a request without an output"))?;
-    if stream {
-        return Ok(events::respond(head, parts, admitted));
+    let response = ResponseObject { request, echoed };
+    if response.request.delivery.stream {
+        return Ok((id, events::respond(response, parts)).into_response());
     }
-    let output = WholeOutput::collect(parts, &text, logprobs).await?;
-    let of_tokens = logprobs.then_some(Arc::as_ref(&text));
-    Ok(Json(head.whole(&output, of_tokens)).into_response())
+    let (text, logprobs) = (&response.request.text, response.request.logprobs);
+    let output = WholeOutput::collect(parts, text, logprobs).await?;
+    Ok((id, Json(response.whole(&output))).into_response())
 }
 
 /// Reads a request's body. The second part holds the fields that the answer repeats.
-pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
-    let mut fields = Fields::of_body(body)?;
+pub(super) fn read(body: &[u8]) -> Result<(ParsedRequest, EchoedFields), BadField> {
+    let mut fields = JsonFields::of_body(body)?;
     let (mut request, delivery) = options::read(&mut fields)?;
     if request.max_tokens.is_some() {
         return Err(BadField::new("max_tokens", "is max_output_tokens here"));
@@ -84,7 +67,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     }
     request.max_tokens = fields.take("max_output_tokens")?;
     let instructions: Option<String> = fields.take("instructions")?;
-    let input: Option<TextOr<'_, MAX_MESSAGES>> = fields.take("input")?;
+    let input = fields.take_by("input", |json| TextOrList::of_json(json, MAX_MESSAGES))?;
     let turn = |role: &str, content: &str| v1::ChatMessage {
         role: role.to_owned(),
         content: content.to_owned(),
@@ -92,8 +75,8 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     };
     request.messages = match input {
         None => return Err(BadField::new("input", "missing")),
-        Some(TextOr::Text(text)) => vec![turn("user", &text)],
-        Some(TextOr::List(items)) => {
+        Some(TextOrList::Text(text)) => vec![turn("user", &text)],
+        Some(TextOrList::List(items)) => {
             messages::read("input", &items, &["input_text", "output_text"])?
         }
     };
@@ -101,8 +84,8 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
         request.messages.insert(0, turn("system", instructions));
     }
     let top: Option<u32> = fields.take("top_logprobs")?;
-    let include: Option<Items<String, MAX_INCLUDED>> = fields.take("include")?;
-    let mut include = include.map(|Items(names)| names).unwrap_or_default();
+    let include = fields.take_by("include", |json| list(json, MAX_INCLUDED))?;
+    let mut include: Vec<String> = include.unwrap_or_default();
     // Some clients always send this value. It adds nothing for models that do not reason.
     include.retain(|name| name != "reasoning.encrypted_content");
     if let Some(other) = include.iter().find(|name| *name != WITH_LOGPROBS) {
@@ -114,10 +97,10 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     request.logprobs = request.top_logprobs > 0 || !include.is_empty();
     without_state_and_tools(&mut fields)?;
     fields.finish()?;
-    let echoed = Echoed::of(&request, instructions);
+    let echoed = EchoedFields::of(&request, instructions);
     let scores = u64::from(request.top_logprobs) + 1;
-    let order = Order {
-        keeps_prompts: false,
+    let request = ParsedRequest {
+        echo: false,
         kept_per_token: if request.logprobs {
             SCORE_BYTES * scores
         } else {
@@ -125,14 +108,14 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
         },
         request,
         delivery,
-        names: names::OF_RESPONSES,
+        names: &[("prompt", "input"), ("max_tokens", "max_output_tokens")],
         prompts: vec![None],
     };
-    Ok((order, echoed))
+    Ok((request, echoed))
 }
 
 /// Refuses fields that ask for stored state, tools or reasoning.
-fn without_state_and_tools(fields: &mut Fields<'_>) -> Result<(), BadField> {
+fn without_state_and_tools(fields: &mut JsonFields<'_>) -> Result<(), BadField> {
     if let Some(mut text) = fields.take_object("text")? {
         text.only("format", &[json!({ "type": "text" })])?;
         text.only("verbosity", &[json!("medium")])?;
@@ -164,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    fn read_json(value: &Value) -> Result<(Order, Echoed), BadField> {
+    fn read_json(value: &Value) -> Result<(ParsedRequest, EchoedFields), BadField> {
         read(value.to_string().as_bytes())
     }
 
@@ -180,14 +163,14 @@ mod tests {
         ] {
             let request =
                 json!({ "input": input, "instructions": "be brief", "max_output_tokens": 5 });
-            let (order, _) = read_json(&request).expect("in order");
-            let turns = order.request.messages.iter();
+            let (parsed, _) = read_json(&request).expect("in order");
+            let turns = parsed.request.messages.iter();
             let turns: Vec<_> = turns
                 .map(|turn| (&turn.role[..], &turn.content[..]))
                 .collect();
             assert_eq!(turns[0], ("system", "be brief"));
             assert_eq!(turns[1..], expected);
-            assert_eq!(order.request.max_tokens, Some(5));
+            assert_eq!(parsed.request.max_tokens, Some(5));
         }
     }
 
@@ -202,8 +185,8 @@ mod tests {
             for (name, value) in more.as_object().expect("an object") {
                 request[name] = value.clone();
             }
-            let (order, _) = read_json(&request).expect("in order");
-            let request = order.request;
+            let (parsed, _) = read_json(&request).expect("in order");
+            let request = parsed.request;
             assert_eq!((request.logprobs, request.top_logprobs), expected);
         }
     }

@@ -1,25 +1,73 @@
-//! What the routes share.
+//! What the routes share, and the way of a request for texts from its body to its outputs under way.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use axum::Extension;
 use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use text::ServedText;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
+use tonic::metadata::MetadataMap;
 use wire::status::BadField;
+use wire::v1;
+use wire::v1::generate_request::Prompt;
 
-use super::error::ApiError;
-
-use crate::front::prepare::Shared;
+use super::error::{ApiError, FieldNames};
+use super::guard::Caller;
+use super::options::Delivery;
+use crate::driver::ResponseStream;
+use crate::front::generation::RequestContext;
+use crate::front::prepare::SharedState;
+use crate::limits::MOST_OUTPUTS;
 use crate::peer::pool::ServedModel;
+use crate::request::random_seed;
 
 /// What the routes share. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Front {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct HttpState {
+    pub(super) shared: Arc<SharedState>,
     /// When the service began, in seconds since 1970.
     pub(super) began: u64,
     /// Whether the one model that is served answers to any name.
     pub(super) any_model: bool,
+}
+
+/// What the handler of a request for texts gets.
+pub(super) type TextCall = (State<HttpState>, Extension<Caller>, HeaderMap, Bytes);
+
+/// A request for texts that was read, and is still to be admitted.
+pub(super) struct ParsedRequest {
+    /// The fields of the request that all outputs have in common.
+    pub(super) request: v1::GenerateRequest,
+    pub(super) delivery: Delivery,
+    /// Names of its fields that differ from those over gRPC.
+    pub(super) names: FieldNames,
+    /// Each prompt; none where the request holds messages.
+    pub(super) prompts: Vec<Option<Prompt>>,
+    /// Whether each output begins with its prompt.
+    pub(super) echo: bool,
+    /// Bytes that the answer keeps of each token until its end.
+    pub(super) kept_per_token: u64,
+}
+
+/// A request that was let in, with one stream for each output.
+pub(super) struct RunningRequest {
+    pub(super) delivery: Delivery,
+    pub(super) logprobs: bool,
+    pub(super) text: Arc<ServedText>,
+    pub(super) model: String,
+    /// The identifier of its first output in logs and traces.
+    pub(super) id: String,
+    /// When it began, in seconds since 1970.
+    pub(super) created: u64,
+    pub(super) outputs: Vec<ResponseStream>,
+    /// The text before each output: its prompt, where that is echoed.
+    pub(super) before: Vec<String>,
+    /// The memory reserved for the tokens that the answer keeps until its end.
+    _room: OwnedSemaphorePermit,
 }
 
 /// Bodies of more bytes are read off the async threads, a few at a time.
@@ -29,7 +77,7 @@ const LARGE_BODY: usize = 32 << 10;
 /// time.
 const KEEPS_PLACE: usize = 256 << 10;
 
-impl Front {
+impl HttpState {
     /// Returns the model that a request names: the first one if `name` is empty, and the only one whatever `name` is, if
     /// the configuration allows that.
     ///
@@ -44,7 +92,7 @@ impl Front {
     }
 
     /// Parses a body with `read`, off the async threads if it is large. A very large one also returns its place among
-    /// [`Shared::reading`], to be held until its text is tokenised.
+    /// [`SharedState::reading`], to be held until its text is tokenised.
     ///
     /// # Errors
     /// As `read`.
@@ -66,4 +114,95 @@ impl Front {
         let read = read.map_err(|error| Status::internal(error.to_string()))?;
         Ok(read?)
     }
+
+    /// Lets all outputs of `request` in and starts them; none goes on if one is refused.
+    ///
+    /// # Errors
+    /// What the first one is refused with.
+    pub(super) async fn start(
+        &self,
+        request: ParsedRequest,
+        caller: &Caller,
+        headers: &HeaderMap,
+        reading: Option<OwnedSemaphorePermit>,
+    ) -> Result<RunningRequest, ApiError> {
+        let names = request.names;
+        // It is large, and callers hold it by value.
+        let started = Box::pin(self.start_outputs(request, caller, headers, reading)).await;
+        started.map_err(|error| error.naming(names))
+    }
+
+    async fn start_outputs(
+        &self,
+        parsed: ParsedRequest,
+        caller: &Caller,
+        headers: &HeaderMap,
+        reading: Option<OwnedSemaphorePermit>,
+    ) -> Result<RunningRequest, ApiError> {
+        let ParsedRequest {
+            mut request,
+            delivery,
+            prompts,
+            echo,
+            kept_per_token,
+            ..
+        } = parsed;
+        let model = self.model(&request.model)?.name().to_owned();
+        request.model.clone_from(&model);
+        let choices = delivery.choices as usize;
+        let count = prompts.len() * choices;
+        if count > MOST_OUTPUTS as usize {
+            let problem =
+                format!("{count} outputs, n for each prompt, expected at most {MOST_OUTPUTS}");
+            return Err(BadField::new("n", problem).into());
+        }
+        // The outputs of a request differ by the choice alone.
+        request.seed.get_or_insert_with(random_seed);
+        let logprobs = request.logprobs;
+        let echoed = if echo {
+            prompts.clone()
+        } else {
+            vec![None; prompts.len()]
+        };
+        let mut messages = vec![request; prompts.len()];
+        for (message, prompt) in messages.iter_mut().zip(prompts) {
+            message.prompt = prompt;
+        }
+        let metadata = MetadataMap::from_headers(headers.clone());
+        let context = RequestContext {
+            metadata: &metadata,
+            client: caller.client.as_ref(),
+            deadline: None,
+            kept_per_token,
+        };
+        let generated = self
+            .shared
+            .generate(messages, delivery.choices, context, reading)
+            .await?;
+        let text = generated.text;
+        let before = echoed.into_iter().map(|prompt| match prompt {
+            None => String::new(),
+            Some(Prompt::Text(prompt)) => prompt,
+            // The output begins with a character that is incomplete at the end of its prompt.
+            Some(Prompt::TokenIds(tokens)) => text.text_before(&tokens.ids),
+        });
+        let before = before.flat_map(|before| std::iter::repeat_n(before, choices));
+        Ok(RunningRequest {
+            delivery,
+            logprobs,
+            before: before.collect(),
+            text,
+            model,
+            id: generated.request_id,
+            created: unix_time(),
+            outputs: generated.outputs,
+            _room: generated.room,
+        })
+    }
+}
+
+/// Returns the seconds since 1970.
+pub(super) fn unix_time() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs())
 }

@@ -11,32 +11,31 @@ use wire::failure::Failure;
 use wire::status::BadField;
 
 use super::error::ApiError;
-use super::fields::Fields;
+use super::fields::JsonFields;
 use super::guard::Caller;
-use super::state::Front;
-use crate::front::MAX_REQUEST_BYTES;
+use super::state::HttpState;
+use crate::limits::{MAX_REQUEST_BYTES, MAX_TOKENIZED};
 use crate::peer::pool::Target;
-use crate::request::limits::MAX_TOKENIZED;
 use crate::request::{check_bytes, check_ids};
 
 /// The query of `/tokenizer_info`.
 #[derive(Deserialize)]
-pub(super) struct Of {
+pub(super) struct ModelQuery {
     /// The first model served if it is left out.
     #[serde(default)]
     model: String,
 }
 
-/// The chat template and the names of special tokens; null for what the tokenizer does not have.
+/// Returns the chat template and the names of special tokens; null for what the tokenizer does not have.
 pub(super) async fn info(
-    State(front): State<Front>,
-    of: Result<Query<Of>, QueryRejection>,
+    State(state): State<HttpState>,
+    query: Result<Query<ModelQuery>, QueryRejection>,
 ) -> Result<Json<Value>, ApiError> {
     let rejected = |error: QueryRejection| ApiError::http(error.status(), error.body_text());
-    let Query(of) = of.map_err(rejected)?;
-    let text = front
+    let Query(query) = query.map_err(rejected)?;
+    let text = state
         .shared
-        .target_in_time(front.model(&of.model)?)
+        .target_in_time(state.model(&query.model)?)
         .await?
         .text;
     let part = text.part();
@@ -57,14 +56,14 @@ pub(super) struct Tokenized {
     max_model_len: u32,
 }
 
-/// The tokens of `prompt`, also where they are more than the model's context holds.
+/// Returns the tokens of `prompt`, also where they are more than the model's context holds.
 pub(super) async fn tokenize(
-    State(front): State<Front>,
+    State(state): State<HttpState>,
     caller: Extension<Caller>,
     body: Bytes,
 ) -> Result<Json<Tokenized>, ApiError> {
     let read = |body: &[u8]| {
-        let mut fields = Fields::of_body(body)?;
+        let mut fields = JsonFields::of_body(body)?;
         let model: String = fields.take("model")?.unwrap_or_default();
         let prompt: Option<String> = fields.take("prompt")?;
         let with_special = fields.take("add_special_tokens")?.unwrap_or(true);
@@ -72,16 +71,16 @@ pub(super) async fn tokenize(
         let prompt = prompt.ok_or_else(|| BadField::new("prompt", "missing"))?;
         Ok((model, prompt, with_special))
     };
-    let ((model, prompt, with_special), reading) = front.read(body, read).await?;
-    let model = front.model(&model)?;
+    let ((model, prompt, with_special), reading) = state.read(body, read).await?;
+    let model = state.model(&model)?;
     // It takes a place among the requests: a long text keeps a processor busy for seconds. The work has the place, as
     // it goes on if the client leaves.
-    let place = front.shared.admission.admit(caller.client.as_ref())?;
-    let Target { description, text } = front.shared.target_in_time(model).await?;
+    let place = state.shared.admission.admit(caller.client.as_ref(), 1)?;
+    let Target { description, text } = state.shared.target_in_time(model).await?;
     let context_len = description.context_len;
     check_bytes(prompt.len(), context_len)?;
     let most = most_tokens(context_len);
-    let tokenizing = front.shared.tokenizing.clone();
+    let tokenizing = state.shared.tokenizing.clone();
     let encode = move || -> Result<Vec<u32>, Status> {
         let _places = (place, reading);
         let _room = tokenizing.room(text.encoding_bytes(&prompt))?;
@@ -101,24 +100,24 @@ pub(super) async fn tokenize(
     }))
 }
 
-/// The text of `tokens`.
+/// Returns the text of `tokens`.
 pub(super) async fn detokenize(
-    State(front): State<Front>,
+    State(state): State<HttpState>,
     caller: Extension<Caller>,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
     let read = |body: &[u8]| {
-        let mut fields = Fields::of_body(body)?;
+        let mut fields = JsonFields::of_body(body)?;
         let model: String = fields.take("model")?.unwrap_or_default();
         let tokens: Option<Vec<u32>> = fields.take("tokens")?;
         fields.finish()?;
         let tokens = tokens.ok_or_else(|| BadField::new("tokens", "missing"))?;
         Ok((model, tokens))
     };
-    let ((model, tokens), reading) = front.read(body, read).await?;
-    let model = front.model(&model)?;
-    let place = front.shared.admission.admit(caller.client.as_ref())?;
-    let Target { description, text } = front.shared.target_in_time(model).await?;
+    let ((model, tokens), reading) = state.read(body, read).await?;
+    let model = state.model(&model)?;
+    let place = state.shared.admission.admit(caller.client.as_ref(), 1)?;
+    let Target { description, text } = state.shared.target_in_time(model).await?;
     let most = most_tokens(description.context_len);
     BadField::at_most("tokens", tokens.len(), most, "tokens")?;
     check_ids("tokens", &tokens, description.vocab_size)?;
@@ -133,12 +132,12 @@ pub(super) async fn detokenize(
     Ok(Json(json!({ "prompt": text })))
 }
 
-/// Most tokens of one call: what can be sent as a prompt, and more for a model whose context is short.
+/// Returns the most tokens of one call: what can be sent as a prompt, and more for a model whose context is short.
 fn most_tokens(context_len: u32) -> usize {
     MAX_TOKENIZED.max(context_len as usize)
 }
 
-/// What `work` comes to. A long text would hold up every stream of an async thread.
+/// Returns what `work` comes to. A long text would hold up every stream of an async thread.
 async fn off_async_threads<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Status> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -4,18 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ops::metrics::{Counter, Histogram, Metrics, names};
-use ops::process::Process;
+use server::metrics::{Metrics, names};
+use server::process::Process;
 use speculation::session::Statistics;
 use tonic::Status;
 use wire::failure::Failure;
 use wire::v1;
 
-use super::model::ModelMetrics;
-use super::output::{Output, TenantMetrics};
 use super::refusal;
+use super::series::{MethodMetrics, ModelMetrics, TenantMetrics};
 use crate::admitted::AdmittedRequest;
-use crate::events::{Event, Stage};
+use crate::events::{RequestEvent, RequestStage};
 
 /// `gen_ai.provider.name`: whose telemetry this is.
 const PROVIDER: &str = "outrider";
@@ -31,55 +30,23 @@ pub(in crate::observe) struct RequestMetrics {
     tenant: TenantMetrics,
     arrived: Instant,
     admitted: bool,
-    running: Option<RunningRequest>,
+    running: Option<RunningMetrics>,
 }
 
 /// What is counted of a request in order.
 #[derive(Debug)]
-struct RunningRequest {
+struct RunningMetrics {
     model: Arc<ModelMetrics>,
     of_method: MethodMetrics,
-    method: &'static str,
     /// Nodes at each level of a draft block.
     width: u32,
     /// Rounds counted so far.
     rounds: usize,
-    output: Option<Output>,
-}
-
-/// The metrics of a model and method.
-#[derive(Debug)]
-struct MethodMetrics {
-    emitted: Counter,
-    rounds: Counter,
-    drafted: Counter,
-    accepted: Counter,
-    discarded: Counter,
-    lengths: Histogram,
-    target_forwards: Counter,
-    judged: Counter,
-    deferred: Counter,
-}
-
-impl MethodMetrics {
-    fn new(metrics: &Metrics, model: &str, method: &str) -> Self {
-        let counter = |metric| metrics.counter(metric, &[model, method]);
-        Self {
-            emitted: counter(&names::EMITTED_TOKENS),
-            rounds: counter(&names::ROUNDS),
-            drafted: counter(&names::DRAFT_TOKENS),
-            accepted: counter(&names::ACCEPTED_TOKENS),
-            discarded: counter(&names::DISCARDED_TOKENS),
-            lengths: metrics.histogram(&names::ACCEPTED_LENGTH, &[model, method]),
-            target_forwards: counter(&names::TARGET_FORWARDS),
-            judged: counter(&names::JUDGED_POSITIONS),
-            deferred: counter(&names::DEFERRED_POSITIONS),
-        }
-    }
+    output: Option<OutputTiming>,
 }
 
 impl RequestMetrics {
-    /// A request came in; `tenant` is the name of the token that it shows, if the token has one.
+    /// Begins with a request that came in; `tenant` is the name of the token that it shows, if the token has one.
     pub(in crate::observe) fn new(
         process: &Process,
         models: Arc<HashMap<String, Arc<ModelMetrics>>>,
@@ -96,7 +63,7 @@ impl RequestMetrics {
         }
     }
 
-    /// It never began.
+    /// Counts a request that never began.
     pub(in crate::observe) fn refused(&self, status: &Status) {
         let reason = refusal(status.code());
         self.tenant.request("refused");
@@ -108,12 +75,13 @@ impl RequestMetrics {
         }
     }
 
-    pub(in crate::observe) fn observe(&mut self, event: &Event<'_>) {
+    pub(in crate::observe) fn observe(&mut self, event: &RequestEvent<'_>) {
         match *event {
-            Event::Admitted => self.admitted = true,
-            Event::Prepared { request, .. } => self.prepared(request),
-            Event::Dropped { stage } => self.cancelled(stage),
-            Event::Finished {
+            RequestEvent::Admitted => self.admitted = true,
+            RequestEvent::Prepared { request, .. } => self.prepared(request),
+            RequestEvent::Dropped { stage } => self.cancelled(stage),
+            RequestEvent::Finished {
+                request,
                 finished,
                 statistics,
                 stage,
@@ -122,10 +90,10 @@ impl RequestMetrics {
                 if let Some(stage) = stage {
                     self.cancelled(stage);
                 }
-                self.finished(finished, statistics, trace_id);
+                self.finished(request, finished, statistics, trace_id);
             }
             _ => {
-                if let Event::Emitted { chunk } = event {
+                if let RequestEvent::Emitted { chunk } = event {
                     let tokens = chunk.token_ids.len();
                     self.tenant.output_tokens.inc_by(tokens as f64);
                 }
@@ -136,34 +104,34 @@ impl RequestMetrics {
         }
     }
 
-    /// It is in order and about to run.
+    /// Counts a request that is in order and about to run.
     fn prepared(&mut self, request: &AdmittedRequest) {
         let Some(model) = self.models.get(&request.model).cloned() else {
             return;
         };
         let method = request.method.name();
         let prompt_tokens = request.prompt.len() as f64;
-        model.prompt_tokens.inc_by(prompt_tokens);
+        model.add(&names::PROMPT_TOKENS, prompt_tokens);
         self.tenant.prompt_tokens.inc_by(prompt_tokens);
-        self.running = Some(RunningRequest {
+        self.running = Some(RunningMetrics {
             of_method: MethodMetrics::new(&self.metrics, &model.model, method),
             model,
-            method,
             width: request.method.tree.width(),
             rounds: 0,
             output: None,
         });
     }
 
-    /// The client went away while it waited for `stage`.
-    fn cancelled(&self, stage: Stage) {
+    /// Counts a client that went away while it waited for `stage`.
+    fn cancelled(&self, stage: RequestStage) {
         let labels = [stage.name()];
         self.metrics.counter(&names::CANCELLATIONS, &labels).inc();
     }
 
-    /// It is over. `trace_id` names its trace, if it is sampled.
+    /// Counts a request that is over. `trace_id` names its trace, if it is sampled.
     fn finished(
         &mut self,
+        request: &AdmittedRequest,
         finished: &v1::Finished,
         statistics: &Statistics,
         trace_id: Option<&str>,
@@ -173,13 +141,14 @@ impl RequestMetrics {
         };
         running.finish(finished, statistics);
         let outcome = outcome(finished);
-        let labels = [running.model.model.as_str(), running.method, outcome];
+        let model = running.model.model.as_str();
+        let labels = [model, request.method.name(), outcome];
         self.metrics.counter(&names::REQUESTS, &labels).inc();
         self.tenant.request(outcome);
-        let gen_ai = [OPERATION, PROVIDER, running.model.model.as_str()];
+        let gen_ai = [OPERATION, PROVIDER, model];
         let succeeded = matches!(outcome, "stop" | "length");
         let error = if succeeded { "" } else { outcome };
-        let with_error = [gen_ai[0], gen_ai[1], gen_ai[2], error];
+        let with_error = [OPERATION, PROVIDER, model, error];
         let seconds = self.arrived.elapsed().as_secs_f64();
         let observe = |metric, labels: &[&str], value: f64| {
             let histogram = self.metrics.histogram(metric, labels);
@@ -189,7 +158,7 @@ impl RequestMetrics {
         let Some(output) = running.output.filter(|_| succeeded) else {
             return;
         };
-        let waited = output.first().duration_since(self.arrived).as_secs_f64();
+        let waited = output.first.duration_since(self.arrived).as_secs_f64();
         observe(&names::TIME_TO_FIRST_TOKEN, &gen_ai, waited);
         if let Some(each) = output.per_token() {
             observe(&names::TIME_PER_OUTPUT_TOKEN, &gen_ai, each);
@@ -197,19 +166,19 @@ impl RequestMetrics {
     }
 }
 
-impl RunningRequest {
-    fn observe(&mut self, event: &Event<'_>) {
+impl RunningMetrics {
+    fn observe(&mut self, event: &RequestEvent<'_>) {
         match *event {
-            Event::Sent {
+            RequestEvent::Sent {
                 attempt, request, ..
-            } if attempt > 0 => self.model.retried(request.peer()),
-            Event::LengthDecided { decision, .. } => self.model.length_decided(decision),
-            Event::FellBack { fault, .. } => self.model.fell_back(fault),
-            Event::Moved { times, .. } => {
-                self.model.migrations.inc_by(times.into());
+            } if attempt > 0 => (self.model).add_one(&names::RETRIES, request.peer().name()),
+            RequestEvent::LengthDecided { decision, .. } => self.model.length_decided(decision),
+            RequestEvent::FellBack { fault, .. } => {
+                self.model.add_one(&names::FALLBACKS, fault.name());
             }
-            Event::Emitted { chunk } => self.emitted(chunk.token_ids.len() as u32),
-            Event::RoundEnded { report, verified } => {
+            RequestEvent::Moved { times, .. } => self.model.add(&names::MIGRATIONS, times.into()),
+            RequestEvent::Emitted { chunk } => self.emitted(chunk.token_ids.len() as u32),
+            RequestEvent::RoundEnded { report, verified } => {
                 self.model.round(report);
                 if verified && report.drafted > 0 {
                     self.block(report.drafted, report.accepted);
@@ -219,7 +188,7 @@ impl RunningRequest {
         }
     }
 
-    /// Output goes to the client.
+    /// Counts output that goes to the client.
     fn emitted(&mut self, tokens: u32) {
         if tokens == 0 {
             return;
@@ -228,18 +197,14 @@ impl RunningRequest {
         let now = Instant::now();
         match &mut self.output {
             Some(output) => output.goes_on(now, tokens),
-            None => self.output = Some(Output::begins(now)),
+            None => self.output = Some(OutputTiming::begins(now)),
         }
     }
 
-    /// A draft block was verified.
+    /// Counts a draft block that was verified.
     fn block(&mut self, drafted: u32, accepted: u32) {
         self.rounds += 1;
-        let counted = &self.of_method;
-        counted.rounds.inc();
-        counted.drafted.inc_by(drafted.into());
-        counted.accepted.inc_by(accepted.into());
-        counted.lengths.observe(accepted.into());
+        self.of_method.block(drafted, accepted);
         self.model.block(drafted.div_ceil(self.width), accepted);
     }
 
@@ -250,27 +215,56 @@ impl RunningRequest {
             let accepted = statistics.per_step_accepted[round];
             self.block(statistics.per_step_drafted[round], accepted);
         }
-        let counted = &self.of_method;
-        counted.discarded.inc_by(statistics.discarded.into());
-        counted
-            .target_forwards
-            .inc_by(statistics.target_forwards.into());
-        counted.judged.inc_by(statistics.deferral_positions.into());
-        counted.deferred.inc_by(statistics.deferral_sum);
-        let model = &self.model;
-        model
-            .fallback_tokens
-            .inc_by(statistics.fallback_tokens.into());
-        model.rested_tokens.inc_by(statistics.rested_tokens.into());
+        self.of_method.finish(statistics);
         let speculation = finished.speculation.as_ref();
         if let Some(gain) = speculation.and_then(|speculation| speculation.measured_gain) {
-            model.measured_gain.observe(gain);
+            self.model.gained(gain);
         }
-        model.inexact.inc_by(f64::from(u8::from(!finished.exact)));
+        let inexact = u32::from(!finished.exact);
+        for (metric, count) in [
+            (&names::FALLBACK_TOKENS, statistics.fallback_tokens),
+            (&names::RESTED_TOKENS, statistics.rested_tokens),
+            (&names::INEXACT_REQUESTS, inexact),
+        ] {
+            self.model.add(metric, count.into());
+        }
     }
 }
 
-/// How a request ended, in a word.
+/// When the output of a request came, and how many tokens.
+#[derive(Clone, Copy, Debug)]
+struct OutputTiming {
+    /// When the first tokens came.
+    first: Instant,
+    last: Instant,
+    /// Tokens after those that came first, together.
+    later: u32,
+}
+
+impl OutputTiming {
+    /// Begins when the first tokens come.
+    fn begins(at: Instant) -> Self {
+        Self {
+            first: at,
+            last: at,
+            later: 0,
+        }
+    }
+
+    /// Adds so many more tokens.
+    fn goes_on(&mut self, at: Instant, tokens: u32) {
+        self.last = at;
+        self.later += tokens;
+    }
+
+    /// Returns the seconds that each token after the first ones took. None if there is none.
+    fn per_token(&self) -> Option<f64> {
+        let took = (self.last - self.first).as_secs_f64();
+        (self.later > 0).then(|| took / f64::from(self.later))
+    }
+}
+
+/// Returns how a request ended, in a word.
 pub(in crate::observe) fn outcome(finished: &v1::Finished) -> &'static str {
     match finished.reason() {
         v1::FinishReason::Stop => "stop",
@@ -282,5 +276,25 @@ pub(in crate::observe) fn outcome(finished: &v1::Finished) -> &'static str {
             "deadline"
         }
         v1::FinishReason::Error | v1::FinishReason::Unspecified => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// However many tokens come first, the time since then is that of the others.
+    #[test]
+    fn the_tokens_that_come_first_have_no_time_of_their_own() {
+        let first = Instant::now();
+        let at = |ms| first + Duration::from_millis(ms);
+        let mut output = OutputTiming::begins(first);
+        assert_eq!(output.per_token(), None);
+        output.goes_on(at(30), 5);
+        output.goes_on(at(80), 3);
+        assert_eq!(output.per_token(), Some(0.01));
+        assert_eq!(output.first, first);
     }
 }

@@ -43,7 +43,7 @@ impl PendingDraft {
     ) -> Result<Self, CallError> {
         let stream = session.ready(opener, position.deadline).await?;
         let request = &opener.request;
-        let len = request.lead_len() + position.output.len();
+        let len = request.decoder_prefix_len() + position.output.len();
         let room = request.draft_room(&stream.description, len);
         let full = CallError::ContextFull(stream.description.context_len);
         // The distribution after them takes one more.
@@ -156,11 +156,11 @@ pub(in crate::peer) fn stop_rule(
     drafter: &v1::PeerDescription,
     worth: Option<f64>,
 ) -> StopRule {
-    if request.max_gram_is_sure() {
+    if request.thresholds_max_gram() {
         let worth = worth.unwrap_or(WORTH_TRYING);
         return StopRule::new(&LEARNED, 1.0 - worth);
     }
-    let label = request.foretold_by();
+    let label = request.predicting_head();
     let foretells = label.is_some_and(|label| has_head(drafter, label));
     match worth.filter(|_| foretells) {
         Some(worth) => StopRule::new(&LEARNED, 1.0 - worth).with_least(1),
@@ -189,7 +189,7 @@ pub(crate) async fn bonus(
         bonus_q: true,
         ..Default::default()
     });
-    let len = request.lead_len() + output.len();
+    let len = request.decoder_prefix_len() + output.len();
     if request.draft_room(&stream.description, len).is_none() {
         return Err(CallError::ContextFull(stream.description.context_len));
     }

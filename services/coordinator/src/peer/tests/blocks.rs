@@ -92,5 +92,5 @@ async fn slices_that_go_on_beyond_the_block_are_no_answer() {
     };
     let (answer, ()) = soon(async { tokio::join!(answer, replies) }).await;
     let failure = answer.expect_err("the third was not the last");
-    assert_eq!(failure.error.fault(), Fault::Malformed);
+    assert_eq!(failure.error.fault(), PeerFault::Malformed);
 }

@@ -69,11 +69,11 @@ async fn a_peer_that_holds_too_little_gets_it_twice_and_then_is_broken() {
     // Never from beyond the three tokens that it was known to hold.
     assert_eq!(from_lens, [3, 3, 1]);
     let failure = answer.expect_err("it keeps asking");
-    assert_eq!(failure.error.fault(), Fault::Malformed);
+    assert_eq!(failure.error.fault(), PeerFault::Malformed);
 }
 
 /// What a drafter is asked for after a sequence of seven tokens, if its context holds so many.
-async fn asked_with_context(context_len: u32, requested: (u32, bool)) -> Result<u32, Fault> {
+async fn asked_with_context(context_len: u32, requested: (u32, bool)) -> Result<u32, PeerFault> {
     let (mut peers, mut wire) = at_drafter(description(context_len, 8)).await;
     let (max_tokens, bonus_q) = requested;
     let request = Request::Draft {
@@ -95,7 +95,7 @@ async fn asked_with_context(context_len: u32, requested: (u32, bool)) -> Result<
 
 #[tokio::test]
 async fn a_drafter_is_asked_for_what_its_context_has_room_for() {
-    let full = Err(Fault::ContextFull);
+    let full = Err(PeerFault::ContextFull);
     for (context_len, requested, expected) in [
         // The last token needs no place if nothing comes after it.
         (9, (5, false), Ok(3)),

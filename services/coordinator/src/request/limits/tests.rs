@@ -1,3 +1,4 @@
+use speculation::methods::{MethodSpec, Setup};
 use wire::status::CONTEXT_LENGTH_EXCEEDED;
 
 use super::*;
@@ -87,4 +88,21 @@ fn stops_are_bounded() {
     assert!(check_stops(&vec!["a".to_owned(); 17]).is_err());
     assert!(check_stops(&[String::new()]).is_err());
     assert!(check_stops(&["a".repeat(257)]).is_err());
+}
+
+#[test]
+fn distributions_that_fit_no_message_are_refused() {
+    let method = |proposal: &str| {
+        let spec = MethodSpec::new("rejection").with("proposal", proposal);
+        Choice::resolve(&spec, Setup::at(1.0)).expect("a method")
+    };
+    let [dense, half, sparse] = ["dense:f32", "dense:f16", "sparse:32"].map(method);
+    assert!(check_message(&dense, 64, 152_000, false).is_ok());
+    let error = check_message(&dense, 64, 300_000, false).expect_err("74 MiB");
+    assert_eq!(error.field, "settings.proposal");
+    assert!(check_message(&half, 64, 300_000, false).is_ok());
+    assert!(check_message(&sparse, 64, 300_000, false).is_ok());
+    let error = check_message(&dense, 64, 152_000, true).expect_err("113 MiB");
+    assert_eq!(error.field, "report_distributions");
+    assert!(check_message(&dense, 4, 152_000, true).is_ok());
 }

@@ -1,60 +1,45 @@
-//! Answers piece by piece, as server-sent events.
+//! Answers in choices piece by piece, as server-sent events.
 
-use std::convert::Infallible;
-
+use axum::response::Response;
 use axum::response::sse::Event;
-use futures_util::stream::{self, select_all};
-use futures_util::{Stream, StreamExt};
+use futures_util::StreamExt;
+use futures_util::stream::select_all;
 use serde_json::{Value, json};
 use wire::v1;
 
-use super::{Answering, Head, Layout};
+use super::{ChoicesAnswer, respond_events};
+use crate::driver::ResponseStream;
 use crate::front::http::error::ApiError;
-use crate::front::http::output::{Added, Output};
+use crate::front::http::output::{OutputDelta, OutputProgress};
 use crate::front::http::report;
 
-impl<L: Layout> Answering<L> {
-    /// The answer as events: pieces as they come, of several outputs in turn, the usage if it is requested, `[DONE]`.
-    pub(super) fn events(
-        mut self,
-        head: Head,
-    ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
-        let parts = self.admitted.outputs.drain(..).enumerate();
-        let parts = parts.map(|(index, parts)| parts.map(move |part| (index, part)).boxed());
-        let parts = select_all(parts);
-        let count = self.before.len();
-        let pieces = Pieces {
-            answering: self,
-            head,
-            outputs: std::iter::repeat_with(Output::default)
-                .take(count)
-                .collect(),
-            left: count,
-        };
-        let opening = stream::iter(pieces.opening());
-        let state = (pieces, parts, false);
-        let rest = stream::unfold(state, |(mut pieces, mut parts, ended)| async move {
-            if ended {
-                return None;
-            }
-            let (events, ended) = match parts.next().await {
-                Some((index, part)) => pieces.take(index, part),
-                // Unreachable in practice: the last output to end has ended the stream.
-                None => (vec![done()], true),
-            };
-            Some((stream::iter(events), (pieces, parts, ended)))
-        });
-        opening.chain(rest.flatten()).map(Ok)
-    }
-}
-
-/// The pieces of a streamed answer.
-struct Pieces<L> {
-    answering: Answering<L>,
-    head: Head,
-    outputs: Vec<Output>,
+/// A streamed answer under way.
+struct AnswerEvents {
+    answer: ChoicesAnswer,
+    outputs: Vec<OutputProgress>,
     /// Outputs that have not ended.
     left: usize,
+}
+
+impl ChoicesAnswer {
+    /// Returns the answer as events: pieces of `outputs` as they come, of several in turn, the usage if it is requested,
+    /// `[DONE]`.
+    pub(super) fn events(self, outputs: Vec<ResponseStream>) -> Response {
+        let count = outputs.len();
+        let parts = outputs.into_iter().enumerate();
+        let parts = parts.map(|(index, parts)| parts.map(move |part| (index, part)).boxed());
+        let events = AnswerEvents {
+            answer: self,
+            outputs: (0..count).map(|_| OutputProgress::default()).collect(),
+            left: count,
+        };
+        respond_events(
+            events.opening(),
+            events,
+            select_all(parts),
+            AnswerEvents::take,
+        )
+    }
 }
 
 fn event(data: &Value) -> Event {
@@ -65,103 +50,94 @@ fn done() -> Event {
     Event::default().data("[DONE]")
 }
 
-impl<L: Layout> Pieces<L> {
-    /// Whether a piece holds log probabilities or ids of its tokens.
-    fn tells_tokens(&self) -> bool {
-        let admitted = &self.answering.admitted;
-        admitted.logprobs || admitted.delivery.token_ids
-    }
-
-    /// A piece of output `index`.
+impl AnswerEvents {
+    /// Returns a piece of output `index`.
     fn piece(&self, index: usize, mut choice: Value, finish_reason: Option<&str>) -> Value {
         choice["index"] = json!(index);
         choice["finish_reason"] = json!(finish_reason);
         if choice.get("logprobs").is_none() {
             choice["logprobs"] = Value::Null;
         }
-        let mut piece = self.head.object(L::OBJECTS.1, &[choice]);
-        let delivery = self.answering.admitted.delivery;
+        let mut piece = (self.answer).object(self.answer.layout.piece_object, &[choice]);
+        let delivery = self.answer.request.delivery;
         if delivery.continuous_usage {
-            let counts: Vec<_> = self.outputs.iter().collect();
-            piece["usage"] = report::usage(&counts, delivery.choices as usize);
+            let outputs: Vec<_> = self.outputs.iter().collect();
+            piece["usage"] = report::usage(&outputs, delivery.choices as usize);
         } else if delivery.include_usage {
             piece["usage"] = Value::Null;
         }
         piece
     }
 
-    /// The events before any generated text: roles, and prompts that are echoed.
+    /// Returns the events before any generated text: roles, and prompts that are echoed.
     fn opening(&self) -> Vec<Event> {
         let mut events = Vec::new();
-        for (index, before) in self.answering.before.iter().enumerate() {
-            let layout = self.answering.layout;
+        let ChoicesAnswer { layout, request } = &self.answer;
+        for (index, before) in request.before.iter().enumerate() {
             // If log probabilities were requested, the prompt's text is sent with them.
-            let comes_later = before.is_empty() || self.answering.admitted.logprobs;
-            let echoed = (!comes_later).then(|| layout.text(before, false));
-            for choice in layout.opening().into_iter().chain(echoed) {
+            let comes_later = before.is_empty() || request.logprobs;
+            let echoed = (!comes_later).then(|| (layout.piece)(before));
+            let opening = layout.opening.map(|opening| opening());
+            for choice in opening.into_iter().chain(echoed) {
                 events.push(event(&self.piece(index, choice, None)));
             }
         }
         events
     }
 
-    /// The events that a part of output `index` comes to, and whether they are the last.
-    fn take(
-        &mut self,
-        index: usize,
-        part: Result<v1::GenerateResponse, tonic::Status>,
-    ) -> (Vec<Event>, bool) {
-        let layout = self.answering.layout;
-        let before = &self.answering.before[index];
+    /// Returns the events that a part of output `index` comes to, and whether they are the last.
+    fn take(&mut self, (index, message): (usize, v1::GenerateResponse)) -> (Vec<Event>, bool) {
+        let ChoicesAnswer { layout, request } = &self.answer;
+        let before = &request.before[index];
         let output = &mut self.outputs[index];
         let offset = before.chars().count() + output.chars;
         let (is_first, prompt) = (output.prompt_tokens == 0, output.prompt_chars);
-        let text = &self.answering.admitted.text;
-        match part.and_then(|message| output.add(message.part, text)) {
-            Ok(Added::Nothing) => (Vec::new(), false),
-            Ok(Added::Prompt(tokens)) => {
+        let choice = match output.add(message.part, &request.text) {
+            Ok(OutputDelta::Nothing) => return (Vec::new(), false),
+            Ok(OutputDelta::Prompt(tokens)) => {
                 let text = if is_first { before } else { "" };
-                let mut choice = layout.text(text, false);
-                choice["logprobs"] = self.answering.logprobs_of(&tokens, prompt);
-                (vec![event(&self.piece(index, choice, None))], false)
+                let mut choice = (layout.piece)(text);
+                choice["logprobs"] = self.answer.logprobs_of(&tokens, prompt);
+                choice
             }
             // A token that completes no character is sent with the one that does, unless pieces hold tokens.
-            Ok(Added::Piece(text, _)) if text.is_empty() && !self.tells_tokens() => {
-                (Vec::new(), false)
+            Ok(OutputDelta::Piece(text, _)) if text.is_empty() && !self.answer.tells_tokens() => {
+                return (Vec::new(), false);
             }
-            Ok(Added::Piece(text, tokens)) => {
-                let mut choice = layout.text(&text, false);
-                choice["logprobs"] = self.answering.logprobs_of(&tokens, offset);
-                self.answering.add_ids(&mut choice, &tokens);
-                (vec![event(&self.piece(index, choice, None))], false)
+            Ok(OutputDelta::Piece(text, tokens)) => {
+                let mut choice = (layout.piece)(&text);
+                choice["logprobs"] = self.answer.logprobs_of(&tokens, offset);
+                self.answer.add_ids(&mut choice, &tokens);
+                choice
             }
-            Ok(Added::End) => {
+            Ok(OutputDelta::End) => {
+                let reason = output.finish_reason();
                 self.left -= 1;
-                let reason = self.outputs[index].finish_reason();
-                let last = self.piece(index, layout.closing(), Some(reason));
-                self.end(last)
+                let last = self.piece(index, (layout.closing)(), Some(reason));
+                return self.end(last);
             }
             Err(status) => {
                 let error = ApiError::from(status).body();
-                (vec![event(&error), done()], true)
+                return (vec![event(&error), done()], true);
             }
-        }
+        };
+        (vec![event(&self.piece(index, choice, None))], false)
     }
 
-    /// The end of an output, and if it is the last one, of the answer.
+    /// Returns the end of an output, and if it is the last one, of the answer.
     fn end(&self, mut last: Value) -> (Vec<Event>, bool) {
         if self.left > 0 {
             return (vec![event(&last)], false);
         }
-        let delivery = self.answering.admitted.delivery;
+        let delivery = self.answer.request.delivery;
         let mut report = json!({});
-        let counts: Vec<_> = self.outputs.iter().collect();
-        report::add(&mut report, &counts, delivery.choices as usize);
+        let outputs: Vec<_> = self.outputs.iter().collect();
+        report::add(&mut report, &outputs, delivery.choices as usize);
         let mut events = Vec::new();
         if delivery.include_usage {
-            let mut usage = self.head.object(L::OBJECTS.1, &[]);
+            let mut usage = (self.answer).object(self.answer.layout.piece_object, &[]);
             merge(&mut usage, &report);
-            merge(&mut last, &json!({ "speculation": report["speculation"] }));
+            last["speculation"] = report["speculation"].take();
             events.extend([event(&last), event(&usage)]);
         } else {
             // Clients that did not ask for the usage expect none.

@@ -3,9 +3,9 @@ use serde_json::json;
 use super::*;
 
 /// The fields of `value`, whose JSON is kept for as long as the test runs.
-fn fields(value: &Value) -> Fields<'static> {
+fn fields(value: &Value) -> JsonFields<'static> {
     let body = value.to_string().into_bytes().leak();
-    Fields::of_body(body).expect("an object")
+    JsonFields::of_body(body).expect("an object")
 }
 
 #[test]
@@ -37,11 +37,11 @@ fn errors_name_field_and_type() {
     let tools = read.only("tools", &[]).expect_err("tools");
     assert_eq!(tools.field, "tools");
     for body in ["", "[]", "3", "{", "{\"a\":1} x", "\u{0}"] {
-        let refused = Fields::of_body(body.as_bytes());
+        let refused = JsonFields::of_body(body.as_bytes());
         assert_eq!(refused.err().map(|bad| bad.field), Some("body".to_owned()));
     }
     let deep = "[".repeat(100_000);
-    assert!(Fields::of_body(format!("{{\"a\":{deep}").as_bytes()).is_err());
+    assert!(JsonFields::of_body(format!("{{\"a\":{deep}").as_bytes()).is_err());
 }
 
 #[test]
@@ -62,7 +62,9 @@ fn names_and_values_of_any_length_are_quoted_in_a_few_bytes() {
     let neutral = fields(&json!({ "store": vec![0; 1 << 20] })).only("store", &[json!(false)]);
     assert!(neutral.expect_err("a list").to_string().len() < 300);
     let broken = format!("{{\"a\": \"{}", "ü".repeat(1 << 20));
-    let refused = Fields::of_body(broken.as_bytes()).err().expect("cut off");
+    let refused = JsonFields::of_body(broken.as_bytes())
+        .err()
+        .expect("cut off");
     assert!(refused.to_string().len() < 300);
 }
 
@@ -72,13 +74,13 @@ fn an_object_has_a_number_of_fields_at_most_and_the_last_of_one_name_counts() {
         let fields = (0..count).map(|at| format!("\"f{at}\":0"));
         format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
     };
-    assert!(Fields::of_body(named(MAX_FIELDS).as_bytes()).is_ok());
+    assert!(JsonFields::of_body(named(MAX_FIELDS).as_bytes()).is_ok());
     let one_more = named(MAX_FIELDS + 1);
-    let refused = Fields::of_body(one_more.as_bytes());
+    let refused = JsonFields::of_body(one_more.as_bytes());
     let refused = refused.err().expect("one more").to_string();
     assert!(refused.contains("more than 128 fields"), "{refused}");
     let again = format!("{{{}\"a\":2}}", "\"a\":1,".repeat(1_000));
-    let mut read = Fields::of_body(again.as_bytes()).expect("one field");
+    let mut read = JsonFields::of_body(again.as_bytes()).expect("one field");
     assert_eq!(read.take::<u32>("a"), Ok(Some(2)));
 }
 
@@ -96,10 +98,11 @@ fn errors_say_in_words_what_is_expected() {
         read.take::<Vec<u32>>("ids").err(),
         read.take::<Vec<u32>>("id").err(),
         read.take::<bool>("stream").err(),
-        read.take::<TextOr<'_, 2>>("stop").err(),
+        read.take_by("stop", |json| TextOrList::of_json(json, 2))
+            .err(),
         read.take::<String>("name").err(),
-        read.take::<Pairs<Real, 2>>("bias").err(),
-        read.take::<Items<String, 2>>("kind").err(),
+        read.take_by("bias", |json| object(json, 2)).err(),
+        read.take_by("kind", |json| list::<String>(json, 2)).err(),
     ];
     let said = refused.map(|bad| bad.expect("refused").to_string());
     assert_eq!(

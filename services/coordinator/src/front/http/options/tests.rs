@@ -4,7 +4,7 @@ use super::*;
 
 fn read_json(value: &Value) -> Result<(v1::GenerateRequest, Delivery), BadField> {
     let body = value.to_string();
-    let mut fields = Fields::of_body(body.as_bytes())?;
+    let mut fields = JsonFields::of_body(body.as_bytes())?;
     let read = read(&mut fields)?;
     fields.finish()?;
     Ok(read)

@@ -1,16 +1,15 @@
 //! The response object.
 
 use serde_json::{Value, json};
-use text::ServedText;
 use wire::v1;
 
 use crate::front::http::logprobs;
-use crate::front::http::output::{Output, OutputToken, WholeOutput};
+use crate::front::http::output::{OutputProgress, OutputToken, WholeOutput};
 use crate::front::http::report;
-use crate::front::http::run::{Admitted, unix_time};
+use crate::front::http::state::RunningRequest;
 
 /// Fields of the request that its response repeats.
-pub(in crate::front::http) struct Echoed {
+pub(in crate::front::http) struct EchoedFields {
     instructions: Option<String>,
     max_output_tokens: Option<u32>,
     temperature: f32,
@@ -19,7 +18,7 @@ pub(in crate::front::http) struct Echoed {
     user: Option<String>,
 }
 
-impl Echoed {
+impl EchoedFields {
     pub(super) fn of(request: &v1::GenerateRequest, instructions: Option<String>) -> Self {
         let sampling = request.sampling.as_ref();
         Self {
@@ -35,7 +34,7 @@ impl Echoed {
 
 /// The state of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ResponseStatus {
     InProgress,
     Completed,
     /// The output has reached max_output_tokens.
@@ -43,8 +42,8 @@ pub(super) enum Stage {
     Failed,
 }
 
-impl Stage {
-    /// The value of `status`, which also ends the type of the event that reports the state.
+impl ResponseStatus {
+    /// Returns the value of `status`, which also ends the type of the event that reports the state.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::InProgress => "in_progress",
@@ -54,8 +53,8 @@ impl Stage {
         }
     }
 
-    /// The state of a response whose output has ended.
-    pub(super) fn of(output: &Output) -> Self {
+    /// Returns the state of a response whose output has ended.
+    pub(super) fn of(output: &OutputProgress) -> Self {
         match output.finished.reason() {
             v1::FinishReason::Length => Self::Incomplete,
             _ => Self::Completed,
@@ -63,41 +62,34 @@ impl Stage {
     }
 }
 
-/// The fields that a response has in all its states.
-pub(super) struct Head {
-    id: String,
-    pub(super) item_id: String,
-    model: String,
-    created: u64,
-    echoed: Echoed,
+/// The response to a request.
+pub(super) struct ResponseObject {
+    pub(super) request: RunningRequest,
+    pub(super) echoed: EchoedFields,
 }
 
-impl Head {
-    pub(super) fn new(admitted: &mut Admitted, echoed: Echoed) -> Self {
-        Self {
-            id: format!("resp_{}", admitted.id),
-            item_id: format!("msg_{}", admitted.id),
-            model: std::mem::take(&mut admitted.model),
-            created: unix_time(),
-            echoed,
-        }
+impl ResponseObject {
+    /// Returns the identifier of its one item.
+    pub(super) fn item_id(&self) -> String {
+        format!("msg_{}", self.request.id)
     }
 
-    /// The response with these items.
-    pub(super) fn object(&self, stage: Stage, output: &[Value]) -> Value {
-        let Self { echoed, .. } = self;
-        let reason = (stage == Stage::Incomplete).then(|| json!({ "reason": "max_output_tokens" }));
+    /// Returns the response with these items.
+    pub(super) fn object(&self, status: ResponseStatus, output: &[Value]) -> Value {
+        let Self { request, echoed } = self;
+        let reason = (status == ResponseStatus::Incomplete)
+            .then(|| json!({ "reason": "max_output_tokens" }));
         json!({
-            "id": self.id,
+            "id": format!("resp_{}", request.id),
             "object": "response",
-            "created_at": self.created,
-            "status": stage.name(),
+            "created_at": request.created,
+            "status": status.name(),
             "background": false,
             "error": null,
             "incomplete_details": reason,
             "instructions": echoed.instructions,
             "max_output_tokens": echoed.max_output_tokens,
-            "model": self.model,
+            "model": request.model,
             "output": output,
             "parallel_tool_calls": false,
             "previous_response_id": null,
@@ -116,13 +108,13 @@ impl Head {
         })
     }
 
-    /// The response of an output that has ended. `of_tokens` gives the texts of tokens if log probabilities were requested.
-    pub(super) fn whole(&self, output: &WholeOutput, of_tokens: Option<&ServedText>) -> Value {
-        let stage = Stage::of(&output.counts);
-        let logprobs = self::logprobs(&output.tokens, of_tokens);
-        let item = self.item(stage, &[part(&output.text, &logprobs)]);
-        let mut response = self.object(stage, &[item]);
-        report::add(&mut response, &[&output.counts], 1);
+    /// Returns the response of an output that has ended.
+    pub(super) fn whole(&self, output: &WholeOutput) -> Value {
+        let status = ResponseStatus::of(&output.progress);
+        let part = part(&output.text, &self.logprobs(&output.tokens));
+        let item = self.item(status, &[part]);
+        let mut response = self.object(status, &[item]);
+        report::add(&mut response, &[&output.progress], 1);
         let usage = response["usage"].take();
         response["usage"] = json!({
             "input_tokens": usage["prompt_tokens"],
@@ -134,24 +126,28 @@ impl Head {
         response
     }
 
-    /// The one item of a response.
-    pub(super) fn item(&self, stage: Stage, content: &[Value]) -> Value {
+    /// Returns the one item of a response.
+    pub(super) fn item(&self, status: ResponseStatus, content: &[Value]) -> Value {
         json!({
-            "id": self.item_id,
+            "id": self.item_id(),
             "type": "message",
-            "status": stage.name(),
+            "status": status.name(),
             "role": "assistant",
             "content": content,
         })
     }
+
+    /// Returns the log probabilities of `tokens`, if they were requested; else an empty list.
+    pub(super) fn logprobs(&self, tokens: &[OutputToken]) -> Value {
+        if self.request.logprobs {
+            logprobs::of_tokens(&self.request.text, tokens)
+        } else {
+            json!([])
+        }
+    }
 }
 
-/// The one part of an item.
+/// Returns the one part of an item.
 pub(super) fn part(text: &str, logprobs: &Value) -> Value {
     json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": logprobs })
-}
-
-/// The log probabilities of `tokens`, if they were requested; else none.
-pub(super) fn logprobs(tokens: &[OutputToken], text: Option<&ServedText>) -> Value {
-    text.map_or_else(|| json!([]), |text| logprobs::of_tokens(text, tokens))
 }

@@ -1,4 +1,4 @@
-//! The way of an answer to its client: parts in a buffer that is bounded in number and bytes.
+//! The way of a response to its client: parts in a buffer that is bounded in number and bytes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,54 +7,49 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::Stream;
-use tonic::Status;
 use v1::generate_response::Part;
 use wire::failure::Failure;
 use wire::{encoded_bytes, v1};
 
-/// Parts of an answer buffered for a slow client before its request is held up.
-pub const ANSWER_BUFFER: usize = 16;
-
-/// Bytes of them. A single part that is larger goes alone.
-pub const ANSWER_BUFFER_BYTES: usize = 1 << 20;
+use crate::limits::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
 
 /// A part on its way, with the room that it takes.
-struct Buffered {
+struct BufferedPart {
     part: v1::GenerateResponse,
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// Where a request's answer goes.
-pub(crate) struct AnswerSender {
-    parts: mpsc::Sender<Buffered>,
+/// Where a request's response goes.
+pub(crate) struct ResponseSender {
+    parts: mpsc::Sender<BufferedPart>,
     /// The end can always be told, however slowly the client reads.
-    end: Option<OwnedPermit<Buffered>>,
+    end: Option<OwnedPermit<BufferedPart>>,
     room: Arc<Semaphore>,
 }
 
-/// Where a client reads its answer. It always ends with a `finished`.
-pub(crate) struct AnswerStream {
-    parts: mpsc::Receiver<Buffered>,
+/// Where a client reads its response. It always ends with a `finished`.
+pub(crate) struct ResponseStream {
+    parts: mpsc::Receiver<BufferedPart>,
     has_finished: bool,
 }
 
-/// A way for one answer.
-pub(crate) fn answers() -> (AnswerSender, AnswerStream) {
+/// Returns the way of one response.
+pub(crate) fn response_channel() -> (ResponseSender, ResponseStream) {
     let (parts, reader) = mpsc::channel(ANSWER_BUFFER);
-    let sender = AnswerSender {
+    let sender = ResponseSender {
         // There is room in an empty buffer.
         end: parts.clone().try_reserve_owned().ok(),
         parts,
         room: Arc::new(Semaphore::new(ANSWER_BUFFER_BYTES)),
     };
-    let stream = AnswerStream {
+    let stream = ResponseStream {
         parts: reader,
         has_finished: false,
     };
     (sender, stream)
 }
 
-impl AnswerSender {
+impl ResponseSender {
     /// Sends a part as soon as there is room for it; false if the client is gone.
     pub(super) async fn send(&self, part: v1::GenerateResponse) -> bool {
         let bytes = encoded_bytes(&part).min(ANSWER_BUFFER_BYTES as u64) as u32;
@@ -62,14 +57,14 @@ impl AnswerSender {
             room = Arc::clone(&self.room).acquire_many_owned(bytes) => room.ok(),
             () = self.parts.closed() => return false,
         };
-        let buffered = Buffered { part, _room: room };
+        let buffered = BufferedPart { part, _room: room };
         self.parts.send(buffered).await.is_ok()
     }
 
     /// Sends the last part.
     pub(super) fn finish(self, part: v1::GenerateResponse) {
         if let Some(end) = self.end {
-            end.send(Buffered { part, _room: None });
+            end.send(BufferedPart { part, _room: None });
         }
     }
 
@@ -79,23 +74,23 @@ impl AnswerSender {
     }
 }
 
-impl Stream for AnswerStream {
-    type Item = Result<v1::GenerateResponse, Status>;
+impl Stream for ResponseStream {
+    type Item = v1::GenerateResponse;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = std::task::ready!(self.parts.poll_recv(cx));
         let part = match next {
-            Some(Buffered { part, .. }) => part,
+            Some(BufferedPart { part, .. }) => part,
             None if self.has_finished => return Poll::Ready(None),
-            None => broken(),
+            None => panicked(),
         };
         self.has_finished = matches!(part.part, Some(Part::Finished(_)));
-        Poll::Ready(Some(Ok(part)))
+        Poll::Ready(Some(part))
     }
 }
 
-/// The end of an answer whose request ended without one: its driver panicked.
-fn broken() -> v1::GenerateResponse {
+/// Returns the end of a response whose request ended without one: its driver panicked.
+fn panicked() -> v1::GenerateResponse {
     let finished = v1::Finished {
         reason: v1::FinishReason::Error.into(),
         error: "the coordinator failed while it answered, see its log; ask again".to_owned(),
@@ -125,7 +120,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_that_is_slow_has_no_more_than_its_bytes_waiting() {
-        let (sender, mut reader) = answers();
+        let (sender, mut reader) = response_channel();
         let large = 2 * ANSWER_BUFFER_BYTES;
         assert!(sender.send(part(large)).await);
         let mut second = Box::pin(sender.send(part(10)));
@@ -139,23 +134,23 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_whose_driver_panicked_ends_with_one_error() {
-        let (sender, mut reader) = answers();
+        let (sender, mut reader) = response_channel();
         let driver = tokio::spawn(async move {
             sender.send(part(1)).await;
             panic!("a fault in the program");
         });
         assert!(driver.await.is_err());
-        let first = reader.next().await.expect("sent").expect("whole");
+        let first = reader.next().await.expect("sent");
         assert_eq!(first, part(1));
-        let end = reader.next().await.expect("an end").expect("whole");
+        let end = reader.next().await.expect("an end");
         let Some(Part::Finished(finished)) = end.part else {
             panic!("no end: {end:?}");
         };
         assert_eq!(finished.reason(), v1::FinishReason::Error);
         assert_eq!(finished.error_code, Failure::Internal.code() as u32);
         assert!(reader.next().await.is_none(), "once");
-        let (sender, mut reader) = answers();
-        sender.finish(broken());
+        let (sender, mut reader) = response_channel();
+        sender.finish(panicked());
         assert!(reader.next().await.is_some() && reader.next().await.is_none());
     }
 

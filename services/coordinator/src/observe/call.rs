@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use ops::trace::{Span, SpanKind, TimeBreakdown, TraceContext, names};
+use server::trace::{Kind, Share, Span, names};
 use speculation::session::{Input, Peer, Request};
 use wire::{report, v1};
 
@@ -11,13 +11,13 @@ use crate::events::AnswerTiming;
 
 /// What one peer was asked once.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct PeerCallSpan {
     name: &'static str,
-    attempt: u32,
+    pub(super) attempt: u32,
     began: Instant,
     /// When it was last heard of; none if nothing was heard yet.
     ended: Option<Instant>,
-    span: Span,
+    pub(super) span: Span,
     address: Option<SocketAddr>,
     timing: Option<v1::Timing>,
     /// Tokens decoded alone.
@@ -27,8 +27,8 @@ pub(super) struct Step {
     failure: Option<(Peer, String)>,
 }
 
-impl Step {
-    /// A step within the span of its round, if that is recorded from the start.
+impl PeerCallSpan {
+    /// Returns a call within the span of its round, if that is recorded from the start.
     pub(super) fn new(round: &Span, attempt: u32, request: &Request) -> Self {
         let name = match request {
             Request::Draft { .. } => names::DRAFT,
@@ -51,15 +51,6 @@ impl Step {
         }
     }
 
-    /// Returns what the peer hangs its spans on.
-    pub(super) fn context(&self) -> Option<TraceContext> {
-        self.span.context()
-    }
-
-    pub(super) fn attempt(&self) -> u32 {
-        self.attempt
-    }
-
     /// Sequences of the peer's largest forward, as it says.
     pub(super) fn batch(&self) -> Option<u32> {
         self.timing.map(|timing| timing.batch)
@@ -70,7 +61,7 @@ impl Step {
         Some(reason)
     }
 
-    /// When it ended: now, if its client left before anything was heard.
+    /// Returns when it ended: now, if its client left before anything was heard.
     pub(super) fn ended(&mut self) -> Instant {
         *self.ended.get_or_insert_with(Instant::now)
     }
@@ -104,8 +95,8 @@ impl Step {
         self.address = self.address.or(address);
     }
 
-    /// Ends the step within the span of its round. If the peer was not asked to make spans of its own, its
-    /// breakdown is made of the figures that it told.
+    /// Ends the call within the span of its round. If the peer was not asked to make spans of its own, its
+    /// share is made of the figures that it told.
     pub(super) fn end(mut self, round: &Span) {
         let ended = self.ended();
         let mut span = std::mem::take(&mut self.span);

@@ -1,7 +1,4 @@
-//! The memory that tokenising takes, bounded over all requests.
-//!
-//! Most texts are tokenised in small pieces. A text that cannot be cut takes up to 288 times its own length, so a few of one
-//! megabyte would take more than everything else that the coordinator holds.
+//! Memory that all requests share, and the part of it that tokenising takes.
 
 use std::sync::Arc;
 
@@ -10,31 +7,63 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use wire::status::{BadField, overloaded};
 
-use super::admission::RETRY_AFTER;
+use super::RETRY_AFTER;
+use crate::limits::{MAX_LONG_BYTES, MAX_SHORT_BYTES, MAX_SHORT_TEXT};
 
-/// Most bytes of memory for tokenising long texts, over all requests.
-pub const MAX_LONG_BYTES: u64 = 128 << 20;
+/// An amount of memory that all requests share; clones are the same.
+#[derive(Clone, Debug)]
+pub(super) struct MemoryBudget {
+    kib: usize,
+    /// In KiB.
+    free: Arc<Semaphore>,
+}
 
-/// Most bytes of memory for tokenising all other texts, over all requests.
-pub const MAX_SHORT_BYTES: u64 = 64 << 20;
+impl MemoryBudget {
+    pub(super) fn new(bytes: u64) -> Self {
+        let kib = (bytes >> 10).min(Semaphore::MAX_PERMITS as u64) as usize;
+        let free = Arc::new(Semaphore::new(kib));
+        Self { kib, free }
+    }
 
-/// Most bytes of memory that tokenising a short text takes; a longer one counts as long.
-pub const MAX_SHORT_TEXT: u64 = 4 << 20;
+    /// Returns how many bytes there are in all.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.kib as u64) << 10
+    }
 
-/// The budgets of memory for tokenising; clones share them.
+    /// Reserves `bytes`, rounded up to KiB.
+    ///
+    /// # Errors
+    /// If they never fit, `never` of their KiB and of all that there are; if others hold them, `now` of their KiB.
+    pub(super) fn reserve(
+        &self,
+        bytes: u64,
+        never: impl FnOnce(u64, usize) -> BadField,
+        now: impl FnOnce(u64) -> Status,
+    ) -> Result<OwnedSemaphorePermit, Status> {
+        let kib = bytes.div_ceil(1 << 10);
+        if kib > self.kib as u64 {
+            return Err(never(kib, self.kib).into());
+        }
+        let free = Arc::clone(&self.free).try_acquire_many_owned(kib as u32);
+        free.map_err(|_| now(kib))
+    }
+}
+
+/// The memory that tokenising takes, bounded over all requests; clones share it.
+///
+/// Most texts are tokenised in small pieces. A text that cannot be cut takes up to 288 times its own length, so a few of one
+/// megabyte would take more than everything else that the coordinator holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Tokenizing {
-    /// In KiB.
-    long: Arc<Semaphore>,
-    short: Arc<Semaphore>,
+    long: MemoryBudget,
+    short: MemoryBudget,
 }
 
 impl Tokenizing {
     pub(crate) fn new() -> Self {
-        let room = |bytes: u64| Arc::new(Semaphore::new((bytes >> 10) as usize));
         Self {
-            long: room(MAX_LONG_BYTES),
-            short: room(MAX_SHORT_BYTES),
+            long: MemoryBudget::new(MAX_LONG_BYTES),
+            short: MemoryBudget::new(MAX_SHORT_BYTES),
         }
     }
 
@@ -44,22 +73,22 @@ impl Tokenizing {
     /// # Errors
     /// `RESOURCE_EXHAUSTED` with a time to wait; `INVALID_ARGUMENT` for a text that can never fit.
     pub(super) fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
-        let kib = bytes.div_ceil(1 << 10) as u32;
         if bytes <= MAX_SHORT_TEXT {
-            let room = Arc::clone(&self.short).acquire_many_owned(kib);
+            let kib = bytes.div_ceil(1 << 10) as u32;
+            let room = Arc::clone(&self.short.free).acquire_many_owned(kib);
             let closed = |_| Status::internal("the room for texts is closed");
             return Handle::current().block_on(room).map_err(closed);
         }
-        let (mib, most) = (bytes.div_ceil(1 << 20), MAX_LONG_BYTES >> 20);
-        if bytes > MAX_LONG_BYTES {
+        let mib = bytes.div_ceil(1 << 20);
+        let never = |_, _| {
             let problem = format!(
-                "to tokenise it takes {mib} MiB of memory, expected at most {most}: it is long and has no place where \
-                 this model's tokenizer surely splits it, such as a word's end; give its tokens instead"
+                "to tokenise it takes {mib} MiB of memory, expected at most {}: it is long and has no place where \
+                 this model's tokenizer surely splits it, such as a word's end; give its tokens instead",
+                MAX_LONG_BYTES >> 20
             );
-            return Err(BadField::new("prompt", problem).into());
-        }
-        let room = Arc::clone(&self.long).try_acquire_many_owned(kib);
-        room.map_err(|_| {
+            BadField::new("prompt", problem)
+        };
+        self.long.reserve(bytes, never, |_| {
             let what = format!("no room for {mib} MiB to tokenise another long text");
             overloaded(what, RETRY_AFTER)
         })

@@ -1,0 +1,194 @@
+//! What peers must be able to do for a request.
+
+use speculation::drafting::{Drafting, TreeShape};
+use speculation::methods::Choice;
+use speculation::proposal::ProposalForm;
+use speculation::sampling::SamplingParams;
+use speculation::verification::AcceptanceLabel;
+use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
+use wire::settings::FIELD;
+use wire::status::BadField;
+use wire::whole_rows::NeedsWholeRows;
+use wire::{drafting, v1};
+
+/// What a drafter must be able to do for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DrafterRequirements {
+    drafting: Drafting,
+    /// The label of the acceptance head that stops drafts.
+    label: Option<AcceptanceLabel>,
+    /// Whether the distributions that draft tokens are drawn from are sent cut or rounded.
+    cuts_proposals: bool,
+    /// Nodes of one level of a draft block.
+    width: u32,
+}
+
+impl DrafterRequirements {
+    /// Returns what `method` needs of a drafter.
+    pub(crate) fn of(method: &Choice) -> Self {
+        let learned = method.stop_rule.needs_head() && method.drafting == Drafting::Model;
+        let label = method.verification.label;
+        Self {
+            drafting: method.drafting,
+            label: label.filter(|_| learned),
+            cuts_proposals: matches!(
+                method.proposal,
+                ProposalForm::Sparse { .. } | ProposalForm::Dense { half: true }
+            ),
+            width: method.tree.width(),
+        }
+    }
+
+    /// Returns whether it is more than every drafter with a draft model can do.
+    pub(crate) fn is_special(self) -> bool {
+        self.drafting != Drafting::Model || self.label.is_some()
+    }
+
+    /// Returns whether a drafter must be asked before it is known to do it.
+    pub(crate) fn needs_asking(self) -> bool {
+        self.is_special() || self.width > 1
+    }
+
+    /// Returns the refusal of special requirements where there is no drafter at all, which `reason` explains.
+    pub(crate) fn without_drafters(self, reason: &str) -> BadField {
+        let field = match self.drafting {
+            Drafting::Model => "settings.draft_len",
+            Drafting::MaxGram | Drafting::Cascade => "settings.drafting",
+        };
+        BadField::new(field, format!("needs a drafter, {reason}"))
+    }
+
+    /// Checks that `drafter` can do it.
+    ///
+    /// # Errors
+    /// Names the field of the request, the drafter, what it lacks and where that comes from.
+    pub(crate) fn check(self, drafter: &v1::PeerDescription) -> Result<(), BadField> {
+        let refused = |field: &str, problem: &str| {
+            let problem = format!("drafter '{}' {problem}", drafter.model);
+            Err(BadField::new(field, problem))
+        };
+        let wanted = drafting::to_wire(self.drafting);
+        if !drafter.draftings.contains(&wanted.into()) {
+            return refused(
+                "settings.drafting",
+                match self.drafting {
+                    Drafting::Model => "has no draft model; ask for drafting max-gram",
+                    Drafting::MaxGram => "offers no max-gram",
+                    Drafting::Cascade => {
+                        "holds no cascade of draft models; configure drafter.cascade there"
+                    }
+                },
+            );
+        }
+        if let Some(label) = self.label
+            && !has_head(drafter, label)
+        {
+            let problem = format!(
+                "has no acceptance head for label '{}'; train one with outrider-bench train-head",
+                label.name()
+            );
+            return refused("settings.draft_len", &problem);
+        }
+        let is_lenient = drafter.cascade.as_ref().is_some_and(|held| held.lenient);
+        if self.drafting == Drafting::Cascade && self.cuts_proposals && is_lenient {
+            let problem = "holds a lenient cascade, whose draft distributions cannot be cut after tokens were \
+                           drawn; ask for proposal dense:f32, or for verification coupled";
+            return refused("settings.proposal", problem);
+        }
+        let limits = drafter.limits.unwrap_or_default();
+        if self.width > limits.max_draft_tokens.max(1) {
+            let problem = format!(
+                "drafts at most {} tokens in a round, a level of the tree has {}",
+                limits.max_draft_tokens, self.width
+            );
+            return refused("settings.tree", &problem);
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether `drafter` has an acceptance head for `label`.
+pub(crate) fn has_head(drafter: &v1::PeerDescription, label: AcceptanceLabel) -> bool {
+    let wanted = drafting::label_to_wire(label);
+    drafter.heads.iter().any(|head| head.label() == wanted)
+}
+
+/// What a verifier must be able to do for a request, and some cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VerifierRequirements {
+    /// Number of the verification, if it is the verifier that decides.
+    verification: Option<i32>,
+    /// Name of the verification.
+    name: &'static str,
+    has_tree: bool,
+    /// Whether draft tokens are tested against the distribution that they were drawn from.
+    tests_drafts: bool,
+    /// Whether a stop rule ends residuals that last beyond their block.
+    stops_layers: bool,
+    /// What needs whole rows, if anything does.
+    whole_rows: Option<NeedsWholeRows>,
+}
+
+impl VerifierRequirements {
+    /// Returns what `method` needs of a verifier, with tokens drawn by `params`.
+    pub(crate) fn of(method: &Choice, params: &SamplingParams) -> Self {
+        Self {
+            verification: (!method.accept_at_coordinator).then_some(method.verification.wire),
+            name: method.verification.name,
+            has_tree: method.tree != TreeShape::Chain,
+            tests_drafts: method.verification.reads_draft,
+            stops_layers: method.stop_rule.policy().is_some() && method.verification.carries_layers,
+            whole_rows: NeedsWholeRows::of(
+                params,
+                &method.target,
+                method.verification,
+                method.accept_at_coordinator,
+            ),
+        }
+    }
+
+    /// Checks that `verifier` can do it.
+    ///
+    /// # Errors
+    /// Names the field of the request, the verifier and what it lacks.
+    pub(crate) fn check(self, verifier: &v1::PeerDescription) -> Result<(), BadField> {
+        let refused = |field: &str, problem: &str| {
+            let problem = format!("verifier '{}' {problem}", verifier.model);
+            Err(BadField::new(field, problem))
+        };
+        if let Some(needs) = self.whole_rows
+            && verifier.rows_are_parts
+        {
+            let mut bad = needs.refused_by(&verifier.model);
+            if !bad.field.starts_with("sampling.") {
+                bad.field = format!("{FIELD}.{}", bad.field);
+            }
+            return Err(bad);
+        }
+        let has = |feature: &str| verifier.features.iter().any(|name| name == feature);
+        if let Some(verification) = self.verification
+            && !verifier.verifications.contains(&verification)
+        {
+            let problem = format!("has no verification '{}' yet; ask for another", self.name);
+            return refused("settings.verification", &problem);
+        }
+        if self.has_tree && !verifier.trees {
+            return refused("settings.tree", "does not verify trees; ask for a chain");
+        }
+        if self.has_tree && self.tests_drafts && !has(TOKEN_TREES) {
+            let problem = "does not verify trees by rejection yet; ask for a chain, or for verification coupled";
+            return refused("settings.tree", problem);
+        }
+        if self.stops_layers && !has(STOPPED_LAYERS) {
+            let problem = format!(
+                "takes no stop rule with verification '{}' yet; ask for a fixed length",
+                self.name
+            );
+            return refused("settings.draft_len", &problem);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
