@@ -207,7 +207,7 @@ fn bigram(folder: &tempfile::TempDir) -> String {
     let served = target();
     let file = BigramFile {
         table: Bigram::new((0..VOCAB).map(|id| (id + 1) % VOCAB).collect()).expect("a table"),
-        vocab_fingerprint: served.vocab_fingerprint,
+        vocab_fingerprint: served.outline.vocab_fingerprint,
         eos_token_ids: vec![EOS],
     };
     file.save(&path).expect("written");

@@ -89,7 +89,7 @@ async fn no_more_sequences_are_held_than_the_engine_has() {
     let watched = async {
         let mut most = 0;
         loop {
-            most = most.max(monitor.engines[0].gauges().sequences);
+            most = most.max(monitor.engines[0].stats().sequences);
             assert!(most <= 3, "{most} sequences");
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }

@@ -195,7 +195,7 @@ async fn end_tokens_count_and_have_no_text() {
 #[tokio::test]
 async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
     let mut stranger = draft();
-    stranger.vocab_fingerprint = [9; 32];
+    stranger.outline.vocab_fingerprint = [9; 32];
     let (drafter, _) = drafter(stranger).await;
     let (verifier, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
@@ -223,7 +223,7 @@ async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
 #[tokio::test]
 async fn a_misfit_is_looked_at_again() {
     let mut stranger = draft();
-    stranger.vocab_fingerprint = [9; 32];
+    stranger.outline.vocab_fingerprint = [9; 32];
     let (misfit, _) = drafter(stranger).await;
     let (verifier, _) = verifier(target()).await;
     let (fitting, _) = drafter(draft()).await;

@@ -44,7 +44,7 @@ struct Serving {
 
 fn chatty() -> ServedModel<Model> {
     let mut target = target();
-    target.chat_template = Some(TEMPLATE.to_owned());
+    target.text.chat_template = Some(TEMPLATE.to_owned());
     target
 }
 

@@ -95,10 +95,13 @@ async fn parallel_requests_get_what_they_get_alone() {
 fn the_vocabulary_is_that_of_our_own_runtime_and_the_numerics_are_not() {
     let gguf = Gguf::of("target", FileFormat::Q8_0);
     let (own, by_llama_cpp) = (target(), gguf.served());
-    assert_eq!(own.vocab_fingerprint, by_llama_cpp.vocab_fingerprint);
-    assert_eq!(own.vocab_size, by_llama_cpp.vocab_size);
+    assert_eq!(
+        own.outline.vocab_fingerprint,
+        by_llama_cpp.outline.vocab_fingerprint
+    );
+    assert_eq!(own.outline.vocab_size, by_llama_cpp.outline.vocab_size);
     assert_eq!(own.eos_token_ids, by_llama_cpp.eos_token_ids);
-    assert_eq!(own.special_tokens, by_llama_cpp.special_tokens);
+    assert_eq!(own.text.special_tokens, by_llama_cpp.text.special_tokens);
     assert_eq!(by_llama_cpp.numerics.dtype, "q8_0");
     let kernels = &by_llama_cpp.numerics.kernels;
     assert_eq!(kernels, "llama.cpp-0.1.160-kv-f32-threads-1");
@@ -121,8 +124,11 @@ async fn a_tokenizer_that_our_reader_refuses_is_made_of_llama_cpps_vocabulary() 
     assert!(refused.contains("superbpe"), "{refused}");
     assert!(gguf.source().inspect().expect("in order").is_none());
     let (own, served) = (target(), gguf.served());
-    assert_eq!(served.vocab_fingerprint, own.vocab_fingerprint);
-    assert_eq!(served.vocab_size, own.vocab_size);
+    assert_eq!(
+        served.outline.vocab_fingerprint,
+        own.outline.vocab_fingerprint
+    );
+    assert_eq!(served.outline.vocab_size, own.outline.vocab_size);
     let cluster = Cluster::of(draft(), served).await;
     equals_target_only(&cluster, 1, &WAYS).await;
 }

@@ -43,14 +43,14 @@ async fn many_requests_on_little_memory_equal_target_only() {
         assert_same(requested, &together.tokens, &alone.tokens);
         assert!(together.finished.exact && together.fallbacks() == 0);
     }
-    let memory = monitor.memory();
+    let memory = monitor.engine();
     assert_eq!(memory.budget_tokens, 512);
     assert!(
         memory.evictions > 0 && memory.reprefilled_tokens > 0,
         "{memory:?}"
     );
-    assert_eq!(ample.target_monitor.memory().evictions, 0);
-    eventually("no page in use", || monitor.memory().pages == 0).await;
+    assert_eq!(ample.target_monitor.engine().evictions, 0);
+    eventually("no page in use", || monitor.engine().pages == 0).await;
 }
 
 /// A tree's nodes take room side by side, beyond the sequence's end: the longest sequence that is let in
@@ -82,7 +82,7 @@ async fn the_longest_sequence_leaves_room_for_a_tree_at_its_end() {
     assert_eq!(answer.tokens, alone.tokens);
     assert_eq!(answer.tokens.len() as u32, max_tokens);
     assert!(answer.finished.exact && answer.fallbacks() == 0);
-    eventually("no page in use", || monitor.memory().pages == 0).await;
+    eventually("no page in use", || monitor.engine().pages == 0).await;
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn a_drafter_shares_beginnings_within_a_tenant_where_that_is_allowed() {
         drafter_with(draft(), |config| config.engine.prefix_sharing = true).await;
     let (alone, alone_monitor) = drafter(draft()).await;
     let (verifier, target_monitor) = verifier_with(target(), |_| {}).await;
-    let shared = || monitor.memory().shared_tokens;
+    let shared = || monitor.engine().shared_tokens;
     for (drafter, tenant, shares) in [
         (&sharing, "acme", false),
         (&sharing, "acme", true),
@@ -113,7 +113,7 @@ async fn a_drafter_shares_beginnings_within_a_tenant_where_that_is_allowed() {
         assert_eq!(shared() > before, shares, "'{tenant}'");
         eventually("the session is over", || monitor.engine().sequences == 0).await;
     }
-    let others = [alone_monitor.memory(), target_monitor.memory()];
+    let others = [alone_monitor.engine(), target_monitor.engine()];
     assert!(others.iter().all(|memory| memory.shared_tokens == 0));
 }
 
@@ -126,7 +126,7 @@ async fn what_cannot_fit_is_refused_at_once() {
     let refused = try_generate(&coordinator, request("Once upon a time", 70)).await;
     let status = refused.expect_err("refused");
     assert!(status.message().contains("64"), "{status}");
-    assert_eq!(monitor.memory().pages, 0);
+    assert_eq!(monitor.engine().pages, 0);
     let answer = generate(&coordinator, request("Once upon a time", 20)).await;
     assert!(answer.finished.exact);
 }

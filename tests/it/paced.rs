@@ -72,9 +72,8 @@ pub(crate) fn with_model<M, N>(
 ) -> ServedModel<N> {
     ServedModel {
         model: change(served.model),
-        name: served.name,
-        vocab_size: served.vocab_size,
-        vocab_fingerprint: served.vocab_fingerprint,
+        outline: served.outline,
+        text: served.text,
         numerics: served.numerics,
         is_on_processors: served.is_on_processors,
         weights_fingerprint: served.weights_fingerprint,
@@ -82,10 +81,6 @@ pub(crate) fn with_model<M, N>(
         head_format: served.head_format,
         heads: served.heads,
         eos_token_ids: served.eos_token_ids,
-        decoder_start_token_id: served.decoder_start_token_id,
-        tokenizer_json: served.tokenizer_json,
-        chat_template: served.chat_template,
-        special_tokens: served.special_tokens,
         load_time: served.load_time,
     }
 }

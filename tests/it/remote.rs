@@ -32,7 +32,7 @@ fn configured(engine: &Sglang) -> VerifierConfig {
 async fn verifier_over(engine: &Sglang) -> (Service, Arc<Verifier>) {
     let config = configured(engine);
     let loading = config.clone();
-    let observer = Arc::new(model::progress::Lines::default());
+    let observer = Arc::new(model::progress::ProgressLines::default());
     let loaded = tokio::task::spawn_blocking(move || verifier::load(&loading, &(observer as _)));
     let loaded = loaded.await.expect("no panic").expect("an engine");
     let process = Process::default();
@@ -246,7 +246,7 @@ async fn an_engine_with_another_model_is_refused() {
     ] {
         engine.set_fault(Some(fault));
         let config = configured(&engine);
-        let observer = Arc::new(model::progress::Lines::default());
+        let observer = Arc::new(model::progress::ProgressLines::default());
         let loading = move || verifier::load(&config, &(observer as _)).map(drop);
         let loaded = tokio::task::spawn_blocking(loading)
             .await

@@ -140,9 +140,10 @@ async fn an_answer_whose_verifier_becomes_another_is_neither_exact_nor_reproduci
 /// A verifier that is started anew with another chat template.
 #[tokio::test]
 async fn the_chat_template_is_that_of_the_verifier_that_is_there() {
-    let with_template = |template: &str| ServedModel {
-        chat_template: Some(template.to_owned()),
-        ..target()
+    let with_template = |template: &str| {
+        let mut target = target();
+        target.text.chat_template = Some(template.to_owned());
+        target
     };
     let (plain, _) = verifier(with_template("{{ messages[0].content }}")).await;
     let (wordy, _) = verifier(with_template("Once upon a time {{ messages[0].content }}")).await;

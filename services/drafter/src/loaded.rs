@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::Model;
 use model::bigram::BigramFile;
 use model::head::AcceptanceHead;
-use model::progress::{Lines, Observer};
+use model::progress::{ProgressLines, ProgressObserver};
 use model::source::{ServedModel, share_threads};
 use peer::PeerError;
 use speculation::cascade::CascadeConfig;
@@ -38,7 +38,7 @@ impl Loaded {
     /// # Errors
     /// [`PeerError`] naming the setting, and what is wrong with it.
     pub fn load(config: &DrafterConfig) -> Result<Self, PeerError> {
-        Self::load_observed(config, &(Arc::new(Lines::default()) as _))
+        Self::load_observed(config, &(Arc::new(ProgressLines::default()) as _))
     }
 
     /// Loads the same, which `observer` watches.
@@ -47,7 +47,7 @@ impl Loaded {
     /// As [`Loaded::load`].
     pub fn load_observed(
         config: &DrafterConfig,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<Self, PeerError> {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
@@ -94,13 +94,13 @@ impl Loaded {
     /// # Errors
     /// As [`Loaded::load`].
     pub fn beside(served: ServedModel<Model>, config: &DrafterConfig) -> Result<Self, PeerError> {
-        Self::with_smaller(served, config, &(Arc::new(Lines::default()) as _))
+        Self::with_smaller(served, config, &(Arc::new(ProgressLines::default()) as _))
     }
 
     fn with_smaller(
         served: ServedModel<Model>,
         config: &DrafterConfig,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<Self, PeerError> {
         let first = served.outline();
         let mut models = vec![served];
@@ -129,13 +129,16 @@ impl Loaded {
     ) -> Result<Self, PeerError> {
         config.check_limits()?;
         let heads = heads(&mut models[0], config).map_err(|error| wrong("heads", error))?;
-        let bigram = tables::beside(&models[0].outline(), config);
+        let bigram = tables::beside(&models[0].outline, config);
         let bigram = bigram.map_err(|error| wrong("bigram", error))?;
         let has_max_gram = tables::has_max_gram(config, bigram.is_some())?;
         for problem in out_of_order(&models) {
             tracing::warn!("{problem}");
         }
-        let names = models.iter().map(|model| model.name.as_str()).collect();
+        let names = models
+            .iter()
+            .map(|model| model.outline.name.as_str())
+            .collect();
         let cascade = config.cascade.of(names, has_max_gram)?;
         Ok(Self {
             models,
@@ -186,10 +189,10 @@ fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
             format!(
                 "drafter.cascade.models[{index}]: '{}' reads {} weights a token, more than the {} of '{}' before \
                  it; the largest should come first, and each be smaller than the one before",
-                pair[1].name,
+                pair[1].outline.name,
                 weights(&pair[1]),
                 weights(&pair[0]),
-                pair[0].name
+                pair[0].outline.name
             )
         })
         .collect()

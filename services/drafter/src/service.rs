@@ -48,7 +48,7 @@ pub fn start(
     let description = describe(&loaded, config);
     let models = loaded.models.iter();
     let load_times = models
-        .map(|served| (served.name.clone(), served.load_time))
+        .map(|served| (served.outline.name.clone(), served.load_time))
         .collect();
     let (models, proposers) = Proposers::of(loaded);
     let engine_config = EngineConfig {
@@ -102,7 +102,7 @@ const MAX_GRAM_CONTEXT: u32 = 1 << 20;
 
 /// Returns the description of a drafter of what is `loaded`.
 pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescription {
-    let names = loaded.models.iter().map(|model| model.name.clone());
+    let names = loaded.models.iter().map(|model| model.outline.name.clone());
     let cascade = loaded.cascade.as_ref().map(|cascade| {
         let max_gram = cascade.max_gram().then(|| MAX_GRAM.to_owned());
         v1::DraftCascade {

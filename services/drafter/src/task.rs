@@ -34,7 +34,7 @@ pub(crate) struct DraftTask {
     stopping: Stopping,
     /// Predicts whether tokens are accepted; for a learned stop rule.
     head: Option<Arc<AcceptanceHead>>,
-    scratch: Scratch,
+    scratch: HeadScratch,
     /// Whether the stop rule ended the block; then only the distribution after it is wanted.
     has_stopped: bool,
     /// Prompt (or start token), output and the tokens drafted so far.
@@ -70,7 +70,7 @@ impl DraftTask {
             unscaled: Vec::new(),
             stopping: Stopping::new(requested.stop_rule),
             head,
-            scratch: Scratch::default(),
+            scratch: HeadScratch::default(),
             has_stopped: false,
             spec: Arc::clone(spec),
             requested,
@@ -208,7 +208,7 @@ impl Task for DraftTask {
         self.head.is_some()
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
         let timing = rows.timing();
         self.forwards[0] += 1;
         if let Some(head) = &self.head
@@ -223,9 +223,9 @@ impl Task for DraftTask {
         self.report(drafted.map_err(RoundError::from));
         self.progress.step(timing.forwarded_tokens);
         if goes_on {
-            Progress::Continue
+            TaskProgress::Continue
         } else {
-            Progress::Done
+            TaskProgress::Done
         }
     }
 
@@ -237,7 +237,7 @@ impl Task for DraftTask {
         self.reports.is_closed()
     }
 
-    fn fail(self: Box<Self>, error: EngineError) {
+    fn fail(self: Box<Self>, error: TaskError) {
         self.report(Err(error.into()));
     }
 }

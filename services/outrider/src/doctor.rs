@@ -17,7 +17,7 @@ mod text;
 use std::process::ExitCode;
 
 use clap::Args;
-use model::Place;
+use model::ComputeDevice;
 use model::free_memory::free_bytes;
 use ops::config::{ConfigError, LoadedConfig};
 use ops::process::Process;
@@ -39,7 +39,7 @@ pub(crate) struct DoctorArgs {
     coordinator: Option<String>,
     /// A GPU to be compared with the CPU, on small models of all operations: cuda or cuda:N.
     #[arg(long, value_name = "DEVICE")]
-    device: Option<Place>,
+    device: Option<ComputeDevice>,
     /// The process that is looked at, as in `outrider serve ROLE`.
     #[arg(long, value_name = "ROLE", value_enum, default_value = "all")]
     role: Role,

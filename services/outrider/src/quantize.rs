@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use model::gguf_writer::{self, FileFormat, GgufWriteError, WriteProgress, Written};
-use model::progress::{Observer, Progress, Work};
+use model::gguf_writer::{self, FileFormat, GgufWriteError, WriteProgress, WrittenGguf};
+use model::progress::{ProgressObserver, WorkKind, WorkProgress};
 use model::source::ModelSource;
 
 use crate::interrupt;
@@ -100,7 +100,7 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
 }
 
 /// One line on what was written.
-fn summary(args: &QuantizeArgs, written: &Written) -> String {
+fn summary(args: &QuantizeArgs, written: &WrittenGguf) -> String {
     let megabytes = written.bytes as f64 / 1e6;
     let (path, format, tensors) = (args.destination.display(), args.to, written.tensors);
     let others: Vec<String> = (written.fallbacks.iter())
@@ -125,13 +125,13 @@ const BETWEEN_LINES: Duration = Duration::from_secs(5);
 /// Tells how far it is.
 struct Report {
     file: String,
-    bar: Option<Arc<dyn Observer>>,
+    bar: Option<Arc<dyn ProgressObserver>>,
     last: Option<Instant>,
 }
 
 impl Report {
     /// Of the file at `place`, whose bar `observer` has.
-    fn new(place: &Path, observer: Arc<dyn Observer>) -> Self {
+    fn new(place: &Path, observer: Arc<dyn ProgressObserver>) -> Self {
         let name = place.file_name().unwrap_or_default();
         Self {
             file: name.to_string_lossy().into_owned(),
@@ -143,8 +143,8 @@ impl Report {
     /// Shows where writing is. That nobody can be told is no reason to stop.
     fn show(&mut self, at: WriteProgress<'_>) {
         if let Some(bar) = &self.bar {
-            bar.progress(Progress {
-                work: Work::Writing,
+            bar.progress(WorkProgress {
+                work: WorkKind::Writing,
                 name: &self.file,
                 done_bytes: at.done_bytes,
                 total_bytes: at.total_bytes,

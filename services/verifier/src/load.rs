@@ -109,8 +109,8 @@ where
     M: LanguageModel + Send + 'static,
     M::Cache: Send,
 {
-    if served.tokenizer_json.is_empty() {
-        let name = &served.name;
+    if served.text.tokenizer_json.is_empty() {
+        let name = &served.outline.name;
         let problem = format!("no tokenizer.json beside the weights of '{name}'");
         return Err(PeerError::setting(ROLE, "model", problem));
     }
@@ -122,10 +122,9 @@ where
     };
     let engine = engine::spawn(served.model, bounds.engine(), "target-engine");
     let (engine, _thread) = engine.map_err(PeerError::engine(ROLE))?;
-    let text = InspectedText {
-        tokenizer_json: served.tokenizer_json,
-        special_tokens: served.special_tokens,
-        chat_template: served.chat_template,
+    let target = Target {
+        text: served.text,
+        remote: None,
     };
     let role = VerifierRole {
         text,

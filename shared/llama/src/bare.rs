@@ -5,10 +5,8 @@ use std::path::Path;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::decode_error::DecodeError;
-use crate::ledger::SEQUENCES;
-use crate::loading::{BATCH, LoadError};
-use crate::owned::Owned;
+use crate::ledger::{DecodeError, SEQUENCES};
+use crate::loading::{BATCH, LoadError, Owned};
 use crate::settings::{KvType, Settings};
 
 /// A model, and sequences that all hold the same number of tokens.

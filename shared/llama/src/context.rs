@@ -7,11 +7,9 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::decode_error::DecodeError;
-use crate::ledger::{BadEntry, Entry, Ledger, SEQUENCES, SequenceId};
-use crate::loading::{self, BATCH, ContextSettings, LoadError};
-use crate::owned::Owned;
-use crate::pieces::{self, Vocabulary};
+use crate::ledger::{BadEntry, BatchToken, CellLedger, DecodeError, SEQUENCES, SequenceId};
+use crate::loading::{self, BATCH, ContextSettings, LoadError, Owned};
+use crate::pieces::{self, LlamaVocabulary};
 use crate::settings::{KvType, Settings};
 
 /// Tokens that a context holds before [`Context::reserve`].
@@ -21,7 +19,7 @@ const FIRST_CELLS: usize = BATCH as usize;
 pub struct Context {
     owned: Owned,
     settings: ContextSettings,
-    ledger: Ledger,
+    ledger: CellLedger,
     batch: LlamaBatch<'static>,
     vocab_size: usize,
 }
@@ -38,7 +36,7 @@ impl Context {
         let mut loaded = Self {
             owned,
             settings,
-            ledger: Ledger::new(FIRST_CELLS, vocab_size),
+            ledger: CellLedger::new(FIRST_CELLS, vocab_size),
             batch: LlamaBatch::new(BATCH as usize, SEQUENCES as i32),
             vocab_size,
         };
@@ -51,7 +49,7 @@ impl Context {
     /// computes each batch of it alone.
     fn check_memory(&mut self) -> Result<(), LoadError> {
         let sequence = self.take().ok_or(LoadError::NoMemory)?;
-        let entry = Entry {
+        let entry = BatchToken {
             token: 0,
             sequences: &[sequence],
             is_scored: false,
@@ -98,7 +96,7 @@ impl Context {
     /// [`DecodeError`]; every sequence holds what it held before, though `row` may have been called.
     pub fn decode(
         &mut self,
-        entries: &[Entry<'_>],
+        entries: &[BatchToken<'_>],
         mut row: impl FnMut(&[f32]),
     ) -> Result<(), DecodeError> {
         let mark = self.ledger.mark();
@@ -116,7 +114,7 @@ impl Context {
     /// sequences.
     fn decode_part(
         &mut self,
-        entries: &[Entry<'_>],
+        entries: &[BatchToken<'_>],
         row: &mut impl FnMut(&[f32]),
     ) -> Result<(), DecodeError> {
         self.batch.clear();
@@ -194,7 +192,7 @@ impl Context {
     }
 
     /// The tokens of the vocabulary.
-    pub fn vocabulary(&self) -> Vocabulary {
+    pub fn vocabulary(&self) -> LlamaVocabulary {
         pieces::read(self.model())
     }
 

@@ -16,7 +16,7 @@ pub struct SequenceId(u8);
 
 /// A token of a batch, and the sequences it is appended to.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct BatchToken<'a> {
     /// The token.
     pub token: u32,
     /// At least one, each once. All hold the same cells.
@@ -50,9 +50,20 @@ pub enum BadEntry {
     },
 }
 
+/// Why a batch was not computed. Every sequence holds what it held before.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    /// An entry was refused.
+    #[error(transparent)]
+    Entry(#[from] BadEntry),
+    /// llama.cpp failed.
+    #[error("llama.cpp failed: {0}")]
+    Failed(String),
+}
+
 /// Which sequence holds which cells.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct CellLedger {
     vocab_size: usize,
     /// The cells of each sequence, by position.
     held: Vec<Vec<usize>>,
@@ -62,7 +73,7 @@ pub struct Ledger {
     free_cells: Vec<usize>,
 }
 
-impl Ledger {
+impl CellLedger {
     /// A ledger of `cells` free cells, for tokens below `vocab_size`.
     pub fn new(cells: usize, vocab_size: usize) -> Self {
         Self {
@@ -112,7 +123,7 @@ impl Ledger {
         self.holders.len()
     }
 
-    /// The tokens that each sequence holds now, for [`Ledger::rewind`].
+    /// The tokens that each sequence holds now, for [`CellLedger::rewind`].
     pub fn mark(&self) -> Vec<usize> {
         self.held.iter().map(Vec::len).collect()
     }
@@ -132,8 +143,8 @@ impl Ledger {
     ///
     /// # Errors
     /// [`BadEntry`]; nothing has changed then.
-    pub fn append(&mut self, entry: &Entry<'_>) -> Result<usize, BadEntry> {
-        let Entry {
+    pub fn append(&mut self, entry: &BatchToken<'_>) -> Result<usize, BadEntry> {
+        let BatchToken {
             token, sequences, ..
         } = *entry;
         if token as usize >= self.vocab_size {

@@ -1,4 +1,4 @@
-//! Loading a model, and what is refused of it.
+//! Loading a model with its context, and what is refused of it.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use llama_cpp_2::{
     LlamaBackendDevice, LlamaBackendDeviceType, LogOptions, list_llama_ggml_backend_devices,
     send_logs_to_tracing,
 };
+use self_cell::self_cell;
 use thiserror::Error;
 
-use crate::decode_error::DecodeError;
-use crate::ledger::SEQUENCES;
+use crate::ledger::{DecodeError, SEQUENCES};
 use crate::settings::{KvType, Settings, SplitMode, TooManyThreads};
 
 /// Version of the crate that llama.cpp is compiled from; another one may compute other numbers.
@@ -212,4 +212,36 @@ pub(crate) fn context<'a>(
         .with_n_threads(settings.threads as i32)
         .with_n_threads_batch(settings.threads as i32);
     model.new_context(backend, params).map_err(|_| refused())
+}
+
+self_cell!(
+    /// A context borrows its model.
+    pub(crate) struct Owned {
+        owner: LlamaModel,
+        #[covariant]
+        dependent: LlamaContext,
+    }
+);
+
+impl Owned {
+    /// Loads the GGUF file at `path` with room for `cells` tokens, whose keys and values are in `kv`.
+    ///
+    /// # Errors
+    /// If llama.cpp does not read it, or a setting is out of range.
+    pub(crate) fn load(
+        path: &Path,
+        settings: &Settings,
+        kv: KvType,
+        cells: usize,
+    ) -> Result<(Self, ContextSettings), LoadError> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let of_context = ContextSettings {
+            threads: settings.threads_on(cores as u32)?,
+            kv,
+            flash_attention: settings.flash_attention,
+        };
+        let model = self::model(path, settings)?;
+        let owned = Self::try_new(model, |model| context(model, &of_context, cells))?;
+        Ok((owned, of_context))
+    }
 }

@@ -83,6 +83,24 @@ impl KvType {
 }
 
 impl Settings {
+    /// Shares `cores`, but one, among those of `all` whose `threads` is 0: threads of several models together must not
+    /// be more than there are cores, since they wait for one another without sleeping. What others have set is theirs.
+    pub fn share_threads<'a>(all: impl IntoIterator<Item = &'a mut Self>, cores: u32) {
+        let mut left = cores.saturating_sub(1);
+        let mut waiting = Vec::new();
+        for settings in all {
+            let threads = &mut settings.threads;
+            left = left.saturating_sub(*threads);
+            if *threads == 0 {
+                waiting.push(threads);
+            }
+        }
+        let each = left.checked_div(waiting.len() as u32).unwrap_or(0).max(1);
+        for threads in waiting {
+            *threads = each;
+        }
+    }
+
     /// Threads of a forward where `cores` can be used.
     ///
     /// # Errors
@@ -129,5 +147,24 @@ mod tests {
             refused.starts_with("threads is 9, expected at most 8"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn several_models_take_no_more_than_the_cores_but_one() {
+        let shared = |wanted: &[u32], cores| {
+            let settings = |threads: &u32| Settings {
+                threads: *threads,
+                ..Settings::default()
+            };
+            let mut all: Vec<_> = wanted.iter().map(settings).collect();
+            Settings::share_threads(&mut all, cores);
+            all.iter().map(|own| own.threads).collect::<Vec<_>>()
+        };
+        assert_eq!(shared(&[0], 8), [7]);
+        assert_eq!(shared(&[0, 0], 8), [3, 3]);
+        assert_eq!(shared(&[0, 5, 0], 8), [1, 5, 1]);
+        assert_eq!(shared(&[0, 8], 8), [1, 8]);
+        assert_eq!(shared(&[0, 0], 1), [1, 1]);
+        assert_eq!(shared(&[], 8), []);
     }
 }

@@ -45,12 +45,12 @@ use std::sync::{Mutex, PoisonError};
 use speculation::ports::{KvCache, Segment};
 use speculation::tree_paths::TreePaths;
 
-use self::kernel::{Part, PartScratch};
+use self::kernel::{PartScratch, ThreadShare};
 use crate::{
-    cache::{LayerCache, SequenceCache},
+    cache::{CpuCache, LayerCache},
     cpu::{Cpu, SharedSlice},
 };
-use spans::Item;
+use spans::WorkItem;
 
 /// Multiply-adds of attention below which a batch stays on the calling thread: some 2 µs, for keys and values
 /// of a decoding step come from the outermost cache, as fast as a core can read it.
@@ -60,7 +60,7 @@ const TOGETHER: usize = 16;
 
 /// How a layer turns products of query and key into weights.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scoring {
+pub(crate) struct AttentionScoring {
     /// What products are multiplied by.
     pub(crate) scale: f32,
     /// Scores s become c tanh(s / c) (Gemma 2).
@@ -93,11 +93,7 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     /// Returns what a row of `segment` sees of its own sequence: all up to itself, and in the segment's `tree` of
     /// drafts no other branch.
-    pub(crate) fn of_row(
-        segment: &Segment<'_, SequenceCache>,
-        tree: &'a TreePaths,
-        row: usize,
-    ) -> Self {
+    pub(crate) fn of_row(segment: &Segment<'_, CpuCache>, tree: &'a TreePaths, row: usize) -> Self {
         let (start, trunk) = (segment.cache.len(), segment.trunk());
         let (visible, branch) = match row.checked_sub(trunk) {
             None => (start + row + 1, &[][..]),
@@ -140,13 +136,13 @@ pub(crate) struct Attention<'a> {
     /// From one row of `queries` to the next.
     pub(crate) stride: usize,
     pub(crate) views: &'a dyn Views,
-    pub(crate) scoring: Scoring,
+    pub(crate) scoring: AttentionScoring,
 }
 
 /// Buffers that attention reuses.
 #[derive(Debug, Default)]
 pub(crate) struct AttentionScratch {
-    items: Vec<Item>,
+    items: Vec<WorkItem>,
     /// For each thread that shares the work.
     parts: Vec<Mutex<PartScratch>>,
 }
@@ -192,7 +188,7 @@ impl Attention<'_> {
         }
         let run = |part: usize| {
             let mut part = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
-            let part = Part {
+            let part = ThreadShare {
                 attention: self,
                 scratch: &mut part,
             };
@@ -235,7 +231,7 @@ impl Attention<'_> {
 
     /// Cuts the batch into items: a key head's queries of some rows of a segment. Returns their work, in
     /// multiply-adds.
-    fn divide(&self, query_dim: usize, items: &mut Vec<Item>) -> usize {
+    fn divide(&self, query_dim: usize, items: &mut Vec<WorkItem>) -> usize {
         items.clear();
         let mut first = 0;
         for segment in 0..self.views.segments() {
@@ -248,7 +244,7 @@ impl Attention<'_> {
                 let visible = self.views.view(segment, row + count - 1).visible;
                 let seen = (self.scoring.window).map_or(visible, |window| visible.min(window));
                 let work = 2 * count * group * seen * cache.head_dim();
-                items.extend((0..cache.kv_heads()).map(|kv_head| Item {
+                items.extend((0..cache.kv_heads()).map(|kv_head| WorkItem {
                     segment,
                     row,
                     rows: count,

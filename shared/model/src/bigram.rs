@@ -17,6 +17,9 @@ use sha2::{Digest, Sha256};
 use speculation::max_gram::Bigram;
 use thiserror::Error;
 
+use crate::checkpoint::hex;
+use crate::weights::file::json_entry;
+
 /// Version of the file's layout.
 const FORMAT: u32 = 1;
 /// The metadata entry. All stands in one, as JSON: safetensors writes its entries in no fixed order, and
@@ -27,7 +30,7 @@ const TENSOR: &str = "next";
 /// What the metadata entry holds.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct StoredBigram {
     format: u32,
     vocab_fingerprint: String,
     eos_token_ids: Vec<u32>,
@@ -117,13 +120,7 @@ impl BigramFile {
         };
         let parsed = SafeTensors::deserialize(bytes);
         let tensors = parsed.map_err(|error| malformed(error.to_string()))?;
-        let read =
-            SafeTensors::read_metadata(bytes).map_err(|error| malformed(error.to_string()))?;
-        let metadata = read.1.metadata().as_ref();
-        let entry = metadata.and_then(|metadata| metadata.get(ENTRY));
-        let entry = entry.ok_or_else(|| malformed(format!("its metadata has no entry {ENTRY}")))?;
-        let stored: serde_json::Value =
-            serde_json::from_str(entry).map_err(|error| malformed(format!("{ENTRY}: {error}")))?;
+        let stored = json_entry(bytes, ENTRY).map_err(malformed)?;
         // Before the other fields, which another format may name otherwise.
         let format = &stored["format"];
         if format.as_u64() != Some(FORMAT.into()) {
@@ -131,7 +128,7 @@ impl BigramFile {
                 "its format is {format}, expected {FORMAT}"
             )));
         }
-        let stored: Stored = serde_json::from_value(stored)
+        let stored: StoredBigram = serde_json::from_value(stored)
             .map_err(|error| malformed(format!("{ENTRY}: {error}")))?;
         let tensor = tensors.tensor(TENSOR);
         let tensor = tensor.map_err(|error| malformed(error.to_string()))?;
@@ -142,8 +139,8 @@ impl BigramFile {
         }
         let (words, _) = tensor.data().as_chunks::<4>();
         let next = words.iter().map(|&word| u32::from_le_bytes(word)).collect();
-        let table = Bigram::new(next).map_err(|error| malformed(error.to_string()))?;
-        let Stored {
+        let table = Bigram::new(next).map_err(|error: BadBigram| malformed(error.to_string()))?;
+        let StoredBigram {
             vocab_fingerprint,
             eos_token_ids,
             ..
@@ -177,9 +174,9 @@ impl BigramFile {
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, std::io::Error> {
-        let stored = Stored {
+        let stored = StoredBigram {
             format: FORMAT,
-            vocab_fingerprint: hexadecimal(&self.vocab_fingerprint),
+            vocab_fingerprint: hex(&self.vocab_fingerprint),
             eos_token_ids: self.eos_token_ids.clone(),
         };
         let entry = serde_json::to_string(&stored)?;
@@ -195,7 +192,7 @@ impl BigramFile {
     pub fn fingerprint(&self) -> String {
         let words = self.table.table().iter();
         let bytes: Vec<u8> = words.flat_map(|next| next.to_le_bytes()).collect();
-        hexadecimal(&Sha256::digest(bytes).into())
+        hex(&Sha256::digest(bytes))
     }
 
     /// Checks that the table is of a model's vocabulary; `file` is for messages.
@@ -217,15 +214,6 @@ impl BigramFile {
             expected: vocab_size,
         })
     }
-}
-
-fn hexadecimal(bytes: &[u8; 32]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn fingerprint(digits: &str) -> Option<[u8; 32]> {
@@ -283,7 +271,7 @@ mod tests {
             safetensors::serialize([(TENSOR, view)], Some(metadata.collect())).expect("bytes")
         };
         let entry = |format: u32| {
-            let stored = Stored {
+            let stored = StoredBigram {
                 format,
                 vocab_fingerprint: "0".repeat(64),
                 eos_token_ids: vec![0],
@@ -326,9 +314,9 @@ mod tests {
         let table = BigramFile::open("embedded").expect("embedded");
         let target = crate::source::ModelSource::embedded("target");
         let target = target.load().expect("a target");
-        let size = target.vocab_size;
+        let size = target.outline.vocab_size;
         table
-            .check(&target.vocab_fingerprint, size, "embedded")
+            .check(&target.outline.vocab_fingerprint, size, "embedded")
             .expect("one vocabulary");
         assert_eq!(table.eos_token_ids, target.eos_token_ids);
     }

@@ -30,7 +30,7 @@ const SHARE: (u64, u64) = (2, 5);
 
 /// State of one sequence of a [`crate::Model`].
 #[derive(Clone, Debug)]
-pub struct SequenceCache {
+pub struct CpuCache {
     pub(crate) layers: Vec<LayerCache>,
     len: usize,
     /// Where a tree begins that nobody has chosen a path of.
@@ -42,7 +42,7 @@ pub struct SequenceCache {
     cross: Option<Arc<Self>>,
 }
 
-impl SequenceCache {
+impl CpuCache {
     /// The state of an empty sequence; `windows` names for each layer the most positions seen.
     pub(crate) fn new(
         pool: &Arc<PagePool>,
@@ -111,7 +111,7 @@ pub(crate) fn free_pages(pool: &PagePool) -> Option<usize> {
     Some(bytes as usize / pool.page_bytes().max(1))
 }
 
-impl KvCache for SequenceCache {
+impl KvCache for CpuCache {
     fn len(&self) -> usize {
         self.len
     }

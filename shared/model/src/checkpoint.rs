@@ -1,10 +1,8 @@
 //! A checkpoint: a folder in the Hugging Face layout, the same files in memory, or a GGUF file.
 
 mod fingerprint;
-mod headers;
-mod matrices;
-mod special_tokens;
 mod synthetic;
+mod tensors;
 mod text_files;
 mod tokenizer_json;
 mod unread;
@@ -12,7 +10,6 @@ mod unread;
 use std::{
     borrow::Cow,
     fmt::Write,
-    io,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -23,35 +20,33 @@ use speculation::{TokenId, pipeline};
 use thiserror::Error;
 use tokenizers::Tokenizer;
 
-pub(crate) use self::matrices::Matrices;
-pub use self::special_tokens::SpecialTokens;
+use self::synthetic::RandomWeights;
+pub(crate) use self::tensors::Matrices;
 use self::text_files::chat_template;
-pub(crate) use self::text_files::{TextFiles, optional};
-#[cfg(test)]
-pub(crate) use synthetic::weights as random_weights;
+pub(crate) use self::text_files::{TokenizerFiles, optional};
+pub use self::tokenizer_json::SpecialTokens;
 
 #[cfg(not(feature = "device"))]
-use crate::computation::PlaceError;
+use crate::computation::ComputeDeviceError;
 use crate::computation::{Computation, NumberFormat};
-use crate::config::{ConfigError, ModelConfig};
+use crate::config::{ModelConfig, ModelConfigError};
 use crate::decoder::Decoder;
-use crate::decoder::tensors::{Part, TensorNames, row_ranges};
+use crate::decoder::tensors::{LayerPart, TensorNames, row_ranges, tensors};
 #[cfg(feature = "device")]
 use crate::device::{DeviceError, DeviceModel};
 use crate::gguf::{self, GgufError};
 use crate::linear::WeightFormat;
-use crate::load_progress::LoadProgress;
-use crate::progress::Observer;
+use crate::progress::{LoadProgress, ProgressObserver};
 use crate::runtime::Model;
 use crate::t5::T5;
 use crate::tokenizer::{self, TokenizerError};
-use crate::weights::{Weights, WeightsError};
+use crate::weights::{UnreadableFile, Weights, WeightsError};
 
 /// A model as it is stored: config, weights, and what text needs.
 pub struct Checkpoint {
     config: ModelConfig,
     weights: Weights,
-    text: TextFiles,
+    pub(crate) text: TokenizerFiles,
     /// Digest of the weights, once it was asked for.
     weights_digest: OnceLock<Sha256>,
 }
@@ -76,13 +71,8 @@ pub enum CheckpointError {
     #[error("{} has no config.json; a model's folder holds config.json, tokenizer.json and the weights, *.safetensors", .0.display())]
     NoConfig(PathBuf),
     /// A file cannot be read.
-    #[error("{} cannot be read", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableFile),
     /// A file holds something else than its name says.
     #[error("{} cannot be used: {what}", path.display())]
     Mistaken {
@@ -101,7 +91,7 @@ pub enum CheckpointError {
     },
     /// `config.json` describes no model that can be run.
     #[error("the model's config is refused")]
-    Config(#[from] ConfigError),
+    Config(#[from] ModelConfigError),
     /// `tokenizer_config.json` makes no sense.
     #[error("tokenizer_config.json cannot be read")]
     TokenizerConfig(#[source] serde_json::Error),
@@ -117,7 +107,7 @@ pub enum CheckpointError {
     /// This build computes nothing on devices.
     #[cfg(not(feature = "device"))]
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] ComputeDeviceError),
     /// The model cannot be brought to a device.
     #[cfg(feature = "device")]
     #[error("the model cannot be loaded onto the device")]
@@ -142,7 +132,7 @@ impl Checkpoint {
         let config = optional(&folder.join("config.json"))?;
         let config = config.ok_or_else(|| CheckpointError::NoConfig(folder.to_owned()))?;
         Ok(Self {
-            text: TextFiles::open(folder)?,
+            text: TokenizerFiles::open(folder)?,
             ..Self::of(ModelConfig::from_json(&config)?, Weights::open(folder)?)
         })
     }
@@ -152,29 +142,29 @@ impl Checkpoint {
         let names = TensorNames::of(&weights);
         // Some models have biases before attention and none after it, and one word for both in their config.
         if config.output_bias && config.encoder.is_none() {
-            config.output_bias = weights.contains(&names.bias(&config, 0, Part::Output));
+            config.output_bias = weights.contains(&names.bias(&config, 0, LayerPart::Output));
         }
         let fused = row_ranges(&config, names);
         Self {
             weights: weights.with_row_ranges(fused),
             config,
-            text: TextFiles::default(),
+            text: TokenizerFiles::default(),
             weights_digest: OnceLock::new(),
         }
     }
 
     /// Opens a GGUF file: its metadata is config, tokenizer and chat template.
     fn open_gguf(path: &Path) -> Result<Self, CheckpointError> {
-        let file = gguf::Container::open(path)?;
+        let file = gguf::GgufFile::open(path)?;
         let config = gguf::config::read(&file)?;
         let tokenizer = gguf::tokenizer::read(&file.metadata)?;
         let template = file.metadata.string("tokenizer.chat_template")?;
-        let tensors = gguf::tensor_names::tensors(&config, TensorNames::TEXT);
+        let tensors = tensors(&config, TensorNames::TEXT);
         Ok(Self {
-            text: TextFiles {
+            text: TokenizerFiles {
                 chat_template: template.map(str::to_owned),
                 tokenizer: tokenizer.map(Cow::Owned),
-                ..TextFiles::default()
+                ..TokenizerFiles::default()
             },
             ..Self::of(config, Weights::from_gguf(file.tensors, tensors))
         })
@@ -187,10 +177,10 @@ impl Checkpoint {
     pub fn from_bytes(files: CheckpointFiles) -> Result<Self, CheckpointError> {
         let config = ModelConfig::from_json(&files.config)?;
         Ok(Self {
-            text: TextFiles {
+            text: TokenizerFiles {
                 tokenizer: files.tokenizer,
                 chat_template: chat_template(files.tokenizer_config.as_deref())?,
-                ..TextFiles::default()
+                ..TokenizerFiles::default()
             },
             ..Self::of(config, Weights::from_bytes(files.weights)?)
         })
@@ -215,8 +205,13 @@ impl Checkpoint {
         seed: u64,
         scale: impl Fn(&str) -> f32,
     ) -> Result<Self, CheckpointError> {
-        let weights = Weights::from_bytes(synthetic::weights(&config, seed, scale)?)?;
-        Ok(Self::of(config, weights))
+        let random = RandomWeights {
+            seed,
+            format: NumberFormat::F32,
+            drawn: usize::MAX,
+            scale,
+        };
+        Self::drawn(config, random)
     }
 
     /// A model of random weights for timing, of which the same rows are repeated in large matrices: one of billions of
@@ -229,7 +224,20 @@ impl Checkpoint {
         seed: u64,
         format: NumberFormat,
     ) -> Result<Self, CheckpointError> {
-        let file = synthetic::file(&config, seed, format)?;
+        let random = RandomWeights {
+            seed,
+            format,
+            drawn: synthetic::DRAWN,
+            scale: |_: &str| 1.0,
+        };
+        Self::drawn(config, random)
+    }
+
+    fn drawn(
+        config: ModelConfig,
+        random: RandomWeights<impl Fn(&str) -> f32>,
+    ) -> Result<Self, CheckpointError> {
+        let file = synthetic::file(&config, random)?;
         Ok(Self::of(config, Weights::from_file(file)))
     }
 
@@ -243,11 +251,6 @@ impl Checkpoint {
     /// The model's sizes and constants.
     pub fn config(&self) -> &ModelConfig {
         &self.config
-    }
-
-    /// Returns what text needs of it.
-    pub(crate) fn into_text(self) -> TextFiles {
-        self.text
     }
 
     /// The model's own end tokens: those of `config.json`, of `generation_config.json` and of
@@ -273,11 +276,6 @@ impl Checkpoint {
         &self.weights
     }
 
-    /// Bytes of all tensors as they are stored.
-    pub fn weights_bytes(&self) -> u64 {
-        self.weights.bytes()
-    }
-
     /// The bytes of `tokenizer.json`.
     pub fn tokenizer_json(&self) -> Option<&[u8]> {
         self.text.tokenizer.as_deref()
@@ -298,12 +296,8 @@ impl Checkpoint {
 
     /// The tokens that its chat template may name: by the tokenizer's config, or else by their ids.
     pub fn special_tokens(&self, tokenizer: &Tokenizer) -> SpecialTokens {
-        let named = self.text.named_tokens.clone();
-        let ids = (
-            self.config.bos_token_id,
-            self.config.eos_token_ids.first().copied(),
-        );
-        named.unwrap_or_else(|| SpecialTokens::by_id(ids.0, ids.1, tokenizer))
+        let config = &self.config;
+        (self.text).special_tokens(config.bos_token_id, &config.eos_token_ids, tokenizer)
     }
 
     /// The format that is fastest on a CPU and faithful to the file: Q8_0, which decodes a token in a quarter
@@ -336,7 +330,7 @@ impl Checkpoint {
 
     /// The same, which `observer` watches under the name `name`.
     #[must_use]
-    pub fn observed(mut self, name: &str, observer: Arc<dyn Observer>) -> Self {
+    pub fn observed(mut self, name: &str, observer: Arc<dyn ProgressObserver>) -> Self {
         self.weights.progress = LoadProgress::of(name, observer);
         self
     }
@@ -353,7 +347,7 @@ impl Checkpoint {
                 Model::Device(DeviceModel::load(config, weights, format, place)?)
             }
             #[cfg(not(feature = "device"))]
-            Computation::Device(place, _) => return Err(PlaceError::NotBuilt(place).into()),
+            Computation::Device(place, _) => return Err(ComputeDeviceError::NotBuilt(place).into()),
         })
     }
 
@@ -398,4 +392,4 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,7 +14,7 @@ use crate::{
 
 pub use self::{
     number::{NumberFormat, UnknownNumberFormat},
-    place::{Place, PlaceError},
+    place::{ComputeDevice, ComputeDeviceError},
 };
 
 /// The name of the format that is chosen for the device, or for the weights.
@@ -35,7 +35,7 @@ pub enum Computation {
     /// On CPUs, by this crate's kernels.
     Cpu(CpuFormat),
     /// On a device, by candle's.
-    Device(Place, NumberFormat),
+    Device(ComputeDevice, NumberFormat),
 }
 
 /// Why settings name no computation.
@@ -43,7 +43,7 @@ pub enum Computation {
 pub enum UnknownComputation {
     /// Of the device.
     #[error("device: {0}")]
-    Place(#[from] PlaceError),
+    Place(#[from] ComputeDeviceError),
     /// Of the format, on a CPU.
     #[error("dtype: {0}")]
     WeightFormat(#[from] UnknownWeightFormat),
@@ -95,7 +95,7 @@ impl Computation {
     ) -> Result<Self, UnknownComputation> {
         let is_automatic = dtype == AUTOMATIC;
         match device.parse()? {
-            Place::Cpu => {
+            ComputeDevice::Cpu => {
                 let weights = if is_automatic { best } else { dtype.parse()? };
                 let mut format = CpuFormat::from(weights);
                 if kv_dtype != AUTOMATIC {
@@ -103,7 +103,7 @@ impl Computation {
                 }
                 Ok(Self::Cpu(format))
             }
-            place @ Place::Cuda(_) => {
+            place @ ComputeDevice::Cuda(_) => {
                 let format = if is_automatic {
                     NumberFormat::default()
                 } else {
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn each_device_has_its_formats() {
         let cpu = |weights, kv| Computation::Cpu(CpuFormat { weights, kv });
-        let gpu = |format| Computation::Device(Place::Cuda(1), format);
+        let gpu = |format| Computation::Device(ComputeDevice::Cuda(1), format);
         for (device, dtype, kv_dtype, expected) in [
             ("cpu", "auto", "auto", cpu(Q4_K, KvFormat::F16)),
             ("cpu", "q8_0", "auto", cpu(Q8_0, KvFormat::F16)),

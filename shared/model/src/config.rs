@@ -8,9 +8,9 @@ mod raw;
 mod rope;
 mod validation;
 
-use speculation::TokenId;
+use speculation::{TokenId, ports::ModelShape};
 
-pub use self::error::ConfigError;
+pub use self::error::ModelConfigError;
 pub(crate) use self::error::unless;
 pub(crate) use self::raw::{OneOrMany, RawConfig};
 pub use crate::rope::RopeConfig;
@@ -196,6 +196,16 @@ impl ModelConfig {
         self.layers * (attention + cross + feed_forward) + self.vocab_size * self.hidden_size
     }
 
+    /// Returns what the engine must know of the model's sizes.
+    pub(crate) fn shape(&self) -> ModelShape {
+        ModelShape {
+            vocab_size: self.vocab_size,
+            hidden_size: self.hidden_size,
+            context_len: self.context_len,
+            source_len: self.encoder.map_or(0, |_| self.context_len),
+        }
+    }
+
     /// Whether decoder layer `layer` is one of those with a window.
     pub fn is_windowed(&self, layer: usize) -> bool {
         self.windowed.get(layer).copied().unwrap_or(false)
@@ -213,7 +223,7 @@ impl ModelConfig {
     ///
     /// # Errors
     /// If the model is not one this crate can run; the message names the key and what was found.
-    pub fn from_json(json: &[u8]) -> Result<Self, ConfigError> {
+    pub fn from_json(json: &[u8]) -> Result<Self, ModelConfigError> {
         architecture::read(json)?.validate()
     }
 }

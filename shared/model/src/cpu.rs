@@ -14,30 +14,31 @@ use std::sync::{Arc, OnceLock};
 use speculation::simd::Level;
 
 use self::pool::Pool;
-pub(crate) use self::pool::{Running, first_part};
+pub use self::pool::RunningForward;
+pub(crate) use self::pool::first_part;
 
 /// The pool of this process.
 static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
 
 /// Instruction set and threads of a model's forwards.
 #[derive(Clone, Debug)]
-pub(crate) struct Cpu {
+pub struct Cpu {
     /// What kernels are compiled for.
-    pub(crate) level: Level,
+    pub level: Level,
     /// What shares their work.
-    pub(crate) threads: Threads,
+    pub threads: Threads,
 }
 
 /// Threads that share the work of one forward.
 #[derive(Clone, Debug)]
-pub(crate) struct Threads {
+pub struct Threads {
     pool: Arc<Pool>,
     limit: usize,
 }
 
 impl Cpu {
     /// All of this machine.
-    pub(crate) fn detect() -> Self {
+    pub fn detect() -> Self {
         Self {
             level: Level::detect(),
             threads: Threads::up_to(0),
@@ -68,12 +69,12 @@ impl Threads {
     }
 
     /// Number of threads, the caller's included.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.limit
     }
 
     /// Opens the pool for a forward: until the guard is dropped its threads wait for work awake.
-    pub(crate) fn open(&self) -> Running<'_> {
+    pub fn open(&self) -> RunningForward<'_> {
         self.pool.open(self.limit)
     }
 
@@ -83,7 +84,7 @@ impl Threads {
     ///
     /// # Panics
     /// With what `work` panicked with, once no thread works on it any more.
-    pub(crate) fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
+    pub fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
         self.pool.each(self.limit, parts, &work);
     }
 }

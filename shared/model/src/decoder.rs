@@ -1,10 +1,8 @@
 //! Decoder-only models: layers of grouped-query attention with rotary positions, and gated feed-forward
 //! networks, each behind a root mean square norm. Families differ by what [`ModelConfig`] says.
 
-mod heads;
 mod layer;
 mod loading;
-pub mod products;
 pub(crate) mod tensors;
 
 use std::{fmt, sync::Arc};
@@ -12,18 +10,18 @@ use std::{fmt, sync::Arc};
 use speculation::ports::{KvCache, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 
 use self::{
-    layer::{Layer, LayerScratch, Pass},
+    layer::{GatedLayer, LayerPass},
     loading::LayerWeights,
     tensors::TensorNames,
 };
 use crate::{
-    cache::{PagePool, SequenceCache, free_pages, memory},
+    cache::{CpuCache, PagePool, free_pages, memory},
     computation::CpuFormat,
     config::{ModelConfig, RopeConfig},
     cpu::Cpu,
-    ends::{self, Ends, States},
+    ends::{self, Ends, LayerScratch, States},
     forward_error::ForwardError,
-    linear::{Linear, Order},
+    linear::{Linear, OutputOrder},
     rope::Rotary,
     weights::{Weights, WeightsError},
 };
@@ -34,7 +32,7 @@ pub struct Decoder {
     config: ModelConfig,
     cpu: Cpu,
     ends: Ends,
-    layers: Vec<Layer>,
+    layers: Vec<GatedLayer>,
     rotary: Rotary,
     /// Rotation in layers with a window, where it differs.
     window_rotary: Option<Rotary>,
@@ -74,7 +72,7 @@ impl Decoder {
                 &[(name, [config.vocab_size, hidden])],
                 None,
                 format,
-                Order::AsGiven,
+                OutputOrder::AsGiven,
             )
         };
         let layer = |index: usize| {
@@ -85,7 +83,7 @@ impl Decoder {
                 index,
                 format,
             };
-            Layer::load(config, index, &weights)
+            GatedLayer::load(config, index, &weights)
         };
         let rotary = |rope: &RopeConfig| Rotary::new(rope, config.head_dim, config.context_len);
         Ok(Self {
@@ -111,24 +109,25 @@ impl Decoder {
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
+
+    /// Returns the matrices of a forward, in the order of their products.
+    pub fn matrices(&self) -> impl Iterator<Item = &Linear> {
+        let layers = self.layers.iter().flat_map(GatedLayer::matrices);
+        layers.chain([self.ends.head()])
+    }
 }
 
 impl LanguageModel for Decoder {
-    type Cache = SequenceCache;
+    type Cache = CpuCache;
     type Error = ForwardError;
 
     fn shape(&self) -> ModelShape {
-        ModelShape {
-            vocab_size: self.config.vocab_size,
-            hidden_size: self.config.hidden_size,
-            context_len: self.config.context_len,
-            source_len: 0,
-        }
+        self.config.shape()
     }
 
-    fn new_cache(&self) -> SequenceCache {
+    fn new_cache(&self) -> CpuCache {
         let windows = (0..self.config.layers).map(|layer| self.config.window_of(layer));
-        SequenceCache::new(&self.pool, windows)
+        CpuCache::new(&self.pool, windows)
     }
 
     fn memory(&self) -> Option<KvMemory> {
@@ -141,13 +140,13 @@ impl LanguageModel for Decoder {
 
     fn forward(
         &mut self,
-        batch: &mut [Segment<'_, SequenceCache>],
+        batch: &mut [Segment<'_, CpuCache>],
         rows: &mut Rows,
     ) -> Result<(), ForwardError> {
         self.states.check(&self.config, batch)?;
         let _running = self.cpu.threads.open();
         ends::reserve(batch);
-        let held = |part: &Segment<'_, SequenceCache>| part.cache.len() + part.tokens.len();
+        let held = |part: &Segment<'_, CpuCache>| part.cache.len() + part.tokens.len();
         let longest = batch.iter().map(held).max().unwrap_or(0);
         self.rotary.reserve(longest);
         if let Some(rotary) = &mut self.window_rotary {
@@ -156,8 +155,8 @@ impl LanguageModel for Decoder {
         let tokens = batch.iter().flat_map(|segment| segment.tokens);
         self.ends.embed(&self.config, tokens, &mut self.states.x);
         for (index, layer) in self.layers.iter().enumerate() {
-            let after = self.layers.get(index + 1).map(Layer::first);
-            let pass = Pass {
+            let after = self.layers.get(index + 1).map(GatedLayer::first);
+            let pass = LayerPass {
                 cpu: &self.cpu,
                 rotary: &self.rotary,
                 window_rotary: self.window_rotary.as_ref(),
@@ -168,7 +167,7 @@ impl LanguageModel for Decoder {
         }
         self.ends.score(
             (&self.config, &self.cpu),
-            self.layers.first().map(Layer::first),
+            self.layers.first().map(GatedLayer::first),
             batch,
             &mut self.states,
             &mut self.scratch.linear,

@@ -13,28 +13,28 @@ mod backend;
 mod cache;
 mod layer;
 mod linear;
-mod memory;
 mod rows;
 
 use candle_core::{DType, Device, Result, Tensor};
 use speculation::ports::{Caps, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 use thiserror::Error;
 
-use self::attention::{AttentionPlan, MAX_SCORES, Room, Selection};
+use self::attention::{AttentionPlan, CacheRoom, MAX_SCORES, Selection};
 use self::backend::first_line;
+use self::cache::CacheMemory;
 pub use self::cache::DeviceCache;
-use self::layer::{Layer, Pass};
-use self::linear::{Linear, Loader, Norm};
-use self::memory::CacheMemory;
+use self::layer::{DeviceLayer, DevicePass};
+use self::linear::{DeviceLinear, DeviceLoader, Norm};
 use self::rows::BatchRows;
 use crate::{
-    computation::{NumberFormat, Place, PlaceError},
+    computation::{ComputeDevice, ComputeDeviceError, NumberFormat},
     config::{ModelConfig, RopeConfig},
+    decoder::tensors::TensorNames,
     forward_error::ForwardError,
     rope::Rotary,
     weights::{Weights, WeightsError},
 };
-use layer::Rotation;
+use layer::DeviceRotation;
 
 /// How much of the device's free memory is for keys and values: three quarters. The rest is for what forwards
 /// take, and for a cache that grows, of which there are two for a moment.
@@ -47,11 +47,11 @@ pub struct DeviceModel {
     device: Device,
     /// Of keys and values.
     dtype: DType,
-    embedding: Linear,
-    layers: Vec<Layer>,
+    embedding: DeviceLinear,
+    layers: Vec<DeviceLayer>,
     norm: Norm,
     /// `None` if the embedding table serves.
-    head: Option<Linear>,
+    head: Option<DeviceLinear>,
     rotary: Option<Rotary>,
     window_rotary: Option<Rotary>,
     /// What caches take; clones of the model share it.
@@ -64,7 +64,7 @@ pub struct DeviceModel {
 ///
 /// # Errors
 /// If this build has no such backend, or the machine no such GPU.
-pub fn check(place: Place) -> std::result::Result<(), PlaceError> {
+pub fn check(place: ComputeDevice) -> std::result::Result<(), ComputeDeviceError> {
     backend::open(place).map(drop)
 }
 
@@ -73,7 +73,7 @@ pub fn check(place: Place) -> std::result::Result<(), PlaceError> {
 pub enum DeviceError {
     /// There is no such device.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] ComputeDeviceError),
     /// A tensor is missing or wrong.
     #[error(transparent)]
     Weights(#[from] WeightsError),
@@ -100,7 +100,7 @@ impl DeviceError {
 }
 
 impl DeviceModel {
-    /// Reads every tensor and brings it to `place` in `format`. On [`Place::Cpu`] it is candle that computes,
+    /// Reads every tensor and brings it to `place` in `format`. On [`ComputeDevice::Cpu`] it is candle that computes,
     /// not this crate's kernels.
     ///
     /// # Errors
@@ -110,18 +110,24 @@ impl DeviceModel {
         config: &ModelConfig,
         weights: &Weights,
         format: NumberFormat,
-        place: Place,
+        place: ComputeDevice,
     ) -> std::result::Result<Self, DeviceError> {
         if config.encoder.is_some() || !config.gated {
             return Err(DeviceError::Unsupported("encoder-decoder models"));
         }
         let device = backend::open(place)?;
-        let loader = Loader::new(config, weights, &device, format);
+        let loader = DeviceLoader {
+            config,
+            weights,
+            names: TensorNames::of(weights),
+            device: &device,
+            format,
+        };
         let rotary = |rope: &RopeConfig| Rotary::new(rope, config.head_dim, config.context_len);
         Ok(Self {
             embedding: loader.embedding()?,
             layers: (0..config.layers)
-                .map(|index| Layer::load(&loader, index))
+                .map(|index| DeviceLayer::load(&loader, index))
                 .collect::<std::result::Result<_, _>>()?,
             norm: loader.final_norm()?,
             head: loader.head()?,
@@ -154,7 +160,7 @@ impl DeviceModel {
         let rotation = |rotary: &mut Option<Rotary>| {
             let rotary = rotary.as_mut();
             rotary
-                .map(|rotary| Rotation::of(rotary, &rows.positions, device))
+                .map(|rotary| DeviceRotation::of(rotary, &rows.positions, device))
                 .transpose()
         };
         let plain = rotation(&mut self.rotary)?;
@@ -167,7 +173,7 @@ impl DeviceModel {
         }
         for (index, layer) in self.layers.iter().enumerate() {
             let caches: Vec<_> = batch.iter().map(|part| part.cache.layer(index)).collect();
-            let pass = Pass {
+            let pass = DevicePass {
                 rows,
                 plan: &plan,
                 rotation: if layer.window_rope {
@@ -205,8 +211,8 @@ impl DeviceModel {
 }
 
 /// The rooms of the segments' caches.
-fn rooms(batch: &[Segment<'_, DeviceCache>]) -> Vec<Room> {
-    let room = |part: &Segment<'_, DeviceCache>| Room {
+fn rooms(batch: &[Segment<'_, DeviceCache>]) -> Vec<CacheRoom> {
+    let room = |part: &Segment<'_, DeviceCache>| CacheRoom {
         capacity: part.cache.capacity(),
         written: part.cache.written(),
     };
@@ -218,12 +224,7 @@ impl LanguageModel for DeviceModel {
     type Error = ForwardError;
 
     fn shape(&self) -> ModelShape {
-        ModelShape {
-            vocab_size: self.config.vocab_size,
-            hidden_size: self.config.hidden_size,
-            context_len: self.config.context_len,
-            source_len: 0,
-        }
+        self.config.shape()
     }
 
     fn caps(&self) -> Caps {

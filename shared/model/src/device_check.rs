@@ -7,7 +7,7 @@ use speculation::ports::{LanguageModel, Rows, Segment};
 
 use crate::{
     checkpoint::Checkpoint,
-    computation::{NumberFormat, Place},
+    computation::{ComputeDevice, NumberFormat},
     config::ModelConfig,
     device::DeviceModel,
     linear::WeightFormat,
@@ -27,7 +27,7 @@ const BLOCKS: [NumberFormat; 2] = [NumberFormat::Q8_0, NumberFormat::Q4_K];
 
 /// How far a device was from the CPU in one kind of model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct DeviceDifference {
     /// What the model has.
     what: &'static str,
     format: NumberFormat,
@@ -35,7 +35,7 @@ pub struct Outcome {
     difference: f32,
 }
 
-impl Outcome {
+impl DeviceDifference {
     /// Whether the difference is no more than the format's rounding.
     pub fn is_near(&self) -> bool {
         // NaN is near nothing.
@@ -43,7 +43,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for DeviceDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, format, allowed) = (self.what, self.format, allowed(self.format));
         let difference = self.difference;
@@ -68,9 +68,9 @@ fn allowed(format: NumberFormat) -> f32 {
 ///
 /// # Errors
 /// If the device cannot be used, or refuses an operation.
-pub fn self_check(place: Place) -> Result<Vec<Outcome>, String> {
+pub fn self_check(place: ComputeDevice) -> Result<Vec<DeviceDifference>, String> {
     let mut outcomes = Vec::new();
-    for Kind {
+    for CheckedModel {
         what,
         config,
         formats,
@@ -80,7 +80,7 @@ pub fn self_check(place: Place) -> Result<Vec<Outcome>, String> {
             let found = compare(config.clone(), format, place);
             let difference =
                 found.map_err(|error| format!("{place}: {what} in {format}: {error}"))?;
-            outcomes.push(Outcome {
+            outcomes.push(DeviceDifference {
                 what,
                 format,
                 difference,
@@ -91,7 +91,7 @@ pub fn self_check(place: Place) -> Result<Vec<Outcome>, String> {
 }
 
 /// Largest difference of two logits of one model, by `place` and by the CPU from the same weights.
-fn compare(config: ModelConfig, format: NumberFormat, place: Place) -> Result<f32, String> {
+fn compare(config: ModelConfig, format: NumberFormat, place: ComputeDevice) -> Result<f32, String> {
     let (stored, exact) = match format {
         NumberFormat::Q8_0 => (format, WeightFormat::Q8_0),
         NumberFormat::Q4_K => (format, WeightFormat::Q4_K),
@@ -106,14 +106,14 @@ fn compare(config: ModelConfig, format: NumberFormat, place: Place) -> Result<f3
 }
 
 /// A model, and the formats it is compared in.
-struct Kind {
+struct CheckedModel {
     what: &'static str,
     config: ModelConfig,
     formats: &'static [NumberFormat],
 }
 
 /// Models that together have every operation.
-fn kinds() -> [Kind; 3] {
+fn kinds() -> [CheckedModel; 3] {
     let plain = ModelConfig {
         vocab_size: 101,
         hidden_size: 48,
@@ -147,7 +147,7 @@ fn kinds() -> [Kind; 3] {
         attention_scale: 1.0 / 64_f32.sqrt(),
         ..plain.clone()
     };
-    let kind = |what, config, formats| Kind {
+    let kind = |what, config, formats| CheckedModel {
         what,
         config,
         formats,
@@ -211,20 +211,20 @@ mod tests {
 
     #[test]
     fn the_devices_code_passes_on_the_cpu_and_a_wrong_number_does_not() {
-        let outcomes = self_check(Place::Cpu).expect("it computes");
+        let outcomes = self_check(ComputeDevice::Cpu).expect("it computes");
         assert_eq!(outcomes.len(), 8);
         for outcome in &outcomes {
             assert!(outcome.is_near(), "{outcome}");
         }
-        let off = Outcome {
+        let off = DeviceDifference {
             difference: largest_difference(&[1.0, 2.0], &[1.0, 2.1]),
             ..outcomes[0].clone()
         };
-        let nan = Outcome {
+        let nan = DeviceDifference {
             difference: largest_difference(&[f32::NAN, 2.0], &[1.0, 2.0]),
             ..outcomes[0].clone()
         };
-        let in_f32 = |outcome: Outcome| Outcome {
+        let in_f32 = |outcome: DeviceDifference| DeviceDifference {
             format: NumberFormat::F32,
             ..outcome
         };

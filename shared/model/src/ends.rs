@@ -8,11 +8,13 @@ use speculation::{
 
 use crate::{
     activation::SoftCap,
-    cache::SequenceCache,
+    attention::AttentionScratch,
+    cache::CpuCache,
     config::ModelConfig,
     cpu::Cpu,
-    forward_error::{ForwardError, check_len, check_tokens},
+    forward_error::{ForwardError, check_segment},
     linear::{Linear, LinearScratch},
+    mlp::MlpScratch,
     norm::RmsNorm,
 };
 
@@ -38,24 +40,36 @@ pub(crate) struct States {
     normed: Vec<f32>,
 }
 
+/// Buffers that layers reuse.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LayerScratch {
+    pub(crate) linear: LinearScratch,
+    /// `(rows, hidden)`.
+    pub(crate) normed: Vec<f32>,
+    /// Queries, or queries, keys and values.
+    pub(crate) projected: Vec<f32>,
+    /// `(rows, heads * head_dim)`.
+    pub(crate) attended: Vec<f32>,
+    pub(crate) attention: AttentionScratch,
+    pub(crate) mlp: MlpScratch,
+    /// Inside a feed-forward network that is not gated, `(rows, intermediate)`.
+    pub(crate) inner: Vec<f32>,
+    /// What attention or a feed-forward network adds to the hidden states, `(rows, hidden)`.
+    pub(crate) update: Vec<f32>,
+}
+
 impl States {
     /// Reads the trees, and refuses what cannot be forwarded.
     pub(crate) fn check(
         &mut self,
         config: &ModelConfig,
-        batch: &[Segment<'_, SequenceCache>],
+        batch: &[Segment<'_, CpuCache>],
     ) -> Result<(), ForwardError> {
         if self.trees.len() < batch.len() {
             self.trees.resize_with(batch.len(), TreePaths::default);
         }
         for (segment, tree) in batch.iter().zip(&mut self.trees) {
-            if let Some(from) = segment.cache.tree_from() {
-                return Err(ForwardError::TreeInCache { from });
-            }
-            tree.read(segment.parents, segment.tokens.len())?;
-            let tokens = segment.cache.len() + segment.trunk() + tree.depth();
-            check_len(tokens, config.context_len)?;
-            check_tokens(segment.tokens, config.vocab_size)?;
+            check_segment(segment, segment.cache.tree_from(), config.shape(), tree)?;
         }
         Ok(())
     }
@@ -91,7 +105,7 @@ impl Ends {
         &self,
         (config, cpu): (&ModelConfig, &Cpu),
         next: Option<&Linear>,
-        batch: &[Segment<'_, SequenceCache>],
+        batch: &[Segment<'_, CpuCache>],
         states: &mut States,
         linear: &mut LinearScratch,
         rows: &mut Rows,
@@ -131,7 +145,7 @@ impl Ends {
 }
 
 /// Makes room in the caches for the tokens of `batch`.
-pub(crate) fn reserve(batch: &mut [Segment<'_, SequenceCache>]) {
+pub(crate) fn reserve(batch: &mut [Segment<'_, CpuCache>]) {
     for segment in batch {
         let len = segment.cache.len() + segment.tokens.len();
         segment.cache.reserve(len);
@@ -139,7 +153,7 @@ pub(crate) fn reserve(batch: &mut [Segment<'_, SequenceCache>]) {
 }
 
 /// Declares the tokens of `batch` written to the caches.
-pub(crate) fn written(batch: &mut [Segment<'_, SequenceCache>]) {
+pub(crate) fn written(batch: &mut [Segment<'_, CpuCache>]) {
     for segment in batch {
         let len = segment.cache.len() + segment.tokens.len();
         let tree_from = len - segment.parents.len();

@@ -17,7 +17,6 @@
 //! exceed the budget of [`EngineConfig::kv_tokens`], and then to the youngest of the running tasks: they
 //! wait, the oldest goes on.
 
-mod batch;
 mod budget;
 mod gather;
 mod handle;
@@ -36,9 +35,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
-pub use self::handle::{EngineHandle, Gauges, MemoryGauges, Rejected, Totals};
-pub use self::task::{EngineError, Progress, SlotId, StepRows, StepTiming, Task};
-use self::{budget::Budget, handle::Shared, worker::Worker};
+pub use self::handle::{EngineHandle, EngineStats, Rejected};
+pub use self::task::{SlotId, StepRows, StepTiming, Task, TaskError, TaskProgress};
+use self::{budget::KvBudget, handle::EngineState, worker::Worker};
 
 /// Bounds of an engine, as a section of a service's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -127,7 +126,7 @@ where
 {
     warm_up(&mut model).map_err(|error| SpawnError::WarmUp(Box::new(error)))?;
     config.bound_sequences(model.caps().max_sequences);
-    let budget = Budget::of(&model, &config)?;
+    let budget = KvBudget::of(&model, &config)?;
     budget.log(name, model.shape().context_len);
     if let Some(pages) = budget.pages {
         (model.reserve(pages)).map_err(|error| SpawnError::Reserve {
@@ -136,7 +135,7 @@ where
         })?;
     }
     let (sender, receiver) = mpsc::channel();
-    let shared = Shared::new(config.max_queue, budget.longest);
+    let shared = EngineState::new(config.max_queue, budget.longest);
     let handle = EngineHandle::new(sender, shared.clone());
     let worker = Worker::new(model, config, budget, receiver, shared);
     let thread = std::thread::Builder::new()
@@ -214,7 +213,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A slot of its own in an engine. Dropping it frees its keys and values.
 #[derive(Debug)]
-pub struct Slot {
+pub struct EngineSlot {
     engine: EngineHandle,
     id: SlotId,
     tenant: Option<Arc<str>>,
@@ -224,8 +223,8 @@ impl EngineHandle {
     /// A slot that no one else uses, of `tenant`. It takes memory from its first task on. Where
     /// [`EngineConfig::prefix_sharing`](EngineConfig::prefix_sharing) allows it, its sequence may
     /// begin with the memory of earlier ones of the same tenant; where that is empty it never does.
-    pub fn new_slot_of(&self, tenant: &str) -> Slot {
-        Slot {
+    pub fn new_slot_of(&self, tenant: &str) -> EngineSlot {
+        EngineSlot {
             engine: self.clone(),
             id: SlotId(NEXT.fetch_add(1, Ordering::Relaxed)),
             tenant: (!tenant.is_empty()).then(|| tenant.into()),
@@ -233,7 +232,7 @@ impl EngineHandle {
     }
 }
 
-impl Slot {
+impl EngineSlot {
     /// Queues `task` on this slot's sequence.
     ///
     /// # Errors
@@ -244,7 +243,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for EngineSlot {
     fn drop(&mut self) {
         self.engine.free(self.id);
     }

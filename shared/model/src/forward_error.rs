@@ -1,6 +1,11 @@
 //! Why a forward was refused.
 
-use speculation::{TokenId, draft_tree::BadTree, ports::ModelShape};
+use speculation::{
+    TokenId,
+    draft_tree::BadTree,
+    ports::{KvCache, ModelShape, Segment},
+    tree_paths::TreePaths,
+};
 use thiserror::Error;
 
 /// Why a forward was refused. No cache has changed.
@@ -74,6 +79,23 @@ pub(crate) fn check_tokens(tokens: &[TokenId], vocab_size: usize) -> Result<(), 
         Some(&token) => Err(ForwardError::TokenOutOfRange { token, vocab_size }),
         None => Ok(()),
     }
+}
+
+/// Reads the tree that `segment` ends in, and refuses what a model of `shape` cannot forward. Its cache may hold a tree
+/// from `held_tree` on, of which no path was kept.
+pub(crate) fn check_segment<C: KvCache>(
+    segment: &Segment<'_, C>,
+    held_tree: Option<usize>,
+    shape: ModelShape,
+    tree: &mut TreePaths,
+) -> Result<(), ForwardError> {
+    if let Some(from) = held_tree {
+        return Err(ForwardError::TreeInCache { from });
+    }
+    tree.read(segment.parents, segment.tokens.len())?;
+    let tokens = segment.cache.len() + segment.trunk() + tree.depth();
+    check_len(tokens, shape.context_len)?;
+    check_tokens(segment.tokens, shape.vocab_size)
 }
 
 /// Refuses sources that a model of `shape` does not take.

@@ -8,24 +8,16 @@ use sysinfo::System;
 pub fn free_bytes() -> Option<u64> {
     let mut system = System::new();
     system.refresh_memory();
-    let container = system.cgroup_limits().map(|limits| Container {
-        limit: limits.total_memory,
-        taken: limits.rss,
-    });
+    let container = system.cgroup_limits();
+    let container = container.map(|limits| (limits.total_memory, limits.rss));
     let available = system.available_memory();
     (available > 0).then(|| free(available, container))
 }
 
-/// Memory of a container, in bytes.
-#[derive(Clone, Copy, Debug)]
-struct Container {
-    limit: u64,
-    /// Taken by processes, without the cache of files.
-    taken: u64,
-}
-
-fn free(available: u64, container: Option<Container>) -> u64 {
-    let left = container.map(|Container { limit, taken }| limit.saturating_sub(taken));
+/// Returns what is free of `available` bytes in a container, of which its limit and what its processes took, without
+/// the cache of files, are known.
+fn free(available: u64, container: Option<(u64, u64)>) -> u64 {
+    let left = container.map(|(limit, taken)| limit.saturating_sub(taken));
     available.min(left.unwrap_or(u64::MAX))
 }
 
@@ -35,7 +27,7 @@ mod tests {
 
     #[test]
     fn the_limit_of_a_container_counts_where_it_is_less() {
-        let within = |limit, taken| free(100, Some(Container { limit, taken }));
+        let within = |limit, taken| free(100, Some((limit, taken)));
         assert_eq!(free(100, None), 100);
         assert_eq!(within(60, 20), 40);
         assert_eq!(within(1_000, 20), 100);

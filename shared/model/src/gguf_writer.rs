@@ -11,12 +11,12 @@ use std::{fmt, io::Write, ops::ControlFlow, str::FromStr};
 use candle_core::quantized::GgmlDType;
 use thiserror::Error;
 
-use self::header::{Entry, Fields};
+use self::header::{MetadataFields, TensorEntry};
 pub use self::{error::GgufWriteError, verify::verify};
 use crate::checkpoint::Checkpoint;
-use crate::decoder::tensors::TensorNames;
-use crate::gguf::{rope_factors, tensor_names};
-use crate::weights::{Layout, NamedTensor, Weights, encode, rotary_source};
+use crate::decoder::tensors::{TensorNames, tensors};
+use crate::gguf::rope_factors;
+use crate::weights::{NamedTensor, TensorLayout, Weights, encode, rotary_source};
 
 /// What matrices are written in. Vectors, such as norms and biases, are always f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ pub struct WriteProgress<'a> {
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenGguf {
     /// Bytes of the file.
     pub bytes: u64,
     /// Number of tensors.
@@ -146,16 +146,15 @@ pub fn write(
     format: FileFormat,
     out: &mut dyn Write,
     progress: &mut dyn FnMut(WriteProgress<'_>) -> ControlFlow<()>,
-) -> Result<Written, GgufWriteError> {
+) -> Result<WrittenGguf, GgufWriteError> {
     let config = checkpoint.config();
-    let mut metadata = Fields::default();
+    let mut metadata = MetadataFields::default();
     config::write(checkpoint, name, format.row().1, &mut metadata)?;
     tokenizer::write(checkpoint, &mut metadata)?;
 
     let rope = config.rope.as_ref();
     let factors = rope.map_or_else(Vec::new, |rope| rope_factors::write(rope, config.head_dim));
-    let names = TensorNames::of(checkpoint.weights());
-    let tensors = tensor_names::tensors(config, names);
+    let tensors = tensors(config, TensorNames::of(checkpoint.weights()));
     let entries = tensors.iter().map(|tensor| {
         let format = format.of(&tensor.shape);
         (tensor.gguf.as_str(), tensor.shape.clone(), format)
@@ -163,7 +162,7 @@ pub fn write(
     let of_factors = factors
         .iter()
         .map(|(name, factors)| (*name, vec![factors.len()], GgmlDType::F32));
-    let entries: Vec<Entry<'_>> = of_factors.chain(entries).collect();
+    let entries: Vec<TensorEntry<'_>> = of_factors.chain(entries).collect();
     let (header, data_bytes) = header::bytes(&metadata, &entries);
     let total_bytes = header.len() as u64 + data_bytes;
     let mut done_bytes = header::padded(out, &header)?;
@@ -184,7 +183,7 @@ pub fn write(
         done_bytes += header::padded(out, &bytes)?;
     }
     out.flush()?;
-    Ok(Written {
+    Ok(WrittenGguf {
         bytes: done_bytes,
         tensors: entries.len(),
         fallbacks: format.fallbacks(tensors.iter().map(|tensor| tensor.shape.as_slice())),
@@ -201,14 +200,14 @@ fn contents(
 ) -> Result<Vec<u8>, GgufWriteError> {
     let name = &tensor.hugging_face;
     let stored = match tensor.layout {
-        Layout::PlusOne => None,
+        TensorLayout::PlusOne => None,
         _ => weights.blocks(name, &tensor.shape, format)?,
     };
     let bytes = if let Some(bytes) = stored {
         bytes
     } else {
         let mut values = weights.tensor(name, &tensor.shape)?;
-        if tensor.layout == Layout::PlusOne {
+        if tensor.layout == TensorLayout::PlusOne {
             for value in &mut values {
                 *value += 1.0;
             }
@@ -218,7 +217,7 @@ fn contents(
             reason,
         })?
     };
-    let Layout::RotaryPairs { heads } = tensor.layout else {
+    let TensorLayout::RotaryPairs { heads } = tensor.layout else {
         return Ok(bytes);
     };
     let rows = tensor.shape[0];

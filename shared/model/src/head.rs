@@ -9,8 +9,6 @@
 mod file;
 mod inference;
 #[cfg(test)]
-mod reference;
-#[cfg(test)]
 mod tests;
 
 use crate::cpu::Cpu;
@@ -21,7 +19,7 @@ use crate::linear::{Linear, WeightFormat};
 use crate::weights::WeightsError;
 
 pub(crate) use self::file::{files_in, one_for_each_label};
-pub use self::inference::Scratch;
+pub use self::inference::HeadScratch;
 
 /// Most residual blocks.
 pub const MAX_DEPTH: usize = 4;

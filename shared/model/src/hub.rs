@@ -22,7 +22,7 @@ use hf_hub::api::RepoInfo;
 use hf_hub::{Repo, RepoType};
 use ureq::http::StatusCode;
 
-use crate::progress::{Lines, Observer, Progress, Work};
+use crate::progress::{ProgressLines, ProgressObserver, WorkKind, WorkProgress};
 use crate::reference::{HubReference, check_path};
 use cache::CachedRepo;
 use http::{Ask, Http, redirect, text};
@@ -30,7 +30,7 @@ use integrity::is_sha1;
 
 pub use cache::CachedModel;
 pub use error::HubError;
-pub use settings::{HubSettings, Token};
+pub use settings::{HubSettings, HubToken};
 pub use trust::CaFile;
 
 /// Longest list of a repository's files, in bytes.
@@ -40,7 +40,7 @@ const MAX_INFO_BYTES: u64 = 64 << 20;
 pub struct Hub {
     http: Http,
     settings: HubSettings,
-    observer: Arc<dyn Observer>,
+    observer: Arc<dyn ProgressObserver>,
 }
 
 /// A model in the cache.
@@ -107,13 +107,13 @@ impl Hub {
         Ok(Self {
             http,
             settings,
-            observer: Arc::new(Lines::default()),
+            observer: Arc::new(ProgressLines::default()),
         })
     }
 
     /// The same hub, where `observer` is told how far downloads are and what came, and not standard error.
     #[must_use]
-    pub fn observed(self, observer: Arc<dyn Observer>) -> Self {
+    pub fn observed(self, observer: Arc<dyn ProgressObserver>) -> Self {
         Self { observer, ..self }
     }
 
@@ -341,8 +341,8 @@ impl Hub {
         if downloaded {
             let total_bytes = metadata.size;
             let at = |done_bytes| {
-                self.observer.progress(Progress {
-                    work: Work::Downloading,
+                self.observer.progress(WorkProgress {
+                    work: WorkKind::Downloading,
                     name: &what,
                     done_bytes,
                     total_bytes,

@@ -32,11 +32,9 @@ pub mod gguf_writer;
 pub mod head;
 #[cfg(feature = "hub")]
 pub mod hub;
-pub mod kernels;
 mod linear;
 #[cfg(feature = "llama-cpp")]
 pub mod llama_cpp;
-mod load_progress;
 mod mistaken;
 mod mlp;
 mod norm;
@@ -60,14 +58,15 @@ pub use self::llama_cpp::LlamaModel;
 pub use self::{
     cache::{KvFormat, UnknownKvFormat},
     checkpoint::{Checkpoint, CheckpointError, CheckpointFiles},
-    computation::{Computation, CpuFormat, NumberFormat, Place},
+    computation::{Computation, ComputeDevice, CpuFormat, NumberFormat},
     config::{Activation, Architecture, ModelConfig, RopeConfig},
+    cpu::{Cpu, RunningForward, Threads},
     decoder::Decoder,
     forward_error::ForwardError,
     head::AcceptanceHead,
-    linear::{GgmlFormat, UnknownWeightFormat, WeightFormat},
+    linear::{Linear, LinearScratch, OutputOrder, UnknownWeightFormat, WeightFormat},
     rope::RopeScaling,
     runtime::{Model, SequenceCache},
-    sequence::Sequence,
+    sequence::CachedSequence,
     t5::T5,
 };

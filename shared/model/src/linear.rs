@@ -5,7 +5,7 @@
 
 #[cfg(target_arch = "x86_64")]
 #[macro_use]
-mod macros;
+mod x86;
 
 mod activations;
 mod blocked;
@@ -25,25 +25,25 @@ mod q8;
 mod q8_x86;
 mod shares;
 mod storage;
-#[cfg(target_arch = "x86_64")]
-mod x86;
 
 pub(crate) use self::{
     activations::{Activations, ActivationsWriter},
     blocked::Computed,
-    order::{GROUP, Order},
+    order::GROUP,
     storage::Storage,
 };
 use self::{
-    blocked::{Output, multiply},
+    blocked::{ProductOutput, multiply},
     inputs::{InputBlock, quantize_rows},
     packed::{Packed, Wide},
     shares::Shares,
 };
 pub use self::{
     format::{UnknownWeightFormat, WeightFormat},
-    ggml::GgmlFormat,
+    order::OutputOrder,
 };
+use candle_core::quantized::GgmlDType;
+
 use crate::cpu::Cpu;
 
 /// Multiply-adds below which a product stays on the calling thread: what handing a part over costs.
@@ -51,53 +51,53 @@ const PARALLEL_WORK: usize = 64 << 10;
 
 /// A linear layer: `y = W x + b`, W of shape `(outputs, inputs)`.
 #[derive(Clone, Debug)]
-pub(crate) struct Linear {
-    matrix: Matrix,
+pub struct Linear {
+    matrix: PackedMatrix,
     bias: Option<Vec<f32>>,
     inputs: usize,
-    /// What pads an [`Order`] included.
+    /// What pads an [`OutputOrder`] included.
     outputs: usize,
-    order: Order,
+    order: OutputOrder,
 }
 
 #[derive(Clone, Debug)]
-enum Matrix {
-    Q8(Packed<q8::WeightBlock>),
-    Q4(Packed<q4::WeightBlock>),
-    Dense(Packed<dense::Weights>),
+enum PackedMatrix {
+    Q8(Packed<q8::Q8Block>),
+    Q4(Packed<q4::Q4Block>),
+    Dense(Packed<dense::DenseWeights>),
 }
 
 /// `body` with the matrix of whatever format.
 macro_rules! packed {
     ($of:expr, $matrix:ident => $body:expr) => {
         match $of {
-            Matrix::Q8($matrix) => $body,
-            Matrix::Q4($matrix) => $body,
-            Matrix::Dense($matrix) => $body,
+            PackedMatrix::Q8($matrix) => $body,
+            PackedMatrix::Q4($matrix) => $body,
+            PackedMatrix::Dense($matrix) => $body,
         }
     };
 }
 
 /// Buffers that products reuse.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LinearScratch {
+pub struct LinearScratch {
     quantized: Vec<InputBlock>,
 }
 
 impl Linear {
     /// Takes `weights`, `(outputs, inputs)`, and `bias`, `(outputs)`.
-    pub(crate) fn new(
+    pub fn new(
         weights: &[f32],
         bias: Option<Vec<f32>>,
         inputs: usize,
         format: WeightFormat,
     ) -> Self {
-        Self::in_order(Order::AsGiven, weights, bias, inputs, format)
+        Self::in_order(OutputOrder::AsGiven, weights, bias, inputs, format)
     }
 
     /// The same, the outputs in `order`.
     pub(crate) fn in_order(
-        order: Order,
+        order: OutputOrder,
         weights: &[f32],
         bias: Option<Vec<f32>>,
         inputs: usize,
@@ -106,18 +106,20 @@ impl Linear {
         let outputs = weights.len() / inputs;
         let rows = weights.chunks_exact(inputs);
         let matrix = match format.of_rows(inputs) {
-            WeightFormat::Q4_K => Matrix::Q4(Packed::new(order, inputs, rows, q4::quantize)),
-            WeightFormat::Q8_0 => Matrix::Q8(Packed::new(order, inputs, rows, q8::quantize)),
-            WeightFormat::F32 => Matrix::Dense(Packed::new(order, inputs, rows, dense::interleave)),
+            WeightFormat::Q4_K => PackedMatrix::Q4(Packed::new(order, inputs, rows, q4::quantize)),
+            WeightFormat::Q8_0 => PackedMatrix::Q8(Packed::new(order, inputs, rows, q8::quantize)),
+            WeightFormat::F32 => {
+                PackedMatrix::Dense(Packed::new(order, inputs, rows, dense::interleave))
+            }
         };
         Self::of(matrix, bias, order, outputs, inputs)
     }
 
     /// `bias` is in the order in which outputs were given.
     fn of(
-        matrix: Matrix,
+        matrix: PackedMatrix,
         bias: Option<Vec<f32>>,
-        order: Order,
+        order: OutputOrder,
         given: usize,
         inputs: usize,
     ) -> Self {
@@ -138,37 +140,40 @@ impl Linear {
         }
     }
 
-    /// Takes ggml's blocks as they are, `(outputs, inputs)`, and `bias`, `(outputs)`. `None` if they are
-    /// not as many bytes as that takes, or rows are no whole blocks.
-    pub(crate) fn from_ggml(
-        order: Order,
-        format: GgmlFormat,
+    /// Takes ggml's blocks in Q8_0 or Q4_K as they are, `(outputs, inputs)`, and `bias`, `(outputs)`. `None` if they
+    /// are in another format or not as many bytes as that takes, or rows are no whole blocks.
+    pub fn from_ggml(
+        order: OutputOrder,
+        format: GgmlDType,
         bytes: &[u8],
         bias: Option<Vec<f32>>,
         outputs: usize,
         inputs: usize,
     ) -> Option<Self> {
-        if format.matrix_bytes(outputs, inputs) != Some(bytes.len()) {
+        if ggml::matrix_bytes(format, outputs, inputs) != Some(bytes.len()) {
             return None;
         }
         let rows = bytes.chunks_exact(bytes.len() / outputs);
         let matrix = match format {
-            GgmlFormat::Q8_0 => Matrix::Q8(Packed::new(order, inputs, rows, q8::from_ggml)),
-            GgmlFormat::Q4_K => Matrix::Q4(Packed::new(order, inputs, rows, q4::from_ggml)),
+            GgmlDType::Q8_0 => PackedMatrix::Q8(Packed::new(order, inputs, rows, q8::from_ggml)),
+            GgmlDType::Q4K => PackedMatrix::Q4(Packed::new(order, inputs, rows, q4::from_ggml)),
+            _ => return None,
         };
         Some(Self::of(matrix, bias, order, outputs, inputs))
     }
 
-    pub(crate) fn inputs(&self) -> usize {
+    /// Returns the length of a row that it is multiplied with.
+    pub fn inputs(&self) -> usize {
         self.inputs
     }
 
-    pub(crate) fn outputs(&self) -> usize {
+    /// Returns the length of a row that comes out.
+    pub fn outputs(&self) -> usize {
         self.outputs
     }
 
     /// Bytes of the weights, what pads them included.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         packed!(&self.matrix, matrix => matrix.bytes())
     }
 
@@ -178,13 +183,13 @@ impl Linear {
     }
 
     /// Writes the products of `x`, `(rows, inputs)`, to `y`, `(rows, outputs)`.
-    pub(crate) fn forward(&self, cpu: &Cpu, x: &[f32], y: &mut [f32], scratch: &mut LinearScratch) {
+    pub fn forward(&self, cpu: &Cpu, x: &[f32], y: &mut [f32], scratch: &mut LinearScratch) {
         self.forward_before(None, cpu, x, y, scratch);
     }
 
     /// The same, where the product with `next` is likely to come next: its first weights are asked for when
     /// these are read.
-    pub(crate) fn forward_before(
+    pub fn forward_before(
         &self,
         next: Option<&Self>,
         cpu: &Cpu,
@@ -209,15 +214,15 @@ impl Linear {
         debug_assert_eq!(x.len() / self.inputs, y.len() / self.outputs);
         let blocks = &mut scratch.quantized;
         match &self.matrix {
-            Matrix::Q8(matrix) => {
+            PackedMatrix::Q8(matrix) => {
                 quantize_rows(cpu, x, self.inputs, blocks);
                 self.product(next, cpu, matrix, blocks, y, after);
             }
-            Matrix::Q4(matrix) => {
+            PackedMatrix::Q4(matrix) => {
                 quantize_rows(cpu, x, self.inputs, blocks);
                 self.product(next, cpu, matrix, blocks, y, after);
             }
-            Matrix::Dense(matrix) => self.product(next, cpu, matrix, x, y, after),
+            PackedMatrix::Dense(matrix) => self.product(next, cpu, matrix, x, y, after),
         }
     }
 
@@ -231,9 +236,9 @@ impl Linear {
     ) {
         debug_assert_eq!(x.rows(), y.len() / self.outputs);
         match &self.matrix {
-            Matrix::Q8(matrix) => self.product(next, cpu, matrix, &x.blocks, y, |_| ()),
-            Matrix::Q4(matrix) => self.product(next, cpu, matrix, &x.blocks, y, |_| ()),
-            Matrix::Dense(matrix) => self.product(next, cpu, matrix, &x.values, y, |_| ()),
+            PackedMatrix::Q8(matrix) => self.product(next, cpu, matrix, &x.blocks, y, |_| ()),
+            PackedMatrix::Q4(matrix) => self.product(next, cpu, matrix, &x.blocks, y, |_| ()),
+            PackedMatrix::Dense(matrix) => self.product(next, cpu, matrix, &x.values, y, |_| ()),
         }
     }
 
@@ -256,7 +261,7 @@ impl Linear {
         } else {
             cpu.threads.count()
         };
-        let output = Output::new(y, self.outputs, self.bias.as_deref());
+        let output = ProductOutput::new(y, self.outputs, self.bias.as_deref());
         let shares = self.shares(matrix, threads);
         cpu.threads.each(shares.parts, |part| {
             let range = shares.groups(part);

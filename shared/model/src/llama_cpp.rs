@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use llama_cpp::{Context, KvType, LoadError, SEQUENCES, Settings, Vocabulary};
+use llama_cpp::{Context, KvType, LlamaVocabulary, LoadError, SEQUENCES, Settings};
 use speculation::ports::{Caps, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 
 pub use self::cache::LlamaCache;
@@ -30,7 +30,7 @@ const SHARE: (u64, u64) = (2, 5);
 /// A GGUF file that llama.cpp computes. Clones share the memory of all sequences.
 #[derive(Clone, Debug)]
 pub struct LlamaModel {
-    context: Shared,
+    context: SharedContext,
     shape: ModelShape,
     parameters: u64,
 }
@@ -38,9 +38,9 @@ pub struct LlamaModel {
 /// The context, which model and caches share. It is held for forwards, and for moments by the steps of tasks, which
 /// never run beside one.
 #[derive(Clone, Debug)]
-struct Shared(Arc<Mutex<Context>>);
+struct SharedContext(Arc<Mutex<Context>>);
 
-impl Shared {
+impl SharedContext {
     fn lock(&self) -> MutexGuard<'_, Context> {
         // A panic in a forward may leave the ledger with tokens that llama.cpp did not compute. The engine's thread,
         // which alone computes, ends with it; the caches that are left only free their sequences, which forgets in
@@ -64,7 +64,7 @@ impl LlamaModel {
                 source_len: 0,
             },
             parameters: context.parameters(),
-            context: Shared(Arc::new(Mutex::new(context))),
+            context: SharedContext(Arc::new(Mutex::new(context))),
         })
     }
 
@@ -74,7 +74,7 @@ impl LlamaModel {
     }
 
     /// Its vocabulary.
-    pub fn vocabulary(&self) -> Vocabulary {
+    pub fn vocabulary(&self) -> LlamaVocabulary {
         self.context.lock().vocabulary()
     }
 

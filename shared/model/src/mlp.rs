@@ -13,7 +13,7 @@ use crate::{
 /// both gates them at once, in the form that `down` takes.
 #[derive(Clone, Debug)]
 pub(crate) struct GatedMlp {
-    /// `(2 * intermediate, hidden)`, [`crate::linear::Order::Paired`].
+    /// `(2 * intermediate, hidden)`, [`crate::linear::OutputOrder::Paired`].
     gate_up: Linear,
     /// `(hidden, intermediate)`.
     down: Linear,

@@ -29,13 +29,13 @@ impl RmsNorm {
     /// Normalises each row of `x`, `(rows, hidden)`, into `y`, of the same shape.
     pub(crate) fn forward(&self, level: Level, x: &[f32], y: &mut [f32]) {
         let (norm, from) = (self, Some(x));
-        level.run(Rows { norm, from, x: y });
+        level.run(NormRows { norm, from, x: y });
     }
 
     /// Normalises each row of `x`, `(rows, hidden)`, where it stands.
     pub(crate) fn forward_in_place(&self, level: Level, x: &mut [f32]) {
         let (norm, from) = (self, None);
-        level.run(Rows { norm, from, x });
+        level.run(NormRows { norm, from, x });
     }
 
     /// Returns what a row's numbers are multiplied by, beside the weights.
@@ -57,13 +57,13 @@ impl RmsNorm {
 }
 
 /// Normalises rows where they stand, or where `from` is copied to.
-struct Rows<'a> {
+struct NormRows<'a> {
     norm: &'a RmsNorm,
     from: Option<&'a [f32]>,
     x: &'a mut [f32],
 }
 
-impl Kernel for Rows<'_> {
+impl Kernel for NormRows<'_> {
     type Output = ();
 
     #[inline(always)]

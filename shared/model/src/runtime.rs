@@ -10,8 +10,7 @@ use crate::device::{DeviceCache, DeviceModel};
 #[cfg(feature = "llama-cpp")]
 use crate::llama_cpp::{LlamaCache, LlamaModel};
 use crate::{
-    cache::SequenceCache as CpuCache, config::ModelConfig, decoder::Decoder,
-    forward_error::ForwardError, t5::T5,
+    cache::CpuCache, config::ModelConfig, decoder::Decoder, forward_error::ForwardError, t5::T5,
 };
 
 /// A loaded model.
@@ -128,41 +127,32 @@ fn of_kind<'a, C>(
         .collect()
 }
 
-#[cfg_attr(
-    not(any(feature = "device", feature = "llama-cpp")),
-    expect(
-        clippy::unnecessary_wraps,
-        reason = "there is no other kind without the features"
-    )
+#[allow(
+    irrefutable_let_patterns,
+    clippy::unnecessary_wraps,
+    reason = "there is no other kind without the features"
 )]
 fn on_cpu(cache: &mut SequenceCache) -> Option<&mut CpuCache> {
-    match cache {
-        SequenceCache::Cpu(cache) => Some(cache),
-        #[cfg(feature = "device")]
-        SequenceCache::Device(_) => None,
-        #[cfg(feature = "llama-cpp")]
-        SequenceCache::LlamaCpp(_) => None,
-    }
+    let SequenceCache::Cpu(cache) = cache else {
+        return None;
+    };
+    Some(cache)
 }
 
 #[cfg(feature = "device")]
 fn on_device(cache: &mut SequenceCache) -> Option<&mut DeviceCache> {
-    match cache {
-        SequenceCache::Device(cache) => Some(cache),
-        SequenceCache::Cpu(_) => None,
-        #[cfg(feature = "llama-cpp")]
-        SequenceCache::LlamaCpp(_) => None,
-    }
+    let SequenceCache::Device(cache) = cache else {
+        return None;
+    };
+    Some(cache)
 }
 
 #[cfg(feature = "llama-cpp")]
 fn in_llama_cpp(cache: &mut SequenceCache) -> Option<&mut LlamaCache> {
-    match cache {
-        SequenceCache::LlamaCpp(cache) => Some(cache),
-        SequenceCache::Cpu(_) => None,
-        #[cfg(feature = "device")]
-        SequenceCache::Device(_) => None,
-    }
+    let SequenceCache::LlamaCpp(cache) = cache else {
+        return None;
+    };
+    Some(cache)
 }
 
 impl LanguageModel for Model {
@@ -209,17 +199,11 @@ impl LanguageModel for Model {
         cache: &mut SequenceCache,
         source: &[TokenId],
     ) -> Result<(), ForwardError> {
-        match self {
-            Self::T5(model) => {
-                let cache = on_cpu(cache).ok_or(ForwardError::ForeignCache)?;
-                model.encode(cache, source)
-            }
-            Self::Decoder(_) => Ok(()),
-            #[cfg(feature = "device")]
-            Self::Device(_) => Ok(()),
-            #[cfg(feature = "llama-cpp")]
-            Self::LlamaCpp(_) => Ok(()),
+        if let Self::T5(model) = self {
+            let cache = on_cpu(cache).ok_or(ForwardError::ForeignCache)?;
+            return model.encode(cache, source);
         }
+        Ok(())
     }
 
     fn forward(
@@ -234,43 +218,6 @@ impl LanguageModel for Model {
             Self::Device(model) => model.forward(&mut of_kind(batch, on_device)?, rows),
             #[cfg(feature = "llama-cpp")]
             Self::LlamaCpp(model) => model.forward(&mut of_kind(batch, in_llama_cpp)?, rows),
-        }
-    }
-}
-
-#[cfg(all(test, feature = "device"))]
-mod tests {
-    use super::*;
-    use crate::{
-        checkpoint::Checkpoint,
-        computation::{Computation, NumberFormat, Place},
-        linear::WeightFormat,
-    };
-
-    #[test]
-    fn a_cache_of_another_device_is_refused() {
-        let checkpoint = Checkpoint::random(ModelConfig::llama(), 1).unwrap();
-        let mut ours = checkpoint.load(WeightFormat::F32).unwrap();
-        let on_device = Computation::Device(Place::Cpu, NumberFormat::F32);
-        let mut device = checkpoint.load(on_device).unwrap();
-        let mut caches = [ours.new_cache(), device.new_cache()];
-        for (model, own) in [(&mut ours, 0), (&mut device, 1)] {
-            for (i, cache) in caches.iter_mut().enumerate() {
-                let segment = Segment {
-                    cache,
-                    tokens: &[1, 2, 3],
-                    parents: &[],
-                    scored_from: 3,
-                };
-                let result = model.forward(&mut [segment], &mut Rows::default());
-                if i == own {
-                    assert_eq!(result, Ok(()));
-                } else {
-                    assert_eq!(result, Err(ForwardError::ForeignCache));
-                }
-            }
-            assert_eq!(caches[own].len(), 3);
-            caches[own].truncate(0);
         }
     }
 }

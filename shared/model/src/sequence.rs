@@ -7,7 +7,7 @@ use speculation::{TokenId, ports::KvCache};
 /// After a partial acceptance the cache still holds the rejected drafts, so what is kept is decided
 /// by comparing tokens, never lengths.
 #[derive(Clone, Debug)]
-pub struct Sequence<C> {
+pub struct CachedSequence<C> {
     cache: C,
     tokens: Vec<TokenId>,
     /// Tokens from the first on that were held before the cache was made to forget them, and must be
@@ -17,7 +17,7 @@ pub struct Sequence<C> {
     source: Vec<TokenId>,
 }
 
-impl<C: KvCache> Sequence<C> {
+impl<C: KvCache> CachedSequence<C> {
     /// Takes an empty cache.
     pub fn new(mut cache: C) -> Self {
         cache.truncate(0);
@@ -102,12 +102,12 @@ impl<C: KvCache> Sequence<C> {
         kept
     }
 
-    /// The cache, to be extended by a forward; [`Sequence::extend`] must follow.
+    /// The cache, to be extended by a forward; [`CachedSequence::extend`] must follow.
     pub fn cache_mut(&mut self) -> &mut C {
         &mut self.cache
     }
 
-    /// Records that `tokens` were forwarded. If they end in a tree, [`Sequence::keep`] must follow:
+    /// Records that `tokens` were forwarded. If they end in a tree, [`CachedSequence::keep`] must follow:
     /// nodes side by side are no sequence that tokens could be compared with. Returns how many of them had
     /// been forwarded before, and were lost.
     pub fn extend(&mut self, tokens: &[TokenId]) -> usize {
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    fn forward(sequence: &mut Sequence<Toy>, tokens: &[TokenId], limit: usize) -> usize {
+    fn forward(sequence: &mut CachedSequence<Toy>, tokens: &[TokenId], limit: usize) -> usize {
         let kept = sequence.reconcile(tokens, limit);
         sequence.cache_mut().0.extend_from_slice(&tokens[kept..]);
         sequence.extend(&tokens[kept..]);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_goes_by_tokens_and_by_what_is_to_be_scored() {
-        let mut sequence = Sequence::new(Toy::default());
+        let mut sequence = CachedSequence::new(Toy::default());
         for (tokens, limit, kept) in [
             (&[1, 2, 3, 4, 5][..], 2, 0),
             // 4 was accepted and 5 rejected; the recovered token and a new draft take its place.
@@ -183,9 +183,9 @@ mod tests {
 
     #[test]
     fn a_path_stays_where_the_cache_can_move_it() {
-        let mut sequence = Sequence::new(ToyCache::default());
+        let mut sequence = CachedSequence::new(ToyCache::default());
         let mut model = ToyModel::new(1, 10);
-        let mut forward = |sequence: &mut Sequence<ToyCache>, tokens: &[TokenId]| {
+        let mut forward = |sequence: &mut CachedSequence<ToyCache>, tokens: &[TokenId]| {
             let parents = [None, None, Some(0), Some(1)];
             let segment = Segment {
                 cache: sequence.cache_mut(),
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(sequence.tokens(), [1, 2, 4, 6]);
 
         // This cache cannot.
-        let mut sequence = Sequence::new(Toy(Vec::new()));
+        let mut sequence = CachedSequence::new(Toy(Vec::new()));
         sequence.cache_mut().0.extend([1, 2, 3, 4]);
         sequence.extend(&[1, 2, 3, 4]);
         sequence.keep(2, &[1]);

@@ -6,17 +6,14 @@ mod inspected;
 #[cfg(feature = "llama-cpp")]
 mod llama_cpp;
 mod located;
-mod rounding;
 mod served;
 mod text;
-mod threads;
 
 pub use crate::reference::{BadReference, HubReference, ModelReference};
 pub use error::SourceError;
-pub use inspected::{Inspected, InspectedText, Outline};
+pub use inspected::{Inspected, Outline, TextEncoding};
 pub use served::{Numerics, ServedModel, serve};
 pub use text::ModelText;
-pub use threads::share_threads;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,10 +23,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 pub use crate::checkpoint::SpecialTokens;
-use crate::computation::{self, Computation, Place, UnknownComputation};
+use crate::computation::{self, Computation, ComputeDevice, UnknownComputation};
 use crate::embedded;
 use crate::linear::WeightFormat;
-use crate::progress::{Lines, Observer};
+use crate::progress::{ProgressLines, ProgressObserver};
 use crate::runtime::Model;
 use ::llama_cpp::Settings;
 use located::Located;
@@ -85,7 +82,7 @@ fn default_dtype() -> String {
 }
 
 fn default_device() -> String {
-    Place::Cpu.to_string()
+    ComputeDevice::Cpu.to_string()
 }
 
 impl ModelSource {
@@ -132,7 +129,7 @@ impl ModelSource {
     /// As [`ModelSource::load`].
     pub fn load_observed(
         &self,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<ServedModel<Model>, SourceError> {
         let located = self.locate(observer)?;
         let mut served = self.serve(&located, observer)?;
@@ -151,16 +148,6 @@ impl ModelSource {
         };
         served.heads = heads.map_err(at)?;
         Ok(served)
-    }
-
-    /// Opens and loads the model alone, as training new heads needs it: those it has may be for other
-    /// weights.
-    ///
-    /// # Errors
-    /// As [`ModelSource::load`], heads apart.
-    pub fn load_without_heads(&self) -> Result<ServedModel<Model>, SourceError> {
-        let observer = unobserved();
-        self.serve(&self.locate(&observer)?, &observer)
     }
 
     /// The name the model is served under.
@@ -213,7 +200,10 @@ impl ModelSource {
     ///
     /// # Errors
     /// As [`ModelSource::open`].
-    pub fn open_observed(&self, observer: &Arc<dyn Observer>) -> Result<Checkpoint, SourceError> {
+    pub fn open_observed(
+        &self,
+        observer: &Arc<dyn ProgressObserver>,
+    ) -> Result<Checkpoint, SourceError> {
         self.open_located(&self.locate(observer)?, observer)
     }
 
@@ -222,7 +212,7 @@ impl ModelSource {
         not(feature = "hub"),
         expect(unused_variables, reason = "nothing is downloaded")
     )]
-    fn locate(&self, observer: &Arc<dyn Observer>) -> Result<Located, SourceError> {
+    fn locate(&self, observer: &Arc<dyn ProgressObserver>) -> Result<Located, SourceError> {
         match ModelReference::parse(&self.path)? {
             #[cfg(feature = "hub")]
             ModelReference::Hub(wanted) => {
@@ -260,7 +250,7 @@ impl ModelSource {
     fn serve(
         &self,
         located: &Located,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<ServedModel<Model>, SourceError> {
         if self.engine == EngineKind::LlamaCpp {
             #[cfg(feature = "llama-cpp")]
@@ -272,7 +262,7 @@ impl ModelSource {
         let computation = self.computation_of(&checkpoint)?;
         // How the built-in models are computed is part of what they are.
         if matches!(located, Located::Stored(_))
-            && let Some(warning) = rounding::warning(self, &checkpoint, computation)
+            && let Some(warning) = served::rounding_warning(self, &checkpoint, computation)
         {
             tracing::warn!(model = self.served_name(), "{warning}");
         }
@@ -282,7 +272,7 @@ impl ModelSource {
     fn open_located(
         &self,
         located: &Located,
-        observer: &Arc<dyn Observer>,
+        observer: &Arc<dyn ProgressObserver>,
     ) -> Result<Checkpoint, SourceError> {
         let opened = match located {
             Located::Embedded(role) if !embedded::ROLES.contains(&role.as_str()) => {
@@ -299,9 +289,21 @@ impl ModelSource {
     }
 }
 
+/// Shares the cores that this process may use among those of `sources` that llama.cpp computes, as
+/// [`Settings::share_threads`] says.
+pub fn share_threads<'a>(sources: impl IntoIterator<Item = &'a mut ModelSource>) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let sources = sources.into_iter();
+    let by_llama_cpp = sources.filter(|source| source.engine == EngineKind::LlamaCpp);
+    Settings::share_threads(
+        by_llama_cpp.map(|source| &mut source.llama_cpp),
+        cores as u32,
+    );
+}
+
 /// For those who do not watch.
-fn unobserved() -> Arc<dyn Observer> {
-    Arc::new(Lines::default())
+fn unobserved() -> Arc<dyn ProgressObserver> {
+    Arc::new(ProgressLines::default())
 }
 
 #[cfg(test)]
@@ -354,9 +356,10 @@ mod tests {
     fn the_embedded_pair_shares_one_vocabulary() {
         let target = ModelSource::embedded("target").load().expect("a target");
         let draft = ModelSource::embedded("draft").load().expect("a draft");
-        assert_eq!(target.vocab_fingerprint, draft.vocab_fingerprint);
+        let fingerprint = |served: &ServedModel<Model>| served.outline.vocab_fingerprint;
+        assert_eq!(fingerprint(&target), fingerprint(&draft));
         assert_eq!(
-            (target.vocab_size, target.name.as_str()),
+            (target.outline.vocab_size, target.outline.name.as_str()),
             (4096, "default-target")
         );
         assert_ne!(target.numerics, draft.numerics);

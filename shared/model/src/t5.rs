@@ -20,21 +20,19 @@ use speculation::{
 };
 
 use self::{
-    decoder::{DecoderLayer, Pass},
-    encoder::Encoder,
-    loading::Loader,
+    decoder::{DecoderLayer, T5Pass},
+    encoder::T5Encoder,
+    loading::T5Loader,
     position::{Direction, RelativeBias},
 };
 use crate::{
-    attention::AttentionScratch,
-    cache::{PagePool, SequenceCache, free_pages, memory},
+    cache::{CpuCache, PagePool, free_pages, memory},
     computation::CpuFormat,
     config::ModelConfig,
     cpu::Cpu,
-    ends::{self, Ends, States},
+    ends::{self, Ends, LayerScratch, States},
     forward_error::{ForwardError, check_source},
-    linear::{Linear, LinearScratch},
-    mlp::MlpScratch,
+    linear::Linear,
     weights::{Weights, WeightsError},
 };
 
@@ -45,7 +43,7 @@ pub struct T5 {
     cpu: Cpu,
     /// The embedding table serves encoder and decoder.
     ends: Ends,
-    encoder: Encoder,
+    encoder: T5Encoder,
     layers: Vec<DecoderLayer>,
     bias: RelativeBias,
     /// What caches are made of; clones of the model share it.
@@ -54,27 +52,7 @@ pub struct T5 {
     /// and there are no more of them than sequences.
     sources: Arc<PagePool>,
     states: States,
-    scratch: Scratch,
-}
-
-/// Buffers that layers reuse, so that decoding does not allocate.
-#[derive(Clone, Debug, Default)]
-struct Scratch {
-    linear: LinearScratch,
-    /// `(rows, hidden)`.
-    normed: Vec<f32>,
-    /// Queries, or queries, keys and values.
-    projected: Vec<f32>,
-    /// `(rows, heads * head_dim)`.
-    attended: Vec<f32>,
-    attention: AttentionScratch,
-    mlp: MlpScratch,
-    /// Before the function of a feed-forward network that is not gated, `(rows, intermediate)`.
-    inner: Vec<f32>,
-    /// After it.
-    activated: Vec<f32>,
-    /// What a sublayer adds to the hidden states, `(rows, hidden)`.
-    update: Vec<f32>,
+    scratch: LayerScratch,
 }
 
 impl fmt::Debug for T5 {
@@ -104,7 +82,7 @@ impl T5 {
             kv,
         } = format.into();
         let encoder = config.encoder.as_ref();
-        let loader = Loader {
+        let loader = T5Loader {
             config,
             encoder: encoder.expect("a T5 without an encoder is none"),
             weights,
@@ -119,7 +97,7 @@ impl T5 {
                 embedding: Linear::new(&embedding, None, config.hidden_size, format),
                 norm: loader.norm("decoder.final_layer_norm")?,
             },
-            encoder: Encoder::load(&loader)?,
+            encoder: T5Encoder::load(&loader)?,
             layers: (0..config.layers)
                 .map(|index| DecoderLayer::load(&loader, index))
                 .collect::<Result<_, _>>()?,
@@ -127,7 +105,7 @@ impl T5 {
             pool: PagePool::new(config.heads, config.head_dim, kv),
             sources: PagePool::new(config.heads, config.head_dim, kv),
             states: States::default(),
-            scratch: Scratch::default(),
+            scratch: LayerScratch::default(),
             config: config.clone(),
         })
     }
@@ -139,20 +117,15 @@ impl T5 {
 }
 
 impl LanguageModel for T5 {
-    type Cache = SequenceCache;
+    type Cache = CpuCache;
     type Error = ForwardError;
 
     fn shape(&self) -> ModelShape {
-        ModelShape {
-            vocab_size: self.config.vocab_size,
-            hidden_size: self.config.hidden_size,
-            context_len: self.config.context_len,
-            source_len: self.config.context_len,
-        }
+        self.config.shape()
     }
 
-    fn new_cache(&self) -> SequenceCache {
-        SequenceCache::new(&self.pool, vec![None; self.config.layers])
+    fn new_cache(&self) -> CpuCache {
+        CpuCache::new(&self.pool, vec![None; self.config.layers])
     }
 
     fn memory(&self) -> Option<KvMemory> {
@@ -163,11 +136,7 @@ impl LanguageModel for T5 {
         free_pages(&self.pool)
     }
 
-    fn encode(
-        &mut self,
-        cache: &mut SequenceCache,
-        source: &[TokenId],
-    ) -> Result<(), ForwardError> {
+    fn encode(&mut self, cache: &mut CpuCache, source: &[TokenId]) -> Result<(), ForwardError> {
         if source.is_empty() {
             return Err(ForwardError::EmptySource);
         }
@@ -178,7 +147,7 @@ impl LanguageModel for T5 {
         let (x, last) = (&mut states.x, &mut states.last);
         self.encoder
             .forward(cpu, &self.sources, source.len(), x, last, scratch);
-        let mut cross = SequenceCache::new(&self.sources, vec![None; self.config.layers]);
+        let mut cross = CpuCache::new(&self.sources, vec![None; self.config.layers]);
         cross.reserve(source.len());
         for (layer, cache) in self.layers.iter().zip(&mut cross.layers) {
             layer.read_source(cpu, last, cache, scratch);
@@ -190,7 +159,7 @@ impl LanguageModel for T5 {
 
     fn forward(
         &mut self,
-        batch: &mut [Segment<'_, SequenceCache>],
+        batch: &mut [Segment<'_, CpuCache>],
         rows: &mut Rows,
     ) -> Result<(), ForwardError> {
         if batch.iter().any(|segment| segment.cache.cross().is_none()) {
@@ -201,7 +170,7 @@ impl LanguageModel for T5 {
         ends::reserve(batch);
         let tokens = batch.iter().flat_map(|segment| segment.tokens);
         self.ends.embed(&self.config, tokens, &mut self.states.x);
-        let pass = Pass {
+        let pass = T5Pass {
             cpu: &self.cpu,
             bias: &self.bias,
             trees: &self.states.trees,

@@ -68,13 +68,13 @@ pub(crate) fn token_bound(tokenizer: &Tokenizer) -> usize {
 
 /// A special token.
 #[derive(Clone, Debug)]
-pub(crate) struct Special {
+pub(crate) struct SpecialToken {
     pub(crate) id: TokenId,
     pub(crate) text: String,
 }
 
 /// Returns the post-processor that begins each text with `bos` and ends it with `eos`; null if there is neither.
-pub(crate) fn around(bos: Option<&Special>, eos: Option<&Special>) -> Json {
+pub(crate) fn around(bos: Option<&SpecialToken>, eos: Option<&SpecialToken>) -> Json {
     if bos.is_none() && eos.is_none() {
         return Json::Null;
     }
@@ -85,7 +85,7 @@ pub(crate) fn around(bos: Option<&Special>, eos: Option<&Special>) -> Json {
     // A text alone, or the one or the other of a pair.
     let text = |sequence: &str, kind: u8| -> Vec<Json> {
         let special =
-            |token: &Special| json!({"SpecialToken": {"id": token.text, "type_id": kind}});
+            |token: &SpecialToken| json!({"SpecialToken": {"id": token.text, "type_id": kind}});
         let sequence = json!({"Sequence": {"id": sequence, "type_id": kind}});
         let begin = bos.map(special).into_iter();
         begin.chain([sequence]).chain(eos.map(special)).collect()

@@ -1,6 +1,5 @@
 //! Tensors of a checkpoint: safetensors files, bytes in memory, or a GGUF file.
 
-mod encode;
 mod error;
 pub(crate) mod file;
 pub(crate) mod ggml_type;
@@ -17,10 +16,10 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-pub(crate) use self::encode::encode;
-pub use self::error::WeightsError;
+pub(crate) use self::stored::encode;
+pub use self::{error::WeightsError, file::UnreadableFile};
 use self::{file::TensorFile, stored::StoredTensor};
-use crate::{load_progress::LoadProgress, mistaken};
+use crate::{mistaken, progress::LoadProgress};
 
 /// Tensors by name, read when asked for.
 pub struct Weights {
@@ -52,7 +51,7 @@ impl Weights {
     /// If there are none, or a file is truncated; the message names the file.
     pub fn open(folder: &Path) -> Result<Self, WeightsError> {
         let open = |path: &Path| {
-            let bytes = file::mapped(path).map_err(|source| WeightsError::io(path, source))?;
+            let bytes = file::mapped(path)?;
             let file = || path.display().to_string();
             if let Some(what) = mistaken::instead(&bytes) {
                 return Err(WeightsError::mistaken(file(), what));
@@ -61,12 +60,16 @@ impl Weights {
             TensorFile::safetensors(bytes).map_err(malformed)
         };
         let files = shards::files(folder)?.into_iter().map(|path| open(&path));
-        Ok(Self {
-            files: files.collect::<Result<_, _>>()?,
-            names: None,
+        Ok(Self::of(files.collect::<Result<_, _>>()?, None))
+    }
+
+    fn of(files: Vec<TensorFile>, names: Option<BTreeMap<String, NamedTensor>>) -> Self {
+        Self {
+            files,
+            names,
             row_ranges: BTreeMap::new(),
             progress: LoadProgress::default(),
-        })
+        }
     }
 
     /// Takes the bytes of a safetensors file, without a copy.
@@ -81,12 +84,7 @@ impl Weights {
 
     /// Takes the tensors of one file, under the names they have there.
     pub(crate) fn from_file(file: TensorFile) -> Self {
-        Self {
-            files: vec![file],
-            names: None,
-            row_ranges: BTreeMap::new(),
-            progress: LoadProgress::default(),
-        }
+        Self::of(vec![file], None)
     }
 
     /// Whether there is a tensor of that name.
@@ -108,12 +106,7 @@ impl Weights {
             .into_iter()
             .map(|tensor| (tensor.hugging_face.clone(), tensor))
             .collect();
-        Self {
-            files: vec![file],
-            names: Some(names),
-            row_ranges: BTreeMap::new(),
-            progress: LoadProgress::default(),
-        }
+        Self::of(vec![file], Some(names))
     }
 
     /// The same, where the tensors that `row_ranges` names are rows of others unless they are there by themselves.
@@ -209,7 +202,7 @@ impl Weights {
             Some(names) => names
                 .get(name)
                 .map(|named| (named.gguf.as_str(), named.layout))?,
-            None => (name, Layout::Same),
+            None => (name, TensorLayout::Same),
         };
         let (info, bytes) = self.files.iter().find_map(|file| file.get(name))?;
         Some(StoredTensor {
@@ -251,7 +244,7 @@ impl Weights {
 
 /// How a tensor's contents in the file differ from the Hugging Face checkpoint's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum TensorLayout {
     /// Not at all.
     Same,
     /// Rows of a head stand in the order in which llama.cpp rotates them for the Llama family: a
@@ -270,7 +263,7 @@ pub(crate) struct NamedTensor {
     pub(crate) hugging_face: String,
     pub(crate) gguf: String,
     pub(crate) shape: Vec<usize>,
-    pub(crate) layout: Layout,
+    pub(crate) layout: TensorLayout,
 }
 
 /// Which row of a checkpoint stands at row `row` of the file, `rows` being those of all `heads`.

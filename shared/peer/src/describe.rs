@@ -39,7 +39,7 @@ pub fn describe<M: LanguageModel>(served: &ServedModel<M>) -> v1::PeerDescriptio
         } else {
             Vec::new()
         },
-        ..self::outline(&served.outline())
+        ..self::outline(&served.outline)
     }
 }
 

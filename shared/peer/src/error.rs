@@ -85,7 +85,7 @@ pub enum RoundError {
     Rejected(#[from] Rejected),
     /// The model failed.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Engine(#[from] TaskError),
     /// The model gave no distribution.
     #[error(transparent)]
     Probs(#[from] DistributionError),
@@ -136,10 +136,10 @@ impl RoundError {
             Self::Engine(error) => {
                 let message = error.to_string();
                 match error {
-                    EngineError::Forward(_) | EngineError::Panicked { .. } => {
+                    TaskError::Forward(_) | TaskError::Panicked { .. } => {
                         Failure::Unavailable.status(message)
                     }
-                    EngineError::OverBudget { .. } => Failure::ContextFull.status(message),
+                    TaskError::OverBudget { .. } => Failure::ContextFull.status(message),
                     _ => Failure::Internal.status(message),
                 }
             }

@@ -59,9 +59,6 @@ impl<R: Role> PeerServer<R> {
         self.process.metrics.sample(move |samples| {
             let peer = looked_at.upgrade()?;
             let (sessions, engine) = (peer.sessions(), peer.engine());
-            let (memory, totals) = (peer.memory(), peer.totals());
-            let row = peer.engines.iter().map(EngineHandle::row).max();
-            let row = row.unwrap_or_default();
             for (state, count) in [("open", sessions.attached), ("detached", sessions.detached)] {
                 samples.add(&names::SESSIONS, &[R::NAME, state], count as f64);
             }
@@ -72,16 +69,16 @@ impl<R: Role> PeerServer<R> {
                 (&names::ENGINE_QUEUE, engine.queued as f64),
                 (&names::ENGINE_QUEUE_LIMIT, max_queued as f64),
                 (&names::ENGINE_SEQUENCES, engine.sequences as f64),
-                (&names::KV_TOKENS, memory.tokens as f64),
-                (&names::KV_BUDGET_TOKENS, memory.budget_tokens as f64),
-                (&names::KV_EVICTIONS, memory.evictions as f64),
-                (&names::REPREFILLED_TOKENS, memory.reprefilled_tokens as f64),
-                (&names::SHARED_TOKENS, memory.shared_tokens as f64),
-                (&names::ENGINE_FORWARDS, totals.forwards as f64),
-                (&names::FORWARDED_TOKENS, totals.tokens as f64),
-                (&names::PREFILL_TOKENS, totals.prefill_tokens as f64),
-                (&names::ENGINE_BUSY, totals.busy.as_secs_f64()),
-                (&names::ENGINE_ROW, row.as_secs_f64()),
+                (&names::KV_TOKENS, engine.kv_tokens as f64),
+                (&names::KV_BUDGET_TOKENS, engine.budget_tokens as f64),
+                (&names::KV_EVICTIONS, engine.evictions as f64),
+                (&names::REPREFILLED_TOKENS, engine.reprefilled_tokens as f64),
+                (&names::SHARED_TOKENS, engine.shared_tokens as f64),
+                (&names::ENGINE_FORWARDS, engine.forwards as f64),
+                (&names::FORWARDED_TOKENS, engine.forwarded_tokens as f64),
+                (&names::PREFILL_TOKENS, engine.prefill_tokens as f64),
+                (&names::ENGINE_BUSY, engine.busy.as_secs_f64()),
+                (&names::ENGINE_ROW, engine.row.as_secs_f64()),
             ] {
                 samples.add(metric, &[R::NAME], value);
             }

@@ -4,7 +4,7 @@ use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::engine::{EngineHandle, Rejected, Slot, Task};
+use model::engine::{EngineHandle, EngineSlot, Rejected, Task};
 use server::health::Health;
 use server::lease::Leases;
 use server::listen::ServerConfig;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use model::head::{AcceptanceHead, HeadInfo, HeadWeights, Scratch};
+use model::head::{AcceptanceHead, HeadInfo, HeadScratch, HeadWeights};
 use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
 use speculation::drafting::policies::LEARNED;
@@ -79,7 +79,7 @@ fn drafted(
     let base_len = output.len() as u32;
     let mut chance = RoundChance::new(reference.noise, base_len, InnerCall::default());
     let mut stopping = Stopping::new(rule);
-    let mut scratch = Scratch::default();
+    let mut scratch = HeadScratch::default();
     let mut tokens = Vec::new();
     loop {
         let mut distributions = reference.after(output, &tokens);

@@ -102,7 +102,7 @@ async fn long_drafting_is_told_of_and_not_late() {
 async fn a_client_that_leaves_ends_its_drafting() {
     let (drafter, monitor) = slow_drafter().await;
     for (id, drafting, models) in [(1, Drafting::Model, 1), (2, Drafting::Cascade, 2)] {
-        let before = monitor.totals().forwards;
+        let before = monitor.engine().forwards;
         let mut stream = opened(&drafter, id, Duration::ZERO).await.stream;
         let mut round = with_header(requested(drafting, 4), 1, &[]);
         round.header.get_or_insert_default().timeout_ms = 60_000;
@@ -119,7 +119,7 @@ async fn a_client_that_leaves_ends_its_drafting() {
         drop(stream);
         let is_over = || monitor.sessions().attached + monitor.engine().running == 0;
         eventually("nothing remains", is_over).await;
-        let forwards = monitor.totals().forwards - before;
+        let forwards = monitor.engine().forwards - before;
         let all = (models * LONG) as u64;
         assert!(forwards < all, "{drafting:?}: {forwards} forwards");
         assert_eq!(monitor.sessions().detached, 0);

@@ -151,10 +151,10 @@ async fn a_verifier_that_is_started_anew_is_waited_for() {
 async fn a_verifier_restarted_with_another_model_is_noticed() {
     let (old, _) = verifier(target()).await;
     let mut renamed = target();
-    renamed.name = "target-v2".to_owned();
+    renamed.outline.name = "target-v2".to_owned();
     let (renamed, _) = verifier(renamed).await;
     let mut replaced = target();
-    replaced.vocab_fingerprint = [9; 32];
+    replaced.outline.vocab_fingerprint = [9; 32];
     let (replaced, _) = verifier(replaced).await;
     let relay = Relay::start(old.address).await;
     let coordinator = coordinator(config(&[], &[relay.url()])).await;

@@ -27,7 +27,7 @@ const TOLERANCE: f64 = 1e-3;
 pub(crate) fn model(role: &str) -> Option<ServedModel<Model>> {
     is_on_llama_cpp(role).then(|| {
         let mut served = Gguf::of(role, FileFormat::F32).served();
-        role.clone_into(&mut served.name);
+        role.clone_into(&mut served.outline.name);
         served
     })
 }
@@ -70,7 +70,7 @@ fn gap(requested: &GenerateRequest, output: &[u32], tokens: [u32; 2]) -> f64 {
         panic!("a prompt of text")
     };
     let mut target = model("target").expect("a target");
-    let tokenizer = tokenizer::from_bytes(&target.tokenizer_json).expect("a tokenizer");
+    let tokenizer = tokenizer::from_bytes(&target.text.tokenizer_json).expect("a tokenizer");
     let encoded = tokenizer.encode(&prompt[..], true).expect("tokens");
     let sequence = [encoded.get_ids(), output].concat();
     let mut rows = Rows::default();

@@ -123,7 +123,7 @@ async fn memory_that_is_fought_for_is_told_as_it_is() {
     };
     generate(&coordinator, requested(0)).await;
     join_all((0..12).map(|seed| generate(&coordinator, requested(seed)))).await;
-    let memory = monitor.memory();
+    let memory = monitor.engine();
     let scrape = verifier.scrape();
     let value = |name: &str| scrape.value(&format!("outrider_{name}"), &[VERIFIER]);
     for (name, counted) in [

@@ -78,7 +78,7 @@ async fn another_model_of_the_same_vocabulary_brings_its_end_tokens_and_its_temp
     let mut instruct = target();
     // What the base says next, so that the end is sure to come.
     instruct.eos_token_ids = vec![expected[5]];
-    instruct.chat_template = Some("{{ messages[0].content }}".to_owned());
+    instruct.text.chat_template = Some("{{ messages[0].content }}".to_owned());
     instruct.numerics.weights = "instruct".to_owned();
     let (instruct, _) = verifier(instruct).await;
     let relay = Relay::start(base.address).await;

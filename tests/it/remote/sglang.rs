@@ -198,7 +198,8 @@ impl State {
 
     fn tokens_of(&self, text: &Value) -> Value {
         let model = self.model.lock().expect("a model");
-        let tokenizer = model::tokenizer::from_bytes(&model.tokenizer_json).expect("a tokenizer");
+        let tokenizer =
+            model::tokenizer::from_bytes(&model.text.tokenizer_json).expect("a tokenizer");
         let mut tokens = tokenizer
             .encode(text.as_str().expect("text"), true)
             .expect("tokens")

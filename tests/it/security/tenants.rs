@@ -37,12 +37,12 @@ async fn beginnings_are_shared_within_a_tenant_by_its_token_and_with_nobody_else
         ("gate", ANYONE, false),
         ("gate", ANYONE, true),
     ] {
-        let before = monitor.memory().shared_tokens;
+        let before = monitor.engine().shared_tokens;
         let mut requested = request(PROMPT, 8);
         claimed.clone_into(&mut requested.tenant);
         let answer = try_generate(&coordinator, &world.of_client(token), requested).await;
         let answer = answer.expect("let in");
-        let shared = monitor.memory().shared_tokens - before;
+        let shared = monitor.engine().shared_tokens - before;
         assert_eq!(
             shared > 0,
             shares,

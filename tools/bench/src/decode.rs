@@ -3,6 +3,7 @@
 
 mod llama_cpp;
 mod metrics;
+mod products;
 mod subject;
 
 use std::io::Write;
@@ -12,8 +13,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use model::gguf_writer::{self, FileFormat};
-use model::kernels::Threads;
-use model::{Checkpoint, WeightFormat};
+use model::{Checkpoint, Cpu, WeightFormat};
 
 use self::{llama_cpp::LlamaCpp, metrics::Figures, subject::Subject};
 use super::models::{self, ModelsArgs, Which};
@@ -97,7 +97,7 @@ pub(super) fn run(args: &DecodeArgs, report: &mut Report) -> anyhow::Result<()> 
             &args.python,
             path,
             args.context,
-            Threads::of_process().count(),
+            Cpu::detect().threads.count(),
         )?;
         let checkpoint = Checkpoint::open(path).context("--gguf")?;
         let name = args.gguf.as_ref().map_or_else(

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use clap::Args;
-use model::{NumberFormat, Place};
+use model::{ComputeDevice, NumberFormat};
 use outrider::progress;
 
 use self::{synthetic::Size, timed::Figures};
@@ -20,7 +20,7 @@ use crate::report::{Report, text};
 pub(super) struct DeviceArgs {
     /// What computes: cuda, or cuda:N for GPU N; or cpu for candle's CPU device, which shows that the command works.
     #[arg(long, value_name = "DEVICE", default_value = "cuda", value_parser = place)]
-    device: Place,
+    device: ComputeDevice,
     /// Tiny checkpoints with the numbers that Hugging Face transformers computed for them: tests/golden/models.
     #[arg(long, value_name = "FOLDER")]
     golden: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub(super) struct DeviceArgs {
     repeats: usize,
 }
 
-fn place(name: &str) -> Result<Place, String> {
+fn place(name: &str) -> Result<ComputeDevice, String> {
     name.parse().map_err(|error| format!("{error}"))
 }
 

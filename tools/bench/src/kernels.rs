@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use model::WeightFormat;
-use model::kernels::Threads;
+use model::{Cpu, WeightFormat};
 
 use crate::read_probe::ReadProbe;
 use crate::report::Report;
@@ -103,7 +102,7 @@ pub(super) fn run(args: &KernelsArgs, report: &mut Report) -> anyhow::Result<()>
     rows.extend(args.rows.iter().filter(|rows| **rows != 1));
     report.title(format!(
         "Products with (outputs, {INPUTS}) weights, {} threads",
-        Threads::of_process().count()
+        Cpu::detect().threads.count()
     ));
     for &mb in &args.mb {
         let probe = ReadProbe::new(mb * 1_000_000);

@@ -244,8 +244,17 @@ mod tests {
     #[test]
     fn every_token_of_the_synthetic_pair_is_a_word() {
         let pair = synthetic().pair(0.5).expect("a pair");
-        assert_eq!((pair.target.vocab_size, pair.draft.vocab_size), (128, 128));
-        assert_eq!(pair.target.vocab_fingerprint, pair.draft.vocab_fingerprint);
+        assert_eq!(
+            (
+                pair.target.outline.vocab_size,
+                pair.draft.outline.vocab_size
+            ),
+            (128, 128)
+        );
+        assert_eq!(
+            pair.target.outline.vocab_fingerprint,
+            pair.draft.outline.vocab_fingerprint
+        );
         let [checkpoint, _] = synthetic().checkpoints(1.0).expect("weights");
         let json = tokenizer(128).expect("JSON");
         let tokenizer = checkpoint

@@ -2,14 +2,14 @@
 
 use std::hint::black_box;
 
-use model::kernels::Threads;
+use model::Cpu;
 use speculation::simd::Level;
 
 /// Memory that is read and nothing else: what a product can at best reach.
 #[derive(Debug)]
 pub(crate) struct ReadProbe {
     memory: Vec<Line>,
-    threads: Threads,
+    cpu: Cpu,
 }
 
 /// A line of the caches.
@@ -26,7 +26,7 @@ impl ReadProbe {
         let lines = bytes.div_ceil(64 * LINES) * LINES;
         Self {
             memory: vec![Line([1; 16]); lines],
-            threads: Threads::of_process(),
+            cpu: Cpu::detect(),
         }
     }
 
@@ -38,15 +38,16 @@ impl ReadProbe {
     /// Reads everything once, on all threads, each from one end of its share to the other.
     pub(crate) fn pass(&self) {
         let pieces = self.memory.len() / LINES;
-        self.threads.each(pieces, |piece| {
+        self.cpu.threads.each(pieces, |piece| {
             let lines = &self.memory[piece * LINES..][..LINES];
-            black_box(sum(self.threads.level(), lines));
+            black_box(sum(self.cpu.level, lines));
         });
     }
 
     /// Keeps the threads awake while `work` runs, as a forward does.
     pub(crate) fn awake<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.threads.awake(work)
+        let _running = self.cpu.threads.open();
+        work()
     }
 }
 

@@ -13,6 +13,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
+use model::Model;
+use model::source::{EngineKind, ModelSource, ServedModel, serve};
 use model::tokenizer::{self, Tokenizer};
 use ops::process::Process;
 use speculation::TokenId;
@@ -90,6 +92,17 @@ pub(crate) async fn run(
     }
 }
 
+/// Loads a model without acceptance heads: those it has may be for other weights.
+fn without_heads(source: &ModelSource) -> anyhow::Result<ServedModel<Model>> {
+    if source.engine == EngineKind::LlamaCpp {
+        return Ok(source.load()?);
+    }
+    let checkpoint = source.open()?;
+    let computation = source.computation_of(&checkpoint)?;
+    let name = source.served_name();
+    Ok(serve(&checkpoint, computation, name, &source.path)?)
+}
+
 async fn train(
     args: &TrainHeadArgs,
     config: Config,
@@ -100,7 +113,7 @@ async fn train(
     if let Some(path) = &args.draft {
         source.path.clone_from(path);
     }
-    let served = tokio::task::spawn_blocking(move || source.load_without_heads());
+    let served = tokio::task::spawn_blocking(move || without_heads(&source));
     let mut draft = Draft::new(served.await?.context("--draft")?);
     let (client, url, started) = if let Some(url) = &args.verifier {
         (connect::to_verifier(url, &config)?, url.clone(), None)
@@ -112,13 +125,13 @@ async fn train(
     let target = Target::connect(client, &url).await?;
     let described = &target.description;
     ensure!(
-        described.vocab_fingerprint == draft.served.vocab_fingerprint,
+        described.vocab_fingerprint == draft.served.outline.vocab_fingerprint,
         "the draft model's vocabulary is not that of the target '{}'",
         described.model
     );
     let context_len = (described.context_len as usize).min(draft.served.model.shape().context_len);
     let prompts = tokens(
-        &draft.served.tokenizer_json,
+        &draft.served.text.tokenizer_json,
         prompts,
         context_len,
         args.max_tokens,
@@ -272,7 +285,7 @@ impl Started {
         let listener = config.listen.bind().await?;
         let url = cluster::url(&listener)?;
         let source = config.model.clone();
-        let served = tokio::task::spawn_blocking(move || source.load_without_heads());
+        let served = tokio::task::spawn_blocking(move || without_heads(&source));
         let verifier = verifier::start(
             served.await?.context("--target")?,
             &config,

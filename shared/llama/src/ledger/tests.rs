@@ -1,7 +1,11 @@
 use super::*;
 
-fn append(ledger: &mut Ledger, token: u32, sequences: &[SequenceId]) -> Result<usize, BadEntry> {
-    ledger.append(&Entry {
+fn append(
+    ledger: &mut CellLedger,
+    token: u32,
+    sequences: &[SequenceId],
+) -> Result<usize, BadEntry> {
+    ledger.append(&BatchToken {
         token,
         sequences,
         is_scored: false,
@@ -10,7 +14,7 @@ fn append(ledger: &mut Ledger, token: u32, sequences: &[SequenceId]) -> Result<u
 
 #[test]
 fn a_cell_is_counted_once_and_freed_with_its_last_holder() {
-    let mut ledger = Ledger::new(8, 10);
+    let mut ledger = CellLedger::new(8, 10);
     let [base, leaf] = [(); 2].map(|()| ledger.take().unwrap());
     for position in 0..3 {
         assert_eq!(append(&mut ledger, 1, &[base]), Ok(position));
@@ -28,7 +32,7 @@ fn a_cell_is_counted_once_and_freed_with_its_last_holder() {
 
 #[test]
 fn what_llama_cpp_would_take_wrongly_is_refused_by_name() {
-    let mut ledger = Ledger::new(3, 10);
+    let mut ledger = CellLedger::new(3, 10);
     let [one, other] = [(); 2].map(|()| ledger.take().unwrap());
     let vocab_size = 10;
     let token = 10;
@@ -64,7 +68,7 @@ fn what_llama_cpp_would_take_wrongly_is_refused_by_name() {
 
 #[test]
 fn a_rewound_ledger_is_as_it_was() {
-    let mut ledger = Ledger::new(4, 10);
+    let mut ledger = CellLedger::new(4, 10);
     let [one, other] = [(); 2].map(|()| ledger.take().unwrap());
     append(&mut ledger, 1, &[one]).unwrap();
     let mark = ledger.mark();
@@ -79,7 +83,7 @@ fn a_rewound_ledger_is_as_it_was() {
 
 #[test]
 fn all_sequences_can_be_taken_and_no_more() {
-    let mut ledger = Ledger::new(1, 1);
+    let mut ledger = CellLedger::new(1, 1);
     let mut taken: Vec<usize> = (0..SEQUENCES)
         .map(|_| ledger.take().unwrap().index())
         .collect();

@@ -8,17 +8,17 @@ use speculation::simd::Level;
 use super::Attention;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::x86;
-use super::lanes::{Lanes, Loaded};
+use super::lanes::{LaneNumber, Lanes};
 use super::mixing::{add_scaled, mix};
 use super::scores::{add_bias, products, scale, softmax};
-use super::spans::{Item, Span, shared_slots, trunk_slots};
+use super::spans::{SeenSpan, WorkItem, shared_slots, trunk_slots};
 use crate::cache::{KvFormat, LANES, LayerCache, PAGE};
 
 /// Buffers of one thread.
 #[derive(Debug, Default)]
 pub(super) struct PartScratch {
     /// What it has to do.
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<WorkItem>,
     item: ItemScratch,
     /// Results, `(rows, group, head_dim)` for each item.
     output: Vec<f32>,
@@ -29,13 +29,13 @@ pub(super) struct PartScratch {
 struct ItemScratch {
     /// `(queries, slots of the pages that the item touches)`.
     scores: Vec<f32>,
-    spans: Vec<Span>,
+    spans: Vec<SeenSpan>,
     /// `(queries, 2, head_dim)`: sums over even and over odd positions.
     sums: Vec<f32>,
 }
 
 /// The items of one thread.
-pub(super) struct Part<'a, 'b> {
+pub(super) struct ThreadShare<'a, 'b> {
     pub(super) attention: &'a Attention<'b>,
     pub(super) scratch: &'a mut PartScratch,
 }
@@ -55,7 +55,7 @@ impl PartScratch {
     }
 }
 
-impl Part<'_, '_> {
+impl ThreadShare<'_, '_> {
     /// Computes all items with the instructions of `level`.
     pub(super) fn run(self, level: Level) {
         match level {
@@ -113,9 +113,9 @@ impl Part<'_, '_> {
 impl Attention<'_> {
     /// Writes the item's results to `output`, `(rows, group, head_dim)`; keys and values are numbers `T`.
     #[inline(always)]
-    fn attend<L: Lanes, T: Loaded>(
+    fn attend<L: Lanes, T: LaneNumber>(
         &self,
-        item: &Item,
+        item: &WorkItem,
         scratch: &mut ItemScratch,
         output: &mut [f32],
     ) {
@@ -130,7 +130,7 @@ impl Attention<'_> {
         if scores.len() < spans.len() * width {
             scores.resize(spans.len() * width, 0.0);
         }
-        let mut work = Work {
+        let mut work = ItemWork {
             attention: self,
             cache: self.views.cache(item.segment),
             item,
@@ -156,10 +156,10 @@ impl Attention<'_> {
 }
 
 /// One item being computed.
-struct Work<'a, 'b, L, T> {
+struct ItemWork<'a, 'b, L, T> {
     attention: &'a Attention<'b>,
     cache: &'a LayerCache,
-    item: &'a Item,
+    item: &'a WorkItem,
     /// What is computed with, and what the cache holds.
     numbers: PhantomData<(L, T)>,
     pages: Range<usize>,
@@ -169,11 +169,11 @@ struct Work<'a, 'b, L, T> {
     scores: &'a mut [f32],
 }
 
-impl<'b, L: Lanes, T: Loaded> Work<'_, 'b, L, T> {
+impl<'b, L: Lanes, T: LaneNumber> ItemWork<'_, 'b, L, T> {
     /// Query `index` of the item, `(head_dim)`: heads of one row, then of the next.
     #[inline(always)]
     fn query(&self, index: usize) -> &'b [f32] {
-        let Item {
+        let WorkItem {
             group, head_dim, ..
         } = *self.item;
         let head = self.item.kv_head * group + index % group;
@@ -185,7 +185,7 @@ impl<'b, L: Lanes, T: Loaded> Work<'_, 'b, L, T> {
 
     /// Products of all queries with all keys that one of them sees, and some more.
     #[inline(always)]
-    fn score(&mut self, spans: &[Span]) {
+    fn score(&mut self, spans: &[SeenSpan]) {
         let last = spans.iter().map(|span| span.slots).max().unwrap_or(0);
         for page in self.pages.clone() {
             let keys = self.cache.page(page).held::<T>().keys(self.item.kv_head);
@@ -226,7 +226,7 @@ impl<'b, L: Lanes, T: Loaded> Work<'_, 'b, L, T> {
 
     /// Turns products into weights, by position.
     #[inline(always)]
-    fn weigh(&mut self, spans: &mut [Span]) {
+    fn weigh(&mut self, spans: &mut [SeenSpan]) {
         let base = self.pages.start * PAGE;
         let group = self.item.group;
         for (index, span) in spans.iter_mut().enumerate() {
@@ -255,7 +255,7 @@ impl<'b, L: Lanes, T: Loaded> Work<'_, 'b, L, T> {
     /// Sums values times weights: over the trunk page by page, first what each query sees before the slots that
     /// it has in common with its neighbours, then these, then the rest, so that every sum is in order.
     #[inline(always)]
-    fn mix(&self, spans: &[Span], sums: &mut [f32]) {
+    fn mix(&self, spans: &[SeenSpan], sums: &mut [f32]) {
         let of_query = 2 * self.item.head_dim;
         for page in self.pages.clone() {
             let values = self.cache.page(page).held::<T>().values(self.item.kv_head);
@@ -315,7 +315,7 @@ impl<'b, L: Lanes, T: Loaded> Work<'_, 'b, L, T> {
 
     /// The branches, whose values stand anywhere behind the trunk.
     #[inline(always)]
-    fn mix_branches(&self, spans: &[Span], sums: &mut [f32]) {
+    fn mix_branches(&self, spans: &[SeenSpan], sums: &mut [f32]) {
         let head_dim = self.item.head_dim;
         let base = self.pages.start * PAGE;
         let sums = sums.chunks_exact_mut(2 * head_dim);

@@ -27,19 +27,19 @@ pub(super) trait Lanes: Copy {
 }
 
 /// Numbers of keys and values that lanes are loaded with.
-pub(super) trait Loaded: KvNumber {
+pub(super) trait LaneNumber: KvNumber {
     /// These numbers.
     fn load<L: Lanes>(numbers: &[Self; LANES]) -> L;
 }
 
-impl Loaded for f32 {
+impl LaneNumber for f32 {
     #[inline(always)]
     fn load<L: Lanes>(numbers: &[Self; LANES]) -> L {
         L::load(numbers)
     }
 }
 
-impl Loaded for f16 {
+impl LaneNumber for f16 {
     #[inline(always)]
     fn load<L: Lanes>(numbers: &[Self; LANES]) -> L {
         L::load_half(numbers)

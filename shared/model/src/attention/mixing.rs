@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    lanes::{Lanes, Loaded},
+    lanes::{LaneNumber, Lanes},
     scores::numbers_mut,
 };
 use crate::cache::LANES;
@@ -15,7 +15,7 @@ const MOST: usize = 8;
 /// their sums, each `(2, head_dim)`: over even positions, and over odd ones. The slots of a page are even
 /// where its positions are; the weights are those of the page.
 #[inline(always)]
-pub(super) fn mix<L: Lanes, T: Loaded, const N: usize>(
+pub(super) fn mix<L: Lanes, T: LaneNumber, const N: usize>(
     weights: [&[f32]; N],
     values: &[T],
     slots: Range<usize>,
@@ -46,7 +46,7 @@ pub(super) fn mix<L: Lanes, T: Loaded, const N: usize>(
 
 /// Adds `value` times `weight` to `sums`.
 #[inline(always)]
-pub(super) fn add_scaled<L: Lanes, T: Loaded>(sums: &mut [f32], value: &[T], weight: f32) {
+pub(super) fn add_scaled<L: Lanes, T: LaneNumber>(sums: &mut [f32], value: &[T], weight: f32) {
     let (sums, last) = sums.as_chunks_mut::<LANES>();
     let (values, rest) = value.as_chunks::<LANES>();
     for (sums, values) in sums.iter_mut().zip(values) {
@@ -60,7 +60,7 @@ pub(super) fn add_scaled<L: Lanes, T: Loaded>(sums: &mut [f32], value: &[T], wei
 
 /// [`mix`] for `S` times sixteen dimensions from `d` on.
 #[inline(always)]
-fn strip<L: Lanes, T: Loaded, const N: usize, const S: usize>(
+fn strip<L: Lanes, T: LaneNumber, const N: usize, const S: usize>(
     weights: [&[f32]; N],
     values: &[T],
     slots: Range<usize>,

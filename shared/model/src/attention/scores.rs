@@ -3,8 +3,8 @@
 use speculation::exp::exp;
 
 use super::{
-    Bias, Scoring,
-    lanes::{Lanes, Loaded},
+    AttentionScoring, Bias,
+    lanes::{LaneNumber, Lanes},
 };
 use crate::{activation::tanh, cache::LANES, norm::sum_lanes};
 
@@ -16,7 +16,7 @@ const MOST: usize = 8;
 /// addition to its own. Goes to `scores` at each of `at`, whole groups of `B` blocks. A score's bits depend
 /// neither on its lane nor on what is computed beside it.
 #[inline(always)]
-pub(super) fn products<L: Lanes, T: Loaded, const N: usize, const B: usize>(
+pub(super) fn products<L: Lanes, T: LaneNumber, const N: usize, const B: usize>(
     queries: [&[f32]; N],
     keys: &[[T; LANES]],
     blocks: usize,
@@ -53,7 +53,7 @@ pub(super) fn numbers_mut(numbers: &mut [f32], at: usize) -> &mut [f32; LANES] {
 
 /// Scales and caps products.
 #[inline(always)]
-pub(super) fn scale(scores: &mut [f32], scoring: Scoring) {
+pub(super) fn scale(scores: &mut [f32], scoring: AttentionScoring) {
     for scores in scores.as_chunks_mut::<LANES>().0 {
         *scores = scores.map(|sum| sum * scoring.scale);
         if let Some(cap) = scoring.softcap {

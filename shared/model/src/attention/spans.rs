@@ -7,7 +7,7 @@ use crate::cache::PAGE;
 
 /// What one query sees.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct SeenSpan {
     /// First position seen.
     pub(super) first: usize,
     /// Positions before the branch; their slots are the same.
@@ -23,13 +23,13 @@ pub(super) struct Span {
 impl Attention<'_> {
     /// Fills `spans` with what the item's queries see, and returns the pages that this touches.
     #[inline(always)]
-    pub(super) fn spans(&self, item: &Item, spans: &mut Vec<Span>) -> Range<usize> {
+    pub(super) fn spans(&self, item: &WorkItem, spans: &mut Vec<SeenSpan>) -> Range<usize> {
         spans.clear();
         let (mut from, mut to) = (usize::MAX, 0);
         for row in item.row..item.row + item.rows {
             let view = self.views.view(item.segment, row);
             let trunk = view.visible - view.branch.len();
-            let span = Span {
+            let span = SeenSpan {
                 first: (self.scoring.window)
                     .map_or(0, |window| view.visible.saturating_sub(window)),
                 trunk,
@@ -48,7 +48,7 @@ impl Attention<'_> {
 }
 
 /// The slots of `page` that are in the trunk that `span` sees.
-pub(super) fn trunk_slots(span: &Span, page: usize) -> Range<usize> {
+pub(super) fn trunk_slots(span: &SeenSpan, page: usize) -> Range<usize> {
     let slot = |position: usize| position.saturating_sub(page * PAGE).min(PAGE);
     slot(span.first)..slot(span.trunk)
 }
@@ -56,7 +56,7 @@ pub(super) fn trunk_slots(span: &Span, page: usize) -> Range<usize> {
 /// The slots of `page` that all of `spans` see in the trunk, in whole pairs; none, behind the page, where that
 /// is one query's. What only some of them see is added for each alone: a weight of 0 would not keep away a value
 /// that is no number.
-pub(super) fn shared_slots(spans: &[Span], page: usize) -> Range<usize> {
+pub(super) fn shared_slots(spans: &[SeenSpan], page: usize) -> Range<usize> {
     let seen = spans.iter().map(|span| trunk_slots(span, page));
     let common = seen.fold(0..PAGE, |a, b| a.start.max(b.start)..a.end.min(b.end));
     let (from, to) = (common.start.next_multiple_of(2), common.end / 2 * 2);
@@ -69,7 +69,7 @@ pub(super) fn shared_slots(spans: &[Span], page: usize) -> Range<usize> {
 
 /// The queries of one key head, of some rows of one segment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
+pub(super) struct WorkItem {
     pub(super) segment: usize,
     /// First row, counted in its segment.
     pub(super) row: usize,
@@ -86,7 +86,7 @@ pub(super) struct Item {
     pub(super) work: usize,
 }
 
-impl Item {
+impl WorkItem {
     /// Numbers of a row's queries, and of its results.
     pub(super) fn width(&self) -> usize {
         self.group * self.head_dim

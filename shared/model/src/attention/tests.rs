@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use speculation::simd::Level;
 
-use crate::cache::{KvFormat, PagePool, SequenceCache};
+use crate::cache::{CpuCache, KvFormat, PagePool};
 use crate::cpu::Cpu;
 use speculation::exp::exp;
 
@@ -27,13 +27,13 @@ fn pool(head_dim: usize, format: KvFormat) -> Arc<PagePool> {
 }
 
 /// A cache of `slots` slots.
-fn cache(slots: usize, head_dim: usize) -> SequenceCache {
+fn cache(slots: usize, head_dim: usize) -> CpuCache {
     cache_in(KvFormat::F32, slots, head_dim)
 }
 
 /// The same, whose numbers are held in `format`.
-fn cache_in(format: KvFormat, slots: usize, head_dim: usize) -> SequenceCache {
-    let mut cache = SequenceCache::new(&pool(head_dim, format), [None]);
+fn cache_in(format: KvFormat, slots: usize, head_dim: usize) -> CpuCache {
+    let mut cache = CpuCache::new(&pool(head_dim, format), [None]);
     cache.reserve(slots);
     let width = KV_HEADS * head_dim;
     for slot in 0..slots {
@@ -52,7 +52,7 @@ fn query(row: usize, head_dim: usize) -> Vec<f32> {
 
 /// Rows of one segment, and what each sees.
 struct Rows<'a> {
-    cache: &'a SequenceCache,
+    cache: &'a CpuCache,
     views: Vec<View<'a>>,
 }
 
@@ -75,8 +75,8 @@ impl Views for Rows<'_> {
 }
 
 fn rows<'a, 'v: 'a>(
-    cache: &'a SequenceCache,
-    views: impl IntoIterator<Item = View<'v>>,
+    cache: &'a CpuCache,
+    views: impl IntoIterator<WorkItem = View<'v>>,
 ) -> Rows<'a> {
     let views: Vec<View<'v>> = views.into_iter().collect();
     Rows { cache, views }
@@ -90,15 +90,15 @@ fn sees(visible: usize) -> View<'static> {
     }
 }
 
-fn plain(head_dim: usize) -> Scoring {
-    Scoring {
+fn plain(head_dim: usize) -> AttentionScoring {
+    AttentionScoring {
         scale: 1.0 / (head_dim as f32).sqrt(),
         softcap: None,
         window: None,
     }
 }
 
-fn attend(level: Level, rows: &Rows<'_>, scoring: Scoring) -> Vec<f32> {
+fn attend(level: Level, rows: &Rows<'_>, scoring: AttentionScoring) -> Vec<f32> {
     let head_dim = rows.cache.layers[0].head_dim();
     let mut queries: Vec<f32> = (0..rows.views.len())
         .flat_map(|row| query(row, head_dim))
@@ -125,7 +125,7 @@ fn canonical(
     row: usize,
     slots: &[usize],
     head_dim: usize,
-    scoring: Scoring,
+    scoring: AttentionScoring,
 ) -> Vec<f32> {
     let held = |number: f32| match format {
         KvFormat::F16 => half::f16::from_f32(number).to_f32(),
@@ -179,7 +179,7 @@ fn every_row_has_the_bits_of_the_canonical_order() {
             (Some(7), Some(2.0)),
             (Some(70), None),
         ] {
-            let scoring = Scoring {
+            let scoring = AttentionScoring {
                 softcap,
                 window,
                 ..plain(head_dim)
@@ -213,7 +213,7 @@ fn a_node_has_the_bits_of_its_path() {
     let both = |format| windows.map(|window| (format, window));
     for (format, window) in KvFormat::ALL.into_iter().flat_map(both) {
         let cache = cache_in(format, 80, head_dim);
-        let scoring = Scoring {
+        let scoring = AttentionScoring {
             window,
             ..plain(head_dim)
         };
@@ -240,7 +240,7 @@ fn a_node_has_the_bits_of_its_path() {
 fn later_positions_change_no_bit() {
     for visible in [22, 23] {
         let mut cache = cache(40, 64);
-        let attend = |cache: &SequenceCache| {
+        let attend = |cache: &CpuCache| {
             let rows = rows(cache, [sees(visible - 1), sees(visible)]);
             attend(Level::detect(), &rows, plain(64))
         };
@@ -262,7 +262,7 @@ fn a_key_or_value_that_no_half_holds_breaks_who_sees_it() {
         cache.layers[0].write(30, &[key; 128], &[value; 128]);
         for softcap in [None, Some(2.0)] {
             let rows = rows(&cache, [sees(30), sees(31)]);
-            let scoring = Scoring {
+            let scoring = AttentionScoring {
                 softcap,
                 ..plain(64)
             };

@@ -21,7 +21,7 @@ pub(crate) trait KvNumber: Copy + 'static {
     fn round(from: &[f32], to: &mut [Self]);
 
     /// Returns what is held, if it is numbers of this format.
-    fn of(numbers: &Numbers) -> Option<&Held<Self>>;
+    fn of(numbers: &Numbers) -> Option<&PageNumbers<Self>>;
 }
 
 impl KvNumber for f16 {
@@ -44,7 +44,7 @@ impl KvNumber for f16 {
     }
 
     #[inline(always)]
-    fn of(numbers: &Numbers) -> Option<&Held<Self>> {
+    fn of(numbers: &Numbers) -> Option<&PageNumbers<Self>> {
         match numbers {
             Numbers::F16(held) => Some(held),
             Numbers::F32(_) => None,
@@ -66,7 +66,7 @@ impl KvNumber for f32 {
     }
 
     #[inline(always)]
-    fn of(numbers: &Numbers) -> Option<&Held<Self>> {
+    fn of(numbers: &Numbers) -> Option<&PageNumbers<Self>> {
         match numbers {
             Numbers::F32(held) => Some(held),
             Numbers::F16(_) => None,
@@ -77,18 +77,18 @@ impl KvNumber for f32 {
 /// Keys and values of a page, in the format of its pool.
 #[derive(Debug)]
 pub(crate) enum Numbers {
-    F16(Held<f16>),
-    F32(Held<f32>),
+    F16(PageNumbers<f16>),
+    F32(PageNumbers<f32>),
 }
 
 /// Keys and values of a page, in one format.
 #[derive(Debug)]
-pub(crate) struct Held<T: KvNumber> {
+pub(crate) struct PageNumbers<T: KvNumber> {
     head_dim: usize,
     /// `(kv_heads, slots / 16, head_dim, 16)`: sixteen scores are computed side by side.
-    keys: Heads<[T; LANES]>,
+    keys: HeadNumbers<[T; LANES]>,
     /// `(kv_heads, slots, head_dim)`.
-    values: Heads<T>,
+    values: HeadNumbers<T>,
 }
 
 impl Default for Numbers {
@@ -102,8 +102,8 @@ impl Numbers {
     /// Zeros, for a page.
     pub(super) fn new(format: KvFormat, kv_heads: usize, head_dim: usize) -> Self {
         match format {
-            KvFormat::F16 => Self::F16(Held::new(kv_heads, head_dim)),
-            KvFormat::F32 => Self::F32(Held::new(kv_heads, head_dim)),
+            KvFormat::F16 => Self::F16(PageNumbers::new(kv_heads, head_dim)),
+            KvFormat::F32 => Self::F32(PageNumbers::new(kv_heads, head_dim)),
         }
     }
 
@@ -139,12 +139,12 @@ impl Numbers {
     }
 }
 
-impl<T: KvNumber> Held<T> {
+impl<T: KvNumber> PageNumbers<T> {
     fn new(kv_heads: usize, head_dim: usize) -> Self {
         Self {
             head_dim,
-            keys: Heads::filled([T::ZERO; LANES], kv_heads, PAGE / LANES * head_dim),
-            values: Heads::filled(T::ZERO, kv_heads, PAGE * head_dim),
+            keys: HeadNumbers::filled([T::ZERO; LANES], kv_heads, PAGE / LANES * head_dim),
+            values: HeadNumbers::filled(T::ZERO, kv_heads, PAGE * head_dim),
         }
     }
 
@@ -204,13 +204,13 @@ impl<T: KvNumber> Held<T> {
 /// heads, of which a part is then taken, would already be one to what the other thread writes. That is why
 /// there is no way to the numbers but these functions, each of which makes its slice of one head alone.
 #[derive(Debug)]
-pub(super) struct Heads<T: Copy> {
+pub(super) struct HeadNumbers<T: Copy> {
     numbers: Storage<T>,
     /// Numbers of a head.
     width: usize,
 }
 
-impl<T: Copy> Heads<T> {
+impl<T: Copy> HeadNumbers<T> {
     /// `count` heads of `width` times `value`.
     pub(super) fn filled(value: T, count: usize, width: usize) -> Self {
         Self {
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn pages_of_halves_take_half_of_the_memory() {
-        fn bytes_of<T: KvNumber>(held: &Held<T>) -> usize {
+        fn bytes_of<T: KvNumber>(held: &PageNumbers<T>) -> usize {
             let of_head = |head| size_of_val(held.keys(head)) + size_of_val(held.values(head));
             (0..2).map(of_head).sum()
         }

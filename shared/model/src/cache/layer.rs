@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     KvFormat,
-    page::{PAGE, Page, PagePool},
+    page::{CachePage, PAGE, PagePool},
 };
 
 /// Tokens at the end of a sequence that a layer with a window lets go again, whatever the forwards were:
@@ -21,7 +21,7 @@ pub(super) const UNCOMMITTED: usize = 128;
 pub(crate) struct LayerCache {
     pool: Arc<PagePool>,
     /// Pages of 64 slots each, the first of them page `given_back` of the sequence.
-    pages: Vec<Arc<Page>>,
+    pages: Vec<Arc<CachePage>>,
     /// Pages at the beginning that no later position sees, and that are not held any more.
     given_back: usize,
     /// Most positions that a position sees, its own included.
@@ -133,7 +133,7 @@ impl LayerCache {
     }
 
     /// Page `index` of the sequence, for nobody else to see; copied if somebody does.
-    fn own(&mut self, index: usize) -> &mut Page {
+    fn own(&mut self, index: usize) -> &mut CachePage {
         let page = &mut self.pages[index - self.given_back];
         if Arc::get_mut(page).is_none() {
             *page = page.copy();
@@ -143,7 +143,7 @@ impl LayerCache {
 
     /// Page `index` of the sequence: slots `64 * index..64 * index + 64`.
     #[inline(always)]
-    pub(crate) fn page(&self, index: usize) -> &Page {
+    pub(crate) fn page(&self, index: usize) -> &CachePage {
         &self.pages[index - self.given_back]
     }
 

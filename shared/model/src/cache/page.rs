@@ -7,7 +7,7 @@ use std::sync::{
 
 use super::{
     KvFormat,
-    held::{Held, KvNumber, Numbers},
+    held::{KvNumber, Numbers, PageNumbers},
 };
 
 /// Slots whose keys stand interleaved.
@@ -30,7 +30,7 @@ pub(crate) struct PagePool {
 /// Keys and values of one layer at 64 slots of a sequence. What was never written is left over from the
 /// page's last use.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct CachePage {
     numbers: Numbers,
     pool: Arc<PagePool>,
 }
@@ -63,13 +63,13 @@ impl PagePool {
     }
 
     /// A page of its own.
-    pub(super) fn take(self: &Arc<Self>) -> Arc<Page> {
+    pub(super) fn take(self: &Arc<Self>) -> Arc<CachePage> {
         self.used.fetch_add(1, Ordering::Relaxed);
         let freed = self.free().pop();
         let numbers =
             freed.unwrap_or_else(|| Numbers::new(self.format, self.kv_heads, self.head_dim));
         let pool = Arc::clone(self);
-        Arc::new(Page { numbers, pool })
+        Arc::new(CachePage { numbers, pool })
     }
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<Numbers>> {
@@ -78,7 +78,7 @@ impl PagePool {
     }
 }
 
-impl Drop for Page {
+impl Drop for CachePage {
     fn drop(&mut self) {
         self.pool.used.fetch_sub(1, Ordering::Relaxed);
         let numbers = std::mem::take(&mut self.numbers);
@@ -86,7 +86,7 @@ impl Drop for Page {
     }
 }
 
-impl Page {
+impl CachePage {
     /// A page with the same numbers.
     pub(super) fn copy(&self) -> Arc<Self> {
         let mut copy = self.pool.take();
@@ -135,7 +135,7 @@ impl Page {
     /// # Panics
     /// If the pool has another format.
     #[inline(always)]
-    pub(crate) fn held<T: KvNumber>(&self) -> &Held<T> {
+    pub(crate) fn held<T: KvNumber>(&self) -> &PageNumbers<T> {
         T::of(&self.numbers).expect("numbers of the pool's format")
     }
 }

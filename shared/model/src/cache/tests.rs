@@ -16,7 +16,7 @@ fn numbers(slot: usize, text: usize) -> (Vec<f32>, Vec<f32>) {
 }
 
 /// Appends `count` tokens of a text.
-fn append(cache: &mut SequenceCache, count: usize, text: usize) {
+fn append(cache: &mut CpuCache, count: usize, text: usize) {
     let (from, to) = (cache.len(), cache.len() + count);
     cache.reserve(to);
     for slot in from..to {
@@ -28,7 +28,7 @@ fn append(cache: &mut SequenceCache, count: usize, text: usize) {
     cache.set_len(to, None);
 }
 
-fn holds(cache: &SequenceCache, slot: usize, origin: usize, text: usize) -> bool {
+fn holds(cache: &CpuCache, slot: usize, origin: usize, text: usize) -> bool {
     let expected = numbers(origin, text);
     cache.layers.iter().all(|layer| {
         let mut found = (vec![0.0; WIDTH], vec![0.0; WIDTH]);
@@ -42,7 +42,7 @@ fn pool() -> Arc<PagePool> {
     PagePool::new(2, 8, KvFormat::F16)
 }
 
-fn addresses(cache: &SequenceCache) -> Vec<*const half::f16> {
+fn addresses(cache: &CpuCache) -> Vec<*const half::f16> {
     let layer = &cache.layers[0];
     (0..layer.pages())
         .map(|page| layer.page(page).held::<half::f16>().values(0).as_ptr())
@@ -56,7 +56,7 @@ fn each_format_holds_what_it_can() {
         .map(|i| ((i as f32).sin(), 1e-3 * (i as f32).cos()))
         .unzip();
     for format in KvFormat::ALL {
-        let mut cache = SequenceCache::new(&PagePool::new(2, 8, format), [None]);
+        let mut cache = CpuCache::new(&PagePool::new(2, 8, format), [None]);
         append(&mut cache, 70, 1);
         cache.layers[0].write(69, &key, &value);
         let shared = cache.clone();
@@ -143,7 +143,7 @@ fn heads_are_written_and_read_side_by_side() {
 #[test]
 fn growing_moves_nothing() {
     let pool = pool();
-    let mut cache = SequenceCache::new(&pool, [None; 3]);
+    let mut cache = CpuCache::new(&pool, [None; 3]);
     append(&mut cache, 70, 1);
     assert_eq!((cache.pages(), pool.used()), (6, 6));
     let before = addresses(&cache);
@@ -156,7 +156,7 @@ fn growing_moves_nothing() {
 #[test]
 fn pages_go_back_and_serve_again() {
     let pool = pool();
-    let mut cache = SequenceCache::new(&pool, [None; 2]);
+    let mut cache = CpuCache::new(&pool, [None; 2]);
     append(&mut cache, 200, 1);
     assert_eq!((pool.used(), pool.free_pages()), (8, 0));
     cache.truncate(65);
@@ -170,7 +170,7 @@ fn pages_go_back_and_serve_again() {
     assert_eq!(pool.used(), 0);
     // Nothing new is made of the system's memory.
     let made = pool.free_pages();
-    let mut cache = SequenceCache::new(&pool, [None; 2]);
+    let mut cache = CpuCache::new(&pool, [None; 2]);
     append(&mut cache, 200, 3);
     assert_eq!((made, pool.free_pages()), (8, 0));
 }
@@ -179,7 +179,7 @@ fn pages_go_back_and_serve_again() {
 fn what_a_forward_takes_is_known_before() {
     let pool = pool();
     for window in [None, Some(100)] {
-        let mut cache = SequenceCache::new(&pool, [None, window]);
+        let mut cache = CpuCache::new(&pool, [None, window]);
         for count in [1, 63, 1, 5, 64, 122, 7, 300, 1] {
             let (foretold, before) = (cache.pages_for(count, 300), pool.used());
             cache.reserve(cache.len() + count);
@@ -188,7 +188,7 @@ fn what_a_forward_takes_is_known_before() {
         }
     }
     // What leaves the window again in the meantime is not asked for.
-    let cache = SequenceCache::new(&pool, [Some(100)]);
+    let cache = CpuCache::new(&pool, [Some(100)]);
     assert_eq!(
         cache.pages_for(10_000, 50),
         (100 + 128 + 50_usize).div_ceil(64) + 1
@@ -198,7 +198,7 @@ fn what_a_forward_takes_is_known_before() {
 #[test]
 fn who_writes_to_a_shared_page_copies_it() {
     let pool = pool();
-    let mut first = SequenceCache::new(&pool, [None; 2]);
+    let mut first = CpuCache::new(&pool, [None; 2]);
     append(&mut first, 150, 1);
     let mut second = first.clone();
     assert_eq!(pool.used(), 6);
@@ -217,7 +217,7 @@ fn who_writes_to_a_shared_page_copies_it() {
 #[test]
 fn whole_pages_are_shared_and_no_others() {
     let pool = pool();
-    let mut cache = SequenceCache::new(&pool, [None; 2]);
+    let mut cache = CpuCache::new(&pool, [None; 2]);
     append(&mut cache, 150, 1);
     assert!(cache.share(63).is_none());
     let shared = cache.share(1000).unwrap();
@@ -233,7 +233,7 @@ fn whole_pages_are_shared_and_no_others() {
 #[test]
 fn a_window_gives_back_what_it_has_passed() {
     let pool = pool();
-    let mut cache = SequenceCache::new(&pool, [Some(40), None]);
+    let mut cache = CpuCache::new(&pool, [Some(40), None]);
     append(&mut cache, 1000, 1);
     // All of one forward can be taken back.
     assert_eq!(cache.layers[0].pages(), 16);

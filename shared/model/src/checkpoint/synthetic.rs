@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 
 use candle_core::quantized::GgmlDType;
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, serialize};
 
-use super::matrices::shapes;
+use super::tensors::shapes;
 use crate::{
     computation::NumberFormat,
     config::ModelConfig,
@@ -18,26 +16,36 @@ use crate::{
     },
 };
 
-/// Most numbers of a matrix that are drawn; longer matrices repeat these rows.
-const DRAWN: usize = 1 << 20;
+/// Most numbers of a matrix that are drawn where only the time counts; longer matrices repeat these rows.
+pub(super) const DRAWN: usize = 1 << 20;
 
-/// A file in memory with every tensor that `config` implies. Matrices are uniform with the variance 1 / inputs,
-/// and stored as `format` computes with them; norms multiply by 1, biases are 0, and both are in f32.
+/// How random weights are drawn and stored.
+pub(super) struct RandomWeights<F> {
+    pub(super) seed: u64,
+    /// What matrices are computed in later, and so stored in.
+    pub(super) format: NumberFormat,
+    /// Most numbers of a matrix that are drawn.
+    pub(super) drawn: usize,
+    /// What the matrix of a name is multiplied by.
+    pub(super) scale: F,
+}
+
+/// A file in memory with every tensor that `config` implies. Matrices are uniform with the variance 1 / inputs, so that
+/// hidden states neither vanish nor explode, times their scale; norms multiply by 1, biases are 0, and both are in f32.
 pub(super) fn file(
     config: &ModelConfig,
-    seed: u64,
-    format: NumberFormat,
+    random: RandomWeights<impl Fn(&str) -> f32>,
 ) -> Result<TensorFile, WeightsError> {
-    let mut generator = SplitMix(seed);
+    let mut generator = SplitMix(random.seed);
     let norm = if config.norm_plus_one { 0.0 } else { 1.0 };
     let mut bytes = Vec::new();
     let mut tensors = BTreeMap::new();
     for (name, shape) in shapes(config, TensorNames::TEXT) {
         let begin = bytes.len();
         let stored = if let [rows, inputs] = shape[..] {
-            let stored = format.stored(inputs);
-            let drawn = rows.min((DRAWN / inputs).max(1));
-            let width = (3.0 / inputs as f32).sqrt();
+            let stored = random.format.stored(inputs);
+            let drawn = rows.min((random.drawn / inputs).max(1));
+            let width = (3.0 / inputs as f32).sqrt() * (random.scale)(&name);
             let values = (0..drawn * inputs).map(|_| width * generator.next_signed());
             let values: Vec<f32> = values.collect();
             let piece = encode(&values, stored).map_err(|reason| WeightsError::Encode {
@@ -69,48 +77,6 @@ pub(super) fn file(
         bytes: Box::new(bytes),
         tensors,
     })
-}
-
-/// A safetensors file with every tensor that `config` implies. Matrices are uniform with the
-/// variance 1 / inputs, so that hidden states neither vanish nor explode, times what `scale` says of
-/// their names; norms multiply by 1, biases are 0.
-pub(crate) fn weights(
-    config: &ModelConfig,
-    seed: u64,
-    scale: impl Fn(&str) -> f32,
-) -> Result<Vec<u8>, WeightsError> {
-    let mut generator = SplitMix(seed);
-    let norm = if config.norm_plus_one { 0.0 } else { 1.0 };
-    let data: BTreeMap<String, (Vec<usize>, Vec<u8>)> = shapes(config, TensorNames::TEXT)
-        .into_iter()
-        .map(|(name, shape)| {
-            let count = shape.iter().product::<usize>();
-            let values: Vec<f32> = match shape[..] {
-                [_, inputs] => {
-                    let width = (3.0 / inputs as f32).sqrt() * scale(&name);
-                    (0..count)
-                        .map(|_| width * generator.next_signed())
-                        .collect()
-                }
-                _ if name.contains("norm") => vec![norm; count],
-                _ => vec![0.0; count],
-            };
-            let bytes = values
-                .iter()
-                .flat_map(|value| value.to_le_bytes())
-                .collect();
-            (name, (shape, bytes))
-        })
-        .collect();
-    let malformed = |error| WeightsError::malformed("a file of random weights", &error);
-    let views = data
-        .iter()
-        .map(|(name, (shape, bytes))| {
-            Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?))
-        })
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(malformed)?;
-    serialize(views, None).map_err(malformed)
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
@@ -150,7 +116,13 @@ mod tests {
             // Rows of 96 are no blocks of 256.
             (NumberFormat::Q4_K, GgmlDType::Q8_0),
         ] {
-            let file = file(&config, 1, format).unwrap();
+            let random = RandomWeights {
+                seed: 1,
+                format,
+                drawn: DRAWN,
+                scale: |_: &str| 1.0,
+            };
+            let file = file(&config, random).unwrap();
             let of = |name: &str| file.tensors[name].format.unwrap();
             assert_eq!(of("model.layers.0.mlp.down_proj.weight"), down, "{format}");
             assert_eq!(of("model.norm.weight"), GgmlDType::F32);

@@ -6,23 +6,23 @@ use std::{fs, io};
 
 use serde::Deserialize;
 use speculation::TokenId;
+use tokenizers::Tokenizer;
 
 use super::CheckpointError;
-use super::special_tokens::SpecialTokens;
-use super::tokenizer_json::{Around, added_id, as_used};
+use super::tokenizer_json::{AroundText, SpecialTokens, added_id, as_used};
 use crate::config::OneOrMany;
-use crate::{mistaken, python_json, tokenizer::TokenizerError};
+use crate::{mistaken, python_json, tokenizer::TokenizerError, weights::UnreadableFile};
 
 /// What a model's folder says of its text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TextFiles {
+pub(crate) struct TokenizerFiles {
     /// `tokenizer.json`.
     pub(crate) tokenizer: Option<Cow<'static, [u8]>>,
     /// A tokenizer's file of a kind that is not read.
     pub(super) other_tokenizer: Option<&'static str>,
     pub(crate) chat_template: Option<String>,
     /// Tokens that the tokenizer's config names.
-    pub(crate) named_tokens: Option<SpecialTokens>,
+    pub(super) named_tokens: Option<SpecialTokens>,
     /// End tokens of `generation_config.json` and of the tokenizer's config.
     pub(crate) more_ends: Vec<TokenId>,
 }
@@ -35,7 +35,7 @@ const OTHER_TOKENIZERS: [&str; 4] = [
     "vocab.json",
 ];
 
-impl TextFiles {
+impl TokenizerFiles {
     /// The bytes of `tokenizer.json`.
     ///
     /// # Errors
@@ -45,6 +45,18 @@ impl TextFiles {
             .other_tokenizer
             .map_or(TokenizerError::Missing, TokenizerError::OtherKind);
         self.tokenizer.as_deref().ok_or(missing)
+    }
+
+    /// Returns the tokens that a chat template may name: by the tokenizer's config, or else by the ids of the model's
+    /// own first token and of its ends.
+    pub(crate) fn special_tokens(
+        &self,
+        bos: Option<TokenId>,
+        ends: &[TokenId],
+        tokenizer: &Tokenizer,
+    ) -> SpecialTokens {
+        let by_id = || SpecialTokens::by_id(bos, ends.first().copied(), tokenizer);
+        self.named_tokens.clone().unwrap_or_else(by_id)
     }
 
     /// Those in `folder`, or in `tokenizer` beside it, where a draft and a target share one.
@@ -64,7 +76,7 @@ impl TextFiles {
         let tokenizer_config = tokenizer_config.as_deref();
         let generation = optional(&folder.join("generation_config.json"))?;
         let named_tokens = tokenizer_config.and_then(SpecialTokens::named_in);
-        let around = tokenizer_config.map_or_else(Around::default, Around::read);
+        let around = tokenizer_config.map_or_else(AroundText::default, AroundText::read);
         let tokenizer = optional(&text.join("tokenizer.json"))?
             .map(|json| as_used(json, around, named_tokens.as_ref()));
         let mut more_ends = match generation {
@@ -104,10 +116,7 @@ pub(crate) fn optional(path: &Path) -> Result<Option<Vec<u8>>, CheckpointError> 
             }),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(CheckpointError::Io {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(error) => Err(UnreadableFile::at(path)(error).into()),
     }
 }
 
@@ -139,13 +148,13 @@ pub(super) fn chat_template(json: Option<&[u8]>) -> Result<Option<String>, Check
         template: String,
     }
     #[derive(Deserialize)]
-    struct TokenizerConfig {
+    struct TemplateConfig {
         chat_template: Option<Template>,
     }
     let Some(json) = json else {
         return Ok(None);
     };
-    let config: TokenizerConfig =
+    let config: TemplateConfig =
         python_json::from_slice(json).map_err(CheckpointError::TokenizerConfig)?;
     Ok(match config.chat_template {
         None => None,

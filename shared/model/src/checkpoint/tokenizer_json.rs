@@ -6,22 +6,76 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use speculation::TokenId;
+use tokenizers::Tokenizer;
 
-use super::special_tokens::SpecialTokens;
-use crate::tokenizer::Special;
+use crate::tokenizer::SpecialToken;
 use crate::{python_json, tokenizer};
+
+/// Tokens that begin and end a text, as they are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpecialTokens {
+    /// The first token of a text.
+    pub bos: Option<String>,
+    /// The last token of a text, or of a turn.
+    pub eos: Option<String>,
+}
+
+impl SpecialTokens {
+    /// Those of these ids.
+    pub(crate) fn by_id(bos: Option<u32>, eos: Option<u32>, tokenizer: &Tokenizer) -> Self {
+        let written = |id: Option<u32>| tokenizer.id_to_token(id?);
+        Self {
+            bos: written(bos),
+            eos: written(eos),
+        }
+    }
+
+    /// Those that a `tokenizer_config.json` names; `None` if it makes no sense. One that is null there does not
+    /// exist, whatever the config says.
+    pub(super) fn named_in(tokenizer_config: &[u8]) -> Option<Self> {
+        let config: NamedTokens = python_json::from_slice(tokenizer_config).ok()?;
+        Some(Self {
+            bos: config.bos_token.map(TokenName::text),
+            eos: config.eos_token.map(TokenName::text),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct NamedTokens {
+    bos_token: Option<TokenName>,
+    eos_token: Option<TokenName>,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a token's text, or an object with its `content`"
+)]
+enum TokenName {
+    Plain(String),
+    WithFlags { content: String },
+}
+
+impl TokenName {
+    fn text(self) -> String {
+        match self {
+            Self::Plain(text) | Self::WithFlags { content: text } => text,
+        }
+    }
+}
 
 /// What a `tokenizer_config.json` says of the tokens around each text.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Around {
+pub(super) struct AroundText {
     /// Whether each text begins with the tokenizer's `bos_token`.
     add_bos_token: Option<bool>,
     /// Whether each text ends with its `eos_token`.
     add_eos_token: Option<bool>,
 }
 
-impl Around {
+impl AroundText {
     /// Reads a `tokenizer_config.json`; one that says nothing of it, or makes no sense, changes nothing.
     pub(super) fn read(tokenizer_config: &[u8]) -> Self {
         python_json::from_slice(tokenizer_config).unwrap_or_default()
@@ -36,7 +90,7 @@ impl Around {
 type Parts = BTreeMap<String, Box<RawValue>>;
 
 /// Returns `json` as it is used; what cannot be understood stays as it is, and is refused where it is read.
-pub(super) fn as_used(json: Vec<u8>, around: Around, named: Option<&SpecialTokens>) -> Vec<u8> {
+pub(super) fn as_used(json: Vec<u8>, around: AroundText, named: Option<&SpecialTokens>) -> Vec<u8> {
     let text = python_json::without_mark(&json);
     let is_changed = text.len() != json.len();
     let Ok(mut parts) = serde_json::from_slice::<Parts>(text) else {
@@ -65,11 +119,11 @@ pub(super) fn added_id(json: &[u8], text: &str) -> Option<TokenId> {
 
 fn id_in(parts: &Parts, text: &str) -> Option<TokenId> {
     #[derive(Deserialize)]
-    struct Added {
+    struct AddedToken {
         id: TokenId,
         content: String,
     }
-    let added: Vec<Added> = serde_json::from_str(parts.get("added_tokens")?.get()).ok()?;
+    let added: Vec<AddedToken> = serde_json::from_str(parts.get("added_tokens")?.get()).ok()?;
     let token = added.into_iter().find(|token| token.content == text)?;
     Some(token.id)
 }
@@ -86,12 +140,12 @@ fn without_dropout(model: &RawValue) -> Option<Box<RawValue>> {
 }
 
 /// The post-processor that puts the tokens around a text that are asked for; none if one of them has no id.
-fn processor_of(parts: &Parts, around: Around, named: &SpecialTokens) -> Option<Box<RawValue>> {
+fn processor_of(parts: &Parts, around: AroundText, named: &SpecialTokens) -> Option<Box<RawValue>> {
     let token = |is_added: Option<bool>, text: &Option<String>| match (is_added, text) {
         (Some(true), Some(text)) => {
             let id = id_in(parts, text)?;
             let text = text.clone();
-            Some(Some(Special { id, text }))
+            Some(Some(SpecialToken { id, text }))
         }
         (Some(true), None) => None,
         (Some(false) | None, _) => Some(None),
@@ -124,7 +178,7 @@ mod tests {
             bos: Some("<s>".to_owned()),
             eos: Some("</s>".to_owned()),
         };
-        let around = Around::read(config.as_bytes());
+        let around = AroundText::read(config.as_bytes());
         let used = as_used(json.to_vec(), around, Some(&named));
         let tokenizer = tokenizer::from_bytes(&used).expect("a tokenizer");
         let encoded = tokenizer.encode("ab", true).expect("tokens");
@@ -158,7 +212,7 @@ mod tests {
     #[test]
     fn a_token_that_is_not_there_changes_nothing() {
         let json = tokenizer_json("null", "null");
-        let around = Around::read(br#"{"add_bos_token": true}"#);
+        let around = AroundText::read(br#"{"add_bos_token": true}"#);
         for bos in [None, Some("<bos>".to_owned())] {
             let named = SpecialTokens { bos, eos: None };
             assert_eq!(as_used(json.clone(), around, Some(&named)), json);
@@ -169,12 +223,35 @@ mod tests {
     #[test]
     fn dropout_and_a_byte_order_mark_are_taken_out() {
         let json = tokenizer_json("null", "1.0");
-        let used = as_used(json.clone(), Around::default(), None);
+        let used = as_used(json.clone(), AroundText::default(), None);
         assert_eq!(ids(&used, "{}"), [2]);
         assert_eq!(ids(&[b"\xef\xbb\xbf", &json[..]].concat(), "{}"), [2]);
         let plain = tokenizer_json("null", "null");
-        assert_eq!(as_used(plain.clone(), Around::default(), None), plain);
+        assert_eq!(as_used(plain.clone(), AroundText::default(), None), plain);
         assert_eq!(added_id(&plain, "</s>"), Some(4));
         assert_eq!(added_id(&plain, "a"), None);
+    }
+
+    fn tokens(bos: Option<&str>, eos: Option<&str>) -> SpecialTokens {
+        SpecialTokens {
+            bos: bos.map(str::to_owned),
+            eos: eos.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_tokenizers_config_names_them_in_two_forms() {
+        for (json, expected) in [
+            (
+                r#"{"bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": false}}"#,
+                tokens(Some("<s>"), Some("</s>")),
+            ),
+            (
+                r#"{"bos_token": null, "eos_token": "<|im_end|>"}"#,
+                tokens(None, Some("<|im_end|>")),
+            ),
+        ] {
+            assert_eq!(SpecialTokens::named_in(json.as_bytes()), Some(expected));
+        }
     }
 }

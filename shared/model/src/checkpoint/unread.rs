@@ -1,7 +1,7 @@
 //! Tensors of a checkpoint that no part of the model reads: without them it may be another model than was trained.
 
 use super::CheckpointError;
-use super::matrices::shapes;
+use super::tensors::shapes;
 use crate::config::ModelConfig;
 use crate::decoder::tensors::{TensorNames, row_ranges};
 use crate::weights::Weights;
@@ -31,7 +31,7 @@ const HARMLESS: [&str; 12] = [
 /// # Errors
 /// If layers have biases, norms or adapters that a model of `config` has not.
 pub(super) fn check(config: &ModelConfig, weights: &Weights) -> Result<(), CheckpointError> {
-    let Unread { in_layers, others } = find(config, weights);
+    let (in_layers, others) = find(config, weights);
     if !in_layers.is_empty() {
         let names = some_of(&in_layers);
         return Err(CheckpointError::Unread { names });
@@ -45,15 +45,9 @@ pub(super) fn check(config: &ModelConfig, weights: &Weights) -> Result<(), Check
     Ok(())
 }
 
-/// Tensors that nothing reads and that may matter, by their names in the files.
-pub(super) struct Unread<'a> {
-    /// Those that add to what a layer computes.
-    pub(super) in_layers: Vec<&'a str>,
-    pub(super) others: Vec<&'a str>,
-}
-
-/// Finds them.
-pub(super) fn find<'a>(config: &ModelConfig, weights: &'a Weights) -> Unread<'a> {
+/// Returns the tensors that nothing reads and that may matter, by their names in the files: those that add to what a
+/// layer computes, and the others.
+pub(super) fn find<'a>(config: &ModelConfig, weights: &'a Weights) -> (Vec<&'a str>, Vec<&'a str>) {
     let names = TensorNames::of(weights);
     let whole = shapes(config, names).into_iter().map(|(name, _)| name);
     // Matrices that this family has as one may be there one by one.
@@ -65,11 +59,10 @@ pub(super) fn find<'a>(config: &ModelConfig, weights: &'a Weights) -> Unread<'a>
         is_other || is_picture || HARMLESS.iter().any(|end| name.ends_with(end))
     };
     let unread = weights.beside(whole.chain(parts));
-    let (in_layers, others) = unread
+    unread
         .into_iter()
         .filter(|name| !is_silent(name))
-        .partition(|name| is_of_layer(name, config.layers) && changes_layer(name));
-    Unread { in_layers, others }
+        .partition(|name| is_of_layer(name, config.layers) && changes_layer(name))
 }
 
 /// Whether a tensor belongs to one of the layers that are computed.

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use candle_core::quantized::GgmlDType;
 use thiserror::Error;
 
-use super::Place;
+use super::ComputeDevice;
 
 /// Format of weights on a device. Keys, values and the inputs of products are in it too, or in
 /// [`NumberFormat::activations`] where it is for weights alone. Norms, rotations, softmax and the sums between
@@ -66,10 +66,10 @@ impl NumberFormat {
     /// Names the arithmetic on `place`, for the numerics fingerprint. To be changed with every change
     /// that changes a bit. It promises less than the families of our own kernels: a library chooses
     /// the order of its sums by the shape of the batch.
-    pub(crate) fn kernel_family(self, place: Place) -> String {
+    pub(crate) fn kernel_family(self, place: ComputeDevice) -> String {
         let backend = match place {
-            Place::Cpu => "cpu",
-            Place::Cuda(_) => "cuda",
+            ComputeDevice::Cpu => "cpu",
+            ComputeDevice::Cuda(_) => "cuda",
         };
         format!("candle-{backend}-{self}-v1")
     }
@@ -104,9 +104,12 @@ mod tests {
         // The number of a GPU is not in its arithmetic.
         let family = |format: NumberFormat, place| format.kernel_family(place);
         assert_eq!(
-            family(NumberFormat::Bf16, Place::Cuda(3)),
+            family(NumberFormat::Bf16, ComputeDevice::Cuda(3)),
             "candle-cuda-bf16-v1"
         );
-        assert_eq!(family(NumberFormat::F32, Place::Cpu), "candle-cpu-f32-v1");
+        assert_eq!(
+            family(NumberFormat::F32, ComputeDevice::Cpu),
+            "candle-cpu-f32-v1"
+        );
     }
 }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// The processor that a model is computed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ComputeDevice {
     /// The CPU, with this crate's own kernels.
     #[default]
     Cpu,
@@ -16,7 +16,7 @@ pub enum Place {
 
 /// Why a model cannot be computed where it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PlaceError {
+pub enum ComputeDeviceError {
     /// No processor has that name.
     #[error("no device {0:?}: cpu, cuda and cuda:N are known")]
     Unknown(String),
@@ -25,18 +25,18 @@ pub enum PlaceError {
         "this program was built without CUDA and cannot use {0}: use device cpu, or build with \
          --features cuda (docs/gpu.md)"
     )]
-    NotBuilt(Place),
+    NotBuilt(ComputeDevice),
     /// The driver shows no such GPU.
     #[error("{place} cannot be used: {reason}; use device cpu, or see what nvidia-smi lists")]
     Unavailable {
         /// The GPU.
-        place: Place,
+        place: ComputeDevice,
         /// What the driver said.
         reason: String,
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ComputeDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cpu => f.write_str("cpu"),
@@ -45,11 +45,11 @@ impl fmt::Display for Place {
     }
 }
 
-impl FromStr for Place {
-    type Err = PlaceError;
+impl FromStr for ComputeDevice {
+    type Err = ComputeDeviceError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let unknown = || PlaceError::Unknown(name.to_owned());
+        let unknown = || ComputeDeviceError::Unknown(name.to_owned());
         match name.split_once(':') {
             None if name == "cpu" => Ok(Self::Cpu),
             None if name == "cuda" => Ok(Self::Cuda(0)),
@@ -69,17 +69,17 @@ mod tests {
     #[test]
     fn names_are_read_and_written() {
         for (name, place) in [
-            ("cpu", Place::Cpu),
-            ("cuda:0", Place::Cuda(0)),
-            ("cuda:12", Place::Cuda(12)),
+            ("cpu", ComputeDevice::Cpu),
+            ("cuda:0", ComputeDevice::Cuda(0)),
+            ("cuda:12", ComputeDevice::Cuda(12)),
         ] {
             assert_eq!(name.parse(), Ok(place));
             assert_eq!(place.to_string(), name);
         }
-        assert_eq!("cuda".parse(), Ok(Place::Cuda(0)));
+        assert_eq!("cuda".parse(), Ok(ComputeDevice::Cuda(0)));
         for name in ["", "gpu", "cuda:", "cuda:-1", "cuda:+1", "cuda:x", "cpu:0"] {
-            let unknown = PlaceError::Unknown(name.to_owned());
-            assert_eq!(name.parse::<Place>(), Err(unknown), "{name}");
+            let unknown = ComputeDeviceError::Unknown(name.to_owned());
+            assert_eq!(name.parse::<ComputeDevice>(), Err(unknown), "{name}");
         }
     }
 }

@@ -1,21 +1,18 @@
 //! Families of models: which `config.json` is whose, and how it is read.
 //!
-//! To add one: a file here with its [`Family`], a name in [`Architecture`], and a line each in [`FAMILIES`] and in
-//! [`Architecture::family`].
+//! To add one: its [`ModelFamily`] in a file here, beside one that it is like or in its own, a name in [`Architecture`], and
+//! a line in [`FAMILIES`].
 
-mod decoder_only;
-mod gemma2;
-mod gemma3;
+mod gemma;
 mod llama;
-mod phi3;
 mod qwen;
 pub(crate) mod t5;
 
-use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
+use crate::config::{Architecture, ModelConfig, ModelConfigError, RawConfig};
 
 /// What is particular to one family. The rest of the crate reads a model's constants, never its family's name.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct ModelFamily {
     pub(crate) architecture: Architecture,
     /// Its name in the text that fingerprints are digests of.
     pub(crate) name: &'static str,
@@ -24,7 +21,7 @@ pub(crate) struct Family {
     /// Its language models, by the names that `architectures` gives.
     pub(crate) classes: &'static [&'static str],
     /// Turns keys into sizes and constants; they are validated afterwards.
-    pub(crate) read: fn(&RawConfig) -> Result<ModelConfig, ConfigError>,
+    pub(crate) read: fn(&RawConfig) -> Result<ModelConfig, ModelConfigError>,
     /// What its files call common keys otherwise: the common name, then its own.
     pub(crate) keys: &'static [(&'static str, &'static str)],
     /// Whether its checkpoints have one matrix for query, key and value, and one for gate and up.
@@ -44,6 +41,17 @@ pub(crate) struct GgufFamily {
     pub(crate) windows: GgufWindows,
 }
 
+impl GgufFamily {
+    /// A family whose rows of queries and keys stand as they do in its checkpoints.
+    const fn named(architecture: &'static str, windows: GgufWindows) -> Self {
+        Self {
+            architecture,
+            rotary_pairs: false,
+            windows,
+        }
+    }
+}
+
 /// Which layers have a window in the GGUF files of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GgufWindows {
@@ -56,30 +64,23 @@ pub(crate) enum GgufWindows {
 }
 
 /// All families. The first of those that share a GGUF architecture is the one of files without a window's length.
-pub(crate) static FAMILIES: &[&Family] = &[
+pub(crate) static FAMILIES: &[&ModelFamily] = &[
     &llama::LLAMA,
     &llama::MISTRAL,
     &qwen::QWEN2,
     &qwen::QWEN3,
-    &gemma2::FAMILY,
-    &gemma3::FAMILY,
-    &phi3::FAMILY,
+    &gemma::GEMMA2,
+    &gemma::GEMMA3,
+    &llama::PHI3,
     &t5::FAMILY,
 ];
 
 impl Architecture {
     /// Returns what is particular to it.
-    pub(crate) fn family(self) -> &'static Family {
-        match self {
-            Self::Llama => &llama::LLAMA,
-            Self::Mistral => &llama::MISTRAL,
-            Self::Qwen2 => &qwen::QWEN2,
-            Self::Qwen3 => &qwen::QWEN3,
-            Self::Gemma2 => &gemma2::FAMILY,
-            Self::Gemma3 => &gemma3::FAMILY,
-            Self::Phi3 => &phi3::FAMILY,
-            Self::T5 => &t5::FAMILY,
-        }
+    pub(crate) fn family(self) -> &'static ModelFamily {
+        let mut families = FAMILIES.iter();
+        let own = families.find(|family| family.architecture == self);
+        own.expect("each architecture is that of a family")
     }
 }
 
@@ -87,7 +88,7 @@ impl Architecture {
 ///
 /// # Errors
 /// If it is of none, or its family refuses it.
-pub(crate) fn read(json: &[u8]) -> Result<ModelConfig, ConfigError> {
+pub(crate) fn read(json: &[u8]) -> Result<ModelConfig, ModelConfigError> {
     let raw = RawConfig::read(json)?;
     // The other keys mean nothing before the family is known.
     let model_type: String = raw.optional("model_type")?.unwrap_or_default();
@@ -95,7 +96,7 @@ pub(crate) fn read(json: &[u8]) -> Result<ModelConfig, ConfigError> {
     let family = families.find(|family| family.model_types.contains(&model_type.as_str()));
     let Some(family) = family else {
         let types = FAMILIES.iter().flat_map(|family| family.model_types);
-        return Err(ConfigError::UnsupportedModel {
+        return Err(ModelConfigError::UnsupportedModel {
             found: model_type,
             supported: types.copied().collect::<Vec<_>>().join(", "),
         });
@@ -105,7 +106,7 @@ pub(crate) fn read(json: &[u8]) -> Result<ModelConfig, ConfigError> {
         .first()
         .filter(|class| !family.classes.contains(&class.as_str()));
     if let Some(other) = other {
-        return Err(ConfigError::UnsupportedArchitecture {
+        return Err(ModelConfigError::UnsupportedArchitecture {
             found: other.clone(),
             supported: family.classes.join(" or "),
         });

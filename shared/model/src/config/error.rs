@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Why a `config.json` was refused.
 #[derive(Debug, Error)]
-pub enum ConfigError {
+pub enum ModelConfigError {
     /// Not a JSON object.
     #[error("config.json cannot be read")]
     Json(#[from] serde_json::Error),
@@ -73,7 +73,7 @@ pub enum ConfigError {
     },
 }
 
-impl ConfigError {
+impl ModelConfigError {
     /// `key` holds `found`, where `expected`.
     #[expect(
         clippy::needless_pass_by_value,
@@ -94,10 +94,10 @@ pub(crate) fn unless(
     key: &'static str,
     found: impl ToString,
     expected: &'static str,
-) -> Result<(), ConfigError> {
+) -> Result<(), ModelConfigError> {
     if holds {
         Ok(())
     } else {
-        Err(ConfigError::invalid(key, found, expected))
+        Err(ModelConfigError::invalid(key, found, expected))
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use speculation::TokenId;
 
-use super::{Activation, ConfigError, error::unless};
+use super::{Activation, ModelConfigError, error::unless};
 use crate::python_json;
 
 /// The keys of a `config.json`. Unknown keys are never looked at: every release of transformers adds some.
@@ -31,7 +31,7 @@ impl OneOrMany {
 }
 
 impl RawConfig {
-    pub(crate) fn read(json: &[u8]) -> Result<Self, ConfigError> {
+    pub(crate) fn read(json: &[u8]) -> Result<Self, ModelConfigError> {
         let keys = python_json::from_slice(json)?;
         Ok(Self { keys })
     }
@@ -63,11 +63,11 @@ impl RawConfig {
     pub(crate) fn optional<T: DeserializeOwned>(
         &self,
         key: &'static str,
-    ) -> Result<Option<T>, ConfigError> {
+    ) -> Result<Option<T>, ModelConfigError> {
         match self.keys.get(key) {
             None => Ok(None),
             Some(value) => serde_json::from_value(value.clone())
-                .map_err(|source| ConfigError::Key { key, source }),
+                .map_err(|source| ModelConfigError::Key { key, source }),
         }
     }
 
@@ -75,22 +75,22 @@ impl RawConfig {
     pub(crate) fn required<T: DeserializeOwned>(
         &self,
         key: &'static str,
-    ) -> Result<T, ConfigError> {
-        self.optional(key)?.ok_or(ConfigError::Missing(key))
+    ) -> Result<T, ModelConfigError> {
+        self.optional(key)?.ok_or(ModelConfigError::Missing(key))
     }
 
     /// Whether `key` is there and true.
-    pub(crate) fn flag(&self, key: &'static str) -> Result<bool, ConfigError> {
+    pub(crate) fn flag(&self, key: &'static str) -> Result<bool, ModelConfigError> {
         Ok(self.optional(key)?.unwrap_or(false))
     }
 
     /// The object at `key`.
-    pub(crate) fn section(&self, key: &'static str) -> Result<Option<Self>, ConfigError> {
+    pub(crate) fn section(&self, key: &'static str) -> Result<Option<Self>, ModelConfigError> {
         Ok(self.optional(key)?.map(|keys| Self { keys }))
     }
 
     /// One token or several, at `key`.
-    pub(crate) fn tokens(&self, key: &'static str) -> Result<Vec<TokenId>, ConfigError> {
+    pub(crate) fn tokens(&self, key: &'static str) -> Result<Vec<TokenId>, ModelConfigError> {
         Ok(self.optional(key)?.map_or_else(Vec::new, OneOrMany::ids))
     }
 
@@ -99,13 +99,13 @@ impl RawConfig {
         &self,
         key: &'static str,
         supported: Activation,
-    ) -> Result<Activation, ConfigError> {
+    ) -> Result<Activation, ModelConfigError> {
         let found: String = self.required(key)?;
         if supported.names().contains(&found.as_str()) {
             return Ok(supported);
         }
         let supported = supported.names().join(" or ");
-        Err(ConfigError::UnsupportedActivation {
+        Err(ModelConfigError::UnsupportedActivation {
             key,
             found,
             supported,
@@ -113,7 +113,7 @@ impl RawConfig {
     }
 
     /// Which of `layers` layers have a window, as `layer_types` tells; `None` if it does not.
-    pub(crate) fn windowed(&self, layers: usize) -> Result<Option<Vec<bool>>, ConfigError> {
+    pub(crate) fn windowed(&self, layers: usize) -> Result<Option<Vec<bool>>, ModelConfigError> {
         const KEY: &str = "layer_types";
         let Some(types) = self.optional::<Vec<String>>(KEY)? else {
             return Ok(None);
@@ -127,7 +127,7 @@ impl RawConfig {
         let windowed = types.iter().map(|kind| match kind.as_str() {
             "full_attention" => Ok(false),
             "sliding_attention" => Ok(true),
-            other => Err(ConfigError::invalid(
+            other => Err(ModelConfigError::invalid(
                 KEY,
                 format!("{other:?} for a layer"),
                 "full_attention and sliding_attention are supported",
@@ -137,10 +137,10 @@ impl RawConfig {
     }
 
     /// Refuses what no model of this crate does.
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ModelConfigError> {
         if let Some(quantization) = self.section("quantization_config")? {
             let method: Option<String> = quantization.optional("quant_method")?;
-            return Err(ConfigError::Quantized(method.unwrap_or_default()));
+            return Err(ModelConfigError::Quantized(method.unwrap_or_default()));
         }
         let (key, found) = ("use_bidirectional_attention", true);
         let expected = "a model whose tokens see later ones generates no text";

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{ConfigError, RawConfig, RopeConfig, error::unless};
+use super::{ModelConfigError, RawConfig, RopeConfig, error::unless};
 use crate::rope::{LongRope, RopeScaling};
 
 const FULL: &str = "full_attention";
@@ -15,7 +15,7 @@ const WINDOWED: &str = "sliding_attention";
 
 impl RawConfig {
     /// The one rotation of all layers, with the base frequency `theta` if the file gives none.
-    pub(crate) fn rope(&self, theta: f64) -> Result<RopeConfig, ConfigError> {
+    pub(crate) fn rope(&self, theta: f64) -> Result<RopeConfig, ModelConfigError> {
         let section = self.rope_section()?;
         unless(
             section.optional::<serde_json::Value>(FULL)?.is_none(),
@@ -31,7 +31,7 @@ impl RawConfig {
         &self,
         theta: f64,
         head_dim: usize,
-    ) -> Result<RopeConfig, ConfigError> {
+    ) -> Result<RopeConfig, ModelConfigError> {
         let section = self.rope_section()?;
         let key = "partial_rotary_factor";
         let factor: f64 = match section.optional(key)? {
@@ -54,15 +54,16 @@ impl RawConfig {
         &self,
         theta: f64,
         local_theta: f64,
-    ) -> Result<(RopeConfig, RopeConfig), ConfigError> {
+    ) -> Result<(RopeConfig, RopeConfig), ModelConfigError> {
         let section = match self.filled("rope_parameters")? {
             Some(parameters) if parameters.section(FULL)?.is_some() => parameters,
             _ => self.rope_section()?,
         };
         if let Some(mut full) = section.section(FULL)? {
             let windowed = section.section(WINDOWED)?;
-            let windowed =
-                windowed.ok_or(ConfigError::Missing("rope_parameters.sliding_attention"))?;
+            let windowed = windowed.ok_or(ModelConfigError::Missing(
+                "rope_parameters.sliding_attention",
+            ))?;
             if let Some(scaling) = self.filled("rope_scaling")? {
                 full = full.overlaid(scaling);
             }
@@ -82,7 +83,7 @@ impl RawConfig {
         Ok((self.rotation(&section, theta)?, windowed))
     }
 
-    fn rope_section(&self) -> Result<Self, ConfigError> {
+    fn rope_section(&self) -> Result<Self, ModelConfigError> {
         let section = match self.filled("rope_scaling")? {
             Some(section) => Some(section),
             None => self.filled("rope_parameters")?,
@@ -91,12 +92,12 @@ impl RawConfig {
     }
 
     /// The object at `key`, if there is anything in it.
-    fn filled(&self, key: &'static str) -> Result<Option<Self>, ConfigError> {
+    fn filled(&self, key: &'static str) -> Result<Option<Self>, ModelConfigError> {
         Ok(self.section(key)?.filter(|section| !section.is_empty()))
     }
 
     /// The rotation of whole heads that `section` describes; its base frequency may stand here, beside it.
-    fn rotation(&self, section: &Self, theta: f64) -> Result<RopeConfig, ConfigError> {
+    fn rotation(&self, section: &Self, theta: f64) -> Result<RopeConfig, ModelConfigError> {
         for keys in [section, self] {
             let key = "partial_rotary_factor";
             let factor: f64 = keys.optional(key)?.unwrap_or(1.0);
@@ -107,7 +108,7 @@ impl RawConfig {
     }
 
     /// The same without a look at how much of a head rotates.
-    fn stretched(&self, section: &Self, theta: f64) -> Result<RopeConfig, ConfigError> {
+    fn stretched(&self, section: &Self, theta: f64) -> Result<RopeConfig, ModelConfigError> {
         let theta = match section.optional("rope_theta")? {
             Some(theta) => theta,
             None => self.optional("rope_theta")?.unwrap_or(theta),
@@ -120,7 +121,7 @@ impl RawConfig {
     }
 
     /// How this section of `file` stretches frequencies. Old files call its kind `type`, some call it both.
-    fn scaling(&self, file: &Self) -> Result<RopeScaling, ConfigError> {
+    fn scaling(&self, file: &Self) -> Result<RopeScaling, ModelConfigError> {
         let kind: Option<String> = match self.optional("rope_type")? {
             Some(kind) => Some(kind),
             None => self.optional("type")?,
@@ -152,11 +153,11 @@ impl RawConfig {
             }
             // What the first releases of Phi-3 called it.
             "longrope" | "su" => self.long_rope(file),
-            other => Err(ConfigError::UnsupportedRope(other.to_owned())),
+            other => Err(ModelConfigError::UnsupportedRope(other.to_owned())),
         }
     }
 
-    fn factor(&self, kind: &'static str) -> Result<f64, ConfigError> {
+    fn factor(&self, kind: &'static str) -> Result<f64, ModelConfigError> {
         let factor = self.rope_key(kind, "factor")?;
         let expected = "a rope's factor must be at least 1";
         unless(factor >= 1.0, "factor", factor, expected)?;
@@ -164,9 +165,9 @@ impl RawConfig {
     }
 
     /// A finite number that ropes of `kind` need.
-    fn rope_key(&self, kind: &'static str, key: &'static str) -> Result<f64, ConfigError> {
+    fn rope_key(&self, kind: &'static str, key: &'static str) -> Result<f64, ModelConfigError> {
         self.optional(key)?
-            .ok_or(ConfigError::MissingRopeKey { kind, key })
+            .ok_or(ModelConfigError::MissingRopeKey { kind, key })
     }
 }
 
@@ -178,12 +179,12 @@ impl RawConfig {
     ///
     /// Without a factor of attention it is as in equation 8 of the paper: sqrt(1 + ln s / ln L), where L is that
     /// context and s by how much it was stretched.
-    fn long_rope(&self, file: &Self) -> Result<RopeScaling, ConfigError> {
+    fn long_rope(&self, file: &Self) -> Result<RopeScaling, ModelConfigError> {
         let original: Option<u64> = match self.optional(ORIGINAL)? {
             Some(original) => Some(original),
             None => file.optional(ORIGINAL)?,
         };
-        let missing = |key| ConfigError::MissingRopeKey { kind: KIND, key };
+        let missing = |key| ModelConfigError::MissingRopeKey { kind: KIND, key };
         let original = original.ok_or_else(|| missing(ORIGINAL))?;
         let holds = (1..=1 << 28).contains(&original);
         unless(holds, ORIGINAL, original, "it must be between 1 and 2^28")?;
@@ -191,7 +192,7 @@ impl RawConfig {
             Some(factor) => factor,
             None => self.stretched_attention(file, original as f64)?,
         };
-        let factors = |key: &'static str| -> Result<Vec<f32>, ConfigError> {
+        let factors = |key: &'static str| -> Result<Vec<f32>, ModelConfigError> {
             self.optional(key)?.ok_or_else(|| missing(key))
         };
         Ok(RopeScaling::LongRope(Arc::new(LongRope {
@@ -202,7 +203,7 @@ impl RawConfig {
         })))
     }
 
-    fn stretched_attention(&self, file: &Self, original: f64) -> Result<f32, ConfigError> {
+    fn stretched_attention(&self, file: &Self, original: f64) -> Result<f32, ModelConfigError> {
         let stretch: f64 = match self.optional("factor")? {
             Some(factor) => factor,
             None => file.required::<f64>("max_position_embeddings")? / original,

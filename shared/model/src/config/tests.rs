@@ -28,7 +28,7 @@ pub(crate) fn change(file: &mut Value, changes: Value) {
     }
 }
 
-fn read(changes: Value) -> Result<ModelConfig, ConfigError> {
+fn read(changes: Value) -> Result<ModelConfig, ModelConfigError> {
     let mut config = base();
     change(&mut config, changes);
     ModelConfig::from_json(config.to_string().as_bytes())
@@ -110,7 +110,7 @@ fn a_missing_key_and_what_is_no_object_are_refused() {
     let error = ModelConfig::from_json(config.to_string().as_bytes()).unwrap_err();
     assert_eq!(error.to_string(), "config.json has no hidden_size");
     let error = ModelConfig::from_json(b"[]");
-    assert!(matches!(error, Err(ConfigError::Json(_))));
+    assert!(matches!(error, Err(ModelConfigError::Json(_))));
 }
 
 /// A small file of each family, what is changed in it, and what is said then: all of it, or how it begins.

@@ -1,6 +1,6 @@
 //! What holds for the sizes of every model.
 
-use super::{ConfigError, ModelConfig, error::unless};
+use super::{ModelConfig, ModelConfigError, error::unless};
 use crate::rope::RopeScaling;
 
 /// Sizes are multiplied with one another; no model comes near this.
@@ -11,7 +11,7 @@ impl ModelConfig {
     ///
     /// # Errors
     /// Names the key of `config.json`, its value, and what it should be.
-    pub(crate) fn validate(self) -> Result<Self, ConfigError> {
+    pub(crate) fn validate(self) -> Result<Self, ModelConfigError> {
         self.check_sizes()?;
         self.check_constants()?;
         self.check_layers()?;
@@ -27,7 +27,7 @@ impl ModelConfig {
             .map_or(key, |(_, own)| own)
     }
 
-    fn check_sizes(&self) -> Result<(), ConfigError> {
+    fn check_sizes(&self) -> Result<(), ModelConfigError> {
         for (key, size) in [
             ("vocab_size", self.vocab_size),
             ("hidden_size", self.hidden_size),
@@ -59,7 +59,7 @@ impl ModelConfig {
         )
     }
 
-    fn check_constants(&self) -> Result<(), ConfigError> {
+    fn check_constants(&self) -> Result<(), ModelConfigError> {
         let caps = [
             ("attn_logit_softcapping", self.attention_softcap),
             ("final_logit_softcapping", self.logit_softcap),
@@ -104,7 +104,7 @@ impl ModelConfig {
         Ok(())
     }
 
-    fn check_layers(&self) -> Result<(), ConfigError> {
+    fn check_layers(&self) -> Result<(), ModelConfigError> {
         let any = self.windowed.contains(&true);
         unless(
             !any || self.windowed.len() == self.layers,
@@ -126,7 +126,7 @@ impl ModelConfig {
         )
     }
 
-    fn check_tokens(&self) -> Result<(), ConfigError> {
+    fn check_tokens(&self) -> Result<(), ModelConfigError> {
         let begin = self.bos_token_id.iter().map(|id| ("bos_token_id", *id));
         let ends = self.eos_token_ids.iter().map(|id| ("eos_token_id", *id));
         let start = self
@@ -141,7 +141,7 @@ impl ModelConfig {
         Ok(())
     }
 
-    fn check_encoder(&self) -> Result<(), ConfigError> {
+    fn check_encoder(&self) -> Result<(), ModelConfigError> {
         let Some(encoder) = self.encoder else {
             return Ok(());
         };

@@ -33,7 +33,7 @@ const EPOCH: u64 = u64::MAX >> LEFT_BITS;
 
 /// A thread for each core but the caller's.
 pub(super) struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolState>,
     workers: Vec<(Thread, Option<JoinHandle<()>>)>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Pool {
 struct Apart<T>(T);
 
 /// What a job consists of. Written by the caller that holds `busy`, while no part is left to take.
-struct Shared {
+struct PoolState {
     /// Number of the job, the first being 1; see [`EPOCH`].
     epoch: Apart<AtomicU64>,
     /// A `&(dyn Fn(usize) + Sync)` on the caller's stack.
@@ -66,7 +66,8 @@ struct Shared {
 }
 
 /// A running forward; its threads wait awake until it is dropped.
-pub(crate) struct Running<'a>(&'a Pool);
+#[derive(Debug)]
+pub struct RunningForward<'a>(&'a Pool);
 
 impl Pool {
     /// Starts `threads - 1` workers; where the system refuses a thread there is one less.
@@ -87,7 +88,7 @@ impl Pool {
     fn unmanned(threads: usize) -> Self {
         let threads = threads.max(1);
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(PoolState {
                 epoch: Apart::default(),
                 work: AtomicPtr::default(),
                 parts: AtomicUsize::default(),
@@ -110,10 +111,10 @@ impl Pool {
     }
 
     /// Counts a forward of up to `limit` threads as running and wakes them.
-    pub(super) fn open(&self, limit: usize) -> Running<'_> {
+    pub(super) fn open(&self, limit: usize) -> RunningForward<'_> {
         self.shared.running.0.fetch_add(1, Ordering::SeqCst);
         self.wake(self.shared.allowed().min(limit));
-        Running(self)
+        RunningForward(self)
     }
 
     /// Wakes those of the first `threads` threads that sleep.
@@ -174,7 +175,7 @@ pub(crate) fn first_part(parts: usize, threads: usize, thread: usize) -> usize {
     parts * thread / threads
 }
 
-impl Shared {
+impl PoolState {
     /// Threads that a forward may use: those that are not left to other forwards.
     fn allowed(&self) -> usize {
         let others = self.running.0.load(Ordering::SeqCst).saturating_sub(1);
@@ -282,7 +283,7 @@ impl Shared {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningForward<'_> {
     fn drop(&mut self) {
         self.0.shared.running.0.fetch_sub(1, Ordering::SeqCst);
     }

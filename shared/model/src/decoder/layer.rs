@@ -1,24 +1,25 @@
-//! One decoder layer.
+//! One decoder layer, and what the rows of a batch see in it.
 
-use speculation::ports::Segment;
+use speculation::ports::{KvCache, Segment};
+use speculation::simd::Level;
 use speculation::tree_paths::TreePaths;
 
 use super::{
-    heads::Heads,
     loading::LayerWeights,
-    tensors::Part::{
+    tensors::LayerPart::{
         AttentionNorm, AttentionPostNorm, Key, KeyNorm, MlpNorm, MlpPostNorm, Output, Query,
         QueryNorm, Value,
     },
 };
 use crate::{
     activation::add,
-    attention::{Attention, AttentionScratch, Scoring},
-    cache::SequenceCache,
+    attention::{Attention, AttentionScoring, View, Views},
+    cache::{CpuCache, LayerCache},
     config::ModelConfig,
     cpu::{Cpu, SharedSlice},
-    linear::{Linear, LinearScratch},
-    mlp::{GatedMlp, MlpScratch},
+    ends::LayerScratch,
+    linear::Linear,
+    mlp::GatedMlp,
     norm::RmsNorm,
     rope::Rotary,
     weights::WeightsError,
@@ -26,7 +27,7 @@ use crate::{
 
 /// Weights of a layer. Projections of the same input are one matrix.
 #[derive(Clone, Debug)]
-pub(super) struct Layer {
+pub(super) struct GatedLayer {
     attention_norm: RmsNorm,
     /// Query, key and value: `((heads + 2 * kv_heads) * head_dim, hidden)`.
     qkv: Linear,
@@ -43,14 +44,14 @@ pub(super) struct Layer {
     mlp_post_norm: Option<RmsNorm>,
     query_dim: usize,
     kv_dim: usize,
-    scoring: Scoring,
+    scoring: AttentionScoring,
     /// Whether it is one of the layers with a window, which may rotate in another way.
     windowed: bool,
 }
 
 /// What every layer of a forward works with.
 #[derive(Clone, Copy)]
-pub(super) struct Pass<'a> {
+pub(super) struct LayerPass<'a> {
     pub(super) cpu: &'a Cpu,
     pub(super) rotary: &'a Rotary,
     /// The rotation of layers with a window, where it differs.
@@ -61,23 +62,7 @@ pub(super) struct Pass<'a> {
     pub(super) next: &'a Linear,
 }
 
-/// Buffers of a layer's forward, reused by the next.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LayerScratch {
-    pub(super) linear: LinearScratch,
-    /// `(rows, hidden)`.
-    normed: Vec<f32>,
-    /// `(rows, (heads + 2 * kv_heads) * head_dim)`.
-    qkv: Vec<f32>,
-    /// `(rows, heads * head_dim)`.
-    attended: Vec<f32>,
-    attention: AttentionScratch,
-    mlp: MlpScratch,
-    /// What the layer adds to the hidden states, `(rows, hidden)`.
-    update: Vec<f32>,
-}
-
-impl Layer {
+impl GatedLayer {
     /// Loads the `index`-th layer of `config`.
     pub(super) fn load(
         config: &ModelConfig,
@@ -96,7 +81,7 @@ impl Layer {
             mlp_post_norm: weights.optional_norm(MlpPostNorm)?,
             query_dim: config.heads * config.head_dim,
             kv_dim: config.kv_heads * config.head_dim,
-            scoring: Scoring {
+            scoring: AttentionScoring {
                 scale: config.attention_scale,
                 softcap: config.attention_softcap,
                 window: config.window_of(index),
@@ -120,9 +105,9 @@ impl Layer {
     /// `index`-th of the model, and writes their keys and values to the caches.
     pub(super) fn forward(
         &self,
-        pass: Pass<'_>,
+        pass: LayerPass<'_>,
         index: usize,
-        batch: &mut [Segment<'_, SequenceCache>],
+        batch: &mut [Segment<'_, CpuCache>],
         x: &mut [f32],
         scratch: &mut LayerScratch,
     ) {
@@ -133,12 +118,12 @@ impl Layer {
         let rows = x.len() / self.output.outputs();
 
         self.attention_norm.forward(level, x, &mut scratch.normed);
-        scratch.qkv.resize(rows * self.qkv.outputs(), 0.0);
+        scratch.projected.resize(rows * self.qkv.outputs(), 0.0);
         self.qkv.forward_before(
             Some(&self.output),
             cpu,
             &scratch.normed,
-            &mut scratch.qkv,
+            &mut scratch.projected,
             &mut scratch.linear,
         );
         scratch.attended.resize(rows * self.query_dim, 0.0);
@@ -173,26 +158,23 @@ impl Layer {
     /// Rotates queries and keys, and writes keys and values to the caches; all attend.
     fn attend(
         &self,
-        pass: Pass<'_>,
+        pass: LayerPass<'_>,
         index: usize,
-        batch: &[Segment<'_, SequenceCache>],
+        batch: &[Segment<'_, CpuCache>],
         scratch: &mut LayerScratch,
     ) {
         let width = self.qkv.outputs();
-        let qkv = SharedSlice::new(&mut scratch.qkv);
-        let heads = Heads {
+        let qkv = SharedSlice::new(&mut scratch.projected);
+        let heads = LayerHeads {
             batch,
             trees: pass.trees,
-            layer: index,
+            layer: self,
+            index,
             level: pass.cpu.level,
             rotary: match pass.window_rotary {
                 Some(rotary) if self.windowed => rotary,
                 _ => pass.rotary,
             },
-            query_norm: self.query_norm.as_ref(),
-            key_norm: self.key_norm.as_ref(),
-            query_dim: self.query_dim,
-            kv_dim: self.kv_dim,
             qkv,
         };
         let attention = Attention {
@@ -203,5 +185,71 @@ impl Layer {
         };
         let output = &mut scratch.attended;
         attention.forward(pass.cpu, output, &mut scratch.attention);
+    }
+}
+
+/// What the projections of a layer gave, and what the rows of the batch see of it and of what was before.
+struct LayerHeads<'a, 'b> {
+    batch: &'a [Segment<'b, CpuCache>],
+    trees: &'a [TreePaths],
+    layer: &'a GatedLayer,
+    /// Index of the layer.
+    index: usize,
+    level: Level,
+    rotary: &'a Rotary,
+    /// Query, key and value of each row: `(rows, query_dim + 2 * kv_dim)`.
+    qkv: SharedSlice<'a, f32>,
+}
+
+impl Views for LayerHeads<'_, '_> {
+    fn segments(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn rows(&self, segment: usize) -> usize {
+        self.batch[segment].tokens.len()
+    }
+
+    fn cache(&self, segment: usize) -> &LayerCache {
+        &self.batch[segment].cache.layers[self.index]
+    }
+
+    fn view(&self, segment: usize, row: usize) -> View<'_> {
+        View::of_row(&self.batch[segment], &self.trees[segment], row)
+    }
+
+    /// Normalises and rotates queries and keys where they stand, and writes keys and values to the cache.
+    unsafe fn place(&self, segment: usize, first: usize, kv_head: usize) {
+        let cache = self.cache(segment);
+        let head_dim = cache.head_dim();
+        let GatedLayer {
+            query_dim, kv_dim, ..
+        } = *self.layer;
+        let group_dim = query_dim / cache.kv_heads();
+        for row in 0..self.rows(segment) {
+            let at = (first + row) * (query_dim + 2 * kv_dim);
+            let key = at + query_dim + kv_head * head_dim;
+            // SAFETY: this head's alone, which nobody else has, as the caller promises.
+            let (query, key, value) = unsafe {
+                (
+                    self.qkv.range(at + kv_head * group_dim, group_dim),
+                    self.qkv.range(key, head_dim),
+                    self.qkv.range(key + kv_dim, head_dim),
+                )
+            };
+            if let Some(norm) = &self.layer.query_norm {
+                norm.forward_in_place(self.level, query);
+            }
+            if let Some(norm) = &self.layer.key_norm {
+                norm.forward_in_place(self.level, key);
+            }
+            let slot = self.batch[segment].cache.len() + row;
+            // The row sees its own position last.
+            let position = self.view(segment, row).visible - 1;
+            self.rotary.apply(self.level, query, position);
+            self.rotary.apply(self.level, key, position);
+            // SAFETY: as above.
+            unsafe { cache.write_head(slot, kv_head, key, value) };
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! From a checkpoint's tensors to the matrices and norms of a layer.
 
-use super::tensors::{Part, TensorNames};
+use super::tensors::{LayerPart, TensorNames};
 use crate::{
     config::ModelConfig,
-    linear::{Linear, Order, WeightFormat},
+    linear::{Linear, OutputOrder, WeightFormat},
     mlp::GatedMlp,
     norm::RmsNorm,
     weights::{Weights, WeightsError},
@@ -20,12 +20,12 @@ pub(super) struct LayerWeights<'a> {
 
 impl LayerWeights<'_> {
     /// Projections of one input, as one matrix.
-    pub(super) fn stack(&self, parts: &[Part]) -> Result<Linear, WeightsError> {
-        self.ordered(Order::AsGiven, parts)
+    pub(super) fn stack(&self, parts: &[LayerPart]) -> Result<Linear, WeightsError> {
+        self.ordered(OutputOrder::AsGiven, parts)
     }
 
     /// The same, the outputs in `order`.
-    fn ordered(&self, order: Order, parts: &[Part]) -> Result<Linear, WeightsError> {
+    fn ordered(&self, order: OutputOrder, parts: &[LayerPart]) -> Result<Linear, WeightsError> {
         let (config, index) = (self.config, self.index);
         let (mut matrices, mut bias) = (Vec::new(), None);
         for &part in parts {
@@ -46,22 +46,22 @@ impl LayerWeights<'_> {
     /// The feed-forward network.
     pub(super) fn mlp(&self) -> Result<GatedMlp, WeightsError> {
         Ok(GatedMlp::new(
-            self.ordered(Order::Paired, &[Part::Gate, Part::Up])?,
-            self.stack(&[Part::Down])?,
+            self.ordered(OutputOrder::Paired, &[LayerPart::Gate, LayerPart::Up])?,
+            self.stack(&[LayerPart::Down])?,
             self.config.activation,
         ))
     }
 
     /// The norm `part`.
-    pub(super) fn norm(&self, part: Part) -> Result<RmsNorm, WeightsError> {
+    pub(super) fn norm(&self, part: LayerPart) -> Result<RmsNorm, WeightsError> {
         let name = self.names.weight(self.config, self.index, part);
         let weight = self.weights.tensor(&name, &part.shape(self.config))?;
         Ok(norm(self.config, weight))
     }
 
     /// The norm `part`, if models of this kind have it.
-    pub(super) fn optional_norm(&self, part: Part) -> Result<Option<RmsNorm>, WeightsError> {
-        let has_part = Part::of(self.config).any(|other| other == part);
+    pub(super) fn optional_norm(&self, part: LayerPart) -> Result<Option<RmsNorm>, WeightsError> {
+        let has_part = LayerPart::of(self.config).any(|other| other == part);
         has_part.then(|| self.norm(part)).transpose()
     }
 }

@@ -1,13 +1,19 @@
-//! Names and shapes of a decoder-only checkpoint's tensors: the one place that knows them.
+//! Names and shapes of a decoder-only model's tensors, in Hugging Face's checkpoints and in GGUF files: the one place
+//! that knows them.
 
 use std::collections::BTreeMap;
 
-use crate::weights::RowRange;
-use crate::{config::ModelConfig, weights::Weights};
+use crate::config::ModelConfig;
+use crate::weights::{NamedTensor, RowRange, TensorLayout, Weights};
+
+/// The embedding table in a GGUF file.
+pub(crate) const GGUF_EMBEDDING: &str = "token_embd.weight";
+/// The LM head in a GGUF file, where it is not the embedding table.
+pub(crate) const GGUF_HEAD: &str = "output.weight";
 
 /// What a layer's tensors are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum LayerPart {
     /// Norm before attention.
     AttentionNorm,
     Query,
@@ -32,30 +38,42 @@ pub(crate) enum Part {
     MlpPostNorm,
 }
 
-impl Part {
-    const ALL: [Self; 15] = [
-        Self::AttentionNorm,
-        Self::Query,
-        Self::Key,
-        Self::Value,
-        Self::QueryKeyValue,
-        Self::QueryNorm,
-        Self::KeyNorm,
-        Self::Output,
-        Self::AttentionPostNorm,
-        Self::MlpNorm,
-        Self::Gate,
-        Self::Up,
-        Self::GateUp,
-        Self::Down,
-        Self::MlpPostNorm,
+impl LayerPart {
+    /// All parts in their order, with their names within a layer: of Hugging Face's checkpoints, and of GGUF files.
+    const TABLE: [(Self, &'static str, &'static str); 15] = [
+        (Self::AttentionNorm, "input_layernorm", "attn_norm"),
+        (Self::Query, "self_attn.q_proj", "attn_q"),
+        (Self::Key, "self_attn.k_proj", "attn_k"),
+        (Self::Value, "self_attn.v_proj", "attn_v"),
+        (Self::QueryKeyValue, "self_attn.qkv_proj", "attn_qkv"),
+        (Self::QueryNorm, "self_attn.q_norm", "attn_q_norm"),
+        (Self::KeyNorm, "self_attn.k_norm", "attn_k_norm"),
+        (Self::Output, "self_attn.o_proj", "attn_output"),
+        (
+            Self::AttentionPostNorm,
+            "post_attention_layernorm",
+            "post_attention_norm",
+        ),
+        // What most models call the norm after attention stands before the feed-forward network.
+        (Self::MlpNorm, "post_attention_layernorm", "ffn_norm"),
+        (Self::Gate, "mlp.gate_proj", "ffn_gate"),
+        (Self::Up, "mlp.up_proj", "ffn_up"),
+        // One after the other under the name of the second, as llama.cpp has them.
+        (Self::GateUp, "mlp.gate_up_proj", "ffn_up"),
+        (Self::Down, "mlp.down_proj", "ffn_down"),
+        (
+            Self::MlpPostNorm,
+            "post_feedforward_layernorm",
+            "post_ffw_norm",
+        ),
     ];
 
     /// The parts that a checkpoint of `config` has.
     pub(crate) fn of(config: &ModelConfig) -> impl Iterator<Item = Self> {
         let (qk_norm, post_norms) = (config.qk_norm, config.post_norms);
         let fused = config.architecture.family().fused;
-        Self::ALL.into_iter().filter(move |part| match part {
+        let all = Self::TABLE.into_iter().map(|(part, ..)| part);
+        all.filter(move |part| match part {
             Self::Query | Self::Key | Self::Value | Self::Gate | Self::Up => !fused,
             Self::QueryKeyValue | Self::GateUp => fused,
             Self::QueryNorm | Self::KeyNorm => qk_norm,
@@ -73,25 +91,29 @@ impl Part {
         }
     }
 
-    /// Its name within a layer. What most models call the norm after attention stands before the
-    /// feed-forward network; only models with norms after each block mean what they say.
+    /// Returns its name within a layer. Only models with norms after each block mean what they call the norm after
+    /// attention.
     fn name(self, config: &ModelConfig) -> &'static str {
         match self {
-            Self::AttentionNorm => "input_layernorm",
-            Self::Query => "self_attn.q_proj",
-            Self::Key => "self_attn.k_proj",
-            Self::Value => "self_attn.v_proj",
-            Self::QueryKeyValue => "self_attn.qkv_proj",
-            Self::QueryNorm => "self_attn.q_norm",
-            Self::KeyNorm => "self_attn.k_norm",
-            Self::Output => "self_attn.o_proj",
             Self::MlpNorm if config.post_norms => "pre_feedforward_layernorm",
-            Self::AttentionPostNorm | Self::MlpNorm => "post_attention_layernorm",
-            Self::Gate => "mlp.gate_proj",
-            Self::Up => "mlp.up_proj",
-            Self::GateUp => "mlp.gate_up_proj",
-            Self::Down => "mlp.down_proj",
-            Self::MlpPostNorm => "post_feedforward_layernorm",
+            part => Self::TABLE[part as usize].1,
+        }
+    }
+
+    /// Returns how its contents in a GGUF file differ from the checkpoint's.
+    fn layout(self, config: &ModelConfig) -> TensorLayout {
+        let gguf = config.architecture.family().gguf.as_ref();
+        let rotated = gguf.is_some_and(|gguf| gguf.rotary_pairs);
+        match self {
+            Self::Query if rotated => TensorLayout::RotaryPairs {
+                heads: config.heads,
+            },
+            Self::Key if rotated => TensorLayout::RotaryPairs {
+                heads: config.kv_heads,
+            },
+            // A vector is a norm.
+            part if part.shape(config).len() == 1 => norm_layout(config),
+            _ => TensorLayout::Same,
         }
     }
 
@@ -189,18 +211,61 @@ impl TensorNames {
     }
 
     /// A weight of layer `layer`.
-    pub(crate) fn weight(self, config: &ModelConfig, layer: usize, part: Part) -> String {
+    pub(crate) fn weight(self, config: &ModelConfig, layer: usize, part: LayerPart) -> String {
         self.tensor(config, layer, part, "weight")
     }
 
     /// A bias of layer `layer`.
-    pub(crate) fn bias(self, config: &ModelConfig, layer: usize, part: Part) -> String {
+    pub(crate) fn bias(self, config: &ModelConfig, layer: usize, part: LayerPart) -> String {
         self.tensor(config, layer, part, "bias")
     }
 
-    fn tensor(self, config: &ModelConfig, layer: usize, part: Part, kind: &str) -> String {
+    fn tensor(self, config: &ModelConfig, layer: usize, part: LayerPart, kind: &str) -> String {
         let (model, part) = (self.model, part.name(config));
         format!("{model}layers.{layer}.{part}.{kind}")
+    }
+}
+
+/// Returns every tensor that a model of `config` has, under the `names` of its checkpoint.
+pub(crate) fn tensors(config: &ModelConfig, names: TensorNames) -> Vec<NamedTensor> {
+    let named = |hugging_face: String, gguf: &str, shape: Vec<usize>, layout| NamedTensor {
+        hugging_face,
+        gguf: gguf.to_owned(),
+        shape,
+        layout,
+    };
+    let hidden = config.hidden_size;
+    let table = vec![config.vocab_size, hidden];
+    let (embedding, norm) = (names.embedding(), norm_layout(config));
+    let mut tensors = vec![
+        named(embedding, GGUF_EMBEDDING, table.clone(), TensorLayout::Same),
+        named(names.norm(), "output_norm.weight", vec![hidden], norm),
+    ];
+    if !config.tie_word_embeddings {
+        tensors.push(named(names.head(), GGUF_HEAD, table, TensorLayout::Same));
+    }
+    for layer in 0..config.layers {
+        for part in LayerPart::of(config) {
+            let (shape, layout) = (part.shape(config), part.layout(config));
+            let gguf = format!("blk.{layer}.{}", LayerPart::TABLE[part as usize].2);
+            if part.has_bias(config) {
+                let bias = names.bias(config, layer, part);
+                let gguf = format!("{gguf}.bias");
+                tensors.push(named(bias, &gguf, vec![shape[0]], layout));
+            }
+            let weight = names.weight(config, layer, part);
+            tensors.push(named(weight, &format!("{gguf}.weight"), shape, layout));
+        }
+    }
+    tensors
+}
+
+/// Returns the layout of norms in a GGUF file.
+fn norm_layout(config: &ModelConfig) -> TensorLayout {
+    if config.norm_plus_one {
+        TensorLayout::PlusOne
+    } else {
+        TensorLayout::Same
     }
 }
 
@@ -208,7 +273,7 @@ impl TensorNames {
 /// keep them apart.
 pub(crate) fn row_ranges(config: &ModelConfig, names: TensorNames) -> BTreeMap<String, RowRange> {
     let layers =
-        (0..config.layers).flat_map(|layer| Part::of(config).map(move |part| (layer, part)));
+        (0..config.layers).flat_map(|layer| LayerPart::of(config).map(move |part| (layer, part)));
     let mut ranges = BTreeMap::new();
     for (layer, fused) in layers {
         let mut first = 0;
@@ -229,4 +294,16 @@ pub(crate) fn row_ranges(config: &ModelConfig, names: TensorNames) -> BTreeMap<S
         }
     }
     ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_finds_its_row_of_the_table() {
+        for (index, (part, ..)) in LayerPart::TABLE.into_iter().enumerate() {
+            assert_eq!(part as usize, index);
+        }
+    }
 }

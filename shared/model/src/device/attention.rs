@@ -11,7 +11,7 @@ use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::ops::softmax_last_dim;
 
 use super::{
-    cache::LayerCache,
+    cache::DeviceLayerCache,
     rows::{BatchRows, SegmentRows},
 };
 use crate::config::ModelConfig;
@@ -47,7 +47,7 @@ struct Group {
 
 /// Rows of one segment that attend together.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct SegmentPiece {
     segment: usize,
     /// First row within the segment.
     first: usize,
@@ -56,7 +56,7 @@ struct Piece {
 
 /// Slots of a segment's keys and values.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct CacheRoom {
     /// All of them.
     pub(super) capacity: usize,
     /// Slots behind which all are zeros.
@@ -69,7 +69,7 @@ pub(super) struct Selection(Option<Tensor>);
 
 /// Sizes and constants of a layer's attention.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heads {
+pub(super) struct AttentionHeads {
     /// Number of query heads.
     pub(super) query: usize,
     /// Number of key and value heads.
@@ -104,16 +104,16 @@ impl AttentionPlan {
     pub(super) fn new(
         config: &ModelConfig,
         rows: &BatchRows,
-        rooms: &[Room],
+        rooms: &[CacheRoom],
         max_scores: usize,
         device: &Device,
     ) -> Result<Self> {
-        let mut classes: BTreeMap<_, Vec<Piece>> = BTreeMap::new();
+        let mut classes: BTreeMap<_, Vec<SegmentPiece>> = BTreeMap::new();
         for (segment, read) in rows.segments.iter().enumerate() {
             let at_once = (max_scores / (config.heads * read.slots().max(1))).max(1);
             for first in (0..read.count).step_by(at_once) {
                 let count = at_once.min(read.count - first);
-                let piece = Piece {
+                let piece = SegmentPiece {
                     segment,
                     first,
                     count,
@@ -159,8 +159,8 @@ impl AttentionPlan {
     pub(super) fn attend(
         &self,
         query: &Tensor,
-        caches: &[&LayerCache],
-        heads: Heads,
+        caches: &[&DeviceLayerCache],
+        heads: AttentionHeads,
     ) -> Result<Tensor> {
         let outputs = self
             .groups
@@ -175,13 +175,13 @@ impl Group {
     fn new(
         config: &ModelConfig,
         rows: &BatchRows,
-        pieces: &[Piece],
+        pieces: &[SegmentPiece],
         width: usize,
-        rooms: &[Room],
+        rooms: &[CacheRoom],
         device: &Device,
     ) -> Result<Self> {
-        let of = |piece: &Piece| &rows.segments[piece.segment];
-        let seen = |piece: &Piece| of(piece).held + piece.first + piece.count;
+        let of = |piece: &SegmentPiece| &rows.segments[piece.segment];
+        let seen = |piece: &SegmentPiece| of(piece).held + piece.first + piece.count;
         let slots = if let [piece] = pieces {
             // Read where they are.
             seen(piece)
@@ -189,7 +189,7 @@ impl Group {
             let capacities = pieces.iter().map(|piece| rooms[piece.segment].capacity);
             capacities.max().unwrap_or(0)
         };
-        let stale = |piece: &Piece| seen(piece)..rooms[piece.segment].written;
+        let stale = |piece: &SegmentPiece| seen(piece)..rooms[piece.segment].written;
         let mut selected = Vec::with_capacity(pieces.len() * width);
         for piece in pieces {
             // Padding is computed and thrown away; any row will do.
@@ -211,7 +211,12 @@ impl Group {
         })
     }
 
-    fn attend(&self, query: &Tensor, caches: &[&LayerCache], heads: Heads) -> Result<Tensor> {
+    fn attend(
+        &self,
+        query: &Tensor,
+        caches: &[&DeviceLayerCache],
+        heads: AttentionHeads,
+    ) -> Result<Tensor> {
         let (pieces, width, slots) = (self.segments.len(), self.width, self.slots);
         let (kv_heads, head_dim) = (heads.key_value, heads.head_dim);
         let group = heads.query / kv_heads;
@@ -248,8 +253,8 @@ impl Group {
     /// is zeros: a mask does not keep away what is no number.
     fn padded(
         &self,
-        caches: &[&LayerCache],
-        part: impl Fn(&LayerCache) -> &Tensor,
+        caches: &[&DeviceLayerCache],
+        part: impl Fn(&DeviceLayerCache) -> &Tensor,
     ) -> Result<Tensor> {
         if let [segment] = self.segments[..] {
             return part(caches[segment]).narrow(1, 0, self.slots);
@@ -273,8 +278,8 @@ impl Group {
 
 /// The mask of a group, none if it would bar no row from any slot.
 fn mask<'a>(
-    of: impl Fn(&Piece) -> &'a SegmentRows,
-    pieces: &[Piece],
+    of: impl Fn(&SegmentPiece) -> &'a SegmentRows,
+    pieces: &[SegmentPiece],
     width: usize,
     slots: usize,
     window: Option<usize>,

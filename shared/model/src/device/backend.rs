@@ -3,22 +3,26 @@
 use candle_core::{DType, Device};
 
 use crate::{
-    computation::{NumberFormat, Place, PlaceError},
+    computation::{ComputeDevice, ComputeDeviceError, NumberFormat},
     forward_error::ForwardError,
 };
 
 /// Opens the device for candle.
 ///
 /// # Errors
-/// [`PlaceError`], if this build has no such backend, or the machine no such GPU.
-pub(super) fn open(place: Place) -> Result<Device, PlaceError> {
+/// [`ComputeDeviceError`], if this build has no such backend, or the machine no such GPU.
+pub(super) fn open(place: ComputeDevice) -> Result<Device, ComputeDeviceError> {
     match place {
-        Place::Cpu => Ok(Device::Cpu),
-        Place::Cuda(_) if !cfg!(feature = "cuda") => Err(PlaceError::NotBuilt(place)),
-        Place::Cuda(number) => Device::new_cuda(number).map_err(|error| PlaceError::Unavailable {
-            place,
-            reason: first_line(&error),
-        }),
+        ComputeDevice::Cpu => Ok(Device::Cpu),
+        ComputeDevice::Cuda(_) if !cfg!(feature = "cuda") => {
+            Err(ComputeDeviceError::NotBuilt(place))
+        }
+        ComputeDevice::Cuda(number) => {
+            Device::new_cuda(number).map_err(|error| ComputeDeviceError::Unavailable {
+                place,
+                reason: first_line(&error),
+            })
+        }
     }
 }
 
@@ -80,7 +84,7 @@ mod tests {
     #[test]
     #[cfg(not(feature = "cuda"))]
     fn a_build_without_cuda_says_how_to_get_it() {
-        let message = open(Place::Cuda(1)).unwrap_err().to_string();
+        let message = open(ComputeDevice::Cuda(1)).unwrap_err().to_string();
         assert!(
             message.contains("cuda:1") && message.contains("--features cuda"),
             "{message}"

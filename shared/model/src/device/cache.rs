@@ -1,11 +1,13 @@
-//! Keys and values of one sequence, on the device.
+//! Keys and values of one sequence, on the device, and what memory those of all sequences take.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use candle_core::{DType, Device, Result, Tensor};
-use speculation::ports::KvCache;
+use speculation::ports::{KvCache, KvMemory};
 
-use super::memory::{CacheMemory, HeldPages, PAGE};
 use crate::config::ModelConfig;
 
 /// State of one sequence of a [`super::DeviceModel`].
@@ -13,8 +15,8 @@ use crate::config::ModelConfig;
 /// Clones share their memory until one of them is written to.
 #[derive(Clone, Debug)]
 pub struct DeviceCache {
-    block: Arc<Block>,
-    shape: Shape,
+    block: Arc<CacheTensors>,
+    shape: CacheShape,
     device: Device,
     memory: CacheMemory,
     len: usize,
@@ -25,7 +27,7 @@ pub struct DeviceCache {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct CacheShape {
     layers: usize,
     kv_heads: usize,
     head_dim: usize,
@@ -34,8 +36,8 @@ struct Shape {
 
 /// Keys and values of all layers, with room for `capacity` slots.
 #[derive(Debug)]
-struct Block {
-    layers: Vec<LayerCache>,
+struct CacheTensors {
+    layers: Vec<DeviceLayerCache>,
     capacity: usize,
     _pages: HeldPages,
 }
@@ -44,7 +46,7 @@ struct Block {
 /// but for those of a tree, which stand in the order they came in. Slots behind the sequence's length are
 /// zeros, or left over from a truncation.
 #[derive(Debug)]
-pub(super) struct LayerCache {
+pub(super) struct DeviceLayerCache {
     pub(super) keys: Tensor,
     pub(super) values: Tensor,
 }
@@ -57,8 +59,8 @@ impl DeviceCache {
         memory: &CacheMemory,
     ) -> Self {
         Self {
-            block: Arc::new(Block::empty(memory)),
-            shape: Shape {
+            block: Arc::new(CacheTensors::empty(memory)),
+            shape: CacheShape {
                 layers: config.layers,
                 kv_heads: config.kv_heads,
                 head_dim: config.head_dim,
@@ -100,10 +102,10 @@ impl DeviceCache {
     }
 
     /// A block of `capacity` slots with what is held in those it has in common with this cache's.
-    fn copy(&self, capacity: usize) -> Result<Block> {
+    fn copy(&self, capacity: usize) -> Result<CacheTensors> {
         let shape = (self.shape.kv_heads, capacity, self.shape.head_dim);
         let common = capacity.min(self.block.capacity);
-        let copy = |index: usize, part: fn(&LayerCache) -> &Tensor| -> Result<Tensor> {
+        let copy = |index: usize, part: fn(&DeviceLayerCache) -> &Tensor| -> Result<Tensor> {
             let copy = Tensor::zeros(shape, self.shape.dtype, &self.device)?;
             if let Some(layer) = self.block.layers.get(index) {
                 let held = part(layer).narrow(1, 0, common)?.contiguous()?;
@@ -112,12 +114,12 @@ impl DeviceCache {
             Ok(copy)
         };
         let layer = |index| {
-            Ok(LayerCache {
+            Ok(DeviceLayerCache {
                 keys: copy(index, |layer| &layer.keys)?,
                 values: copy(index, |layer| &layer.values)?,
             })
         };
-        Ok(Block {
+        Ok(CacheTensors {
             layers: (0..self.shape.layers).map(layer).collect::<Result<_>>()?,
             capacity,
             _pages: self.memory.hold(capacity / PAGE),
@@ -135,7 +137,7 @@ impl DeviceCache {
         self.written
     }
 
-    pub(super) fn layer(&self, index: usize) -> &LayerCache {
+    pub(super) fn layer(&self, index: usize) -> &DeviceLayerCache {
         &self.block.layers[index]
     }
 
@@ -164,7 +166,7 @@ impl DeviceCache {
     }
 }
 
-impl Block {
+impl CacheTensors {
     /// Room for nothing.
     fn empty(memory: &CacheMemory) -> Self {
         Self {
@@ -175,7 +177,7 @@ impl Block {
     }
 }
 
-impl LayerCache {
+impl DeviceLayerCache {
     /// Writes `keys` and `values`, each `(rows, kv_heads, head_dim)`, to the slots from `slot` on.
     pub(super) fn write(&self, slot: usize, keys: &Tensor, values: &Tensor) -> Result<()> {
         for (cache, rows) in [(&self.keys, keys), (&self.values, values)] {
@@ -195,7 +197,7 @@ impl KvCache for DeviceCache {
         self.len = self.len.min(len);
         self.tree_from.take_if(|from| len <= *from);
         if self.len == 0 && self.block.capacity > 0 {
-            self.block = Arc::new(Block::empty(&self.memory));
+            self.block = Arc::new(CacheTensors::empty(&self.memory));
             self.written = 0;
         }
     }
@@ -252,5 +254,47 @@ impl KvCache for DeviceCache {
             shared.block = Arc::new(copy.ok()?);
         }
         Some(shared)
+    }
+}
+
+/// Slots of a page. A cache grows by whole pages, each in all layers.
+const PAGE: usize = 64;
+
+/// Counts the pages of all caches of a model.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CacheMemory {
+    used: Arc<AtomicUsize>,
+}
+
+/// Pages held; given back when dropped.
+#[derive(Debug)]
+struct HeldPages {
+    memory: CacheMemory,
+    count: usize,
+}
+
+impl CacheMemory {
+    /// Takes note of `count` pages more.
+    fn hold(&self, count: usize) -> HeldPages {
+        self.used.fetch_add(count, Ordering::Relaxed);
+        HeldPages {
+            memory: self.clone(),
+            count,
+        }
+    }
+
+    /// Returns what all caches take now.
+    pub(super) fn taken(&self) -> KvMemory {
+        KvMemory {
+            used_pages: self.used.load(Ordering::Relaxed),
+            page_tokens: PAGE,
+            pages_a_run: 1,
+        }
+    }
+}
+
+impl Drop for HeldPages {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.count, Ordering::Relaxed);
     }
 }

@@ -4,14 +4,14 @@ use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::rotary_emb::rope_thd;
 
 use super::DeviceError;
-use super::attention::{AttentionPlan, Heads};
-use super::cache::LayerCache;
-use super::linear::{Linear, Loader, Norm};
+use super::attention::{AttentionHeads, AttentionPlan};
+use super::cache::DeviceLayerCache;
+use super::linear::{DeviceLinear, DeviceLoader, Norm};
 use super::rows::BatchRows;
 use crate::rope::Rotary;
 use crate::{
     config::Activation,
-    decoder::tensors::Part::{
+    decoder::tensors::LayerPart::{
         AttentionNorm, AttentionPostNorm, Down, Gate, Key, KeyNorm, MlpNorm, MlpPostNorm, Output,
         Query, QueryNorm, Up, Value,
     },
@@ -19,26 +19,26 @@ use crate::{
 
 /// Weights of a layer. Projections of the same input are one matrix.
 #[derive(Clone, Debug)]
-pub(super) struct Layer {
+pub(super) struct DeviceLayer {
     attention_norm: Norm,
     /// Query, key and value: `((heads + 2 * kv_heads) * head_dim, hidden)`.
-    qkv: Linear,
+    qkv: DeviceLinear,
     /// Over the dimensions of a head.
     query_norm: Option<Norm>,
     key_norm: Option<Norm>,
     /// `(hidden, heads * head_dim)`.
-    output: Linear,
+    output: DeviceLinear,
     /// Of what attention adds.
     attention_post_norm: Option<Norm>,
     mlp_norm: Norm,
     /// Gate and up: `(2 * intermediate, hidden)`.
-    gate_up: Linear,
+    gate_up: DeviceLinear,
     /// `(hidden, intermediate)`.
-    down: Linear,
+    down: DeviceLinear,
     /// Of what the feed-forward network adds.
     mlp_post_norm: Option<Norm>,
     activation: Activation,
-    heads: Heads,
+    heads: AttentionHeads,
     scale: f32,
     intermediate: usize,
     /// Whether it rotates as layers with a window do.
@@ -47,19 +47,19 @@ pub(super) struct Layer {
 
 /// What every layer of a forward works with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pass<'a> {
+pub(super) struct DevicePass<'a> {
     pub(super) rows: &'a BatchRows,
     pub(super) plan: &'a AttentionPlan,
-    pub(super) rotation: Option<&'a Rotation>,
+    pub(super) rotation: Option<&'a DeviceRotation>,
 }
 
-impl Layer {
+impl DeviceLayer {
     /// Loads the `index`-th layer.
     pub(super) fn load(
-        loader: &Loader<'_>,
+        loader: &DeviceLoader<'_>,
         index: usize,
     ) -> std::result::Result<Self, DeviceError> {
-        let config = loader.config();
+        let config = loader.config;
         let windowed = config.is_windowed(index);
         Ok(Self {
             attention_norm: loader.norm(index, AttentionNorm)?,
@@ -73,7 +73,7 @@ impl Layer {
             down: loader.stack(index, &[Down])?,
             mlp_post_norm: loader.optional_norm(index, MlpPostNorm)?,
             activation: config.activation,
-            heads: Heads {
+            heads: AttentionHeads {
                 query: config.heads,
                 key_value: config.kv_heads,
                 head_dim: config.head_dim,
@@ -90,8 +90,8 @@ impl Layer {
     /// and values to `caches`, one for each segment.
     pub(super) fn forward(
         &self,
-        pass: Pass<'_>,
-        caches: &[&LayerCache],
+        pass: DevicePass<'_>,
+        caches: &[&DeviceLayerCache],
         x: &Tensor,
     ) -> Result<Tensor> {
         let update = self.attend(pass, caches, &self.attention_norm.forward(x)?)?;
@@ -100,8 +100,13 @@ impl Layer {
         x + normed(self.mlp_post_norm.as_ref(), &update)?
     }
 
-    fn attend(&self, pass: Pass<'_>, caches: &[&LayerCache], x: &Tensor) -> Result<Tensor> {
-        let Heads {
+    fn attend(
+        &self,
+        pass: DevicePass<'_>,
+        caches: &[&DeviceLayerCache],
+        x: &Tensor,
+    ) -> Result<Tensor> {
+        let AttentionHeads {
             query: heads,
             key_value: kv_heads,
             head_dim,
@@ -171,12 +176,12 @@ fn normed(norm: Option<&Norm>, update: &Tensor) -> Result<Tensor> {
 
 /// Cosines and sines of the rows' positions, each `(rows, dims / 2)`.
 #[derive(Debug)]
-pub(super) struct Rotation {
+pub(super) struct DeviceRotation {
     cos: Tensor,
     sin: Tensor,
 }
 
-impl Rotation {
+impl DeviceRotation {
     /// Those of `positions`, at least one.
     pub(super) fn of(rotary: &mut Rotary, positions: &[usize], device: &Device) -> Result<Self> {
         rotary.reserve(positions.iter().max().map_or(0, |last| last + 1));

@@ -12,16 +12,16 @@ use super::{DeviceError, backend};
 use crate::{
     computation::NumberFormat,
     config::ModelConfig,
-    decoder::tensors::{Part, TensorNames},
+    decoder::tensors::{LayerPart, TensorNames},
     weights::Weights,
 };
 
-type Loaded<T> = std::result::Result<T, DeviceError>;
+type LoadResult<T> = std::result::Result<T, DeviceError>;
 
 /// A linear layer: `y = W x + b`.
 #[derive(Clone, Debug)]
-pub(super) struct Linear {
-    weight: Matrix,
+pub(super) struct DeviceLinear {
+    weight: DeviceMatrix,
     /// `(outputs)`, of type `dtype`.
     bias: Option<Tensor>,
     /// Type of what comes out.
@@ -30,20 +30,20 @@ pub(super) struct Linear {
 
 /// Weights, `(outputs, inputs)`.
 #[derive(Clone, Debug)]
-enum Matrix {
+enum DeviceMatrix {
     /// Of the type that the layer's outputs have.
     Plain(Tensor),
     /// In blocks, which candle's kernels multiply as they are.
     Blocks(Arc<QTensor>),
 }
 
-impl Linear {
+impl DeviceLinear {
     /// `x` is `(rows, inputs)`, of any float type; the result `(rows, outputs)`, of the layer's type.
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let product = match &self.weight {
-            Matrix::Plain(weight) => x.to_dtype(self.dtype)?.matmul(&weight.t()?)?,
+            DeviceMatrix::Plain(weight) => x.to_dtype(self.dtype)?.matmul(&weight.t()?)?,
             // The kernels quantise each row of `x`, so there is nothing to gain from narrowing it before.
-            Matrix::Blocks(weight) => {
+            DeviceMatrix::Blocks(weight) => {
                 let x = x.to_dtype(DType::F32)?.contiguous()?;
                 x.apply_op1_no_bwd(weight.as_ref())?.to_dtype(self.dtype)?
             }
@@ -57,8 +57,8 @@ impl Linear {
     /// The rows `rows` of the weights, as an embedding table has them.
     pub(super) fn rows(&self, rows: &Tensor) -> Result<Tensor> {
         match &self.weight {
-            Matrix::Plain(weight) => weight.index_select(rows, 0),
-            Matrix::Blocks(weight) => weight.embedding(rows),
+            DeviceMatrix::Plain(weight) => weight.index_select(rows, 0),
+            DeviceMatrix::Blocks(weight) => weight.embedding(rows),
         }
     }
 }
@@ -78,53 +78,34 @@ impl Norm {
 }
 
 /// Brings a checkpoint's tensors to the device.
-pub(super) struct Loader<'a> {
-    config: &'a ModelConfig,
-    weights: &'a Weights,
-    names: TensorNames,
-    device: &'a Device,
-    format: NumberFormat,
+pub(super) struct DeviceLoader<'a> {
+    pub(super) config: &'a ModelConfig,
+    pub(super) weights: &'a Weights,
+    pub(super) names: TensorNames,
+    pub(super) device: &'a Device,
+    pub(super) format: NumberFormat,
 }
 
-impl<'a> Loader<'a> {
-    pub(super) fn new(
-        config: &'a ModelConfig,
-        weights: &'a Weights,
-        device: &'a Device,
-        format: NumberFormat,
-    ) -> Self {
-        Self {
-            config,
-            weights,
-            names: TensorNames::of(weights),
-            device,
-            format,
-        }
-    }
-
-    pub(super) fn config(&self) -> &'a ModelConfig {
-        self.config
-    }
-
+impl DeviceLoader<'_> {
     /// Projections of one input of layer `layer`, as one matrix.
-    pub(super) fn stack(&self, layer: usize, parts: &[Part]) -> Loaded<Linear> {
+    pub(super) fn stack(&self, layer: usize, parts: &[LayerPart]) -> LoadResult<DeviceLinear> {
         let config = self.config;
-        let matrix = |part: &Part| {
+        let matrix = |part: &LayerPart| {
             let shape = part.shape(config);
             let name = self.names.weight(config, layer, *part);
             (name, [shape[0], shape[1]])
         };
-        let bias = |part: &Part| {
+        let bias = |part: &LayerPart| {
             let name = self.names.bias(config, layer, *part);
             self.tensor(&name, &part.shape(config)[..1], self.dtype())
         };
         let matrices: Vec<_> = parts.iter().map(matrix).collect();
         let biased = parts.iter().filter(|part| part.has_bias(config));
-        let biases = biased.map(bias).collect::<Loaded<Vec<_>>>()?;
+        let biases = biased.map(bias).collect::<LoadResult<Vec<_>>>()?;
         let stacked = || {
             Tensor::cat(&biases, 0).map_err(|error| DeviceError::loading(&matrices[0].0, &error))
         };
-        Ok(Linear {
+        Ok(DeviceLinear {
             bias: (!biases.is_empty()).then(stacked).transpose()?,
             weight: self.matrix(&matrices)?,
             dtype: self.dtype(),
@@ -132,36 +113,36 @@ impl<'a> Loader<'a> {
     }
 
     /// The norm `part` of layer `layer`.
-    pub(super) fn norm(&self, layer: usize, part: Part) -> Loaded<Norm> {
+    pub(super) fn norm(&self, layer: usize, part: LayerPart) -> LoadResult<Norm> {
         let name = self.names.weight(self.config, layer, part);
         self.norm_of(&name, &part.shape(self.config))
     }
 
     /// The norm `part`, if models of this kind have it.
-    pub(super) fn optional_norm(&self, layer: usize, part: Part) -> Loaded<Option<Norm>> {
-        let has_part = Part::of(self.config).any(|other| other == part);
+    pub(super) fn optional_norm(&self, layer: usize, part: LayerPart) -> LoadResult<Option<Norm>> {
+        let has_part = LayerPart::of(self.config).any(|other| other == part);
         has_part.then(|| self.norm(layer, part)).transpose()
     }
 
     /// The norm after the last layer.
-    pub(super) fn final_norm(&self) -> Loaded<Norm> {
+    pub(super) fn final_norm(&self) -> LoadResult<Norm> {
         self.norm_of(&self.names.norm(), &[self.config.hidden_size])
     }
 
     /// The embedding table.
-    pub(super) fn embedding(&self) -> Loaded<Linear> {
+    pub(super) fn embedding(&self) -> LoadResult<DeviceLinear> {
         self.table(&self.names.embedding())
     }
 
     /// The LM head, `None` if the embedding table serves.
-    pub(super) fn head(&self) -> Loaded<Option<Linear>> {
+    pub(super) fn head(&self) -> LoadResult<Option<DeviceLinear>> {
         let own = !self.config.tie_word_embeddings;
         own.then(|| self.table(&self.names.head())).transpose()
     }
 
-    fn table(&self, name: &str) -> Loaded<Linear> {
+    fn table(&self, name: &str) -> LoadResult<DeviceLinear> {
         let shape = [self.config.vocab_size, self.config.hidden_size];
-        Ok(Linear {
+        Ok(DeviceLinear {
             weight: self.matrix(&[(name.to_owned(), shape)])?,
             bias: None,
             dtype: self.dtype(),
@@ -174,7 +155,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Matrices of one input as one.
-    fn matrix(&self, parts: &[(String, [usize; 2])]) -> Loaded<Matrix> {
+    fn matrix(&self, parts: &[(String, [usize; 2])]) -> LoadResult<DeviceMatrix> {
         let (first, [_, inputs]) = &parts[0];
         let format = self.format.stored(*inputs);
         if matches!(format, GgmlDType::Q8_0 | GgmlDType::Q4K)
@@ -184,17 +165,17 @@ impl<'a> Loader<'a> {
             let stored = QStorage::from_data(Cow::Owned(blocks), self.device, format);
             let matrix = stored.and_then(|stored| QTensor::new(stored, (outputs, *inputs)));
             let matrix = matrix.map_err(|error| DeviceError::loading(first, &error))?;
-            return Ok(Matrix::Blocks(Arc::new(matrix)));
+            return Ok(DeviceMatrix::Blocks(Arc::new(matrix)));
         }
         let plain = |(name, shape): &(String, [usize; 2])| self.tensor(name, shape, self.dtype());
-        let matrices = parts.iter().map(plain).collect::<Loaded<Vec<_>>>()?;
+        let matrices = parts.iter().map(plain).collect::<LoadResult<Vec<_>>>()?;
         let stacked = Tensor::cat(&matrices, 0);
         stacked
-            .map(Matrix::Plain)
+            .map(DeviceMatrix::Plain)
             .map_err(|error| DeviceError::loading(first, &error))
     }
 
-    fn norm_of(&self, name: &str, shape: &[usize]) -> Loaded<Norm> {
+    fn norm_of(&self, name: &str, shape: &[usize]) -> LoadResult<Norm> {
         let weight = self.tensor(name, shape, DType::F32)?;
         let plus = if self.config.norm_plus_one { 1.0 } else { 0.0 };
         Ok(Norm {
@@ -203,7 +184,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    fn tensor(&self, name: &str, shape: &[usize], dtype: DType) -> Loaded<Tensor> {
+    fn tensor(&self, name: &str, shape: &[usize], dtype: DType) -> LoadResult<Tensor> {
         let values = self.weights.tensor(name, shape)?;
         // Converted before it travels: half the bytes.
         Tensor::from_vec(values, shape, &Device::Cpu)

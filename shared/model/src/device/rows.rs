@@ -9,7 +9,7 @@ use speculation::{
 use super::cache::DeviceCache;
 use crate::{
     config::ModelConfig,
-    forward_error::{ForwardError, check_len, check_tokens},
+    forward_error::{ForwardError, check_segment},
 };
 
 /// What a batch's rows are, and what each of them sees.
@@ -45,11 +45,13 @@ impl BatchRows {
     ) -> Result<Self, ForwardError> {
         let mut rows = Self::default();
         for segment in batch {
-            if let Some(from) = segment.cache.tree_from() {
-                return Err(ForwardError::TreeInCache { from });
-            }
             let mut tree = TreePaths::default();
-            tree.read(segment.parents, segment.tokens.len())?;
+            check_segment(
+                segment,
+                segment.cache.tree_from(),
+                config.shape(),
+                &mut tree,
+            )?;
             let read = SegmentRows {
                 first: rows.tokens.len(),
                 count: segment.tokens.len(),
@@ -57,9 +59,6 @@ impl BatchRows {
                 trunk: segment.trunk(),
                 tree,
             };
-            let tokens = read.held + read.trunk + read.tree.depth();
-            check_len(tokens, config.context_len)?;
-            check_tokens(segment.tokens, config.vocab_size)?;
             rows.tokens.extend_from_slice(segment.tokens);
             let positions = (0..read.count).map(|row| read.position(row));
             rows.positions.extend(positions);

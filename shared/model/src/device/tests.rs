@@ -12,6 +12,8 @@ use speculation::{
 use super::*;
 use crate::{
     checkpoint::Checkpoint,
+    computation::Computation,
+    linear::WeightFormat,
     tests::{self as trials, extend, forward, fresh, text},
 };
 
@@ -49,7 +51,7 @@ fn load(checkpoint: &Checkpoint, format: NumberFormat) -> DeviceModel {
         checkpoint.config(),
         checkpoint.weights(),
         format,
-        Place::Cpu,
+        ComputeDevice::Cpu,
     )
     .unwrap()
 }
@@ -62,5 +64,32 @@ fn assert_near(found: &[f32], expected: &[f32], what: &str) {
             difference <= TOLERANCE,
             "{what}, number {i}: {found} is not {expected}"
         );
+    }
+}
+
+#[test]
+fn a_cache_of_another_device_is_refused() {
+    let checkpoint = Checkpoint::random(ModelConfig::llama(), 1).unwrap();
+    let mut ours = checkpoint.load(WeightFormat::F32).unwrap();
+    let on_device = Computation::Device(ComputeDevice::Cpu, NumberFormat::F32);
+    let mut device = checkpoint.load(on_device).unwrap();
+    let mut caches = [ours.new_cache(), device.new_cache()];
+    for (model, own) in [(&mut ours, 0), (&mut device, 1)] {
+        for (i, cache) in caches.iter_mut().enumerate() {
+            let segment = Segment {
+                cache,
+                tokens: &[1, 2, 3],
+                parents: &[],
+                scored_from: 3,
+            };
+            let result = model.forward(&mut [segment], &mut Rows::default());
+            if i == own {
+                assert_eq!(result, Ok(()));
+            } else {
+                assert_eq!(result, Err(ForwardError::ForeignCache));
+            }
+        }
+        assert_eq!(caches[own].len(), 3);
+        caches[own].truncate(0);
     }
 }

@@ -7,7 +7,7 @@ use crate::cache::PAGE;
 
 /// Memory that an engine's sequences may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
+pub(super) struct KvBudget {
     /// In pages; none if the model does not count them.
     pub(super) pages: Option<usize>,
     /// In tokens, as it was set or as free memory allows.
@@ -38,7 +38,7 @@ impl EngineConfig {
     }
 }
 
-impl Budget {
+impl KvBudget {
     /// The budget that `config` sets for `model`.
     pub(super) fn of<M: LanguageModel>(
         model: &M,

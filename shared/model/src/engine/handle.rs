@@ -17,13 +17,14 @@ use super::task::{SlotId, Task};
 /// Submits tasks to an engine thread. Clones share the thread; it ends when the last is dropped.
 #[derive(Clone, Debug)]
 pub struct EngineHandle {
-    sender: Sender<Job>,
-    shared: Arc<Shared>,
+    sender: Sender<EngineJob>,
+    shared: Arc<EngineState>,
 }
 
-/// What an engine is doing, sampled.
+/// What an engine is doing and did since it started, sampled between two forwards. All of its memory is zero if the model
+/// does not count it, but for evictions and what they cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gauges {
+pub struct EngineStats {
     /// Tasks in the batch.
     pub running: usize,
     /// Tasks submitted and not yet running.
@@ -32,48 +33,51 @@ pub struct Gauges {
     pub sequences: usize,
     /// Tokens those sequences hold.
     pub cached_tokens: usize,
-}
-
-/// What an engine does with its memory, sampled. All zero if the model does not count its memory, but for
-/// evictions and what they cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemoryGauges {
     /// Pages of keys and values in use, those of kept prefixes included.
     pub pages: usize,
     /// The same in tokens.
-    pub tokens: usize,
+    pub kv_tokens: usize,
     /// Most of these tokens.
     pub budget_tokens: usize,
-    /// Sequences that were made to give their memory back, since the engine started.
+    /// Sequences that were made to give their memory back.
     pub evictions: u64,
     /// Tokens forwarded again because their keys and values were gone.
     pub reprefilled_tokens: u64,
     /// Tokens not forwarded because an earlier sequence of the tenant began with them.
     pub shared_tokens: u64,
-}
-
-/// What an engine did since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
     /// Forwards of the model.
     pub forwards: u64,
     /// Tokens in them, those of encoded sources included.
-    pub tokens: u64,
+    pub forwarded_tokens: u64,
     /// Those of them that stood before the tokens scored: prompts, and what a sequence had to catch up on.
     pub prefill_tokens: u64,
-    /// Time in them.
+    /// Time in forwards.
     pub busy: Duration,
+    /// The time that one more row adds to a forward, as measured lately. Zero until it was measured.
+    pub row: Duration,
 }
 
-impl std::ops::Add for Totals {
+impl std::ops::Add for EngineStats {
     type Output = Self;
 
+    /// Both engines together; a row takes the longer of both times.
     fn add(self, other: Self) -> Self {
         Self {
+            running: self.running + other.running,
+            queued: self.queued + other.queued,
+            sequences: self.sequences + other.sequences,
+            cached_tokens: self.cached_tokens + other.cached_tokens,
+            pages: self.pages + other.pages,
+            kv_tokens: self.kv_tokens + other.kv_tokens,
+            budget_tokens: self.budget_tokens + other.budget_tokens,
+            evictions: self.evictions + other.evictions,
+            reprefilled_tokens: self.reprefilled_tokens + other.reprefilled_tokens,
+            shared_tokens: self.shared_tokens + other.shared_tokens,
             forwards: self.forwards + other.forwards,
-            tokens: self.tokens + other.tokens,
+            forwarded_tokens: self.forwarded_tokens + other.forwarded_tokens,
             prefill_tokens: self.prefill_tokens + other.prefill_tokens,
             busy: self.busy + other.busy,
+            row: self.row.max(other.row),
         }
     }
 }
@@ -93,7 +97,7 @@ pub enum Rejected {
 }
 
 impl EngineHandle {
-    pub(super) fn new(sender: Sender<Job>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(sender: Sender<EngineJob>, shared: Arc<EngineState>) -> Self {
         Self { sender, shared }
     }
 
@@ -120,7 +124,7 @@ impl EngineHandle {
                 (queued < capacity).then_some(queued + 1)
             })
             .map_err(|_| Rejected::Full { capacity })?;
-        let job = Job::Run(Queued {
+        let job = EngineJob::Run(Queued {
             slot,
             tenant,
             task,
@@ -135,7 +139,7 @@ impl EngineHandle {
     /// Drops the keys and values of `slot`, after the tasks already submitted on it. Never fails:
     /// a stopped engine holds none.
     pub fn free(&self, slot: SlotId) {
-        let _stopped = self.sender.send(Job::Free(slot));
+        let _stopped = self.sender.send(EngineJob::Free(slot));
     }
 
     /// Whether the thread runs and nothing on it has panicked.
@@ -148,33 +152,18 @@ impl EngineHandle {
         self.shared.longest
     }
 
-    /// Returns what the engine does with its memory.
-    pub fn memory(&self) -> MemoryGauges {
-        self.shared.figures().memory
-    }
-
-    /// Returns what the engine did so far.
-    pub fn totals(&self) -> Totals {
-        self.shared.figures().totals
-    }
-
-    /// The time that one more row adds to a forward, as measured lately. Zero until it was measured.
-    pub fn row(&self) -> Duration {
-        self.shared.figures().row
-    }
-
-    /// Returns what the engine is doing.
-    pub fn gauges(&self) -> Gauges {
-        Gauges {
+    /// Returns what the engine is doing and did so far.
+    pub fn stats(&self) -> EngineStats {
+        EngineStats {
             queued: self.shared.queued.load(Ordering::Relaxed),
-            ..self.shared.figures().gauges
+            ..*self.shared.stats()
         }
     }
 }
 
 /// What travels to the engine thread. The channel itself has no bound: tasks are counted by
-/// `Shared::queued`, and a slot is freed about once.
-pub(super) enum Job {
+/// `EngineState::queued`, and a slot is freed about once.
+pub(super) enum EngineJob {
     Run(Queued),
     Free(SlotId),
 }
@@ -188,39 +177,30 @@ pub(super) struct Queued {
     pub(super) since: Instant,
 }
 
-/// Measurements of the engine's thread, which alone writes them, between two forwards.
-#[derive(Debug, Default)]
-pub(super) struct Figures {
-    /// But for what is queued.
-    pub(super) gauges: Gauges,
-    pub(super) memory: MemoryGauges,
-    pub(super) totals: Totals,
-    pub(super) row: Duration,
-}
-
 /// What the thread and the handles both see.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct EngineState {
     pub(super) capacity: NonZeroUsize,
     pub(super) queued: AtomicUsize,
-    figures: Mutex<Figures>,
+    /// But for what is queued. The engine's thread alone writes them, between two forwards.
+    stats: Mutex<EngineStats>,
     pub(super) longest: usize,
     pub(super) healthy: AtomicBool,
 }
 
-impl Shared {
+impl EngineState {
     pub(super) fn new(capacity: NonZeroUsize, longest: usize) -> Arc<Self> {
         Arc::new(Self {
             capacity,
             queued: AtomicUsize::new(0),
-            figures: Mutex::default(),
+            stats: Mutex::default(),
             longest,
             healthy: AtomicBool::new(true),
         })
     }
 
-    pub(super) fn figures(&self) -> MutexGuard<'_, Figures> {
+    pub(super) fn stats(&self) -> MutexGuard<'_, EngineStats> {
         // Numbers are in order whoever panicked.
-        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,14 +11,14 @@ pub(super) const LEAST: usize = 16;
 /// A forward takes a time for the weights and a time a token. The bound goes down in proportion after a forward
 /// that took too long and up after one that did not, so it settles where the sum of both is what it may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct PromptPace {
     /// How long a forward may take; none for as long as it likes.
     aim: Option<Duration>,
     tokens: usize,
     most: usize,
 }
 
-impl Pace {
+impl PromptPace {
     /// Begins with few tokens, for nothing is known yet, and never goes beyond `most`.
     pub(super) fn new(aim: Option<Duration>, most: usize) -> Self {
         let tokens = aim.map_or(most, |_| LEAST.min(most));
@@ -54,7 +54,7 @@ mod tests {
     /// Returns how many tokens are forwarded at a time on a machine that needs `weights` a forward and `token` a token,
     /// after `forwards` of them.
     fn settled(weights: Duration, token: Duration, forwards: usize) -> usize {
-        let mut pace = Pace::new(Some(AIM), 256);
+        let mut pace = PromptPace::new(Some(AIM), 256);
         for _ in 0..forwards {
             let tokens = pace.tokens();
             pace.measured(tokens, weights + token * tokens as u32);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_prompt_and_one_disturbance_change_little() {
-        let mut pace = Pace::new(Some(AIM), 256);
+        let mut pace = PromptPace::new(Some(AIM), 256);
         for _ in 0..4 {
             pace.measured(pace.tokens(), Duration::from_millis(10));
         }
@@ -93,14 +93,14 @@ mod tests {
 
     #[test]
     fn without_a_bound_on_time_nothing_is_measured() {
-        let mut pace = Pace::new(None, 256);
+        let mut pace = PromptPace::new(None, 256);
         pace.measured(256, Duration::from_secs(10));
         assert_eq!(pace.tokens(), 256);
     }
 
     #[test]
     fn a_bound_below_the_least_holds() {
-        let mut pace = Pace::new(Some(AIM), 5);
+        let mut pace = PromptPace::new(Some(AIM), 5);
         assert_eq!(pace.tokens(), 5);
         pace.measured(5, Duration::from_secs(1));
         assert_eq!(pace.tokens(), 5);

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use speculation::{TokenId, ports::KvCache};
 
-use crate::sequence::Sequence;
+use crate::sequence::CachedSequence;
 
 /// Prefixes in whole pages, the longest unused of which go first. Sequences that begin alike share the
 /// pages of their beginning.
 pub(super) struct Prefixes<C> {
-    entries: Vec<Entry<C>>,
+    entries: Vec<KeptPrefix<C>>,
     /// Counts uses, so that their order is known without a clock.
     uses: u64,
 }
 
-struct Entry<C> {
+struct KeptPrefix<C> {
     tenant: Arc<str>,
     tokens: Vec<TokenId>,
     cache: C,
@@ -31,7 +31,7 @@ impl<C: KvCache> Prefixes<C> {
 
     /// Keeps the whole pages of a finished sequence; the longest unused prefixes go where there would be
     /// more than `bound`.
-    pub(super) fn keep(&mut self, tenant: Arc<str>, sequence: &Sequence<C>, bound: usize) {
+    pub(super) fn keep(&mut self, tenant: Arc<str>, sequence: &CachedSequence<C>, bound: usize) {
         let Some(cache) = sequence.cache().share(sequence.tokens().len()) else {
             return;
         };
@@ -49,7 +49,7 @@ impl<C: KvCache> Prefixes<C> {
         // What is part of it serves nothing any more.
         self.entries
             .retain(|own| own.tenant != tenant || !tokens.starts_with(&own.tokens));
-        self.entries.push(Entry {
+        self.entries.push(KeptPrefix {
             tokens: tokens.to_vec(),
             tenant,
             cache,
@@ -64,9 +64,9 @@ impl<C: KvCache> Prefixes<C> {
     }
 
     /// A sequence that begins with as many of `tokens` as one of `tenant` shares.
-    pub(super) fn begin(&mut self, tenant: &str, tokens: &[TokenId]) -> Option<Sequence<C>> {
+    pub(super) fn begin(&mut self, tenant: &str, tokens: &[TokenId]) -> Option<CachedSequence<C>> {
         let of_tenant = self.entries.iter_mut().filter(|own| *own.tenant == *tenant);
-        let shared = |own: &Entry<C>| {
+        let shared = |own: &KeptPrefix<C>| {
             let pairs = own.tokens.iter().zip(tokens);
             pairs.take_while(|(a, b)| a == b).count()
         };
@@ -77,12 +77,12 @@ impl<C: KvCache> Prefixes<C> {
         self.uses += 1;
         longest.used = self.uses;
         let held = cache.len();
-        Some(Sequence::resume(cache, &tokens[..held]))
+        Some(CachedSequence::resume(cache, &tokens[..held]))
     }
 
     /// Drops the prefix that was unused the longest, if there is one. Returns whether.
     pub(super) fn evict_oldest(&mut self) -> bool {
-        let used = |(_, own): &(usize, &Entry<C>)| own.used;
+        let used = |(_, own): &(usize, &KeptPrefix<C>)| own.used;
         let Some((oldest, _)) = self.entries.iter().enumerate().min_by_key(used) else {
             return false;
         };

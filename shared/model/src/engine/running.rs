@@ -13,19 +13,19 @@ use speculation::{
 
 use super::{
     handle::Queued,
-    task::{EngineError, Progress, SlotId, StepRows, StepTiming, Task},
+    task::{SlotId, StepRows, StepTiming, Task, TaskError, TaskProgress},
 };
 use crate::{
     forward_error::{ForwardError, check_len, check_source, check_tokens},
-    sequence::Sequence,
+    sequence::CachedSequence,
 };
 
 /// A task, with the sequence of its slot.
-pub(super) struct Running<C> {
+pub(super) struct RunningTask<C> {
     pub(super) slot: SlotId,
     pub(super) tenant: Option<Arc<str>>,
     pub(super) task: Box<dyn Task>,
-    pub(super) sequence: Sequence<C>,
+    pub(super) sequence: CachedSequence<C>,
     pub(super) done: bool,
     /// Whether the memory holds what the task asks for.
     pub(super) has_room: bool,
@@ -35,17 +35,17 @@ pub(super) struct Running<C> {
     whole_from: usize,
     /// Whether the source must be encoded before anything is forwarded.
     encodes: bool,
-    plan: Plan,
+    plan: ForwardPlan,
     /// The tree that the task's tokens end in.
     tree: TreePaths,
     /// When the task was submitted; `None` from its first forward on.
     submitted: Option<Instant>,
-    figures: StepTiming,
+    timing: StepTiming,
 }
 
 /// What the next forward does for a task.
 #[derive(Clone, Default)]
-struct Plan {
+struct ForwardPlan {
     /// Positions to be forwarded.
     positions: Range<usize>,
     /// First of them whose row is wanted; the end of the range in a chunk of a prefill.
@@ -62,8 +62,8 @@ pub(super) struct Forward {
     pub(super) row: Duration,
 }
 
-impl<C: KvCache> Running<C> {
-    pub(super) fn new(queued: Queued, sequence: Sequence<C>) -> Self {
+impl<C: KvCache> RunningTask<C> {
+    pub(super) fn new(queued: Queued, sequence: CachedSequence<C>) -> Self {
         Self {
             slot: queued.slot,
             tenant: queued.tenant,
@@ -74,19 +74,19 @@ impl<C: KvCache> Running<C> {
             waited: 0,
             whole_from: 0,
             encodes: false,
-            plan: Plan::default(),
+            plan: ForwardPlan::default(),
             tree: TreePaths::default(),
             submitted: Some(queued.since),
-            figures: StepTiming::default(),
+            timing: StepTiming::default(),
         }
     }
 
     /// Reconciles the sequence with what the task wants, and checks that.
-    pub(super) fn reconcile(&mut self, shape: ModelShape) -> Result<(), EngineError> {
+    pub(super) fn reconcile(&mut self, shape: ModelShape) -> Result<(), TaskError> {
         let tokens = self.task.tokens();
         let scored_from = self.task.scored_from();
         if scored_from >= tokens.len() {
-            return Err(EngineError::NothingScored {
+            return Err(TaskError::NothingScored {
                 scored_from,
                 tokens: tokens.len(),
             });
@@ -133,7 +133,7 @@ impl<C: KvCache> Running<C> {
             model.encode(self.sequence.cache_mut(), source)?;
             self.encodes = false;
             self.sequence.encoded(source);
-            self.figures.forwarded_tokens += source.len();
+            self.timing.forwarded_tokens += source.len();
         }
         Ok(())
     }
@@ -157,14 +157,14 @@ impl<C: KvCache> Running<C> {
 
     /// Leaves the task out of the next forward.
     pub(super) fn wait(&mut self) {
-        self.plan = Plan::default();
+        self.plan = ForwardPlan::default();
         self.waited += 1;
     }
 
     /// Forwards everything next.
     pub(super) fn forward_all(&mut self) {
         self.waited = 0;
-        self.plan = Plan {
+        self.plan = ForwardPlan {
             positions: self.sequence.tokens().len()..self.task.tokens().len(),
             scored_from: self.task.scored_from(),
         };
@@ -174,7 +174,7 @@ impl<C: KvCache> Running<C> {
     pub(super) fn forward_part(&mut self, part: usize) {
         self.waited = 0;
         let from = self.sequence.tokens().len();
-        self.plan = Plan {
+        self.plan = ForwardPlan {
             positions: from..from + part,
             scored_from: from + part,
         };
@@ -213,20 +213,20 @@ impl<C: KvCache> Running<C> {
         let tokens = &self.task.tokens()[self.plan.positions.clone()];
         let again = self.sequence.extend(tokens);
         if let Some(submitted) = self.submitted.take() {
-            self.figures.queue = forward.started.duration_since(submitted);
+            self.timing.queue = forward.started.duration_since(submitted);
         }
-        self.figures.forward += forward.elapsed;
-        self.figures.forwarded_tokens += tokens.len();
-        self.figures.batch_tokens = forward.tokens;
-        self.figures.batch_sequences = forward.sequences;
-        self.figures.row = forward.row;
+        self.timing.forward += forward.elapsed;
+        self.timing.forwarded_tokens += tokens.len();
+        self.timing.batch_tokens = forward.tokens;
+        self.timing.batch_sequences = forward.sequences;
+        self.timing.row = forward.row;
         again
     }
 
     /// Tells the task how far it is, if the planned forward was a chunk of its prefill.
     pub(super) fn tell_progress(&mut self) {
         if self.rows() == 0 {
-            let done = self.figures.forwarded_tokens;
+            let done = self.timing.forwarded_tokens;
             let left = self.missing() + self.block();
             self.task.prefilled(done, done + left);
         }
@@ -235,9 +235,14 @@ impl<C: KvCache> Running<C> {
     /// Hands the task its rows: `logits` is `(rows, vocab_size)`, `hidden` `(rows, hidden_size)` or
     /// empty.
     pub(super) fn step(&mut self, logits: &mut [f32], hidden: &[f32], shape: ModelShape) {
-        let figures = std::mem::take(&mut self.figures);
-        let rows = StepRows::new(logits, shape.vocab_size, hidden, shape.hidden_size, figures);
-        self.done = self.task.step(rows) == Progress::Done;
+        let rows = StepRows {
+            logits,
+            hidden,
+            vocab_size: shape.vocab_size,
+            hidden_size: shape.hidden_size,
+            timing: std::mem::take(&mut self.timing),
+        };
+        self.done = self.task.step(rows) == TaskProgress::Done;
         if !self.tree.is_empty() {
             self.keep();
         }

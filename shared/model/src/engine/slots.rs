@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use speculation::ports::KvCache;
 
 use super::task::SlotId;
-use crate::sequence::Sequence;
+use crate::sequence::CachedSequence;
 
 /// Idle sequences by slot, the longest unused of which go first.
 pub(super) struct SlotTable<C> {
@@ -17,7 +17,7 @@ pub(super) struct SlotTable<C> {
 }
 
 struct Idle<C> {
-    sequence: Sequence<C>,
+    sequence: CachedSequence<C>,
     tenant: Option<Arc<str>>,
     returned: u64,
 }
@@ -32,26 +32,31 @@ impl<C: KvCache> SlotTable<C> {
     }
 
     /// Takes the sequence of `slot` out, if the table holds one.
-    pub(super) fn take(&mut self, slot: SlotId) -> Option<Sequence<C>> {
+    pub(super) fn take(&mut self, slot: SlotId) -> Option<CachedSequence<C>> {
         self.idle.remove(&slot).map(|idle| idle.sequence)
     }
 
     /// Takes the sequence of `slot` out; one with a new cache if the table holds none.
-    pub(super) fn take_or(&mut self, slot: SlotId, cache: impl FnOnce() -> C) -> Sequence<C> {
+    pub(super) fn take_or(&mut self, slot: SlotId, cache: impl FnOnce() -> C) -> CachedSequence<C> {
         let lost = self.evicted.remove(&slot).unwrap_or(0);
         self.take(slot)
-            .unwrap_or_else(|| Sequence::after_loss(cache(), lost))
+            .unwrap_or_else(|| CachedSequence::after_loss(cache(), lost))
     }
 
     /// Forgets `slot`. Returns its sequence with the tenant it is of, if the table holds one of a tenant.
-    pub(super) fn free(&mut self, slot: SlotId) -> Option<(Arc<str>, Sequence<C>)> {
+    pub(super) fn free(&mut self, slot: SlotId) -> Option<(Arc<str>, CachedSequence<C>)> {
         self.evicted.remove(&slot);
         let idle = self.idle.remove(&slot)?;
         Some((idle.tenant?, idle.sequence))
     }
 
     /// Puts a sequence back after use.
-    pub(super) fn put(&mut self, slot: SlotId, tenant: Option<Arc<str>>, sequence: Sequence<C>) {
+    pub(super) fn put(
+        &mut self,
+        slot: SlotId,
+        tenant: Option<Arc<str>>,
+        sequence: CachedSequence<C>,
+    ) {
         self.returns += 1;
         let idle = Idle {
             sequence,
@@ -113,7 +118,7 @@ mod tests {
     fn the_longest_unused_goes_first() {
         let mut slots = SlotTable::new();
         for slot in 0..3 {
-            slots.put(SlotId(slot), None, Sequence::new(Empty));
+            slots.put(SlotId(slot), None, CachedSequence::new(Empty));
         }
         let used = slots.take(SlotId(0)).unwrap();
         slots.put(SlotId(0), None, used);

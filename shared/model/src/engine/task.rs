@@ -14,7 +14,7 @@ pub struct SlotId(pub u64);
 /// Whether a task wants another forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Progress {
+pub enum TaskProgress {
     /// Forward again: [`Task::tokens`] and [`Task::scored_from`] now say what.
     Continue,
     /// The task is done and is dropped; its sequence stays in its slot.
@@ -72,7 +72,7 @@ pub trait Task: Send + 'static {
     fn prefilled(&mut self, _done: usize, _total: usize) {}
 
     /// Takes the rows of positions `scored_from..tokens.len()` and says whether to go on.
-    fn step(&mut self, rows: StepRows<'_>) -> Progress;
+    fn step(&mut self, rows: StepRows<'_>) -> TaskProgress;
 
     /// Whether nobody waits for the result any more; asked before every forward. A cancelled task
     /// is dropped without a further call.
@@ -81,7 +81,7 @@ pub trait Task: Send + 'static {
     }
 
     /// Ends the task with an error; no further call follows.
-    fn fail(self: Box<Self>, error: EngineError);
+    fn fail(self: Box<Self>, error: TaskError);
 }
 
 /// The rows of one step, in the order of the positions.
@@ -91,38 +91,10 @@ pub struct StepRows<'a> {
     pub(super) hidden: &'a [f32],
     pub(super) vocab_size: usize,
     pub(super) hidden_size: usize,
-    pub(super) figures: StepTiming,
+    pub(super) timing: StepTiming,
 }
 
-impl<'a> StepRows<'a> {
-    /// Makes rows outside an engine, for tests of a task: `logits` is `(rows, vocab_size)`,
-    /// `hidden` is `(rows, hidden_size)` or empty.
-    pub fn new(
-        logits: &'a mut [f32],
-        vocab_size: usize,
-        hidden: &'a [f32],
-        hidden_size: usize,
-        figures: StepTiming,
-    ) -> Self {
-        Self {
-            logits,
-            hidden,
-            vocab_size,
-            hidden_size,
-            figures,
-        }
-    }
-
-    /// Number of rows: `tokens.len() - scored_from`.
-    pub fn len(&self) -> usize {
-        self.logits.len() / self.vocab_size
-    }
-
-    /// Whether there is no row; never so in an engine's step.
-    pub fn is_empty(&self) -> bool {
-        self.logits.is_empty()
-    }
-
+impl StepRows<'_> {
     /// Length of a logits row.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
@@ -154,7 +126,7 @@ impl<'a> StepRows<'a> {
 
     /// Returns what the step cost.
     pub fn timing(&self) -> StepTiming {
-        self.figures
+        self.timing
     }
 }
 
@@ -177,7 +149,7 @@ pub struct StepTiming {
 
 /// Why the engine gave up on a task.
 #[derive(Clone, Debug, Error)]
-pub enum EngineError {
+pub enum TaskError {
     /// The model does not take the sequence, or its source.
     #[error(transparent)]
     Refused(#[from] ForwardError),

@@ -1,6 +1,6 @@
 //! The loop of the engine thread.
 
-mod room;
+mod batch;
 pub(super) mod steps;
 
 use std::{
@@ -16,16 +16,16 @@ use speculation::ports::{KvCache, LanguageModel, Rows};
 
 use super::{
     EngineConfig,
-    budget::Budget,
+    budget::KvBudget,
     gather::Gather,
-    handle::{Gauges, Job, Queued, Shared, Totals},
-    pace::Pace,
+    handle::{EngineJob, EngineState, Queued},
+    pace::PromptPace,
     prefixes::Prefixes,
-    running::{Forward, Running},
+    running::{Forward, RunningTask},
     slots::SlotTable,
-    task::{EngineError, SlotId},
+    task::{SlotId, TaskError},
 };
-use crate::{cpu::Threads, sequence::Sequence};
+use crate::{cpu::Threads, sequence::CachedSequence};
 
 /// Share of an earlier forward's weight that is left after each forward, in the measurement of what rows cost. About
 /// fifty forwards count.
@@ -35,16 +35,16 @@ const ROWS_MEMORY: f64 = 0.98;
 pub(super) struct Worker<M: LanguageModel> {
     pub(super) model: M,
     pub(super) config: EngineConfig,
-    pub(super) budget: Budget,
-    receiver: Receiver<Job>,
-    pub(super) shared: Arc<Shared>,
-    waiting: VecDeque<Job>,
+    pub(super) budget: KvBudget,
+    receiver: Receiver<EngineJob>,
+    pub(super) shared: Arc<EngineState>,
+    waiting: VecDeque<EngineJob>,
     /// The oldest first.
-    pub(super) running: Vec<Running<M::Cache>>,
+    pub(super) running: Vec<RunningTask<M::Cache>>,
     pub(super) slots: SlotTable<M::Cache>,
     pub(super) prefixes: Prefixes<M::Cache>,
     rows: Rows,
-    pub(super) pace: Pace,
+    pub(super) pace: PromptPace,
     /// Seconds of forwards without prompts, as a line of their rows.
     rows_cost: CostLine,
     pub(super) gather: Gather,
@@ -59,9 +59,9 @@ where
     pub(super) fn new(
         model: M,
         config: EngineConfig,
-        budget: Budget,
-        receiver: Receiver<Job>,
-        shared: Arc<Shared>,
+        budget: KvBudget,
+        receiver: Receiver<EngineJob>,
+        shared: Arc<EngineState>,
     ) -> Self {
         Self {
             model,
@@ -76,7 +76,7 @@ where
             rows: Rows::default(),
             rows_cost: CostLine::new(ROWS_MEMORY, 0.0),
             gather: Gather::default(),
-            pace: Pace::new(config.prefill_time, config.max_batch_tokens.get()),
+            pace: PromptPace::new(config.prefill_time, config.max_batch_tokens.get()),
             threads: Threads::up_to(0),
         }
     }
@@ -117,7 +117,7 @@ where
         self.reconcile();
         self.make_room();
         self.share_tokens();
-        if !self.running.iter().any(Running::is_planned) {
+        if !self.running.iter().any(RunningTask::is_planned) {
             return;
         }
         // Most of the time passes in forwards, so this is what is seen.
@@ -126,7 +126,7 @@ where
             Ok(()) => self.step(),
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "forward failed");
-                self.end_batch(&EngineError::Forward(Arc::new(error)));
+                self.end_batch(&TaskError::Forward(Arc::new(error)));
             }
         }
     }
@@ -135,7 +135,7 @@ where
     fn gathers(&mut self) -> bool {
         // A full batch admits no further task, and a task that a forward left out must not wait again: the forward begins
         // at once.
-        let blocks: usize = self.running.iter().map(Running::block).sum();
+        let blocks: usize = self.running.iter().map(RunningTask::block).sum();
         let is_full = self.running.len() >= self.config.max_batch.get()
             || blocks >= self.config.max_batch_tokens.get()
             || self.running.iter().any(|own| own.waited > 0);
@@ -183,10 +183,10 @@ where
         let mut index = 0;
         while let Some(job) = self.waiting.get(index) {
             let (slot, is_task) = match job {
-                Job::Run(queued) => (queued.slot, true),
-                Job::Free(slot) => (*slot, false),
+                EngineJob::Run(queued) => (queued.slot, true),
+                EngineJob::Free(slot) => (*slot, false),
             };
-            let is_cancelled = matches!(job, Job::Run(queued) if queued.task.is_cancelled());
+            let is_cancelled = matches!(job, EngineJob::Run(queued) if queued.task.is_cancelled());
             let full = is_task && self.running.len() == self.config.max_batch.get();
             if !is_cancelled && (full || busy.contains(&slot)) {
                 busy.insert(slot);
@@ -194,16 +194,16 @@ where
                 continue;
             }
             match self.waiting.remove(index) {
-                Some(Job::Run(queued)) => {
+                Some(EngineJob::Run(queued)) => {
                     self.shared.queued.fetch_sub(1, Ordering::AcqRel);
                     if !is_cancelled {
                         busy.insert(slot);
                         self.gather.came(slot, queued.since);
                         let sequence = self.sequence(&queued);
-                        self.running.push(Running::new(queued, sequence));
+                        self.running.push(RunningTask::new(queued, sequence));
                     }
                 }
-                Some(Job::Free(slot)) => self.free(slot),
+                Some(EngineJob::Free(slot)) => self.free(slot),
                 None => return,
             }
         }
@@ -220,7 +220,7 @@ where
     }
 
     /// The sequence that a task begins with: its slot's, or what an earlier one of the tenant left.
-    fn sequence(&mut self, queued: &Queued) -> Sequence<M::Cache> {
+    fn sequence(&mut self, queued: &Queued) -> CachedSequence<M::Cache> {
         let sequence = (self.slots).take_or(queued.slot, || self.model.new_cache());
         let Some(tenant) = queued.tenant.as_deref() else {
             return sequence;
@@ -234,7 +234,7 @@ where
         let Some(shared) = self.prefixes.begin(tenant, tokens) else {
             return sequence;
         };
-        self.shared.figures().memory.shared_tokens += shared.tokens().len() as u64;
+        self.shared.stats().shared_tokens += shared.tokens().len() as u64;
         shared
     }
 
@@ -265,7 +265,7 @@ where
     }
 
     /// Fails a task; its sequence is as before.
-    pub(super) fn end(&mut self, running: Running<M::Cache>, error: EngineError) {
+    pub(super) fn end(&mut self, running: RunningTask<M::Cache>, error: TaskError) {
         self.gather.left(running.slot, Instant::now());
         self.slots
             .put(running.slot, running.tenant, running.sequence);
@@ -283,7 +283,9 @@ where
             running.encode(&mut self.model)?;
             self.rows.want_hidden |= running.task.wants_hidden();
         }
-        let mut segments: Vec<_> = planned(&mut self.running).map(Running::segment).collect();
+        let mut segments: Vec<_> = planned(&mut self.running)
+            .map(RunningTask::segment)
+            .collect();
         let sequences = segments.len();
         let tokens = segments.iter().map(|segment| segment.tokens.len()).sum();
         self.model.forward(&mut segments, &mut self.rows)?;
@@ -304,25 +306,22 @@ where
         }
         let forwarded = planned(&mut self.running).map(|running| running.forwarded(forward));
         let again: usize = forwarded.sum();
-        let mut figures = self.shared.figures();
-        figures.memory.reprefilled_tokens += again as u64;
-        figures.totals = figures.totals
-            + Totals {
-                forwards: 1,
-                tokens: (tokens + read) as u64,
-                prefill_tokens: prefilled as u64,
-                busy: forward.elapsed,
-            };
+        let mut stats = self.shared.stats();
+        stats.reprefilled_tokens += again as u64;
+        stats.forwards += 1;
+        stats.forwarded_tokens += (tokens + read) as u64;
+        stats.prefill_tokens += prefilled as u64;
+        stats.busy += forward.elapsed;
         Ok(())
     }
 
     /// Fails the tasks of the forward; their sequences are as before.
-    fn end_batch(&mut self, error: &EngineError) {
+    fn end_batch(&mut self, error: &TaskError) {
         let (failed, waiting) = std::mem::take(&mut self.running)
             .into_iter()
-            .partition(Running::is_planned);
+            .partition(RunningTask::is_planned);
         self.running = waiting;
-        let failed: Vec<Running<M::Cache>> = failed;
+        let failed: Vec<RunningTask<M::Cache>> = failed;
         for running in failed {
             self.end(running, error.clone());
         }
@@ -336,7 +335,7 @@ where
             "panic on the engine thread"
         );
         self.shared.healthy.store(false, Ordering::Release);
-        let error = EngineError::Panicked {
+        let error = TaskError::Panicked {
             message: message.into(),
         };
         for running in self.running.drain(..) {
@@ -348,18 +347,15 @@ where
 
     fn publish(&self) {
         let running = self.running.iter().map(|own| own.sequence.tokens().len());
-        let mut figures = self.shared.figures();
-        figures.row = self.row();
-        figures.gauges = Gauges {
-            running: self.running.len(),
-            queued: 0,
-            sequences: self.running.len() + self.slots.len(),
-            cached_tokens: running.sum::<usize>() + self.slots.tokens(),
-        };
+        let mut stats = self.shared.stats();
+        stats.row = self.row();
+        stats.running = self.running.len();
+        stats.sequences = self.running.len() + self.slots.len();
+        stats.cached_tokens = running.sum::<usize>() + self.slots.tokens();
         if let Some(memory) = self.model.memory() {
-            figures.memory.pages = memory.used_pages;
-            figures.memory.tokens = memory.used_tokens();
-            figures.memory.budget_tokens = self.budget.tokens;
+            stats.pages = memory.used_pages;
+            stats.kv_tokens = memory.used_tokens();
+            stats.budget_tokens = self.budget.tokens;
         }
     }
 }
@@ -371,7 +367,9 @@ impl<M: LanguageModel> Drop for Worker<M> {
 }
 
 /// The tasks that have a share of the next forward.
-fn planned<C: KvCache>(running: &mut [Running<C>]) -> impl Iterator<Item = &mut Running<C>> {
+fn planned<C: KvCache>(
+    running: &mut [RunningTask<C>],
+) -> impl Iterator<Item = &mut RunningTask<C>> {
     running.iter_mut().filter(|own| own.is_planned())
 }
 

@@ -9,17 +9,12 @@ use candle_core::quantized::GgmlDType;
 use serde_json::{Value as Json, json};
 
 use super::rope_factors;
-use super::{
-    container::Container,
-    error::GgufError,
-    tensor_names::{EMBEDDING, HEAD},
-    tokenizer::ENDS,
-    value::Metadata,
-};
+use super::{GgufError, container::GgufFile, tokenizer::ENDS, value::GgufMetadata};
 use crate::config::{
     Architecture, ModelConfig,
-    architecture::{FAMILIES, Family, GgufWindows},
+    architecture::{FAMILIES, GgufWindows, ModelFamily},
 };
+use crate::decoder::tensors::{GGUF_EMBEDDING, GGUF_HEAD};
 
 /// Name of our own key: all end tokens, where the format's own keys hold one of each kind.
 pub(crate) const EOS_TOKEN_IDS: &str = "outrider.eos_token_ids";
@@ -32,14 +27,14 @@ const MOST_LAYERS: u64 = 1 << 12;
 ///
 /// # Errors
 /// If one is missing or makes no sense, or the architecture is not supported.
-pub(crate) fn read(file: &Container) -> Result<ModelConfig, GgufError> {
+pub(crate) fn read(file: &GgufFile) -> Result<ModelConfig, GgufError> {
     let json = json(file)?;
     Ok(ModelConfig::from_json(json.to_string().as_bytes())?)
 }
 
 /// Keys of one architecture.
 struct Keys<'a> {
-    metadata: &'a Metadata,
+    metadata: &'a GgufMetadata,
     architecture: &'a str,
 }
 
@@ -61,7 +56,7 @@ impl Keys<'_> {
     }
 }
 
-fn json(file: &Container) -> Result<Json, GgufError> {
+fn json(file: &GgufFile) -> Result<Json, GgufError> {
     let metadata = &file.metadata;
     let architecture = metadata
         .string("general.architecture")?
@@ -97,7 +92,7 @@ fn json(file: &Container) -> Result<Json, GgufError> {
     let epsilon = "attention.layer_norm_rms_epsilon";
     let rows = file
         .tensors
-        .get(EMBEDDING)
+        .get(GGUF_EMBEDDING)
         .and_then(|(info, _)| info.shape.first().copied());
     let mut config = json!({
         "model_type": family.model_types[0],
@@ -110,7 +105,7 @@ fn json(file: &Container) -> Result<Json, GgufError> {
         "head_dim": head_dim,
         "max_position_embeddings": whole("context_length")?,
         "rms_norm_eps": keys.required(epsilon, keys.real(epsilon)?)?,
-        "tie_word_embeddings": !has(HEAD),
+        "tie_word_embeddings": !has(GGUF_HEAD),
         "attention_bias": architecture == "llama" && has("blk.0.attn_q.bias"),
         "mlp_bias": has("blk.0.ffn_gate.bias"),
     });
@@ -132,17 +127,17 @@ fn json(file: &Container) -> Result<Json, GgufError> {
     Ok(config)
 }
 
-fn windows(family: &Family) -> GgufWindows {
+fn windows(family: &ModelFamily) -> GgufWindows {
     let gguf = family.gguf.as_ref();
     gguf.map_or(GgufWindows::None, |gguf| gguf.windows)
 }
 
 /// The family of the file's architecture. llama.cpp runs Mistral as a Llama, without its window; files written here
 /// have its length.
-fn family(keys: &Keys<'_>) -> Result<&'static Family, GgufError> {
-    let gguf = |family: &&Family| family.gguf.as_ref().map(|gguf| gguf.architecture);
+fn family(keys: &Keys<'_>) -> Result<&'static ModelFamily, GgufError> {
+    let gguf = |family: &&ModelFamily| family.gguf.as_ref().map(|gguf| gguf.architecture);
     let of_name = FAMILIES.iter().copied();
-    let of_name: Vec<&Family> = of_name
+    let of_name: Vec<&ModelFamily> = of_name
         .filter(|family| gguf(family) == Some(keys.architecture))
         .collect();
     let has_window = keys.whole("attention.sliding_window")?.is_some();
@@ -166,7 +161,7 @@ fn unsupported(found: String) -> GgufError {
 }
 
 /// Tokens with a meaning to the model.
-fn tokens(metadata: &Metadata, config: &mut Json) -> Result<(), GgufError> {
+fn tokens(metadata: &GgufMetadata, config: &mut Json) -> Result<(), GgufError> {
     // Null where the file has none: no family's default takes its place.
     config["bos_token_id"] = bos(metadata)?.into();
     config["eos_token_id"] = ends(metadata)?.into();
@@ -174,12 +169,12 @@ fn tokens(metadata: &Metadata, config: &mut Json) -> Result<(), GgufError> {
 }
 
 /// The token that begins a text, if the file names one.
-pub(crate) fn bos(metadata: &Metadata) -> Result<Option<u64>, GgufError> {
+pub(crate) fn bos(metadata: &GgufMetadata) -> Result<Option<u64>, GgufError> {
     metadata.whole("tokenizer.ggml.bos_token_id")
 }
 
 /// All tokens that end a text or a turn.
-pub(crate) fn ends(metadata: &Metadata) -> Result<Vec<u64>, GgufError> {
+pub(crate) fn ends(metadata: &GgufMetadata) -> Result<Vec<u64>, GgufError> {
     let id = |name: &str| metadata.whole(&format!("tokenizer.ggml.{name}_token_id"));
     if let Some(all) = metadata.wholes(EOS_TOKEN_IDS)? {
         return Ok(all);
@@ -202,7 +197,7 @@ pub(crate) fn ends(metadata: &Metadata) -> Result<Vec<u64>, GgufError> {
 }
 
 /// How positions rotate.
-fn rope_parameters(file: &Container, keys: &Keys<'_>) -> Result<Json, GgufError> {
+fn rope_parameters(file: &GgufFile, keys: &Keys<'_>) -> Result<Json, GgufError> {
     let theta = keys.real("rope.freq_base")?.unwrap_or(10_000.0);
     let mut rope = json!({"rope_type": "default", "rope_theta": theta});
     rope_scaling(keys, &mut rope)?;
@@ -226,7 +221,7 @@ fn rope_parameters(file: &Container, keys: &Keys<'_>) -> Result<Json, GgufError>
 }
 
 /// The numbers of the tensor `name`, if there is one.
-fn factors(file: &Container, name: &'static str) -> Result<Option<Vec<f32>>, GgufError> {
+fn factors(file: &GgufFile, name: &'static str) -> Result<Option<Vec<f32>>, GgufError> {
     let Some((info, bytes)) = file.tensors.get(name) else {
         return Ok(None);
     };

@@ -7,9 +7,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::array::{self, Array};
-use super::error::GgufError;
-use super::value::{Metadata, Value};
+use super::GgufError;
+use super::value::{self, GgufMetadata, MetadataValue};
 use crate::weights::ggml_type;
 use crate::{
     mistaken,
@@ -29,21 +28,18 @@ const MAX_ENTRIES: u64 = 1 << 17;
 const MAX_NAME: usize = (1 << 16) - 1;
 
 /// A mapped file.
-pub(crate) struct Container {
-    pub(crate) metadata: Metadata,
+pub(crate) struct GgufFile {
+    pub(crate) metadata: GgufMetadata,
     pub(crate) tensors: TensorFile,
 }
 
-impl Container {
+impl GgufFile {
     /// Maps the file and reads its header.
     ///
     /// # Errors
     /// If it cannot be read, is no GGUF file, or ends before its last tensor does.
     pub(crate) fn open(path: &Path) -> Result<Self, GgufError> {
-        let bytes = mapped(path).map_err(|source| GgufError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes = mapped(path)?;
         let (metadata, tensors) = header(&bytes).map_err(|reason| GgufError::Malformed {
             path: path.to_owned(),
             reason: mistaken::instead(&bytes).map_or(reason, str::to_owned),
@@ -58,7 +54,7 @@ impl Container {
     }
 }
 
-type Header = (Metadata, BTreeMap<String, TensorInfo>);
+type Header = (GgufMetadata, BTreeMap<String, TensorInfo>);
 
 /// Reads everything before the tensors' contents, and checks that they are all there.
 fn header(bytes: &[u8]) -> Result<Header, String> {
@@ -81,14 +77,13 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
     }
     let tensor_count = cursor.count("tensors")?;
     let metadata_count = cursor.count("values in its metadata")?;
-    let mut metadata = Metadata::default();
+    let mut metadata = GgufMetadata::default();
     for _ in 0..metadata_count {
         "a name in the metadata".clone_into(&mut cursor.reading);
         let key = cursor.name()?;
         cursor.reading = format!("the metadata {key}");
         let kind = cursor.u32()?;
-        let value = cursor.value(kind)?;
-        metadata.0.insert(key, value);
+        metadata.0.insert(key, cursor.value(kind)?);
     }
     let mut infos = Vec::new();
     for _ in 0..tensor_count {
@@ -152,7 +147,7 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
 }
 
 /// Reads what tensors' places are multiples of.
-fn alignment(metadata: &Metadata) -> Result<usize, String> {
+fn alignment(metadata: &GgufMetadata) -> Result<usize, String> {
     let alignment = metadata.whole("general.alignment");
     let alignment = alignment
         .map_err(|error| error.to_string())?
@@ -219,48 +214,32 @@ impl<'a> Cursor<'a> {
         Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
     }
 
-    fn string(&mut self) -> Result<String, String> {
-        let length = self.length()?;
-        // Some published files are not UTF-8 throughout.
-        Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
-    }
-
-    fn value(&mut self, kind: u32) -> Result<Value, String> {
-        match kind {
-            array::STRING => Ok(Value::String(self.string()?)),
-            array::ARRAY => Ok(Value::Array(self.items()?)),
-            kind => {
-                let number = match array::width(kind) {
-                    Some(width) => array::number(kind, self.take(width)?),
-                    None => None,
-                };
-                let unknown = || format!("{} is of the unknown type {kind}", self.reading);
-                number.map(Value::from).ok_or_else(unknown)
-            }
+    /// A value of type `kind`, which stays as it is.
+    fn value(&mut self, kind: u32) -> Result<MetadataValue, String> {
+        if kind == value::ARRAY {
+            let (kind, len) = (self.u32()?, self.length()?);
+            let from = self.at;
+            self.pass(kind, len, 1)?;
+            return Ok(MetadataValue::array(kind, len, &self.bytes[from..self.at]));
         }
-    }
-
-    /// An array, which stays as it is.
-    fn items(&mut self) -> Result<Array, String> {
-        let (kind, len) = (self.u32()?, self.length()?);
         let from = self.at;
-        self.pass(kind, len, 1)?;
-        Ok(Array::new(kind, len, &self.bytes[from..self.at]))
+        self.pass(kind, 1, 0)?;
+        Ok(MetadataValue::one(kind, &self.bytes[from..self.at]))
     }
 
     /// Goes past `len` items of type `kind` of an array that `depth - 1` others are around.
     fn pass(&mut self, kind: u32, len: usize, depth: usize) -> Result<(), String> {
-        if let Some(width) = array::width(kind) {
+        if let Some(width) = value::width(kind) {
             self.take(len.saturating_mul(width))?;
             return Ok(());
         }
         for _ in 0..len {
             match kind {
-                array::STRING => {
+                value::STRING => {
                     let length = self.length()?;
                     self.take(length)?;
                 }
-                array::ARRAY if depth < MAX_DEPTH => {
+                value::ARRAY if depth < MAX_DEPTH => {
                     let (kind, len) = (self.u32()?, self.length()?);
                     self.pass(kind, len, depth + 1)?;
                 }

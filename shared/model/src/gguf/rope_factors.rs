@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 
 use serde_json::Value as Json;
 
-use super::error::GgufError;
+use super::GgufError;
 use crate::{config::RopeConfig, rope::RopeScaling};
 
 /// The tensor of Llama 3's factors.

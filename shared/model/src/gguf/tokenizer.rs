@@ -9,8 +9,8 @@ pub(crate) mod sentencepiece;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{error::GgufError, pre_tokenizer::PreTokenizer, value::Metadata};
-use crate::tokenizer::{self, Special};
+use super::{GgufError, pre_tokenizer::PreTokenizer, value::GgufMetadata};
+use crate::tokenizer::{self, SpecialToken};
 
 /// Kinds of tokens in the metadata.
 pub(crate) mod kind {
@@ -42,13 +42,13 @@ pub(crate) const ENDS: [&str; 8] = [
 ];
 
 /// A token of the metadata.
-struct Token<'a> {
+struct GgufToken<'a> {
     id: usize,
     text: &'a str,
     kind: u64,
 }
 
-impl Token<'_> {
+impl GgufToken<'_> {
     /// Whether it only fills the embedding table up.
     fn is_padding(&self) -> bool {
         self.kind == kind::UNUSED && self.text == padding(self.id)
@@ -64,7 +64,7 @@ pub(crate) fn padding(id: usize) -> String {
 ///
 /// # Errors
 /// If it is of a kind that is not supported, or contradicts itself.
-pub(crate) fn read(metadata: &Metadata) -> Result<Option<Vec<u8>>, GgufError> {
+pub(crate) fn read(metadata: &GgufMetadata) -> Result<Option<Vec<u8>>, GgufError> {
     let model = match metadata.string("tokenizer.ggml.model")? {
         None | Some("none" | "no_vocab") => return Ok(None),
         Some(model) => model,
@@ -82,11 +82,11 @@ pub(crate) fn read(metadata: &Metadata) -> Result<Option<Vec<u8>>, GgufError> {
             kinds.len()
         )));
     }
-    let tokens: Vec<Token<'_>> = texts
+    let tokens: Vec<GgufToken<'_>> = texts
         .iter()
         .zip(kinds)
         .enumerate()
-        .map(|(id, (text, kind))| Token {
+        .map(|(id, (text, kind))| GgufToken {
             id,
             text,
             kind: if is_control(text) {
@@ -109,7 +109,7 @@ pub(crate) fn read(metadata: &Metadata) -> Result<Option<Vec<u8>>, GgufError> {
 }
 
 /// Byte-level BPE.
-fn byte_level(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, GgufError> {
+fn byte_level(metadata: &GgufMetadata, tokens: &[GgufToken<'_>]) -> Result<Json, GgufError> {
     let pre = PreTokenizer::named(metadata.string("tokenizer.ggml.pre")?)?;
     let merges = metadata
         .strings("tokenizer.ggml.merges")?
@@ -144,7 +144,7 @@ fn byte_level(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, GgufErr
 
 /// Ids by token, under the name that `text` gives them.
 fn vocabulary(
-    tokens: &[Token<'_>],
+    tokens: &[GgufToken<'_>],
     text: impl Fn(&str) -> String,
 ) -> Result<Map<String, Json>, GgufError> {
     let mut vocabulary = Map::with_capacity(tokens.len());
@@ -162,7 +162,7 @@ fn vocabulary(
 
 /// The tokens that are found in text before anything else; `text` gives the name of those that a user defined,
 /// which are looked for in the normalised text if they are `normalized`.
-fn added(tokens: &[Token<'_>], text: impl Fn(&str) -> String, normalized: bool) -> Vec<Json> {
+fn added(tokens: &[GgufToken<'_>], text: impl Fn(&str) -> String, normalized: bool) -> Vec<Json> {
     let found = [kind::CONTROL, kind::UNKNOWN, kind::USER_DEFINED];
     tokens
         .iter()
@@ -181,7 +181,7 @@ fn added(tokens: &[Token<'_>], text: impl Fn(&str) -> String, normalized: bool) 
 }
 
 /// The processor that begins and ends texts with tokens, as the metadata has it.
-fn begin_and_end(metadata: &Metadata, add_bos: bool) -> Result<Json, GgufError> {
+fn begin_and_end(metadata: &GgufMetadata, add_bos: bool) -> Result<Json, GgufError> {
     let add = |name: &str, otherwise: bool| -> Result<bool, GgufError> {
         let requested = metadata.bool(&format!("tokenizer.ggml.add_{name}_token"))?;
         Ok(requested.unwrap_or(otherwise))
@@ -189,14 +189,14 @@ fn begin_and_end(metadata: &Metadata, add_bos: bool) -> Result<Json, GgufError> 
     let texts = metadata
         .strings("tokenizer.ggml.tokens")?
         .unwrap_or_default();
-    let token = |name: &str| -> Result<Special, GgufError> {
+    let token = |name: &str| -> Result<SpecialToken, GgufError> {
         let key = format!("tokenizer.ggml.{name}_token_id");
         let id = metadata.whole(&key)?;
         let id = id.ok_or_else(|| GgufError::MissingKey(key.clone()))?;
         let text = texts.get(id as usize).ok_or_else(|| {
             GgufError::Tokenizer(format!("{key} is {id}, there are {} tokens", texts.len()))
         })?;
-        Ok(Special {
+        Ok(SpecialToken {
             id: id as u32,
             text: (*text).to_owned(),
         })

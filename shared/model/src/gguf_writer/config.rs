@@ -6,7 +6,7 @@ use crate::config::ModelConfig;
 use crate::config::architecture::GgufWindows;
 use crate::gguf::config::{EOS_TOKEN_IDS, QUERY_SCALAR};
 use crate::gguf::container::ALIGNMENT;
-use crate::gguf_writer::header::Fields;
+use crate::gguf_writer::header::MetadataFields;
 use crate::rope::RopeScaling;
 
 /// Version of the quantised formats, since a change of 2023.
@@ -17,7 +17,7 @@ pub(super) fn write(
     checkpoint: &Checkpoint,
     name: &str,
     file_type: u32,
-    metadata: &mut Fields,
+    metadata: &mut MetadataFields,
 ) -> Result<(), GgufWriteError> {
     let config = checkpoint.config();
     let gguf = config.architecture.family().gguf.as_ref();
@@ -100,7 +100,7 @@ fn windows(
     config: &ModelConfig,
     kind: GgufWindows,
     key: &impl Fn(&str) -> String,
-    metadata: &mut Fields,
+    metadata: &mut MetadataFields,
 ) -> Result<(), GgufWriteError> {
     let windowed: Vec<bool> = (0..config.layers)
         .map(|layer| config.window_of(layer).is_some())

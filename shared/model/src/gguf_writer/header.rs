@@ -15,10 +15,10 @@ pub(crate) const ALIGNMENT: usize = crate::gguf::container::ALIGNMENT as usize;
 const VERSION: u32 = 3;
 
 /// A tensor to be written: name, shape and format.
-pub(crate) type Entry<'a> = (&'a str, Vec<usize>, GgmlDType);
+pub(crate) type TensorEntry<'a> = (&'a str, Vec<usize>, GgmlDType);
 
 /// What metadata can be.
-pub(crate) trait Field: Sized {
+pub(crate) trait MetadataField: Sized {
     /// The type's number in the file format.
     const KIND: u32;
 
@@ -27,7 +27,7 @@ pub(crate) trait Field: Sized {
 
 macro_rules! numbers {
     ($($kind:literal: $number:ty),*) => {$(
-        impl Field for $number {
+        impl MetadataField for $number {
             const KIND: u32 = $kind;
 
             fn put(self, out: &mut Vec<u8>) {
@@ -39,7 +39,7 @@ macro_rules! numbers {
 
 numbers!(4: u32, 5: i32, 6: f32, 12: f64);
 
-impl Field for bool {
+impl MetadataField for bool {
     const KIND: u32 = 7;
 
     fn put(self, out: &mut Vec<u8>) {
@@ -47,7 +47,7 @@ impl Field for bool {
     }
 }
 
-impl Field for &str {
+impl MetadataField for &str {
     const KIND: u32 = 8;
 
     fn put(self, out: &mut Vec<u8>) {
@@ -56,7 +56,7 @@ impl Field for &str {
     }
 }
 
-impl Field for String {
+impl MetadataField for String {
     const KIND: u32 = 8;
 
     fn put(self, out: &mut Vec<u8>) {
@@ -64,7 +64,7 @@ impl Field for String {
     }
 }
 
-impl<T: Field> Field for Vec<T> {
+impl<T: MetadataField> MetadataField for Vec<T> {
     const KIND: u32 = 9;
 
     fn put(self, out: &mut Vec<u8>) {
@@ -78,10 +78,10 @@ impl<T: Field> Field for Vec<T> {
 
 /// Metadata as it is written: by its name, the number of its type and its bytes.
 #[derive(Default)]
-pub(crate) struct Fields(BTreeMap<String, Vec<u8>>);
+pub(crate) struct MetadataFields(BTreeMap<String, Vec<u8>>);
 
-impl Fields {
-    pub(crate) fn insert<T: Field>(&mut self, key: impl Into<String>, value: T) {
+impl MetadataFields {
+    pub(crate) fn insert<T: MetadataField>(&mut self, key: impl Into<String>, value: T) {
         let mut bytes = T::KIND.to_le_bytes().to_vec();
         value.put(&mut bytes);
         self.0.insert(key.into(), bytes);
@@ -89,7 +89,7 @@ impl Fields {
 }
 
 /// The header, up to where the contents begin, and the bytes of all contents, padding included.
-pub(crate) fn bytes(metadata: &Fields, entries: &[Entry<'_>]) -> (Vec<u8>, u64) {
+pub(crate) fn bytes(metadata: &MetadataFields, entries: &[TensorEntry<'_>]) -> (Vec<u8>, u64) {
     let mut out = MAGIC.to_vec();
     VERSION.put(&mut out);
     out.extend((entries.len() as u64).to_le_bytes());

@@ -131,7 +131,7 @@ fn what_is_in_a_format_already_is_not_quantised_again() {
 fn matrices_fall_back_where_rows_do_not_fit() {
     let checkpoint = Checkpoint::random(config(), 3).unwrap();
     let (file, report) = written(&checkpoint, FileFormat::Q4K);
-    let file = crate::gguf::Container::open(file.path()).unwrap();
+    let file = crate::gguf::GgufFile::open(file.path()).unwrap();
     for (name, format) in [
         ("blk.0.attn_q.weight", "Q4_K"),
         ("token_embd.weight", "Q4_K"),

@@ -9,14 +9,17 @@ use crate::checkpoint::Checkpoint;
 use crate::gguf::pre_tokenizer::PreTokenizer;
 use crate::gguf::tokenizer::sentencepiece::SPACE;
 use crate::gguf::tokenizer::{kind, padding};
-use crate::gguf_writer::header::Fields;
+use crate::gguf_writer::header::MetadataFields;
 
 fn refused(reason: impl Into<String>) -> GgufWriteError {
     GgufWriteError::Tokenizer(reason.into())
 }
 
 /// Adds the tokenizer, its special tokens and the chat template.
-pub(super) fn write(checkpoint: &Checkpoint, metadata: &mut Fields) -> Result<(), GgufWriteError> {
+pub(super) fn write(
+    checkpoint: &Checkpoint,
+    metadata: &mut MetadataFields,
+) -> Result<(), GgufWriteError> {
     if let Some(template) = checkpoint.chat_template() {
         metadata.insert("tokenizer.chat_template", template);
     }
@@ -185,7 +188,7 @@ fn space_prefix(json: &Json) -> Option<bool> {
 fn special_tokens(
     checkpoint: &Checkpoint,
     json: &Json,
-    metadata: &mut Fields,
+    metadata: &mut MetadataFields,
 ) -> Result<(), GgufWriteError> {
     let tokenizer = checkpoint.tokenizer()?;
     let empty = tokenizer.encode("", true);

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensorError, SafeTensors, serialize};
+use safetensors::{Dtype, SafeTensorError, serialize};
 use serde::{Deserialize, Serialize};
 
 use super::{AcceptanceHead, HeadError, HeadInfo, HeadWeights, MAX_DEPTH};
-use crate::weights::Weights;
+use crate::weights::{Weights, file::json_entry};
 
 /// Version of the file's layout.
 const FORMAT: u32 = 1;
@@ -23,7 +23,7 @@ const ENTRY: &str = "acceptance_head";
 /// What the metadata entry holds.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct StoredHead {
     format: u32,
     depth: usize,
     tied: bool,
@@ -125,7 +125,7 @@ impl AcceptanceHead {
             .map(|((name, shape, _), bytes)| Ok((name, TensorView::new(Dtype::F32, shape, bytes)?)))
             .collect::<Result<Vec<_>, _>>()
             .map_err(malformed)?;
-        let stored = Stored {
+        let stored = StoredHead {
             format: FORMAT,
             depth: info.depth,
             tied: info.tied,
@@ -213,14 +213,7 @@ fn info(bytes: &[u8], origin: &str) -> Result<HeadInfo, HeadError> {
         file: origin.to_owned(),
         reason,
     };
-    let (_, metadata) =
-        SafeTensors::read_metadata(bytes).map_err(|error| malformed(error.to_string()))?;
-    let entries = metadata.metadata().as_ref();
-    let entry = entries
-        .and_then(|entries| entries.get(ENTRY))
-        .ok_or_else(|| malformed(format!("its metadata has no entry {ENTRY}")))?;
-    let stored: serde_json::Value =
-        serde_json::from_str(entry).map_err(|error| malformed(format!("{ENTRY}: {error}")))?;
+    let stored = json_entry(bytes, ENTRY).map_err(malformed)?;
     let wrong = |field, found: String, expected: &str| HeadError::Field {
         file: origin.to_owned(),
         field,
@@ -232,7 +225,7 @@ fn info(bytes: &[u8], origin: &str) -> Result<HeadInfo, HeadError> {
     if format.as_u64() != Some(FORMAT.into()) {
         return Err(wrong("format", format.to_string(), &FORMAT.to_string()));
     }
-    let stored: Stored =
+    let stored: StoredHead =
         serde_json::from_value(stored).map_err(|error| malformed(format!("{ENTRY}: {error}")))?;
     if stored.depth > MAX_DEPTH {
         let expected = format!("0 to {MAX_DEPTH}");

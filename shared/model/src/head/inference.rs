@@ -13,7 +13,7 @@ const LANES: usize = 16;
 
 /// Buffers that predictions reuse: after the first one nothing is allocated.
 #[derive(Clone, Debug, Default)]
-pub struct Scratch {
+pub struct HeadScratch {
     /// The hidden state as the blocks change it, `(hidden)`.
     x: Vec<f32>,
     /// A block's linear part, `(hidden)`.
@@ -27,10 +27,10 @@ impl AcceptanceHead {
     ///
     /// # Panics
     /// If `hidden` has another length than the head; [`AcceptanceHead::check`] tells beforehand.
-    pub fn accept_probability(&self, hidden: &[f32], scratch: &mut Scratch) -> f32 {
+    pub fn accept_probability(&self, hidden: &[f32], scratch: &mut HeadScratch) -> f32 {
         let width = self.info.hidden_size;
         assert_eq!(hidden.len(), width, "the hidden state is of another width");
-        let Scratch {
+        let HeadScratch {
             x,
             linear,
             quantized,

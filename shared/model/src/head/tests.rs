@@ -1,11 +1,13 @@
 //! Heads against their definition, and what is refused.
 
+mod reference;
+
 use serde_json::Value;
 use speculation::philox::philox;
 use speculation::simd::Level;
 use speculation::verification::AcceptanceLabel;
 
-use super::reference::Reference;
+use self::reference::Reference;
 use super::*;
 
 /// The cases of `kind` in the golden file.
@@ -114,7 +116,7 @@ fn golden_heads() {
             out_bias: narrow(&reference.out_bias),
         };
         let head = AcceptanceHead::new(info(depth, tied, hidden), weights, "golden").expect("fits");
-        let mut scratch = Scratch::default();
+        let mut scratch = HeadScratch::default();
         for (row, x) in rows(&case["x"]).iter().enumerate() {
             let (h, logits) = reference.logits(x);
             let expected = numbers(&case["h"][row])
@@ -135,7 +137,7 @@ fn golden_heads() {
 
 #[test]
 fn the_served_head_is_the_reference_at_every_width_and_on_every_cpu() {
-    let mut scratch = Scratch::default();
+    let mut scratch = HeadScratch::default();
     let mut spread = 0.0_f64;
     for hidden in [1, 15, 16, 17, 33, 128] {
         for (depth, tied, format) in [

@@ -114,14 +114,12 @@ pub enum HubError {
         problem: &'static str,
     },
     /// The bytes are not those announced.
-    #[error("{file}: sha256 is {found}, expected {expected}: the file was removed, try again")]
+    #[error("{file}: {problem}: the file was removed, try again")]
     WrongHash {
         /// The file.
         file: String,
-        /// The hub's hash.
-        expected: String,
-        /// Hash of what came.
-        found: String,
+        /// Hash of what came, and the hub's.
+        problem: String,
     },
     /// A file of the cache has other bytes than it should have, and cannot be had again now.
     #[error(

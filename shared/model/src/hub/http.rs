@@ -6,7 +6,7 @@ use ureq::http::{HeaderMap, Response, StatusCode, Uri, header};
 use ureq::tls::TlsConfig;
 use ureq::{Agent, Body};
 
-use super::{HubError, HubSettings, Token, trust};
+use super::{HubError, HubSettings, HubToken, trust};
 
 const CONNECTING: Duration = Duration::from_secs(10);
 /// Longest silence, before an answer and within one.
@@ -34,7 +34,7 @@ pub(super) enum Ask {
 pub(super) struct Http {
     agent: Agent,
     pub(super) endpoint: String,
-    token: Option<Token>,
+    token: Option<HubToken>,
 }
 
 impl Http {

@@ -15,7 +15,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// others. A hash of an unknown kind says nothing.
 pub(super) fn damage(path: &Path, hash: &str) -> io::Result<Option<String>> {
     let (kind, found) = if is_sha256(hash) {
-        ("sha256", sha256(path)?)
+        ("sha256", digest::<Sha256>(path, b"")?)
     } else if is_sha1(hash) {
         let found = git_hash(path)?;
         // Mirrors know small files by the hash of their bytes alone.
@@ -42,11 +42,6 @@ pub(super) fn is_sha1(hash: &str) -> bool {
 
 fn is_hex(hash: &str, digits: usize) -> bool {
     hash.len() == digits && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// The SHA-256 of a file, in hexadecimal.
-pub(super) fn sha256(path: &Path) -> io::Result<String> {
-    digest::<Sha256>(path, b"")
 }
 
 /// The hash by which git knows the contents of a file, in hexadecimal.

@@ -10,12 +10,12 @@ const PUBLIC: &str = "https://huggingface.co";
 
 /// An access token, and where it came from.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token {
+pub struct HubToken {
     pub(super) secret: String,
     pub(super) origin: String,
 }
 
-impl Token {
+impl HubToken {
     /// The token `secret`; `origin` is a variable's name or a file's, for messages.
     pub fn new(secret: impl Into<String>, origin: impl Into<String>) -> Self {
         let (secret, origin) = (secret.into(), origin.into());
@@ -24,7 +24,7 @@ impl Token {
 }
 
 // The secret must not end up in a log.
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for HubToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "*** from {}", self.origin)
     }
@@ -38,7 +38,7 @@ pub struct HubSettings {
     /// Folder of the cache.
     pub cache: PathBuf,
     /// Access token; sent to the endpoint alone.
-    pub token: Option<Token>,
+    pub token: Option<HubToken>,
     /// Whether the network must not be touched.
     pub offline: bool,
     /// CAs by which an endpoint with TLS is believed, in place of the system's.
@@ -79,7 +79,7 @@ impl HubSettings {
             return Err(HubError::setting("HF_ENDPOINT", problem));
         }
         let token = match text("HF_TOKEN")? {
-            Some(token) => Some(Token::new(token, "HF_TOKEN")),
+            Some(token) => Some(HubToken::new(token, "HF_TOKEN")),
             None => path("HF_TOKEN_PATH")
                 .or_else(|| home.map(|home| home.join("token")))
                 .and_then(|path| token_in(&path)),
@@ -105,10 +105,10 @@ impl HubSettings {
 }
 
 /// The token that `hf auth login` left.
-fn token_in(path: &Path) -> Option<Token> {
+fn token_in(path: &Path) -> Option<HubToken> {
     let token = std::fs::read_to_string(path).ok()?;
     let token = Some(token.trim()).filter(|token| !token.is_empty());
-    token.map(|token| Token::new(token, path.display().to_string()))
+    token.map(|token| HubToken::new(token, path.display().to_string()))
 }
 
 #[cfg(test)]
@@ -151,9 +151,12 @@ mod tests {
         let token = |variables: &[(&str, &str)]| read(variables).expect("settings").token;
         let file = folder.path().join("token").display().to_string();
         let found = token(&[("HF_HOME", home)]);
-        assert_eq!(found, Some(Token::new("hf_file", file)));
+        assert_eq!(found, Some(HubToken::new("hf_file", file)));
         let given = [("HF_HOME", home), ("HF_TOKEN", "hf_variable")];
-        assert_eq!(token(&given), Some(Token::new("hf_variable", "HF_TOKEN")));
+        assert_eq!(
+            token(&given),
+            Some(HubToken::new("hf_variable", "HF_TOKEN"))
+        );
         let shown = format!("{:?}", read(&given).expect("settings"));
         assert!(!shown.contains("hf_variable"), "{shown}");
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ureq::http::StatusCode;
 
 use super::http::{Ask, Http, LINKED_ETAG, redirect, text};
-use super::integrity::{is_sha256, sha256};
+use super::integrity::{damage, is_sha256};
 use super::{HubError, cache::Blob};
 
 /// Attempts in a row that bring nothing before a download is given up.
@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 /// What the hub says of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Metadata {
+pub(super) struct FileMetadata {
     /// What tells its contents from others: their SHA-256 where they are kept as a large file.
     pub(super) etag: String,
     /// Its size in bytes.
@@ -37,7 +37,7 @@ pub(super) fn metadata(
     url: &str,
     what: &str,
     missing: impl FnOnce() -> HubError,
-) -> Result<Metadata, HubError> {
+) -> Result<FileMetadata, HubError> {
     let response = http.ask(url, Ask::Head)?;
     http.check(what, url, &response, missing)?;
     let location = redirect(url, &response)?;
@@ -63,7 +63,7 @@ pub(super) fn metadata(
         }
         (size, _) => size,
     };
-    Ok(Metadata {
+    Ok(FileMetadata {
         etag: etag.to_owned(),
         size: size.ok_or_else(|| HubError::answer(url, "the answer has no size"))?,
         location: location.unwrap_or_else(|| url.to_owned()),
@@ -79,7 +79,7 @@ pub(super) fn download(
     http: &Http,
     url: &str,
     file: &str,
-    mut metadata: Metadata,
+    mut metadata: FileMetadata,
     blob: &Blob,
     at: &dyn Fn(u64),
 ) -> Result<(), HubError> {
@@ -128,7 +128,7 @@ fn length(path: &Path) -> u64 {
 fn receive(
     http: &Http,
     file: &str,
-    metadata: &Metadata,
+    metadata: &FileMetadata,
     blob: &Blob,
     at: &dyn Fn(u64),
 ) -> Result<Option<String>, HubError> {
@@ -193,7 +193,7 @@ fn receive(
 }
 
 /// Returns the error of a failed write. A full disk keeps nothing of the file.
-fn written(error: io::Error, file: &str, metadata: &Metadata, blob: &Blob) -> HubError {
+fn written(error: io::Error, file: &str, metadata: &FileMetadata, blob: &Blob) -> HubError {
     if !matches!(
         error.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
@@ -209,18 +209,18 @@ fn written(error: io::Error, file: &str, metadata: &Metadata, blob: &Blob) -> Hu
 }
 
 /// Compares the bytes with their SHA-256, where the hub tells it; removes them if they differ.
-fn check(file: &str, metadata: &Metadata, blob: &Blob) -> Result<(), HubError> {
+fn check(file: &str, metadata: &FileMetadata, blob: &Blob) -> Result<(), HubError> {
     if !is_sha256(&metadata.etag) {
         return Ok(());
     }
-    let found = sha256(&blob.incomplete).map_err(HubError::io(&blob.incomplete))?;
-    if found.eq_ignore_ascii_case(&metadata.etag) {
+    let damage =
+        damage(&blob.incomplete, &metadata.etag).map_err(HubError::io(&blob.incomplete))?;
+    let Some(problem) = damage else {
         return Ok(());
-    }
+    };
     fs::remove_file(&blob.incomplete).map_err(HubError::io(&blob.incomplete))?;
     Err(HubError::WrongHash {
         file: file.to_owned(),
-        expected: metadata.etag.clone(),
-        found,
+        problem,
     })
 }

@@ -3,7 +3,7 @@
 use speculation::simd::Level;
 
 use super::{
-    Linear, Matrix,
+    Linear, PackedMatrix,
     inputs::{BLOCK, InputBlock, Quantized, QuantizedRow, quantize},
 };
 use crate::cpu::SharedSlice;
@@ -21,7 +21,7 @@ pub(crate) struct Activations {
 /// Where they are written to, 32 inputs of a row at a time.
 pub(crate) struct ActivationsWriter<'a> {
     inputs: usize,
-    form: Form<'a>,
+    form: ActivationForm<'a>,
 }
 
 /// The same of one row.
@@ -34,7 +34,7 @@ pub(crate) enum ActivationsRow<'a> {
     Blocks(QuantizedRow<'a>),
 }
 
-enum Form<'a> {
+enum ActivationForm<'a> {
     Values(SharedSlice<'a, f32>),
     Blocks(Quantized<'a>),
 }
@@ -45,12 +45,12 @@ impl Activations {
         let inputs = linear.inputs;
         self.rows = rows;
         let form = match &linear.matrix {
-            Matrix::Dense(_) => {
+            PackedMatrix::Dense(_) => {
                 self.values.resize(rows * inputs, 0.0);
-                Form::Values(SharedSlice::new(&mut self.values))
+                ActivationForm::Values(SharedSlice::new(&mut self.values))
             }
-            Matrix::Q8(_) | Matrix::Q4(_) => {
-                Form::Blocks(Quantized::new(rows, inputs, &mut self.blocks))
+            PackedMatrix::Q8(_) | PackedMatrix::Q4(_) => {
+                ActivationForm::Blocks(Quantized::new(rows, inputs, &mut self.blocks))
             }
         };
         ActivationsWriter { inputs, form }
@@ -66,12 +66,12 @@ impl ActivationsWriter<'_> {
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> ActivationsRow<'_> {
         match &self.form {
-            Form::Values(values) => ActivationsRow::Values {
+            ActivationForm::Values(values) => ActivationsRow::Values {
                 values,
                 first: row * self.inputs,
                 inputs: self.inputs,
             },
-            Form::Blocks(blocks) => ActivationsRow::Blocks(blocks.row(row)),
+            ActivationForm::Blocks(blocks) => ActivationsRow::Blocks(blocks.row(row)),
         }
     }
 }

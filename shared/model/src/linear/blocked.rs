@@ -14,7 +14,7 @@ use speculation::simd::Level;
 
 use super::{
     order::GROUP,
-    packed::{Ahead, LANES, Packed, Sums, VECTORS, Wide},
+    packed::{Ahead, LANES, OutputSums, Packed, VECTORS, Wide},
 };
 use crate::cpu::SharedSlice;
 
@@ -54,14 +54,14 @@ impl Tile {
 
 /// Results `(rows, outputs)`, written by several threads, each its own outputs.
 #[derive(Clone, Copy)]
-pub(super) struct Output<'a> {
+pub(super) struct ProductOutput<'a> {
     y: SharedSlice<'a, f32>,
     rows: usize,
     outputs: usize,
     bias: Option<&'a [f32]>,
 }
 
-impl<'a> Output<'a> {
+impl<'a> ProductOutput<'a> {
     /// `bias`, if there is one, is `(outputs)`.
     pub(super) fn new(y: &'a mut [f32], outputs: usize, bias: Option<&'a [f32]>) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl<'a> Output<'a> {
     ///
     /// # Safety
     /// No two threads write the same group at the same time.
-    unsafe fn write(&self, row: usize, group: usize, results: &Sums) {
+    unsafe fn write(&self, row: usize, group: usize, results: &OutputSums) {
         let first = group * GROUP;
         assert!(row < self.rows && first < self.outputs);
         let results = results.as_flattened();
@@ -98,7 +98,7 @@ impl<'a> Output<'a> {
 
 /// Results of some groups, all rows of them.
 pub(crate) struct Computed<'a> {
-    output: Output<'a>,
+    output: ProductOutput<'a>,
     /// Groups of 32 outputs.
     pub(crate) groups: Range<usize>,
 }
@@ -108,7 +108,7 @@ impl<'a> Computed<'a> {
     ///
     /// # Safety
     /// They are written, and nobody writes them again while this is used.
-    pub(super) unsafe fn new(output: Output<'a>, groups: Range<usize>) -> Self {
+    pub(super) unsafe fn new(output: ProductOutput<'a>, groups: Range<usize>) -> Self {
         Self { output, groups }
     }
 
@@ -119,7 +119,7 @@ impl<'a> Computed<'a> {
     /// The 32 results of `row` for `group` and as many for the next, both among the groups and whole.
     #[inline(always)]
     pub(crate) fn pair(&self, row: usize, group: usize) -> (&[f32; GROUP], &[f32; GROUP]) {
-        let Output {
+        let ProductOutput {
             y, rows, outputs, ..
         } = self.output;
         let first = group * GROUP;
@@ -144,7 +144,7 @@ pub(super) unsafe fn multiply<B: Wide>(
     level: Level,
     groups: Range<usize>,
     x: &[B::Input],
-    output: Output<'_>,
+    output: ProductOutput<'_>,
     then: Option<*const i8>,
 ) {
     // Sums are zeroed for each range of groups; decoding has few rows, and small ranges.
@@ -166,7 +166,7 @@ unsafe fn multiply_bands<B: Wide, const BAND: usize>(
     level: Level,
     groups: Range<usize>,
     x: &[B::Input],
-    output: Output<'_>,
+    output: ProductOutput<'_>,
     then: Option<*const i8>,
 ) {
     let last = groups.end - 1;
@@ -174,7 +174,7 @@ unsafe fn multiply_bands<B: Wide, const BAND: usize>(
     let chunk_len = B::chunk_len(matrix.per_row);
     // Clearing sums for a band takes as long as a small product.
     let (mut few, mut many);
-    let sums: &mut [Sums] = if x.len() <= TILE * row_len {
+    let sums: &mut [OutputSums] = if x.len() <= TILE * row_len {
         few = [[[0.0; LANES]; VECTORS]; TILE];
         &mut few
     } else {

@@ -6,22 +6,22 @@
 
 use std::ops::Range;
 
-use super::packed::{Block, LANES, Sums, VECTORS};
+use super::packed::{LANES, OutputSums, PackedBlock, VECTORS};
 
 /// Inputs of a chunk.
 const CHUNK: usize = 128;
 
 /// Weights of one input.
-pub(super) type Weights = [[f32; LANES]; VECTORS];
+pub(super) type DenseWeights = [[f32; LANES]; VECTORS];
 
 /// Takes the weights of `output`.
-pub(super) fn interleave(group: &mut [Weights], output: usize, row: &[f32]) {
+pub(super) fn interleave(group: &mut [DenseWeights], output: usize, row: &[f32]) {
     for (weights, &weight) in group.iter_mut().zip(row) {
         weights.as_flattened_mut()[output] = weight;
     }
 }
 
-impl Block for Weights {
+impl PackedBlock for DenseWeights {
     type Input = f32;
     type Inputs<'a, const ROWS: usize> = [&'a [f32]; ROWS];
     const INPUTS: usize = 1;
@@ -45,7 +45,7 @@ impl Block for Weights {
     fn dot_portable<const ROWS: usize>(
         weights: &[Self],
         x: [&[f32]; ROWS],
-        sums: &mut [Sums; ROWS],
+        sums: &mut [OutputSums; ROWS],
     ) {
         for (x, totals) in x.into_iter().zip(sums) {
             let mut sums = Self::EMPTY;

@@ -4,15 +4,15 @@
 use std::arch::x86_64::*;
 
 use super::{
-    dense::Weights,
-    packed::{LINE, Sums, VECTORS, Wide},
+    dense::DenseWeights,
+    packed::{LINE, OutputSums, VECTORS, Wide},
     x86::ask,
 };
 
 /// Vectors of eight outputs in a group.
 const QUARTERS: usize = 2 * VECTORS;
 
-impl Wide for Weights {
+impl Wide for DenseWeights {
     /// AVX-512: two vectors hold a group's outputs.
     #[target_feature(enable = "avx512f")]
     #[allow(
@@ -22,7 +22,7 @@ impl Wide for Weights {
     unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
         weights: &[Self],
         x: [&[f32]; ROWS],
-        results: &mut [Sums; ROWS],
+        results: &mut [OutputSums; ROWS],
         ahead: *const i8,
     ) {
         let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
@@ -57,7 +57,7 @@ impl Wide for Weights {
     unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
         weights: &[Self],
         x: [&[f32]; ROWS],
-        results: &mut [Sums; ROWS],
+        results: &mut [OutputSums; ROWS],
         ahead: *const i8,
     ) {
         // Of two parts each asks for a half, if there is so much to ask for.
@@ -84,9 +84,9 @@ impl Wide for Weights {
 )]
 #[inline]
 unsafe fn some_rows<const COUNT: usize>(
-    weights: &[Weights],
+    weights: &[DenseWeights],
     x: &[&[f32]; COUNT],
-    results: &mut [Sums; COUNT],
+    results: &mut [OutputSums; COUNT],
     lines: usize,
     ahead: *const i8,
 ) {

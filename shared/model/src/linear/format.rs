@@ -2,9 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use candle_core::quantized::GgmlDType;
 use thiserror::Error;
-
-use super::ggml::GgmlFormat;
 
 /// How weights are held and multiplied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,7 +38,7 @@ impl WeightFormat {
     /// the format that has smaller ones.
     pub(crate) fn of_rows(self, inputs: usize) -> Self {
         match self {
-            Self::Q4_K if !inputs.is_multiple_of(GgmlFormat::Q4_K.block()) => Self::Q8_0,
+            Self::Q4_K if !inputs.is_multiple_of(GgmlDType::Q4K.block_size()) => Self::Q8_0,
             format => format,
         }
     }

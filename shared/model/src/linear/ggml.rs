@@ -1,42 +1,16 @@
 //! ggml's blocks of quantised weights, as GGUF files hold them.
 
+use candle_core::quantized::GgmlDType;
 use half::f16;
 
-/// Formats whose blocks are taken over as they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(non_camel_case_types, reason = "so they are called")]
-pub enum GgmlFormat {
-    /// Blocks of 32 signed bytes with a half-precision scale.
-    Q8_0,
-    /// Blocks of 256 in eight sub-blocks of 32 4-bit numbers, with 6-bit scales and minima.
-    Q4_K,
-}
-
-impl GgmlFormat {
-    /// Weights of a block.
-    pub fn block(self) -> usize {
-        match self {
-            Self::Q8_0 => 32,
-            Self::Q4_K => 256,
-        }
+/// Returns the bytes of a matrix `(outputs, inputs)` in blocks of `format`; `None` if rows are no whole blocks, or
+/// nothing.
+pub(super) fn matrix_bytes(format: GgmlDType, outputs: usize, inputs: usize) -> Option<usize> {
+    if outputs == 0 || inputs == 0 || !inputs.is_multiple_of(format.block_size()) {
+        return None;
     }
-
-    /// Bytes of a block.
-    pub fn block_bytes(self) -> usize {
-        match self {
-            Self::Q8_0 => Q8_0_BYTES,
-            Self::Q4_K => Q4_K_BYTES,
-        }
-    }
-
-    /// Bytes of a matrix `(outputs, inputs)`; `None` if rows are no whole blocks, or nothing.
-    pub fn matrix_bytes(self, outputs: usize, inputs: usize) -> Option<usize> {
-        if outputs == 0 || inputs == 0 || !inputs.is_multiple_of(self.block()) {
-            return None;
-        }
-        let row = (inputs / self.block()).checked_mul(self.block_bytes())?;
-        row.checked_mul(outputs)
-    }
+    let row = (inputs / format.block_size()).checked_mul(format.type_size())?;
+    row.checked_mul(outputs)
 }
 
 /// Bytes of a Q8_0 block: a half-precision scale, then 32 signed bytes.

@@ -1,11 +1,10 @@
 //! Activations in blocks of 32 signed bytes with a scale.
 
-#[cfg(target_arch = "x86_64")]
-mod x86;
-
 use speculation::simd::{Kernel, Level};
 
 use super::blocked::Tile;
+#[cfg(target_arch = "x86_64")]
+use super::x86;
 use crate::cpu::{Cpu, SharedSlice};
 
 /// Inputs that share a scale.

@@ -5,7 +5,7 @@ pub(crate) const GROUP: usize = 32;
 
 /// The order in which a matrix computes its outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Order {
+pub enum OutputOrder {
     /// As they are given.
     #[default]
     AsGiven,
@@ -14,7 +14,7 @@ pub(crate) enum Order {
     Paired,
 }
 
-impl Order {
+impl OutputOrder {
     /// Outputs of a matrix that is given `given`.
     pub(super) fn outputs(self, given: usize) -> usize {
         match self {
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn pairs_of_32_stand_side_by_side() {
         for half in [1, 31, 32, 33, 96, 100] {
-            let (order, given) = (Order::Paired, 2 * half);
+            let (order, given) = (OutputOrder::Paired, 2 * half);
             let outputs = order.outputs(given);
             let mut taken = vec![false; outputs];
             for output in 0..half {
@@ -64,7 +64,7 @@ mod tests {
             }
             assert!(outputs < given + 2 * GROUP && outputs.is_multiple_of(2 * GROUP));
         }
-        assert_eq!(Order::AsGiven.outputs(35), 35);
-        assert_eq!(Order::AsGiven.place(34, 35), 34);
+        assert_eq!(OutputOrder::AsGiven.outputs(35), 35);
+        assert_eq!(OutputOrder::AsGiven.place(34, 35), 34);
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt::Debug, ops::Range};
 use speculation::simd::Level;
 
 use super::{
-    order::{GROUP, Order},
+    order::{GROUP, OutputOrder},
     storage::Storage,
 };
 
@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 18 << 10;
 const SOON: usize = 14 << 10;
 
 /// Sums of one row for the outputs of a group.
-pub(super) type Sums = [[f32; LANES]; VECTORS];
+pub(super) type OutputSums = [[f32; LANES]; VECTORS];
 
 /// What a kernel asks memory for while it computes.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl Ahead {
 }
 
 /// Some inputs of 32 outputs, in the layout of its kernel.
-pub(super) trait Block: Copy + Debug + Send + Sync {
+pub(super) trait PackedBlock: Copy + Debug + Send + Sync {
     /// What activations are brought to.
     type Input: Sync;
     /// What some blocks are multiplied with: inputs of some rows.
@@ -89,22 +89,22 @@ pub(super) trait Block: Copy + Debug + Send + Sync {
     fn dot_portable<const ROWS: usize>(
         weights: &[Self],
         x: Self::Inputs<'_, ROWS>,
-        sums: &mut [Sums; ROWS],
+        sums: &mut [OutputSums; ROWS],
     );
 }
 
 /// A block whose products x86 vectors compute, to the same bits. They ask memory for `LINES` lines from `ahead`
 /// on for each two that they read.
 #[cfg(target_arch = "x86_64")]
-pub(super) trait Wide: Block {
-    /// [`Block::dot_portable`] in the instructions of [`Level::Avx512Vnni`].
+pub(super) trait Wide: PackedBlock {
+    /// [`PackedBlock::dot_portable`] in the instructions of [`Level::Avx512Vnni`].
     ///
     /// # Safety
     /// The CPU has them, and there are as many `weights`, aligned to 64 bytes, as inputs.
     unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
         weights: &[Self],
         x: Self::Inputs<'_, ROWS>,
-        results: &mut [Sums; ROWS],
+        results: &mut [OutputSums; ROWS],
         ahead: *const i8,
     );
 
@@ -115,17 +115,17 @@ pub(super) trait Wide: Block {
     unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
         weights: &[Self],
         x: Self::Inputs<'_, ROWS>,
-        results: &mut [Sums; ROWS],
+        results: &mut [OutputSums; ROWS],
         ahead: *const i8,
     );
 }
 
 /// Other CPUs have no kernels of their own.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) trait Wide: Block {}
+pub(super) trait Wide: PackedBlock {}
 
 #[cfg(not(target_arch = "x86_64"))]
-impl<B: Block> Wide for B {}
+impl<B: PackedBlock> Wide for B {}
 
 /// A matrix `(outputs, inputs)`.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ impl<B: Wide> Packed<B> {
     /// Takes `rows`, one an output, of `inputs` numbers each, however they are written: `set` brings the one of
     /// `output` of 32 to its blocks.
     pub(super) fn new<'a, T: 'a>(
-        order: Order,
+        order: OutputOrder,
         inputs: usize,
         rows: impl ExactSizeIterator<Item = &'a [T]>,
         set: impl Fn(&mut [B], usize, &[T]),
@@ -187,7 +187,7 @@ impl<B: Wide> Packed<B> {
         group: usize,
         chunk: Range<usize>,
         x: &[B::Input],
-        sums: &mut [Sums],
+        sums: &mut [OutputSums],
         ahead: Ahead,
     ) {
         let weights = &self.blocks[group * self.per_row..][..self.per_row][chunk.clone()];
@@ -202,18 +202,40 @@ impl<B: Wide> Packed<B> {
     }
 }
 
+/// Does `call`, in which `LINES` are those of memory that a kernel asks for, for each two that it reads, to do
+/// what `ahead` says.
+#[cfg(target_arch = "x86_64")]
+macro_rules! asking {
+    ($ahead:expr, $lines:ident => $call:expr) => {
+        match $ahead {
+            Ahead::None => {
+                const $lines: usize = 0;
+                $call
+            }
+            Ahead::Half(_) => {
+                const $lines: usize = 1;
+                $call
+            }
+            Ahead::Soon | Ahead::From(_) => {
+                const $lines: usize = 2;
+                $call
+            }
+        }
+    };
+}
+
 /// Adds the products of the blocks `chunk` of `ROWS` rows of `x` with `weights`, which are as many.
 fn dot<B: Wide, const ROWS: usize>(
     level: Level,
     weights: &[B],
     x: &[B::Input],
     chunk: Range<usize>,
-    sums: &mut [Sums],
+    sums: &mut [OutputSums],
     ahead: Ahead,
 ) {
     assert_eq!(weights.len(), chunk.len());
     let x = B::inputs::<ROWS>(x, chunk);
-    let sums: &mut [Sums; ROWS] = sums.try_into().expect("a sum a row");
+    let sums: &mut [OutputSums; ROWS] = sums.try_into().expect("a sum a row");
     match level {
         // SAFETY: this level is made only on CPUs with the features; the lengths are equal, by the lines above,
         // and weights are held in aligned storage.

@@ -17,7 +17,7 @@ use candle_core::{
 use super::{
     ggml::q4_k,
     inputs::{BLOCK, InputBlock, STEPS},
-    packed::{Block, LANES, Sums, VECTORS},
+    packed::{LANES, OutputSums, PackedBlock, VECTORS},
 };
 
 /// Inputs of a block.
@@ -28,7 +28,7 @@ pub(super) const SUBS: usize = SUPER / BLOCK;
 /// 256 inputs of 32 outputs.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-pub(super) struct WeightBlock {
+pub(super) struct Q4Block {
     /// Output `16 * v + l` and input `32 * b + 4 * s + i` at `[b][s][v][4 * l + i]` in the low half, the
     /// input 16 further in the high half.
     pub(super) quants: [[[[u8; 4 * LANES]; VECTORS]; STEPS / 2]; SUBS],
@@ -39,10 +39,10 @@ pub(super) struct WeightBlock {
 }
 
 /// A block's inputs of `ROWS` rows.
-pub(super) type Inputs<const ROWS: usize> = [[InputBlock; ROWS]; SUBS];
+pub(super) type Q4Inputs<const ROWS: usize> = [[InputBlock; ROWS]; SUBS];
 
 /// Quantises the weights of `output`, whole blocks of them, as ggml does.
-pub(super) fn quantize(group: &mut [WeightBlock], output: usize, row: &[f32]) {
+pub(super) fn quantize(group: &mut [Q4Block], output: usize, row: &[f32]) {
     if row.iter().all(|value| value.is_finite()) {
         let quantized = Tensor::from_slice(row, row.len(), &Device::Cpu)
             .and_then(|row| QTensor::quantize(&row, GgmlDType::Q4K));
@@ -61,7 +61,7 @@ pub(super) fn quantize(group: &mut [WeightBlock], output: usize, row: &[f32]) {
 }
 
 /// Takes ggml's blocks of `output` as they are.
-pub(super) fn from_ggml(group: &mut [WeightBlock], output: usize, row: &[u8]) {
+pub(super) fn from_ggml(group: &mut [Q4Block], output: usize, row: &[u8]) {
     let (vector, lane) = (output / LANES, output % LANES);
     for (block, stored) in group.iter_mut().zip(row.as_chunks().0) {
         let from = q4_k(stored);
@@ -78,9 +78,9 @@ pub(super) fn from_ggml(group: &mut [WeightBlock], output: usize, row: &[u8]) {
     }
 }
 
-impl Block for WeightBlock {
+impl PackedBlock for Q4Block {
     type Input = InputBlock;
-    type Inputs<'a, const ROWS: usize> = &'a [Inputs<ROWS>];
+    type Inputs<'a, const ROWS: usize> = &'a [Q4Inputs<ROWS>];
     const INPUTS: usize = SUPER;
     const STEPS: usize = SUBS;
     const EMPTY: Self = Self {
@@ -105,14 +105,14 @@ impl Block for WeightBlock {
     }
 
     /// `x` is `(blocks of 32, rows)`.
-    fn inputs<const ROWS: usize>(x: &[InputBlock], chunk: Range<usize>) -> &[Inputs<ROWS>] {
+    fn inputs<const ROWS: usize>(x: &[InputBlock], chunk: Range<usize>) -> &[Q4Inputs<ROWS>] {
         &x.as_chunks().0.as_chunks().0[chunk]
     }
 
     fn dot_portable<const ROWS: usize>(
         weights: &[Self],
-        x: &[Inputs<ROWS>],
-        sums: &mut [Sums; ROWS],
+        x: &[Q4Inputs<ROWS>],
+        sums: &mut [OutputSums; ROWS],
     ) {
         for (row, totals) in sums.iter_mut().enumerate() {
             for (vector, total) in totals.iter_mut().enumerate() {

@@ -6,15 +6,15 @@ use std::arch::x86_64::*;
 
 use super::{
     inputs::{InputBlock, STEPS},
-    packed::{LINE, Sums, VECTORS, Wide},
-    q4::{Inputs, SUBS, WeightBlock},
+    packed::{LINE, OutputSums, VECTORS, Wide},
+    q4::{Q4Block, Q4Inputs, SUBS},
     x86::{ask, load, store},
 };
 
 /// Lines of a block.
-const BLOCK_LINES: usize = size_of::<WeightBlock>() / LINE;
+const BLOCK_LINES: usize = size_of::<Q4Block>() / LINE;
 
-impl Wide for WeightBlock {
+impl Wide for Q4Block {
     /// AVX-512 VNNI: one instruction multiplies four inputs of sixteen outputs.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
     #[allow(
@@ -23,8 +23,8 @@ impl Wide for WeightBlock {
     )]
     unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
         weights: &[Self],
-        x: &[Inputs<ROWS>],
-        results: &mut [Sums; ROWS],
+        x: &[Q4Inputs<ROWS>],
+        results: &mut [OutputSums; ROWS],
         ahead: *const i8,
     ) {
         let low_halves = _mm512_set1_epi8(15);
@@ -83,8 +83,8 @@ impl Wide for WeightBlock {
     #[target_feature(enable = "avx2")]
     unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
         weights: &[Self],
-        x: &[Inputs<ROWS>],
-        results: &mut [Sums; ROWS],
+        x: &[Q4Inputs<ROWS>],
+        results: &mut [OutputSums; ROWS],
         ahead: *const i8,
     ) {
         let steps = std::hint::black_box(STEPS / 2);
@@ -115,11 +115,11 @@ impl Wide for WeightBlock {
 )]
 #[inline(never)]
 fn sixteen<const COUNT: usize>(
-    weight: &WeightBlock,
+    weight: &Q4Block,
     sub: usize,
     vector: usize,
     inputs: &[InputBlock; COUNT],
-    results: &mut [Sums; COUNT],
+    results: &mut [OutputSums; COUNT],
     steps: usize,
     ahead: Option<*const i8>,
 ) {

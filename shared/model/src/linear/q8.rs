@@ -14,20 +14,20 @@ use half::f16;
 use super::{
     ggml,
     inputs::{BLOCK, InputBlock, STEPS, quantize_block},
-    packed::{Block, LANES, Sums, VECTORS},
+    packed::{LANES, OutputSums, PackedBlock, VECTORS},
 };
 
 /// 32 inputs of 32 outputs.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-pub(super) struct WeightBlock {
+pub(super) struct Q8Block {
     /// The weight of output `16 * v + l` and input `4 * s + i` at `[s][v][4 * l + i]`, with 128 added.
     pub(super) quants: [[[u8; 4 * LANES]; VECTORS]; STEPS],
     /// As files have them: products wait for memory, so what is read is kept small.
     pub(super) scales: [[f16; LANES]; VECTORS],
 }
 
-impl WeightBlock {
+impl Q8Block {
     fn set(&mut self, output: usize, scale: f16, quants: [i32; BLOCK]) {
         let (vector, lane) = (output / LANES, output % LANES);
         self.scales[vector][lane] = scale;
@@ -38,7 +38,7 @@ impl WeightBlock {
 }
 
 /// Quantises the weights of `output`.
-pub(super) fn quantize(group: &mut [WeightBlock], output: usize, row: &[f32]) {
+pub(super) fn quantize(group: &mut [Q8Block], output: usize, row: &[f32]) {
     for (block, values) in group.iter_mut().zip(row.chunks(BLOCK)) {
         let (scale, quants) = quantize_block(values);
         block.set(output, f16::from_f32(scale), quants);
@@ -46,14 +46,14 @@ pub(super) fn quantize(group: &mut [WeightBlock], output: usize, row: &[f32]) {
 }
 
 /// Takes ggml's blocks of `output` as they are.
-pub(super) fn from_ggml(group: &mut [WeightBlock], output: usize, row: &[u8]) {
+pub(super) fn from_ggml(group: &mut [Q8Block], output: usize, row: &[u8]) {
     for (block, stored) in group.iter_mut().zip(row.as_chunks().0) {
         let (scale, quants) = ggml::q8_0(stored);
         block.set(output, scale, quants);
     }
 }
 
-impl Block for WeightBlock {
+impl PackedBlock for Q8Block {
     type Input = InputBlock;
     type Inputs<'a, const ROWS: usize> = &'a [[InputBlock; ROWS]];
     const INPUTS: usize = BLOCK;
@@ -79,7 +79,7 @@ impl Block for WeightBlock {
     fn dot_portable<const ROWS: usize>(
         weights: &[Self],
         x: &[[InputBlock; ROWS]],
-        sums: &mut [Sums; ROWS],
+        sums: &mut [OutputSums; ROWS],
     ) {
         for (row, totals) in sums.iter_mut().enumerate() {
             for (vector, total) in totals.iter_mut().enumerate() {

@@ -6,12 +6,12 @@ use std::arch::x86_64::*;
 
 use super::{
     inputs::{InputBlock, STEPS},
-    packed::{LINE, Sums, VECTORS, Wide},
-    q8::WeightBlock,
+    packed::{LINE, OutputSums, VECTORS, Wide},
+    q8::Q8Block,
     x86::{ask, load, store},
 };
 
-impl Wide for WeightBlock {
+impl Wide for Q8Block {
     /// AVX-512 VNNI: one instruction multiplies four inputs of sixteen outputs. Memory is asked
     /// for a line between others: a bunch of requests would delay the reads.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
@@ -22,7 +22,7 @@ impl Wide for WeightBlock {
     unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
         weights: &[Self],
         x: &[[InputBlock; ROWS]],
-        results: &mut [Sums; ROWS],
+        results: &mut [OutputSums; ROWS],
         ahead: *const i8,
     ) {
         let mut totals = load(results);
@@ -68,7 +68,7 @@ impl Wide for WeightBlock {
     unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
         weights: &[Self],
         x: &[[InputBlock; ROWS]],
-        results: &mut [Sums; ROWS],
+        results: &mut [OutputSums; ROWS],
         ahead: *const i8,
     ) {
         let steps = std::hint::black_box(STEPS);
@@ -129,10 +129,10 @@ impl Widened {
 )]
 #[inline(never)]
 fn sixteen<const COUNT: usize>(
-    weight: &WeightBlock,
+    weight: &Q8Block,
     vector: usize,
     inputs: &[Widened; COUNT],
-    results: &mut [Sums; COUNT],
+    results: &mut [OutputSums; COUNT],
     steps: usize,
     ahead: Option<*const i8>,
 ) {

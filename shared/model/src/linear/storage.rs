@@ -21,13 +21,13 @@ const SHARED: usize = SLAB / 2;
 const LINE: usize = 64;
 
 /// The slab that is being filled.
-static ROOM: Mutex<Room> = Mutex::new(Room {
+static ROOM: Mutex<OpenSlab> = Mutex::new(OpenSlab {
     slab: Weak::new(),
     used: 0,
 });
 
 /// A slab, and how much of it is taken. What is given back is free when all of the slab is.
-struct Room {
+struct OpenSlab {
     slab: Weak<Slab>,
     used: usize,
 }

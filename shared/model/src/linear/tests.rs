@@ -143,18 +143,17 @@ fn ggml(
 
 #[test]
 fn ggml_blocks_keep_their_values() {
-    use candle_core::quantized::GgmlDType;
-
     let (outputs, inputs) = (35, 768);
     let weights = noise(outputs * inputs, 1);
     let formats = [
-        (GgmlFormat::Q8_0, GgmlDType::Q8_0, WeightFormat::Q8_0),
-        (GgmlFormat::Q4_K, GgmlDType::Q4K, WeightFormat::Q4_K),
+        (GgmlDType::Q8_0, WeightFormat::Q8_0),
+        (GgmlDType::Q4K, WeightFormat::Q4_K),
     ];
-    for (format, dtype, same) in formats {
-        let (bytes, values) = ggml(&weights, inputs, dtype);
-        let take =
-            |bytes, inputs| Linear::from_ggml(Order::AsGiven, format, bytes, None, outputs, inputs);
+    for (format, same) in formats {
+        let (bytes, values) = ggml(&weights, inputs, format);
+        let take = |bytes, inputs| {
+            Linear::from_ggml(OutputOrder::AsGiven, format, bytes, None, outputs, inputs)
+        };
         let taken = take(&bytes, inputs).unwrap();
         let made = Linear::new(&weights, None, inputs, same);
         let mut row = vec![0.0; inputs];
@@ -236,15 +235,17 @@ fn scales_of_q8_0_have_half_precision() {
 
 #[test]
 fn ggml_matrices_have_whole_blocks() {
-    let bytes = GgmlFormat::matrix_bytes;
-    assert_eq!(bytes(GgmlFormat::Q8_0, 2, 96), Some(2 * 3 * 34));
-    assert_eq!(bytes(GgmlFormat::Q4_K, 3, 512), Some(3 * 2 * 144));
+    let bytes = ggml::matrix_bytes;
+    assert_eq!(bytes(GgmlDType::Q8_0, 2, 96), Some(2 * 3 * 34));
+    assert_eq!(bytes(GgmlDType::Q4K, 3, 512), Some(3 * 2 * 144));
     for (outputs, inputs) in [(2, 100), (2, 0), (0, 256), (usize::MAX, 256)] {
-        assert_eq!(bytes(GgmlFormat::Q8_0, outputs, inputs), None);
+        assert_eq!(bytes(GgmlDType::Q8_0, outputs, inputs), None);
     }
-    assert_eq!(bytes(GgmlFormat::Q4_K, 2, 96), None);
+    assert_eq!(bytes(GgmlDType::Q4K, 2, 96), None);
     // 34 bytes hold the first block of 33 inputs: not all of them.
-    assert!(Linear::from_ggml(Order::AsGiven, GgmlFormat::Q8_0, &[0; 34], None, 1, 33).is_none());
+    assert!(
+        Linear::from_ggml(OutputOrder::AsGiven, GgmlDType::Q8_0, &[0; 34], None, 1, 33).is_none()
+    );
 }
 
 #[test]

@@ -3,7 +3,40 @@
 #[allow(clippy::wildcard_imports, reason = "names of instructions")]
 use std::arch::x86_64::*;
 
-use super::packed::{LINE, Sums, VECTORS};
+use super::{
+    inputs::{BLOCK, InputBlock, ROUNDING, STEPS, scales},
+    packed::{LINE, OutputSums, VECTORS},
+};
+
+/// Does `part` for `first..first + COUNT` of `rows` rows, 1 to 6: as they are, or in two parts as even as can be.
+/// Sums of 32 outputs in f32, or of sixteen and what they are made of, fill the registers of AVX2 at three rows.
+macro_rules! in_threes {
+    ($rows:expr, $count:ident, $first:ident => $part:expr) => {
+        match $rows {
+            1 => in_threes!(@ 1, 0, $count, $first, $part),
+            2 => in_threes!(@ 2, 0, $count, $first, $part),
+            3 => in_threes!(@ 3, 0, $count, $first, $part),
+            4 => {
+                in_threes!(@ 2, 0, $count, $first, $part);
+                in_threes!(@ 2, 2, $count, $first, $part);
+            }
+            5 => {
+                in_threes!(@ 3, 0, $count, $first, $part);
+                in_threes!(@ 2, 3, $count, $first, $part);
+            }
+            6 => {
+                in_threes!(@ 3, 0, $count, $first, $part);
+                in_threes!(@ 3, 3, $count, $first, $part);
+            }
+            _ => unreachable!("a tile has 1 to 6 rows"),
+        }
+    };
+    (@ $rows:literal, $at:literal, $count:ident, $first:ident, $part:expr) => {{
+        const $count: usize = $rows;
+        let $first: usize = $at;
+        $part
+    }};
+}
 
 /// Asks memory for `lines` lines, the first of them `line` lines after `ahead`.
 #[inline(always)]
@@ -21,7 +54,7 @@ pub(super) fn ask(ahead: *const i8, line: usize, lines: usize) {
     reason = "rows and vectors index registers"
 )]
 #[target_feature(enable = "avx512f")]
-pub(super) fn load<const ROWS: usize>(sums: &[Sums; ROWS]) -> [[__m512; VECTORS]; ROWS] {
+pub(super) fn load<const ROWS: usize>(sums: &[OutputSums; ROWS]) -> [[__m512; VECTORS]; ROWS] {
     let mut loaded = [[_mm512_setzero_ps(); VECTORS]; ROWS];
     for row in 0..ROWS {
         for v in 0..VECTORS {
@@ -39,11 +72,48 @@ pub(super) fn load<const ROWS: usize>(sums: &[Sums; ROWS]) -> [[__m512; VECTORS]
     reason = "rows and vectors index registers"
 )]
 #[target_feature(enable = "avx512f")]
-pub(super) fn store<const ROWS: usize>(loaded: [[__m512; VECTORS]; ROWS], sums: &mut [Sums; ROWS]) {
+pub(super) fn store<const ROWS: usize>(
+    loaded: [[__m512; VECTORS]; ROWS],
+    sums: &mut [OutputSums; ROWS],
+) {
     for row in 0..ROWS {
         for v in 0..VECTORS {
             // SAFETY: 16 floats.
             unsafe { _mm512_storeu_ps(sums[row][v].as_mut_ptr(), loaded[row][v]) };
         }
     }
+}
+
+/// Quantises one block with the roundings of the portable loop, so to the same bits.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+pub(super) fn quantize_avx512(values: &[f32; BLOCK]) -> InputBlock {
+    // SAFETY: two times 16 of 32 floats.
+    let (first, second) = unsafe {
+        let start = values.as_ptr();
+        (_mm512_loadu_ps(start), _mm512_loadu_ps(start.add(16)))
+    };
+    let largest = _mm512_reduce_max_epu32(_mm512_max_epu32(
+        _mm512_castps_si512(_mm512_abs_ps(first)),
+        _mm512_castps_si512(_mm512_abs_ps(second)),
+    ));
+    let (scale, inverse) = scales(largest);
+    if scale.is_nan() {
+        return InputBlock::new(scale, [0; STEPS], 0);
+    }
+    let (inverse, rounding) = (_mm512_set1_ps(inverse), _mm512_set1_ps(ROUNDING));
+    let none = _mm512_castps_si512(rounding);
+    let first = _mm512_add_ps(_mm512_mul_ps(first, inverse), rounding);
+    let first = _mm512_sub_epi32(_mm512_castps_si512(first), none);
+    let second = _mm512_add_ps(_mm512_mul_ps(second, inverse), rounding);
+    let second = _mm512_sub_epi32(_mm512_castps_si512(second), none);
+    let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(first, second));
+    let mut quants = [0; STEPS];
+    let halves: *mut __m128i = quants.as_mut_ptr().cast();
+    // SAFETY: two times 16 of 32 bytes.
+    unsafe {
+        _mm_storeu_si128(halves, _mm512_cvtepi32_epi8(first));
+        _mm_storeu_si128(halves.add(1), _mm512_cvtepi32_epi8(second));
+    }
+    InputBlock::new(scale, quants, sum)
 }

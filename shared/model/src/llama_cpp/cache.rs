@@ -3,23 +3,23 @@
 use llama_cpp::{Context, SequenceId};
 use speculation::{ports::KvCache, tree_paths::TreePaths};
 
-use super::Shared;
+use super::SharedContext;
 
 /// State of one sequence of a [`LlamaModel`](super::LlamaModel).
 #[derive(Debug)]
 pub struct LlamaCache {
-    pub(super) context: Shared,
+    pub(super) context: SharedContext,
     /// The sequence; none as long as no token is held.
     pub(super) sequence: Option<SequenceId>,
     /// Tokens before the tree.
     pub(super) trunk: usize,
     /// The tree that the last forward ended in.
-    pub(super) tree: Option<Tree>,
+    pub(super) tree: Option<HeldTree>,
 }
 
 /// A tree of which no path was kept.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct HeldTree {
     pub(super) paths: TreePaths,
     /// Each leaf's node, and the sequence of its path. Empty where there were too few for them to be kept.
     pub(super) leaves: Vec<(usize, SequenceId)>,
@@ -28,7 +28,7 @@ pub(super) struct Tree {
 }
 
 impl LlamaCache {
-    pub(super) fn new(context: &Shared) -> Self {
+    pub(super) fn new(context: &SharedContext) -> Self {
         Self {
             context: context.clone(),
             sequence: None,

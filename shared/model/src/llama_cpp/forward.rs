@@ -1,16 +1,16 @@
 //! A ragged batch, as tokens of sequences.
 
-use llama_cpp::{BadEntry, Context, DecodeError, Entry, SequenceId};
+use llama_cpp::{BadEntry, BatchToken, Context, DecodeError, SequenceId};
 use speculation::{
     ports::{KvCache, ModelShape, Rows, Segment},
     tree_paths::TreePaths,
 };
 
 use super::{
-    Shared,
-    cache::{LlamaCache, Tree},
+    SharedContext,
+    cache::{HeldTree, LlamaCache},
 };
-use crate::forward_error::{ForwardError, check_len, check_tokens};
+use crate::forward_error::{ForwardError, check_segment};
 
 /// Reads the trees, and refuses what cannot be forwarded.
 pub(super) fn check(
@@ -18,16 +18,9 @@ pub(super) fn check(
     shape: ModelShape,
 ) -> Result<Vec<TreePaths>, ForwardError> {
     let read = |segment: &Segment<'_, LlamaCache>| {
-        if segment.cache.tree.is_some() {
-            return Err(ForwardError::TreeInCache {
-                from: segment.cache.trunk,
-            });
-        }
+        let held_tree = segment.cache.tree.is_some().then_some(segment.cache.trunk);
         let mut tree = TreePaths::default();
-        tree.read(segment.parents, segment.tokens.len())?;
-        let tokens = segment.cache.len() + segment.trunk() + tree.depth();
-        check_len(tokens, shape.context_len)?;
-        check_tokens(segment.tokens, shape.vocab_size)?;
+        check_segment(segment, held_tree, shape, &mut tree)?;
         Ok(tree)
     };
     batch.iter().map(read).collect()
@@ -35,7 +28,7 @@ pub(super) fn check(
 
 /// Appends every segment, and writes the scored rows to `rows`.
 pub(super) fn forward(
-    shared: &Shared,
+    shared: &SharedContext,
     batch: &mut [Segment<'_, LlamaCache>],
     trees: Vec<TreePaths>,
     rows: &mut Rows,
@@ -118,7 +111,7 @@ impl Forwarded {
             }
         }
         if !leaves.is_empty() {
-            cache.tree = Some(Tree {
+            cache.tree = Some(HeldTree {
                 paths: TreePaths::default(),
                 leaves: taken,
                 len: 0,
@@ -158,12 +151,13 @@ impl Forwarded {
 
     /// Computes what was planned.
     fn compute(&mut self, context: &mut Context, rows: &mut Rows) -> Result<(), ForwardError> {
-        let entry = |(token, sequences, is_scored): &(u32, std::ops::Range<usize>, bool)| Entry {
-            token: *token,
-            sequences: &self.sequences[sequences.clone()],
-            is_scored: *is_scored,
-        };
-        let entries: Vec<Entry<'_>> = self.tokens.iter().map(entry).collect();
+        let entry =
+            |(token, sequences, is_scored): &(u32, std::ops::Range<usize>, bool)| BatchToken {
+                token: *token,
+                sequences: &self.sequences[sequences.clone()],
+                is_scored: *is_scored,
+            };
+        let entries: Vec<BatchToken<'_>> = self.tokens.iter().map(entry).collect();
         let decoded = context.decode(&entries, |row| rows.logits.extend_from_slice(row));
         drop(entries);
         self.tokens.clear();

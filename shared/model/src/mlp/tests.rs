@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     activation::{gelu_tanh, relu, silu},
     linear::{
-        Order, WeightFormat,
+        OutputOrder, WeightFormat,
         tests::{bits, noise},
     },
 };
@@ -25,7 +25,7 @@ impl Example {
         let [gate, up, down] = [1, 2, 3].map(|seed| noise(intermediate * hidden, seed));
         let [gate_bias, up_bias] = [4, 5].map(|seed| noise(intermediate, seed));
         let gate_up = Linear::in_order(
-            Order::Paired,
+            OutputOrder::Paired,
             &[gate.clone(), up.clone()].concat(),
             Some([gate_bias.clone(), up_bias.clone()].concat()),
             hidden,

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::BadReference;
 use crate::checkpoint::CheckpointError;
-use crate::computation::{Place, UnknownComputation};
+use crate::computation::{ComputeDevice, UnknownComputation};
 use crate::head::HeadError;
 use crate::tokenizer::TokenizerError;
 
@@ -89,7 +89,7 @@ pub enum SourceError {
         /// What it is.
         kind: &'static str,
         /// The device.
-        place: Place,
+        place: ComputeDevice,
     },
     /// The tokenizer is missing or broken.
     #[error("'{path}': {source}")]

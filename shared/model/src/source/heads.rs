@@ -38,7 +38,7 @@ impl ServedModel<Model> {
         let hidden_size = self.model.shape().hidden_size;
         match head.check(hidden_size, &self.weights_fingerprint) {
             Err(HeadError::OtherDraft { file, found, .. }) if self.is_converted => tracing::warn!(
-                model = self.name,
+                model = self.outline.name,
                 head = file,
                 trained_for = found,
                 weights = self.weights_fingerprint,
@@ -56,7 +56,7 @@ impl ServedModel<Model> {
         let left_out = |error: HeadError| {
             let error = error.to_string();
             tracing::warn!(
-                model = self.name,
+                model = self.outline.name,
                 error,
                 "left out what is no head for a GGUF file"
             );
@@ -76,7 +76,7 @@ impl ServedModel<Model> {
             if candidates.len() > 1 {
                 let files: Vec<_> = candidates.iter().map(|head| head.origin()).collect();
                 tracing::warn!(
-                    model = self.name,
+                    model = self.outline.name,
                     heads = files.join(", "),
                     "left out several heads for label {}: name this GGUF file's own in the drafter's `heads`",
                     label.name()

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::located::{Located, folder_of};
-use super::{EngineKind, ModelReference, ModelSource, ServedModel, SourceError, unobserved};
+use super::{EngineKind, ModelReference, ModelSource, SourceError, unobserved};
 use crate::checkpoint::{Checkpoint, CheckpointError, SpecialTokens};
-use crate::computation::{Computation, PlaceError, UnknownComputation};
+use crate::computation::{Computation, ComputeDeviceError, UnknownComputation};
 use crate::embedded;
 use crate::head::{self, AcceptanceHead, HeadError};
-use crate::tokenizer::{Tokenizer, token_bound, vocabulary_fingerprint};
+use crate::tokenizer::{self, Tokenizer, token_bound, vocabulary_fingerprint};
 
 /// What a model's peers must find equal in it, or fitting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,18 +23,6 @@ pub struct Outline {
     pub decoder_start_token_id: Option<u32>,
 }
 
-impl<M> ServedModel<M> {
-    /// Returns what its peers must know of it.
-    pub fn outline(&self) -> Outline {
-        Outline {
-            name: self.name.clone(),
-            vocab_size: self.vocab_size,
-            vocab_fingerprint: self.vocab_fingerprint,
-            decoder_start_token_id: self.decoder_start_token_id,
-        }
-    }
-}
-
 /// A model whose files are in order, as far as can be seen without reading its weights.
 pub struct Inspected {
     /// Its files, and where it is to be computed and in which numbers; none of one for llama.cpp.
@@ -44,11 +32,12 @@ pub struct Inspected {
     /// What its peers must know of it.
     pub outline: Outline,
     /// How texts and chats become its tokens.
-    pub text: InspectedText,
+    pub text: TextEncoding,
 }
 
 /// How texts and chats become a model's tokens.
-pub struct InspectedText {
+#[derive(Clone, Debug)]
+pub struct TextEncoding {
     /// The bytes of its `tokenizer.json`.
     pub tokenizer_json: Vec<u8>,
     /// The tokens its chat template names.
@@ -58,34 +47,88 @@ pub struct InspectedText {
 }
 
 /// A tokenizer that fits its model.
-pub(super) struct Vocabulary {
+pub(super) struct FittingTokenizer {
     pub(super) tokenizer: Tokenizer,
+    /// The bytes of its `tokenizer.json`.
+    json: Vec<u8>,
     /// Number of token ids: ids may have gaps, so it is one more than the highest.
-    pub(super) size: u32,
-    pub(super) fingerprint: [u8; 32],
+    size: u32,
 }
 
-impl Vocabulary {
-    /// The tokenizer of `checkpoint`; `path` is for messages.
+impl FittingTokenizer {
+    /// Reads the tokenizer `json` of a model whose rows have `row_len` numbers; `path` is for messages.
     ///
     /// # Errors
-    /// If it is missing or broken, or has ids that the model does not.
-    pub(super) fn of(checkpoint: &Checkpoint, path: &str) -> Result<Self, SourceError> {
-        let at = || path.to_owned();
-        let tokenizer = (checkpoint.tokenizer())
-            .map_err(|source| SourceError::Tokenizer { path: at(), source })?;
+    /// If it is broken, or has ids that the model does not.
+    pub(super) fn read(json: Vec<u8>, row_len: usize, path: &str) -> Result<Self, SourceError> {
+        let path = || path.to_owned();
+        let tokenizer = tokenizer::from_bytes(&json).map_err(|source| SourceError::Tokenizer {
+            path: path(),
+            source,
+        })?;
         let tokens = token_bound(&tokenizer);
-        let rows = checkpoint.config().vocab_size;
-        if tokens > rows {
-            let path = at();
-            return Err(SourceError::VocabularyTooLarge { path, tokens, rows });
+        if tokens > row_len {
+            return Err(SourceError::VocabularyTooLarge {
+                path: path(),
+                tokens,
+                rows: row_len,
+            });
         }
         Ok(Self {
             size: tokens as u32,
-            fingerprint: vocabulary_fingerprint(&tokenizer),
+            json,
             tokenizer,
         })
     }
+
+    /// Returns what the peers of a decoder-only model served as `name` must know of it.
+    pub(super) fn outline(&self, name: String) -> Outline {
+        Outline {
+            name,
+            vocab_size: self.size,
+            vocab_fingerprint: vocabulary_fingerprint(&self.tokenizer),
+            decoder_start_token_id: None,
+        }
+    }
+
+    /// Returns the tokenizer alone, and how texts become its tokens.
+    pub(super) fn encoding(
+        self,
+        special_tokens: SpecialTokens,
+        chat_template: Option<String>,
+    ) -> (Tokenizer, TextEncoding) {
+        let encoding = TextEncoding {
+            tokenizer_json: self.json,
+            special_tokens,
+            chat_template,
+        };
+        (self.tokenizer, encoding)
+    }
+}
+
+/// Returns what the peers of the model in `checkpoint`, served as `name`, must know of it, and how texts become its
+/// tokens; `path` is for messages.
+///
+/// # Errors
+/// If the tokenizer is missing or broken, or has ids that the model does not.
+pub(super) fn described(
+    checkpoint: &Checkpoint,
+    name: String,
+    path: &str,
+) -> Result<(Outline, TextEncoding), SourceError> {
+    let (config, files) = (checkpoint.config(), &checkpoint.text);
+    let json = files.tokenizer().map_err(|source| SourceError::Tokenizer {
+        path: path.to_owned(),
+        source,
+    })?;
+    let tokenizer = FittingTokenizer::read(json.to_vec(), config.vocab_size, path)?;
+    let outline = Outline {
+        decoder_start_token_id: (config.encoder).map(|encoder| encoder.decoder_start_token_id),
+        ..tokenizer.outline(name)
+    };
+    let special = checkpoint.special_tokens(&tokenizer.tokenizer);
+    let (_, encoding) = tokenizer.encoding(special, files.chat_template.clone());
+    Ok((outline, encoding))
 }
 
 impl ModelSource {
@@ -133,25 +176,15 @@ impl ModelSource {
         let computation = self.computation_of(&checkpoint)?;
         self.check_device(&checkpoint, computation)?;
         let path = || self.path.clone();
-        let vocabulary = Vocabulary::of(&checkpoint, &self.path)?;
+        let (outline, text) = described(&checkpoint, self.served_name(), &self.path)?;
         checkpoint.check_tensors().map_err(|error| {
             let (path, source) = (path(), CheckpointError::from(error));
             SourceError::Checkpoint { path, source }
         })?;
         let inspected = Inspected {
-            outline: Outline {
-                name: self.served_name(),
-                vocab_size: vocabulary.size,
-                vocab_fingerprint: vocabulary.fingerprint,
-                decoder_start_token_id: (checkpoint.config().encoder)
-                    .map(|encoder| encoder.decoder_start_token_id),
-            },
+            outline,
             stored: checkpoint.stored_bytes(),
-            text: InspectedText {
-                tokenizer_json: checkpoint.tokenizer_json().unwrap_or_default().to_vec(),
-                special_tokens: checkpoint.special_tokens(&vocabulary.tokenizer),
-                chat_template: checkpoint.chat_template().map(str::to_owned),
-            },
+            text,
             own: Some((checkpoint, computation)),
         };
         let heads = inspected.check_heads(&located);
@@ -181,13 +214,13 @@ impl ModelSource {
 }
 
 /// Checks that this build, on this machine, computes there.
-fn check_place(computation: Computation) -> Result<(), PlaceError> {
+fn check_place(computation: Computation) -> Result<(), ComputeDeviceError> {
     match computation {
         Computation::Cpu(_) => Ok(()),
         #[cfg(feature = "device")]
         Computation::Device(place, _) => crate::device::check(place),
         #[cfg(not(feature = "device"))]
-        Computation::Device(place, _) => Err(PlaceError::NotBuilt(place)),
+        Computation::Device(place, _) => Err(ComputeDeviceError::NotBuilt(place)),
     }
 }
 

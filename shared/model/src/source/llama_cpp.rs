@@ -12,15 +12,16 @@ use speculation::pipeline;
 use speculation::ports::LanguageModel;
 use thiserror::Error;
 
+use super::inspected::FittingTokenizer;
 use super::located::Located;
 use super::{ModelSource, Numerics, ServedModel, SourceError, SpecialTokens};
 use crate::checkpoint::hex;
 use crate::computation::AUTOMATIC;
-use crate::gguf::{self, Container, GgufError, Metadata};
+use crate::gguf::{self, GgufError, GgufFile, GgufMetadata};
 use crate::linear::WeightFormat;
 use crate::llama_cpp::LlamaModel;
 use crate::runtime::Model;
-use crate::tokenizer::{self, Tokenizer, TokenizerError, token_bound, vocabulary_fingerprint};
+use crate::tokenizer::{Tokenizer, TokenizerError};
 
 /// Why llama.cpp does not serve a model.
 #[derive(Debug, Error)]
@@ -51,55 +52,22 @@ impl ModelSource {
         &self,
         located: &Located,
     ) -> Result<ServedModel<Model>, SourceError> {
-        let served = located.gguf().and_then(|path| self.gguf(path));
-        served.map_err(|problem| self.named(problem))
-    }
-
-    /// A problem of this model.
-    fn named(&self, problem: Problem) -> SourceError {
-        match problem {
-            Problem::Engine(source) => SourceError::LlamaCpp {
-                path: self.path.clone(),
-                source,
-            },
-            Problem::Tokenizer(source) => SourceError::Tokenizer {
-                path: self.path.clone(),
-                source,
-            },
-            Problem::Vocabulary { tokens, rows } => SourceError::VocabularyTooLarge {
-                path: self.path.clone(),
-                tokens,
-                rows,
-            },
-        }
-    }
-
-    /// Loads the GGUF file at `path`.
-    fn gguf(&self, path: &Path) -> Result<ServedModel<Model>, Problem> {
-        let kv = self.kv_of_llama_cpp()?;
+        let path = located.gguf().map_err(|error| self.refused(error))?;
+        let kv = self
+            .kv_of_llama_cpp()
+            .map_err(|error| self.refused(error))?;
         let began = Instant::now();
-        let Opened {
-            file,
-            tokenizer: read,
-            special,
-            chat_template,
-        } = Opened::of(path)?;
-        let metadata = &file.metadata;
+        let opened = OpenedGguf::of(path).map_err(|error| self.refused(error))?;
         let (model, weights) = std::thread::scope(|scope| {
-            let digest = scope.spawn(|| Sha256::digest(&file.tensors.bytes[..]));
+            let digest = scope.spawn(|| Sha256::digest(&opened.file.tensors.bytes[..]));
             let model = LlamaModel::load(path, &self.llama_cpp, kv);
             let digest = digest.join().map(|digest| hex(&digest[..8]));
             (model, digest.unwrap_or_default())
         });
-        let model = model.map_err(LlamaCppError::from)?;
-        let json = read.or_else(|refused| self.by_pieces(metadata, &model, refused));
-        let json = json.map_err(LlamaCppError::from)?;
-        let json = json.ok_or(TokenizerError::Missing)?;
-        let tokenizer = tokenizer::from_bytes(&json)?;
-        let (tokens, rows) = (token_bound(&tokenizer), model.shape().vocab_size);
-        if tokens > rows {
-            return Err(Problem::Vocabulary { tokens, rows });
-        }
+        let model = model.map_err(|error| self.refused(error))?;
+        let metadata = &opened.file.metadata;
+        let json = (opened.tokenizer).or_else(|refused| self.by_pieces(metadata, &model, refused));
+        let tokenizer = self.tokenizer(json, model.shape().vocab_size)?;
         let Build { features, gpus } = build();
         let kernels = kernels(&self.llama_cpp, kv, model.threads(), &gpus);
         let numerics = format!(
@@ -110,18 +78,17 @@ impl ModelSource {
         let numerics = Sha256::digest(numerics);
         let model_layers = model.layers();
         let load_time = began.elapsed();
-        let name = self.served_name();
+        let outline = tokenizer.outline(self.served_name());
         let load_ms = load_time.as_millis() as u64;
-        tracing::info!(model = name, kernels, load_ms, "model loaded");
+        tracing::info!(model = outline.name, kernels, load_ms, "model loaded");
+        let special = opened.special.of(&tokenizer.tokenizer);
         Ok(ServedModel {
             model: Model::LlamaCpp(model),
-            name,
-            vocab_size: tokens as u32,
-            vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
-            special_tokens: special.of(&tokenizer),
+            outline,
+            text: tokenizer.encoding(special, opened.chat_template).1,
             numerics: Numerics {
                 weights: hex(&numerics[..8]),
-                dtype: file.tensors.main_format().to_lowercase(),
+                dtype: opened.file.tensors.main_format().to_lowercase(),
                 kernels,
             },
             // The output is one layer more.
@@ -130,18 +97,37 @@ impl ModelSource {
             is_converted: true,
             head_format: WeightFormat::F32,
             heads: Vec::new(),
-            eos_token_ids: special.ends,
-            decoder_start_token_id: None,
-            chat_template,
-            tokenizer_json: json,
+            eos_token_ids: opened.special.ends,
             load_time,
         })
+    }
+
+    /// Says of which model llama.cpp or its settings stand in the way.
+    fn refused(&self, error: impl Into<LlamaCppError>) -> SourceError {
+        SourceError::LlamaCpp {
+            path: self.path.clone(),
+            source: error.into(),
+        }
+    }
+
+    /// Reads the tokenizer of a model whose rows have `row_len` numbers, as it was found in the file.
+    fn tokenizer(
+        &self,
+        json: Result<Option<Vec<u8>>, GgufError>,
+        row_len: usize,
+    ) -> Result<FittingTokenizer, SourceError> {
+        let json = json.map_err(|error| self.refused(error))?;
+        let json = json.ok_or_else(|| SourceError::Tokenizer {
+            path: self.path.clone(),
+            source: TokenizerError::Missing,
+        })?;
+        FittingTokenizer::read(json, row_len, &self.path)
     }
 
     /// A tokenizer of llama.cpp's vocabulary, where ours is `refused` for its kind.
     fn by_pieces(
         &self,
-        metadata: &Metadata,
+        metadata: &GgufMetadata,
         model: &LlamaModel,
         refused: GgufError,
     ) -> Result<Option<Vec<u8>>, GgufError> {
@@ -207,35 +193,35 @@ fn kernels(settings: &Settings, kv: KvType, threads: u32, gpus: &[String]) -> St
 
 impl Located {
     /// The file that llama.cpp would read.
-    fn gguf(&self) -> Result<&Path, Problem> {
+    fn gguf(&self) -> Result<&Path, LlamaCppError> {
         match self {
             Self::Stored(path) if path.is_file() => Ok(path),
-            _ => Err(LlamaCppError::NotGguf.into()),
+            _ => Err(LlamaCppError::NotGguf),
         }
     }
 }
 
 /// A file, and what is read of it before llama.cpp reads it.
-struct Opened {
-    file: Container,
+struct OpenedGguf {
+    file: GgufFile,
     /// The bytes of a `tokenizer.json`, if our own reader knows the tokenizer's kind.
     tokenizer: Result<Option<Vec<u8>>, GgufError>,
-    special: Special,
+    special: SpecialIds,
     chat_template: Option<String>,
 }
 
 /// Tokens that begin and end texts.
-struct Special {
+struct SpecialIds {
     bos: Option<u32>,
     ends: Vec<u32>,
 }
 
-impl Opened {
+impl OpenedGguf {
     fn of(path: &Path) -> Result<Self, LlamaCppError> {
-        let file = Container::open(path)?;
+        let file = GgufFile::open(path)?;
         let metadata = &file.metadata;
         let ends = gguf::config::ends(metadata)?;
-        let special = Special {
+        let special = SpecialIds {
             bos: gguf::config::bos(metadata)?.map(|id| id as u32),
             ends: ends.into_iter().map(|id| id as u32).collect(),
         };
@@ -249,50 +235,8 @@ impl Opened {
     }
 }
 
-impl Special {
+impl SpecialIds {
     fn of(&self, tokenizer: &Tokenizer) -> SpecialTokens {
         SpecialTokens::by_id(self.bos, self.ends.first().copied(), tokenizer)
-    }
-}
-
-/// What stands in the way, before it is said of which model.
-enum Problem {
-    Engine(LlamaCppError),
-    Tokenizer(TokenizerError),
-    Vocabulary { tokens: usize, rows: usize },
-}
-
-impl From<LlamaCppError> for Problem {
-    fn from(error: LlamaCppError) -> Self {
-        Self::Engine(error)
-    }
-}
-
-impl From<TokenizerError> for Problem {
-    fn from(error: TokenizerError) -> Self {
-        Self::Tokenizer(error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use ::llama_cpp::SplitMode;
-
-    use super::*;
-
-    #[test]
-    fn gpus_and_how_a_model_is_divided_among_them_are_named() {
-        let mut settings = Settings {
-            split_mode: SplitMode::Row,
-            ..Settings::default()
-        };
-        let gpus = ["CUDA0 A card".to_owned()];
-        let name = |settings: &Settings, gpus: &[String]| kernels(settings, KvType::F16, 3, gpus);
-        let on_gpus = format!("llama.cpp-{VERSION}-kv-f16-gpu-999-split-row-threads-3");
-        assert_eq!(name(&settings, &gpus), on_gpus);
-        let on_cpu = format!("llama.cpp-{VERSION}-kv-f16-threads-3");
-        assert_eq!(name(&settings, &[]), on_cpu);
-        settings.gpu_layers = 0;
-        assert_eq!(name(&settings, &gpus), on_cpu);
     }
 }

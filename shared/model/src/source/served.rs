@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::SourceError;
-use super::inspected::Vocabulary;
-use crate::checkpoint::{Checkpoint, Matrices, SpecialTokens};
-use crate::computation::{Computation, Place};
+use candle_core::quantized::GgmlDType;
+
+use super::inspected::described;
+use super::{ModelSource, Outline, SourceError, TextEncoding};
+use crate::checkpoint::{Checkpoint, Matrices};
+use crate::computation::{AUTOMATIC, Computation, ComputeDevice};
 use crate::head::AcceptanceHead;
 use crate::linear::WeightFormat;
 use crate::runtime::Model;
@@ -15,12 +17,10 @@ use crate::runtime::Model;
 pub struct ServedModel<M> {
     /// The model.
     pub model: M,
-    /// Name it is served under.
-    pub name: String,
-    /// Number of token ids of its tokenizer.
-    pub vocab_size: u32,
-    /// SHA-256 over the tokenizer's ids and bytes.
-    pub vocab_fingerprint: [u8; 32],
+    /// What its peers must know of it.
+    pub outline: Outline,
+    /// How texts and chats become its tokens.
+    pub text: TextEncoding,
     /// What its numbers depend on.
     pub numerics: Numerics,
     /// Whether it takes time from others that compute on this machine's processors: not where GPUs compute all of it.
@@ -36,15 +36,6 @@ pub struct ServedModel<M> {
     pub heads: Vec<AcceptanceHead>,
     /// Its own end tokens.
     pub eos_token_ids: Vec<u32>,
-    /// Token that begins every output of an encoder-decoder model, whose encoder takes the prompt; none of
-    /// other models.
-    pub decoder_start_token_id: Option<u32>,
-    /// The bytes of its `tokenizer.json`.
-    pub tokenizer_json: Vec<u8>,
-    /// Its chat template, in Jinja.
-    pub chat_template: Option<String>,
-    /// The tokens its chat template names.
-    pub special_tokens: SpecialTokens,
     /// How long it took to load.
     pub load_time: Duration,
 }
@@ -72,7 +63,7 @@ pub fn serve(
 ) -> Result<ServedModel<Model>, SourceError> {
     let computation = computation.into();
     let began = Instant::now();
-    let vocabulary = Vocabulary::of(checkpoint, path)?;
+    let (outline, text) = described(checkpoint, name, path)?;
     let model = std::thread::scope(|scope| {
         // Reads every byte: begun here, it is there when it is asked for.
         scope.spawn(|| checkpoint.fingerprint());
@@ -84,13 +75,13 @@ pub fn serve(
     })?;
     let numerics = Numerics {
         weights: checkpoint.numerics(computation),
-        dtype: dtype(checkpoint, computation, &name),
+        dtype: dtype(checkpoint, computation, &outline.name),
         kernels: computation.kernel_family(),
     };
     let load_time = began.elapsed();
     let load_ms = load_time.as_millis() as u64;
     tracing::info!(
-        model = name,
+        model = outline.name,
         dtype = numerics.dtype,
         kernels = numerics.kernels,
         load_ms,
@@ -98,23 +89,15 @@ pub fn serve(
     );
     Ok(ServedModel {
         model,
-        name,
-        vocab_size: vocabulary.size,
-        vocab_fingerprint: vocabulary.fingerprint,
-        special_tokens: checkpoint.special_tokens(&vocabulary.tokenizer),
+        outline,
+        text,
         numerics,
-        is_on_processors: !matches!(computation, Computation::Device(Place::Cuda(_), _)),
+        is_on_processors: !matches!(computation, Computation::Device(ComputeDevice::Cuda(_), _)),
         weights_fingerprint: checkpoint.fingerprint(),
         is_converted: checkpoint.is_gguf(),
         head_format: computation.on_cpu(),
         heads: Vec::new(),
         eos_token_ids: checkpoint.eos_token_ids(),
-        decoder_start_token_id: checkpoint
-            .config()
-            .encoder
-            .map(|encoder| encoder.decoder_start_token_id),
-        tokenizer_json: checkpoint.tokenizer_json().unwrap_or_default().to_vec(),
-        chat_template: checkpoint.chat_template().map(str::to_owned),
         load_time,
     })
 }
@@ -160,4 +143,65 @@ fn kinds(names: &[&str]) -> Vec<String> {
         }
     }
     kinds
+}
+
+/// The warning that a model needs whose weights are stored as floating-point numbers and computed in 8 bits, if
+/// `source` leaves the format open.
+pub(super) fn rounding_warning(
+    source: &ModelSource,
+    checkpoint: &Checkpoint,
+    computation: Computation,
+) -> Option<String> {
+    let Computation::Cpu(format) = computation else {
+        return None;
+    };
+    if source.dtype != AUTOMATIC || format.weights != WeightFormat::Q8_0 {
+        return None;
+    }
+    let stored = stored_format(checkpoint)?;
+    Some(format!(
+        "weights are stored in {stored} and rounded to q8_0, 8 bits, which changes a model's answers a little: dtype = \
+         \"f32\" computes with them as they are and takes four times the memory, dtype = \"q8_0\" says that this is meant"
+    ))
+}
+
+/// The floating-point format of most matrices, if they have one.
+fn stored_format(checkpoint: &Checkpoint) -> Option<&'static str> {
+    let formats = checkpoint.weights().matrix_formats();
+    let floats = [
+        (GgmlDType::BF16, "bf16"),
+        (GgmlDType::F16, "f16"),
+        (GgmlDType::F32, "f32"),
+    ];
+    let is_most =
+        |wanted| 2 * formats.iter().filter(|&&format| format == wanted).count() > formats.len();
+    let most = floats.into_iter().find(|&(wanted, _)| is_most(wanted));
+    most.map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warned(path: &str, dtype: &str) -> Option<String> {
+        let source = ModelSource {
+            dtype: dtype.to_owned(),
+            ..ModelSource::new(path)
+        };
+        let checkpoint = source.open().expect("a checkpoint");
+        let computation = source.computation_of(&checkpoint).expect("a computation");
+        rounding_warning(&source, &checkpoint, computation)
+    }
+
+    #[test]
+    fn only_weights_that_are_rounded_unasked_are_warned_of() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default/draft");
+        let warning = warned(folder, "auto").expect("a warning");
+        assert!(
+            warning.contains("bf16") && warning.contains("q8_0"),
+            "{warning}"
+        );
+        assert_eq!(warned(folder, "q8_0"), None);
+        assert_eq!(warned(folder, "f32"), None);
+    }
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use speculation::TokenId;
 
+use super::inspected::FittingTokenizer;
 use super::located::{Located, folder_of};
-use super::{Inspected, InspectedText, ModelSource, Outline, SourceError};
-use crate::checkpoint::{Checkpoint, CheckpointError, SpecialTokens, TextFiles, optional};
-use crate::config::{ConfigError, OneOrMany};
-use crate::tokenizer::{self, Tokenizer, token_bound, vocabulary_fingerprint};
+use super::{Inspected, ModelSource, Outline, SourceError, TextEncoding};
+use crate::checkpoint::{Checkpoint, CheckpointError, TokenizerFiles, optional};
+use crate::config::{ModelConfigError, OneOrMany};
+use crate::tokenizer::Tokenizer;
 use crate::{embedded, python_json};
 
 /// A model's tokenizer and what `config.json` says of its tokens. Its family need not be known here.
@@ -17,7 +18,7 @@ pub struct ModelText {
     /// What its peers must know of it.
     pub outline: Outline,
     /// How texts and chats become its tokens.
-    pub text: InspectedText,
+    pub text: TextEncoding,
     /// Length of its rows, at least the number of the tokenizer's ids.
     pub row_len: usize,
     /// Its own end tokens.
@@ -36,7 +37,7 @@ struct TokenConfig {
 }
 
 /// The same, whatever it was read from.
-struct Tokens {
+struct ModelTokens {
     row_len: usize,
     bos: Option<TokenId>,
     eos: Vec<TokenId>,
@@ -64,49 +65,36 @@ impl ModelSource {
                 let folder = folder_of(path);
                 let config = optional(&folder.join("config.json")).map_err(at)?;
                 let config = config.ok_or_else(|| at(CheckpointError::NoConfig(folder.into())))?;
-                let tokens = Tokens::read(&config).map_err(|error| at(error.into()))?;
-                (TextFiles::open(folder).map_err(at)?, tokens)
+                let tokens = ModelTokens::read(&config).map_err(|error| at(error.into()))?;
+                (TokenizerFiles::open(folder).map_err(at)?, tokens)
             }
         };
         self.text_of(files, &tokens)
     }
 
-    fn text_of(&self, files: TextFiles, tokens: &Tokens) -> Result<ModelText, SourceError> {
-        let path = || self.path.clone();
-        let broken = |source| SourceError::Tokenizer {
-            path: path(),
+    fn text_of(
+        &self,
+        files: TokenizerFiles,
+        tokens: &ModelTokens,
+    ) -> Result<ModelText, SourceError> {
+        let json = files.tokenizer().map_err(|source| SourceError::Tokenizer {
+            path: self.path.clone(),
             source,
-        };
-        let json = files.tokenizer().map_err(broken)?.to_vec();
-        let tokenizer = tokenizer::from_bytes(&json).map_err(broken)?;
-        let bound = token_bound(&tokenizer);
-        if bound > tokens.row_len {
-            return Err(SourceError::VocabularyTooLarge {
-                path: path(),
-                tokens: bound,
-                rows: tokens.row_len,
-            });
-        }
-        let by_id = || SpecialTokens::by_id(tokens.bos, tokens.eos.first().copied(), &tokenizer);
+        })?;
+        let tokenizer = FittingTokenizer::read(json.to_vec(), tokens.row_len, &self.path)?;
+        let special = files.special_tokens(tokens.bos, &tokens.eos, &tokenizer.tokenizer);
         let mut eos_token_ids = tokens.eos.clone();
         eos_token_ids.extend(files.more_ends);
         eos_token_ids.sort_unstable();
         eos_token_ids.dedup();
+        let outline = tokenizer.outline(self.served_name());
+        let (tokenizer, text) = tokenizer.encoding(special, files.chat_template);
         Ok(ModelText {
-            outline: Outline {
-                name: self.served_name(),
-                vocab_size: bound as u32,
-                vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
-                decoder_start_token_id: None,
-            },
-            text: InspectedText {
-                special_tokens: files.named_tokens.clone().unwrap_or_else(by_id),
-                tokenizer_json: json,
-                chat_template: files.chat_template,
-            },
+            outline,
+            tokenizer,
+            text,
             row_len: tokens.row_len,
             eos_token_ids,
-            tokenizer,
         })
     }
 }
@@ -131,18 +119,18 @@ impl ModelText {
     }
 }
 
-fn of_checkpoint(checkpoint: Checkpoint) -> (TextFiles, Tokens) {
+fn of_checkpoint(checkpoint: Checkpoint) -> (TokenizerFiles, ModelTokens) {
     let config = checkpoint.config();
-    let tokens = Tokens {
+    let tokens = ModelTokens {
         row_len: config.vocab_size,
         bos: config.bos_token_id,
         eos: config.eos_token_ids.clone(),
     };
-    (checkpoint.into_text(), tokens)
+    (checkpoint.text, tokens)
 }
 
-impl Tokens {
-    fn read(json: &[u8]) -> Result<Self, ConfigError> {
+impl ModelTokens {
+    fn read(json: &[u8]) -> Result<Self, ModelConfigError> {
         let mut config: TokenConfig = python_json::from_slice(json)?;
         let text = config
             .text_config
@@ -153,7 +141,7 @@ impl Tokens {
             own.or(outer).map_or_else(Vec::new, OneOrMany::ids)
         };
         Ok(Self {
-            row_len: row_len.ok_or(ConfigError::Missing("vocab_size"))?,
+            row_len: row_len.ok_or(ModelConfigError::Missing("vocab_size"))?,
             bos: ids(text.bos_token_id, config.bos_token_id).first().copied(),
             eos: ids(text.eos_token_id, config.eos_token_id),
         })

@@ -1,11 +1,12 @@
 //! The attentions of a layer: of a stack's tokens to one another, and of the decoder's to the source.
 
-use super::{Loader, Scratch};
+use super::T5Loader;
 use crate::{
     activation::add,
-    attention::{Attention, Scoring, Views},
+    attention::{Attention, AttentionScoring, Views},
     cpu::{Cpu, SharedSlice},
-    linear::{Linear, Order},
+    ends::LayerScratch,
+    linear::{Linear, OutputOrder},
     norm::RmsNorm,
     weights::WeightsError,
 };
@@ -22,19 +23,19 @@ pub(super) struct Projections {
 
 /// The projections `parts` of the attention `name`, as one matrix.
 pub(super) fn load_parts(
-    loader: &Loader<'_>,
+    loader: &T5Loader<'_>,
     name: &str,
     parts: &[&str],
 ) -> Result<Linear, WeightsError> {
     let config = loader.config;
     let shape = [config.heads * config.head_dim, config.hidden_size];
-    loader.stack(Order::AsGiven, name, parts, shape)
+    loader.stack(OutputOrder::AsGiven, name, parts, shape)
 }
 
 impl Projections {
     /// Loads those of the sublayer `layer`, whose attention has the name `kind` and takes `parts`.
     pub(super) fn load(
-        loader: &Loader<'_>,
+        loader: &T5Loader<'_>,
         layer: &str,
         kind: &str,
         parts: &[&str],
@@ -44,13 +45,13 @@ impl Projections {
         Ok(Self {
             norm: loader.norm(&format!("{layer}.layer_norm"))?,
             input: load_parts(loader, &name, parts)?,
-            output: loader.stack(Order::AsGiven, &name, &["o"], shape)?,
+            output: loader.stack(OutputOrder::AsGiven, &name, &["o"], shape)?,
         })
     }
 
     /// Writes queries, and keys and values if there are, of the hidden states `x`, `(rows, hidden)`, to
     /// `scratch.projected`, `(rows, parts, heads * head_dim)`, and makes room for what is attended.
-    pub(super) fn project(&self, cpu: &Cpu, x: &[f32], scratch: &mut Scratch) {
+    pub(super) fn project(&self, cpu: &Cpu, x: &[f32], scratch: &mut LayerScratch) {
         scratch.normed.resize(x.len(), 0.0);
         self.norm.forward(cpu.level, x, &mut scratch.normed);
         let rows = x.len() / self.output.outputs();
@@ -61,7 +62,7 @@ impl Projections {
     }
 
     /// Adds to `x` what was attended.
-    pub(super) fn finish(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut Scratch) {
+    pub(super) fn finish(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut LayerScratch) {
         scratch.update.resize(x.len(), 0.0);
         let (update, linear) = (&mut scratch.update, &mut scratch.linear);
         self.output.forward(cpu, &scratch.attended, update, linear);
@@ -71,12 +72,12 @@ impl Projections {
 
 /// Attends with the queries that stand first in each row of `scratch.projected`, of `stride` numbers, and
 /// writes the results to `scratch.attended`.
-pub(super) fn attend(cpu: &Cpu, stride: usize, views: &dyn Views, scratch: &mut Scratch) {
+pub(super) fn attend(cpu: &Cpu, stride: usize, views: &dyn Views, scratch: &mut LayerScratch) {
     let attention = Attention {
         queries: SharedSlice::new(&mut scratch.projected),
         stride,
         views,
-        scoring: Scoring {
+        scoring: AttentionScoring {
             scale: 1.0,
             softcap: None,
             window: None,

@@ -6,15 +6,16 @@ use speculation::{
 };
 
 use super::{
-    Loader, Scratch,
+    T5Loader,
     attention::{Projections, attend, load_parts},
     feed_forward::FeedForward,
     position::RelativeBias,
 };
 use crate::{
     attention::{View, Views},
-    cache::{LayerCache, SequenceCache},
+    cache::{CpuCache, LayerCache},
     cpu::Cpu,
+    ends::LayerScratch,
     linear::Linear,
     weights::WeightsError,
 };
@@ -33,7 +34,7 @@ pub(super) struct DecoderLayer {
 
 /// What every layer of a forward works with.
 #[derive(Clone, Copy)]
-pub(super) struct Pass<'a> {
+pub(super) struct T5Pass<'a> {
     pub(super) cpu: &'a Cpu,
     pub(super) bias: &'a RelativeBias,
     /// The tree that each segment ends in.
@@ -41,7 +42,7 @@ pub(super) struct Pass<'a> {
 }
 
 impl DecoderLayer {
-    pub(super) fn load(loader: &Loader<'_>, index: usize) -> Result<Self, WeightsError> {
+    pub(super) fn load(loader: &T5Loader<'_>, index: usize) -> Result<Self, WeightsError> {
         const CROSS: &str = "EncDecAttention";
         let name = |sublayer| format!("decoder.block.{index}.layer.{sublayer}");
         let source = format!("{}.{CROSS}", name(1));
@@ -60,7 +61,7 @@ impl DecoderLayer {
         cpu: &Cpu,
         states: &[f32],
         cache: &mut LayerCache,
-        scratch: &mut Scratch,
+        scratch: &mut LayerScratch,
     ) {
         let (inner, width) = (self.inner, 2 * self.inner);
         let (projected, linear) = (&mut scratch.projected, &mut scratch.linear);
@@ -76,11 +77,11 @@ impl DecoderLayer {
     /// and writes their keys and values to the caches.
     pub(super) fn forward(
         &self,
-        pass: Pass<'_>,
+        pass: T5Pass<'_>,
         index: usize,
-        batch: &mut [Segment<'_, SequenceCache>],
+        batch: &mut [Segment<'_, CpuCache>],
         x: &mut [f32],
-        scratch: &mut Scratch,
+        scratch: &mut LayerScratch,
     ) {
         let cpu = pass.cpu;
         self.attention.project(cpu, x, scratch);
@@ -95,10 +96,10 @@ impl DecoderLayer {
 
     fn attend_to_output(
         &self,
-        pass: Pass<'_>,
+        pass: T5Pass<'_>,
         layer: usize,
-        batch: &mut [Segment<'_, SequenceCache>],
-        scratch: &mut Scratch,
+        batch: &mut [Segment<'_, CpuCache>],
+        scratch: &mut LayerScratch,
     ) {
         let (inner, width) = (self.inner, 3 * self.inner);
         let mut rows = scratch.projected.chunks_exact(width);
@@ -116,8 +117,8 @@ impl DecoderLayer {
 
 /// What the rows of a batch see of their own sequences' output.
 struct OutputViews<'a, 'b> {
-    pass: Pass<'a>,
-    batch: &'a [Segment<'b, SequenceCache>],
+    pass: T5Pass<'a>,
+    batch: &'a [Segment<'b, CpuCache>],
     /// Index of the layer.
     layer: usize,
 }
@@ -147,7 +148,7 @@ impl Views for OutputViews<'_, '_> {
 
 /// What they see of their sources: all.
 struct CrossViews<'a, 'b> {
-    batch: &'a [Segment<'b, SequenceCache>],
+    batch: &'a [Segment<'b, CpuCache>],
     layer: usize,
 }
 

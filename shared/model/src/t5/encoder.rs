@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use super::{
-    Loader, Scratch,
+    T5Loader,
     attention::{Projections, attend},
     feed_forward::FeedForward,
     position::{Direction, RelativeBias},
 };
 use crate::{
     attention::{View, Views},
-    cache::{LayerCache, PagePool, SequenceCache},
+    cache::{CpuCache, LayerCache, PagePool},
     cpu::Cpu,
+    ends::LayerScratch,
     norm::RmsNorm,
     weights::WeightsError,
 };
 
 #[derive(Clone, Debug)]
-pub(super) struct Encoder {
+pub(super) struct T5Encoder {
     layers: Vec<(Projections, FeedForward)>,
     bias: RelativeBias,
     norm: RmsNorm,
@@ -54,9 +55,9 @@ impl Views for SourceViews<'_> {
     }
 }
 
-impl Encoder {
-    pub(super) fn load(loader: &Loader<'_>) -> Result<Self, WeightsError> {
-        let layer = |index| {
+impl T5Encoder {
+    pub(super) fn load(loader: &T5Loader<'_>) -> Result<Self, WeightsError> {
+        let layer = |index| -> Result<_, WeightsError> {
             let name = |sublayer| format!("encoder.block.{index}.layer.{sublayer}");
             let parts = ["q", "k", "v"];
             Ok((
@@ -83,10 +84,10 @@ impl Encoder {
         positions: usize,
         x: &mut [f32],
         states: &mut Vec<f32>,
-        scratch: &mut Scratch,
+        scratch: &mut LayerScratch,
     ) {
         // One layer's keys and values serve all, one after the other.
-        let mut cache = SequenceCache::new(pool, [None]);
+        let mut cache = CpuCache::new(pool, [None]);
         cache.reserve(positions);
         let cache = &mut cache.layers[0];
         for (attention, feed_forward) in &self.layers {

@@ -3,12 +3,13 @@
 
 use speculation::simd::Kernel;
 
-use super::{Loader, Scratch};
+use super::T5Loader;
 use crate::{
     activation::{WithFunction, add, with_function},
     config::Activation,
     cpu::Cpu,
-    linear::{Linear, Order},
+    ends::LayerScratch,
+    linear::{Linear, OutputOrder},
     mlp::GatedMlp,
     norm::RmsNorm,
     weights::WeightsError,
@@ -17,11 +18,11 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct FeedForward {
     norm: RmsNorm,
-    network: Network,
+    network: T5Network,
 }
 
 #[derive(Clone, Debug)]
-enum Network {
+enum T5Network {
     Gated(GatedMlp),
     Plain {
         /// `(intermediate, hidden)`.
@@ -34,23 +35,23 @@ enum Network {
 
 impl FeedForward {
     /// Loads the sublayer called `name`.
-    pub(super) fn load(loader: &Loader<'_>, layer: &str) -> Result<Self, WeightsError> {
+    pub(super) fn load(loader: &T5Loader<'_>, layer: &str) -> Result<Self, WeightsError> {
         let config = loader.config;
         let (hidden, ffn) = (config.hidden_size, config.intermediate_size);
         let name = format!("{layer}.DenseReluDense");
         // What goes through the function, and what it gates if there is such a thing.
         let (parts, order): (&[_], _) = if config.gated {
-            (&["wi_0", "wi_1"], Order::Paired)
+            (&["wi_0", "wi_1"], OutputOrder::Paired)
         } else {
-            (&["wi"], Order::AsGiven)
+            (&["wi"], OutputOrder::AsGiven)
         };
         let input = loader.stack(order, &name, parts, [ffn, hidden])?;
-        let output = loader.stack(Order::AsGiven, &name, &["wo"], [hidden, ffn])?;
+        let output = loader.stack(OutputOrder::AsGiven, &name, &["wo"], [hidden, ffn])?;
         let activation = config.activation;
         let network = if config.gated {
-            Network::Gated(GatedMlp::new(input, output, activation))
+            T5Network::Gated(GatedMlp::new(input, output, activation))
         } else {
-            Network::Plain {
+            T5Network::Plain {
                 input,
                 output,
                 activation,
@@ -63,55 +64,52 @@ impl FeedForward {
     }
 
     /// Adds the network's output to the hidden states `x`, `(rows, hidden)`.
-    pub(super) fn forward(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut Scratch) {
+    pub(super) fn forward(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut LayerScratch) {
         scratch.normed.resize(x.len(), 0.0);
         self.norm.forward(cpu.level, x, &mut scratch.normed);
         scratch.update.resize(x.len(), 0.0);
         let (normed, update) = (&scratch.normed, &mut scratch.update);
         let linear = &mut scratch.linear;
         match &self.network {
-            Network::Gated(mlp) => {
+            T5Network::Gated(mlp) => {
                 mlp.forward_before(None, cpu, normed, update, &mut scratch.mlp, linear);
             }
-            Network::Plain {
+            T5Network::Plain {
                 input,
                 output,
                 activation,
             } => {
                 let rows = x.len() / output.outputs();
-                let (inner, activated) = (&mut scratch.inner, &mut scratch.activated);
+                let inner = &mut scratch.inner;
                 inner.resize(rows * input.outputs(), 0.0);
-                activated.resize(inner.len(), 0.0);
                 input.forward(cpu, normed, inner, linear);
-                cpu.level.run(Plain {
+                cpu.level.run(Activate {
                     activation: *activation,
-                    input: inner,
-                    output: activated,
+                    values: inner,
                 });
-                output.forward(cpu, activated, update, linear);
+                output.forward(cpu, inner, update, linear);
             }
         }
         add(x, update);
     }
 }
 
-/// `output = activation(input)`, number by number.
-struct Plain<'a> {
+/// `values = activation(values)`, number by number.
+struct Activate<'a> {
     activation: Activation,
-    input: &'a [f32],
-    output: &'a mut [f32],
+    values: &'a mut [f32],
 }
 
-impl WithFunction for Plain<'_> {
+impl WithFunction for Activate<'_> {
     #[inline(always)]
     fn with(self, function: impl Fn(f32) -> f32) {
-        for (output, input) in self.output.iter_mut().zip(self.input) {
-            *output = function(*input);
+        for value in self.values {
+            *value = function(*value);
         }
     }
 }
 
-impl Kernel for Plain<'_> {
+impl Kernel for Activate<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -137,13 +135,12 @@ mod tests {
         ] {
             let expected: Vec<f32> = input.iter().map(|x| formula(*x)).collect();
             for level in Level::all() {
-                let mut output = vec![0.0; 101];
-                level.run(Plain {
+                let mut values = input.clone();
+                level.run(Activate {
                     activation,
-                    input: &input,
-                    output: &mut output,
+                    values: &mut values,
                 });
-                assert_eq!(output, expected, "{activation:?} {level:?}");
+                assert_eq!(values, expected, "{activation:?} {level:?}");
             }
         }
     }

@@ -3,20 +3,20 @@
 use super::position::{Direction, RelativeBias};
 use crate::{
     config::{EncoderConfig, ModelConfig, architecture::t5::relative_bias},
-    linear::{Linear, Order, WeightFormat},
+    linear::{Linear, OutputOrder, WeightFormat},
     norm::RmsNorm,
     weights::{Weights, WeightsError},
 };
 
 /// The tensors of a model.
-pub(super) struct Loader<'a> {
+pub(super) struct T5Loader<'a> {
     pub(super) config: &'a ModelConfig,
     pub(super) encoder: &'a EncoderConfig,
     pub(super) weights: &'a Weights,
     pub(super) format: WeightFormat,
 }
 
-impl Loader<'_> {
+impl T5Loader<'_> {
     /// The LM head, if it is not the embedding table. A file that was saved anew may call it tied and yet hold
     /// one of its own: what it holds is what the model was trained with.
     pub(super) fn head(&self, embedding: &[f32]) -> Result<Option<Linear>, WeightsError> {
@@ -34,7 +34,7 @@ impl Loader<'_> {
     /// matrix with its outputs in `order`.
     pub(super) fn stack(
         &self,
-        order: Order,
+        order: OutputOrder,
         name: &str,
         parts: &[&str],
         shape: [usize; 2],

@@ -53,7 +53,7 @@ fn fresh(model: &mut T5, source: &[TokenId], tokens: &[TokenId]) -> Scored {
 
 fn extend(
     model: &mut T5,
-    cache: &mut SequenceCache,
+    cache: &mut CpuCache,
     tokens: &[TokenId],
 ) -> Result<Scored, ForwardError> {
     trials::forward(model, cache, tokens, &[], 0)

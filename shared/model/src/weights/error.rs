@@ -1,13 +1,11 @@
 //! Why weights cannot be read.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use safetensors::SafeTensorError;
 use thiserror::Error;
 
+use super::file::UnreadableFile;
 use super::ggml_type;
 use super::shards::{INDEX, SINGLE};
 
@@ -21,13 +19,8 @@ pub enum WeightsError {
         folder: PathBuf,
     },
     /// A file cannot be opened.
-    #[error("{} cannot be read", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableFile),
     /// The index of shards is not what it should be.
     #[error("{} is not an index of shards", path.display())]
     Index {
@@ -92,13 +85,6 @@ pub enum WeightsError {
 }
 
 impl WeightsError {
-    pub(super) fn io(path: &Path, source: io::Error) -> Self {
-        Self::Io {
-            path: path.to_owned(),
-            source,
-        }
-    }
-
     pub(super) fn mistaken(file: String, what: &str) -> Self {
         Self::Malformed {
             file,

@@ -4,22 +4,39 @@ use std::{
     collections::BTreeMap,
     fs, io,
     ops::{Deref, Range},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use candle_core::quantized::GgmlDType;
 use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use thiserror::Error;
 
 /// The bytes of a file, mapped or in memory.
-pub(crate) type Bytes = Box<dyn Deref<Target = [u8]> + Send + Sync>;
+pub(crate) type FileBytes = Box<dyn Deref<Target = [u8]> + Send + Sync>;
+
+/// A file of a model that the system does not let be read.
+#[derive(Debug, Error)]
+#[error("{} cannot be read", path.display())]
+pub struct UnreadableFile {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl UnreadableFile {
+    /// The file at `path`, with what the system said.
+    pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self { path, source }
+    }
+}
 
 /// Maps the file at `path`.
-pub(crate) fn mapped(path: &Path) -> io::Result<Bytes> {
-    let file = fs::File::open(path)?;
+pub(crate) fn mapped(path: &Path) -> Result<FileBytes, UnreadableFile> {
     // SAFETY: the map is only read; that nobody rewrites a checkpoint in place while it is served
     // is the operator's part, as for every program that maps weights.
-    Ok(Box::new(unsafe { Mmap::map(&file) }?))
+    let map = fs::File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
+    Ok(Box::new(map.map_err(UnreadableFile::at(path))?))
 }
 
 /// A tensor of a file.
@@ -37,7 +54,7 @@ pub(crate) struct TensorInfo {
 
 /// A file and the tensors in it, by the names they have there.
 pub(crate) struct TensorFile {
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: FileBytes,
     /// Ranges lie within the bytes.
     pub(crate) tensors: BTreeMap<String, TensorInfo>,
 }
@@ -47,7 +64,7 @@ impl TensorFile {
     ///
     /// # Errors
     /// If it is truncated, or no such file.
-    pub(crate) fn safetensors(bytes: Bytes) -> Result<Self, SafeTensorError> {
+    pub(crate) fn safetensors(bytes: FileBytes) -> Result<Self, SafeTensorError> {
         let (header_bytes, header) = SafeTensors::read_metadata(&bytes)?;
         // The header's length comes before it.
         let data = size_of::<u64>() + header_bytes;
@@ -100,28 +117,15 @@ impl TensorFile {
     }
 }
 
-#[cfg(all(test, feature = "llama-cpp"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_main_format_may_be_one_that_is_not_read() {
-        let tensor = |format_name: &str, shape: &[usize], bytes| TensorInfo {
-            format: None,
-            format_name: format_name.to_owned(),
-            shape: shape.to_vec(),
-            range: 0..bytes,
-        };
-        let tensors = [
-            ("norm", tensor("F32", &[64], 256)),
-            ("matrix", tensor("IQ4_XS", &[64, 256], 0)),
-            ("broken", tensor("Q8_0", &[0, usize::MAX, 3], 0)),
-        ];
-        let tensors = tensors.map(|(name, info)| (name.to_owned(), info));
-        let file = TensorFile {
-            bytes: Box::new(vec![0; 256]),
-            tensors: tensors.into(),
-        };
-        assert_eq!(file.main_format(), "IQ4_XS");
-    }
+/// Returns what the entry `name` of a safetensors file's metadata holds, which is JSON.
+///
+/// # Errors
+/// What is wrong with the file or the entry, in words.
+pub(crate) fn json_entry(bytes: &[u8], name: &str) -> Result<serde_json::Value, String> {
+    let read = SafeTensors::read_metadata(bytes);
+    let (_, metadata) = read.map_err(|error| error.to_string())?;
+    let entries = metadata.metadata().as_ref();
+    let entry = entries.and_then(|entries| entries.get(name));
+    let entry = entry.ok_or_else(|| format!("its metadata has no entry {name}"))?;
+    serde_json::from_str(entry).map_err(|error| format!("{name}: {error}"))
 }

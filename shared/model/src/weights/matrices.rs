@@ -2,8 +2,8 @@
 
 use candle_core::quantized::GgmlDType;
 
-use super::{Layout, Weights, WeightsError, encode, stored};
-use crate::linear::{GgmlFormat, Linear, Order, WeightFormat};
+use super::{TensorLayout, Weights, WeightsError, encode, stored};
+use crate::linear::{Linear, OutputOrder, WeightFormat};
 
 impl Weights {
     /// Formats of all matrices in the files, but of those that are not read.
@@ -25,14 +25,14 @@ impl Weights {
         parts: &[(String, [usize; 2])],
         bias: Option<Vec<f32>>,
         format: WeightFormat,
-        order: Order,
+        order: OutputOrder,
     ) -> Result<Linear, WeightsError> {
         let inputs = parts.first().map_or(0, |(_, [_, inputs])| *inputs);
         let outputs: usize = parts.iter().map(|(_, [outputs, _])| outputs).sum();
-        if let Some((ggml, dtype)) = blocks_of(format, inputs)
-            && let Some(bytes) = self.stacked_blocks(parts, dtype)?
+        if let Some(blocks) = blocks_of(format, inputs)
+            && let Some(bytes) = self.stacked_blocks(parts, blocks)?
             && let Some(linear) =
-                Linear::from_ggml(order, ggml, &bytes, bias.clone(), outputs, inputs)
+                Linear::from_ggml(order, blocks, &bytes, bias.clone(), outputs, inputs)
         {
             return Ok(linear);
         }
@@ -98,7 +98,7 @@ impl Weights {
         wanted: GgmlDType,
     ) -> Result<Option<Vec<u8>>, WeightsError> {
         let stored = self.view(name, expected)?;
-        if stored.info.format != Some(wanted) || stored.layout == Layout::PlusOne {
+        if stored.info.format != Some(wanted) || stored.layout == TensorLayout::PlusOne {
             return Ok(None);
         }
         let bytes = stored.rows(wanted).into_owned();
@@ -117,15 +117,12 @@ impl Weights {
     }
 }
 
-/// Blocks that a matrix is held in, if its rows are whole ones.
-fn blocks_of(format: WeightFormat, inputs: usize) -> Option<(GgmlFormat, GgmlDType)> {
-    let q4_k = (GgmlFormat::Q4_K, GgmlDType::Q4K);
-    let q8_0 = (GgmlFormat::Q8_0, GgmlDType::Q8_0);
-    let formats: &[(GgmlFormat, GgmlDType)] = match format {
-        WeightFormat::F32 => &[],
-        WeightFormat::Q8_0 => &[q8_0],
-        WeightFormat::Q4_K => &[q4_k, q8_0],
+/// Returns the format of the blocks that a matrix is held in, if its rows are whole ones.
+fn blocks_of(format: WeightFormat, inputs: usize) -> Option<GgmlDType> {
+    let format = match format.of_rows(inputs) {
+        WeightFormat::F32 => return None,
+        WeightFormat::Q8_0 => GgmlDType::Q8_0,
+        WeightFormat::Q4_K => GgmlDType::Q4K,
     };
-    let fits = |(format, _): &&(GgmlFormat, GgmlDType)| inputs.is_multiple_of(format.block());
-    formats.iter().find(fits).copied()
+    inputs.is_multiple_of(format.block_size()).then_some(format)
 }

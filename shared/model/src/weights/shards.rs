@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::WeightsError;
+use super::{WeightsError, file::UnreadableFile};
 
 /// The file of weights that are not in shards.
 pub(crate) const SINGLE: &str = "model.safetensors";
@@ -39,7 +39,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, WeightsError> {
                 folder: folder.to_owned(),
             });
         }
-        Err(source) => return Err(WeightsError::io(&path, source)),
+        Err(source) => return Err(UnreadableFile::at(&path)(source).into()),
     };
     let shards = named_in(&json).map_err(|source| WeightsError::Index {
         path: path.clone(),

@@ -95,3 +95,25 @@ fn half_precision_is_widened_and_integers_are_refused() {
     let reported = "tensor t is of type I64: F32, F16 and BF16 are read";
     assert_eq!(error.to_string(), reported);
 }
+
+#[cfg(feature = "llama-cpp")]
+#[test]
+fn the_main_format_may_be_one_that_is_not_read() {
+    let tensor = |format_name: &str, shape: &[usize], bytes| file::TensorInfo {
+        format: None,
+        format_name: format_name.to_owned(),
+        shape: shape.to_vec(),
+        range: 0..bytes,
+    };
+    let tensors = [
+        ("norm", tensor("F32", &[64], 256)),
+        ("matrix", tensor("IQ4_XS", &[64, 256], 0)),
+        ("broken", tensor("Q8_0", &[0, usize::MAX, 3], 0)),
+    ];
+    let tensors = tensors.map(|(name, info)| (name.to_owned(), info));
+    let file = TensorFile {
+        bytes: Box::new(vec![0; 256]),
+        tensors: tensors.into(),
+    };
+    assert_eq!(file.main_format(), "IQ4_XS");
+}

@@ -6,7 +6,7 @@ mod upkeep;
 
 use std::path::{Path, PathBuf};
 
-use model::hub::{Hub, HubError, HubSettings, Snapshot, Token};
+use model::hub::{Hub, HubError, HubSettings, HubToken, Snapshot};
 use server::{COMMIT, HubServer, sha256};
 use tempfile::TempDir;
 
@@ -69,7 +69,7 @@ impl Setup {
 
     fn with_token(&self, token: &str, origin: &str) -> HubSettings {
         HubSettings {
-            token: Some(Token::new(token, origin)),
+            token: Some(HubToken::new(token, origin)),
             ..self.settings()
         }
     }

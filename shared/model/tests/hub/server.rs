@@ -31,7 +31,7 @@ struct State {
     cuts: Vec<usize>,
     /// What becomes of a file once an answer has broken off.
     next: Option<Change>,
-    /// Token without which everything is refused.
+    /// HubToken without which everything is refused.
     secret: Option<String>,
     /// Whether who has the token may not see the models.
     gated: bool,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use model::Model;
 use model::engine::{
-    self, EngineConfig, EngineError, EngineHandle, Progress, SlotId, StepRows, Task,
+    self, EngineConfig, EngineHandle, SlotId, StepRows, Task, TaskError, TaskProgress,
 };
 use speculation::TokenId;
 use speculation::coupled::choice;
@@ -106,7 +106,7 @@ impl Task for Decode {
         self.tokens.len() - 1
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
         let (row, position) = (rows.row_mut(0), self.tokens.len() as u32);
         let probs = self.pipeline.probs(row, &self.history, position);
         let drawn = probs.map(|()| choice(row, &self.noise, position));
@@ -120,14 +120,14 @@ impl Task for Decode {
             Err(error) => Some(Err(error.into())),
         };
         let Some(ended) = ended else {
-            return Progress::Continue;
+            return TaskProgress::Continue;
         };
         // Nobody waits if another session failed.
         let _ = self.done.send(ended);
-        Progress::Done
+        TaskProgress::Done
     }
 
-    fn fail(self: Box<Self>, error: EngineError) {
+    fn fail(self: Box<Self>, error: TaskError) {
         let _ = self.done.send(Err(error.into()));
     }
 }

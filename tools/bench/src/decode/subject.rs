@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
+use super::products::Products;
 use crate::read_probe::ReadProbe;
 use anyhow::{Context, bail, ensure};
-use model::decoder::products::Products;
 use model::{Checkpoint, Decoder, Model, SequenceCache, WeightFormat};
 use speculation::TokenId;
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};

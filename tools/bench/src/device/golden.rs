@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use candle_core::{DType, Device, Tensor};
-use model::{Checkpoint, Computation, NumberFormat, Place};
+use model::{Checkpoint, Computation, ComputeDevice, NumberFormat};
 use speculation::TokenId;
 use speculation::ports::{LanguageModel, Rows, Segment};
 
@@ -46,7 +46,7 @@ impl Found {
 ///
 /// # Errors
 /// If one cannot be read, or the device refuses it.
-pub(super) fn compare(folder: &Path, place: Place) -> anyhow::Result<Vec<Found>> {
+pub(super) fn compare(folder: &Path, place: ComputeDevice) -> anyhow::Result<Vec<Found>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut paths = entries
         .map(|entry| Ok(entry?.path()))
@@ -69,7 +69,11 @@ pub(super) fn compare(folder: &Path, place: Place) -> anyhow::Result<Vec<Found>>
     Ok(all)
 }
 
-fn compare_one(checkpoint: &Checkpoint, path: &Path, place: Place) -> anyhow::Result<Found> {
+fn compare_one(
+    checkpoint: &Checkpoint,
+    path: &Path,
+    place: ComputeDevice,
+) -> anyhow::Result<Found> {
     let mut model = checkpoint.load(Computation::Device(place, NumberFormat::F32))?;
     let file = path.join("golden.safetensors");
     let tensors = candle_core::safetensors::load(file, &Device::Cpu)?;

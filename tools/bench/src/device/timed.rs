@@ -57,7 +57,7 @@ impl Figures {
             );
         }
         let checkpoint = Checkpoint::synthetic(config, 1, format)?;
-        let bytes = checkpoint.weights_bytes();
+        let bytes = checkpoint.stored_bytes().values().sum::<u64>();
         let began = Instant::now();
         let model = checkpoint.load(Computation::Device(args.device, format))?;
         let load = began.elapsed();

@@ -7,8 +7,6 @@ use candle_core::{
     quantized::{GgmlDType, QMatMul, QStorage, QTensor},
 };
 
-use model::GgmlFormat;
-
 /// A matrix as candle holds it.
 #[derive(Clone, Debug)]
 pub(super) struct CandleMatrix {
@@ -55,16 +53,12 @@ impl CandleMatrix {
     /// # Errors
     /// If candle refuses them.
     pub(super) fn from_ggml(
-        format: GgmlFormat,
+        format: GgmlDType,
         bytes: Vec<u8>,
         outputs: usize,
         inputs: usize,
     ) -> Result<Self, Error> {
-        let dtype = match format {
-            GgmlFormat::Q8_0 => GgmlDType::Q8_0,
-            GgmlFormat::Q4_K => GgmlDType::Q4K,
-        };
-        let stored = QStorage::from_data(Cow::Owned(bytes), &Device::Cpu, dtype)?;
+        let stored = QStorage::from_data(Cow::Owned(bytes), &Device::Cpu, format)?;
         let tensor = QTensor::new(stored, (outputs, inputs))?;
         Ok(Self {
             weights: Held::Quantized(QMatMul::from_qtensor(tensor)?),

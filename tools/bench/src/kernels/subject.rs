@@ -1,10 +1,10 @@
 //! The matrix that is measured, as our kernels hold it and as candle's do.
 
 use anyhow::Context;
-use model::kernels::Matrix;
+use candle_core::quantized::GgmlDType;
+use model::{Cpu, Linear, LinearScratch, OutputOrder, WeightFormat};
 
 use super::candle::{CandleInputs, CandleMatrix};
-use model::{GgmlFormat, WeightFormat};
 
 /// Inputs of every matrix.
 pub(super) const INPUTS: usize = 2048;
@@ -13,7 +13,9 @@ pub(super) const INPUTS: usize = 2048;
 pub(super) struct Subject {
     format: WeightFormat,
     outputs: usize,
-    ours: Matrix,
+    ours: Linear,
+    cpu: Cpu,
+    scratch: LinearScratch,
     candle: Option<CandleMatrix>,
     x: Vec<f32>,
     y: Vec<f32>,
@@ -32,21 +34,22 @@ impl Subject {
     ) -> anyhow::Result<Self> {
         // Bits of a weight as our kernels hold it.
         let (ggml, bits) = match format {
-            WeightFormat::Q8_0 => (Some(GgmlFormat::Q8_0), 8.5),
-            WeightFormat::Q4_K => (Some(GgmlFormat::Q4_K), 4.75),
+            WeightFormat::Q8_0 => (Some(GgmlDType::Q8_0), 8.5),
+            WeightFormat::Q4_K => (Some(GgmlDType::Q4K), 4.75),
             WeightFormat::F32 => (None, 32.0),
         };
         let outputs = (bytes as f64 * 8.0 / bits / INPUTS as f64 / 32.0).round() as usize * 32;
         let (ours, candle) = if let Some(ggml) = ggml {
             let weights = blocks(ggml, outputs);
-            let ours = Matrix::from_ggml(ggml, &weights, outputs, INPUTS)
-                .context("the blocks do not make up the matrix")?;
+            let ours =
+                Linear::from_ggml(OutputOrder::AsGiven, ggml, &weights, None, outputs, INPUTS)
+                    .context("the blocks do not make up the matrix")?;
             let candle =
                 with_candle.then(|| CandleMatrix::from_ggml(ggml, weights, outputs, INPUTS));
             (ours, candle)
         } else {
             let weights = numbers(INPUTS).repeat(outputs);
-            let ours = Matrix::new(&weights, INPUTS, format);
+            let ours = Linear::new(&weights, None, INPUTS, format);
             let candle = with_candle.then(|| CandleMatrix::new(weights, INPUTS));
             (ours, candle)
         };
@@ -54,6 +57,8 @@ impl Subject {
             format,
             outputs,
             ours,
+            cpu: Cpu::detect(),
+            scratch: LinearScratch::default(),
             candle: candle.transpose().context("candle")?,
             x: Vec::new(),
             y: Vec::new(),
@@ -83,7 +88,8 @@ impl Subject {
             self.x = numbers(rows * INPUTS);
         }
         self.y.resize(rows * self.outputs, 0.0);
-        self.ours.forward(&self.x, &mut self.y);
+        self.ours
+            .forward(&self.cpu, &self.x, &mut self.y, &mut self.scratch);
     }
 
     /// Activations of `rows` rows, for candle.
@@ -112,15 +118,15 @@ fn numbers(count: usize) -> Vec<f32> {
 }
 
 /// ggml's blocks of `outputs` rows: scales of 2^-7, quants of no meaning.
-fn blocks(format: GgmlFormat, outputs: usize) -> Vec<u8> {
+fn blocks(format: GgmlDType, outputs: usize) -> Vec<u8> {
     /// 2^-7 in half precision.
     const SCALE: [u8; 2] = 0x2000_u16.to_le_bytes();
-    let mut row: Vec<u8> = (0..(INPUTS / format.block() * format.block_bytes()) as u32)
+    let mut row: Vec<u8> = (0..(INPUTS / format.block_size() * format.type_size()) as u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
-    for block in row.chunks_exact_mut(format.block_bytes()) {
+    for block in row.chunks_exact_mut(format.type_size()) {
         block[..2].copy_from_slice(&SCALE);
-        if format == GgmlFormat::Q4_K {
+        if format == GgmlDType::Q4K {
             block[2..4].copy_from_slice(&SCALE);
         }
     }

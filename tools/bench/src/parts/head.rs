@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use model::head::{AcceptanceHead, HeadInfo, HeadWeights, MAX_DEPTH, Scratch};
+use model::head::{AcceptanceHead, HeadInfo, HeadScratch, HeadWeights, MAX_DEPTH};
 use model::{SequenceCache, WeightFormat};
 use speculation::verification::AcceptanceLabel;
 
@@ -28,7 +28,7 @@ pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<
         for &context in &args.contexts {
             progress::show(&format!("head: {}, {context} tokens", subject.name))?;
             let mut cache = subject.cache(context, 1)?;
-            let mut scratch = Scratch::default();
+            let mut scratch = HeadScratch::default();
             let figures = in_turn(args.repeats, &cases, |case| match case {
                 None => forward(subject, &mut cache),
                 Some(head) => Ok(predict(head, &mut scratch)),
@@ -53,7 +53,7 @@ fn forward(subject: &mut Subject, cache: &mut SequenceCache) -> anyhow::Result<D
     subject.verify(cache, &tokens, &[], &[])
 }
 
-fn predict(head: &AcceptanceHead, scratch: &mut Scratch) -> Duration {
+fn predict(head: &AcceptanceHead, scratch: &mut HeadScratch) -> Duration {
     let hidden: Vec<f32> = numbers(1.0).take(head.info().hidden_size).collect();
     let started = Instant::now();
     black_box(head.accept_probability(black_box(&hidden), scratch));

@@ -47,7 +47,7 @@ impl Draft {
         self.forward(&mut cache, &tokens, prompt.len() - 1)?;
         let mut pipeline = Pipeline::new(params.clone());
         let mut history = History::new(params, prompt, &[]);
-        let vocab_size = self.served.vocab_size as usize;
+        let vocab_size = self.served.outline.vocab_size as usize;
         (response.iter().enumerate())
             .map(|(position, &token)| {
                 let mut probs = self.rows.row(position)[..vocab_size].to_vec();

@@ -2,7 +2,7 @@
 
 use super::learning::{Chain, Examples, Uniforms, mix};
 use model::AcceptanceHead;
-use model::head::Scratch;
+use model::head::HeadScratch;
 use speculation::TokenId;
 use speculation::verification::AcceptanceLabel;
 
@@ -104,7 +104,7 @@ fn is_held_out(index: usize, seed: u64) -> bool {
 
 /// What `head` predicts for held-out responses.
 pub(super) fn chains(head: &AcceptanceHead, held_out: &[HeldOut]) -> Vec<Chain> {
-    let (hidden, mut scratch) = (head.info().hidden_size, Scratch::default());
+    let (hidden, mut scratch) = (head.info().hidden_size, HeadScratch::default());
     let mut predict = |states: &[f32]| -> Vec<f32> {
         let states = states.chunks_exact(hidden);
         states
@@ -122,7 +122,7 @@ pub(super) fn chains(head: &AcceptanceHead, held_out: &[HeldOut]) -> Vec<Chain> 
 
 /// What `head` predicts for what it has learnt from.
 pub(super) fn predictions(head: &AcceptanceHead, examples: &Examples) -> Vec<f32> {
-    let mut scratch = Scratch::default();
+    let mut scratch = HeadScratch::default();
     let states = examples.states.chunks_exact(examples.hidden_size);
     states
         .map(|state| head.accept_probability(state, &mut scratch))

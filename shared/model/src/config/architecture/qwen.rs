@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
-use super::{Family, GgufFamily, GgufWindows, decoder_only};
-use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
+use super::{GgufFamily, GgufWindows, ModelFamily, llama::like_llama};
+use crate::config::{Architecture, ModelConfig, ModelConfigError, RawConfig};
 
-pub(super) static QWEN2: Family = Family {
+pub(super) static QWEN2: ModelFamily = ModelFamily {
     architecture: Architecture::Qwen2,
     name: "Qwen2",
     model_types: &["qwen2"],
@@ -14,14 +14,10 @@ pub(super) static QWEN2: Family = Family {
     read: qwen2,
     keys: &[],
     fused: false,
-    gguf: Some(GgufFamily {
-        architecture: "qwen2",
-        rotary_pairs: false,
-        windows: GgufWindows::None,
-    }),
+    gguf: Some(GgufFamily::named("qwen2", GgufWindows::None)),
 };
 
-pub(super) static QWEN3: Family = Family {
+pub(super) static QWEN3: ModelFamily = ModelFamily {
     architecture: Architecture::Qwen3,
     name: "Qwen3",
     model_types: &["qwen3"],
@@ -29,14 +25,10 @@ pub(super) static QWEN3: Family = Family {
     read: qwen3,
     keys: &[],
     fused: false,
-    gguf: Some(GgufFamily {
-        architecture: "qwen3",
-        rotary_pairs: false,
-        windows: GgufWindows::None,
-    }),
+    gguf: Some(GgufFamily::named("qwen3", GgufWindows::None)),
 };
 
-fn qwen2(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+fn qwen2(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     Ok(ModelConfig {
         qkv_bias: true,
         output_bias: false,
@@ -44,7 +36,7 @@ fn qwen2(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
     })
 }
 
-fn qwen3(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+fn qwen3(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     let raw = raw.or(json!({"head_dim": 128}));
     Ok(ModelConfig {
         qk_norm: true,
@@ -54,14 +46,14 @@ fn qwen3(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
 
 /// Reads what both have in common. They have no window unless `use_sliding_window` is set, else in the layers that
 /// `layer_types` names, or those from `max_window_layers` on.
-fn qwen(raw: &RawConfig, architecture: Architecture) -> Result<ModelConfig, ConfigError> {
+fn qwen(raw: &RawConfig, architecture: Architecture) -> Result<ModelConfig, ModelConfigError> {
     let raw = raw.or(json!({
         "max_position_embeddings": 32_768,
         "max_window_layers": 28,
         "num_key_value_heads": 32,
         "sliding_window": 4096,
     }));
-    let config = decoder_only::like_llama(&raw, architecture)?;
+    let config = like_llama(&raw, architecture)?;
     let window = if raw.flag("use_sliding_window")? {
         raw.optional("sliding_window")?
     } else {

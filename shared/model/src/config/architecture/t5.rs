@@ -1,10 +1,12 @@
 //! T5 (Raffel et al. 2020), original and v1.1 (Shazeer 2020), and so FLAN-T5: an encoder reads the
 //! source, a decoder writes.
 
-use super::Family;
-use crate::config::{Activation, Architecture, ConfigError, EncoderConfig, ModelConfig, RawConfig};
+use super::ModelFamily;
+use crate::config::{
+    Activation, Architecture, EncoderConfig, ModelConfig, ModelConfigError, RawConfig,
+};
 
-pub(super) static FAMILY: Family = Family {
+pub(super) static FAMILY: ModelFamily = ModelFamily {
     architecture: Architecture::T5,
     name: "T5",
     model_types: &["t5"],
@@ -32,7 +34,7 @@ const KEYS: [(&str, &str); 7] = [
 /// on memory only.
 const CONTEXT_LEN: usize = 4096;
 
-fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+fn read(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     let layers = raw.required("num_layers")?;
     let (hidden_size, heads) = (raw.required("d_model")?, raw.required("num_heads")?);
     let function: Option<String> = raw.optional("feed_forward_proj")?;
@@ -79,7 +81,7 @@ fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
 }
 
 /// Whether the feed-forward network is gated, and its function.
-fn feed_forward(name: &str) -> Result<(bool, Activation), ConfigError> {
+fn feed_forward(name: &str) -> Result<(bool, Activation), ModelConfigError> {
     let (gated, function) = match name.strip_prefix("gated-") {
         Some(function) => (true, function),
         None => (false, name),
@@ -91,7 +93,7 @@ fn feed_forward(name: &str) -> Result<(bool, Activation), ConfigError> {
         // Only in this name: v1.1 was trained with the approximation, and published without saying so.
         "gelu" if gated => Activation::GeluTanh,
         _ => {
-            return Err(ConfigError::invalid(
+            return Err(ModelConfigError::invalid(
                 "feed_forward_proj",
                 name,
                 "relu, silu, gelu_new, and gated-relu, gated-silu, gated-gelu are supported",

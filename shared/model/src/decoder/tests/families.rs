@@ -4,7 +4,7 @@ use safetensors::{Dtype, serialize, tensor::TensorView};
 use serde_json::json;
 
 use super::*;
-use crate::{decoder::tensors::Part, weights::Weights};
+use crate::{decoder::tensors::LayerPart, weights::Weights};
 
 /// A file of `model_type` as the family's defaults complete it, and small.
 fn small(model_type: &str) -> ModelConfig {
@@ -41,7 +41,7 @@ pub(super) fn changed(
         (names.norm(), vec![hidden]),
     ];
     for layer in 0..config.layers {
-        let parts = Part::of(config);
+        let parts = LayerPart::of(config);
         shapes.extend(parts.map(|part| (names.weight(config, layer, part), part.shape(config))));
     }
     let tensors: Vec<(String, Vec<usize>, Vec<u8>)> = shapes

@@ -2,7 +2,7 @@
 
 use super::families::changed;
 use super::*;
-use crate::checkpoint::random_weights;
+use crate::checkpoint::tests::random_weights;
 use crate::decoder::tensors::row_ranges;
 
 /// A Llama, and a Phi-3 that differs from it by nothing but its fused matrices.
@@ -58,7 +58,7 @@ fn fused_matrices_give_the_bits_of_those_apart() {
 fn a_fused_matrix_that_is_missing_or_misshapen_is_named() {
     let [llama, phi3] = alike();
     let refusal = |stored: &ModelConfig, config: &ModelConfig| {
-        let weights = Weights::from_bytes(random_weights(stored, 7, |_| 1.0).unwrap()).unwrap();
+        let weights = Weights::from_bytes(random_weights(stored, 7)).unwrap();
         let weights = weights.with_row_ranges(row_ranges(config, TensorNames::TEXT));
         let refused = Decoder::load(config, &weights, WeightFormat::F32);
         refused.unwrap_err().to_string()

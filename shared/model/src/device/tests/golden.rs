@@ -149,7 +149,7 @@ fn a_missing_and_a_misshapen_tensor_are_named() {
     let checkpoint = Checkpoint::random(config(), 7).unwrap();
     let load = |config: &ModelConfig| {
         let weights = checkpoint.weights();
-        let refused = DeviceModel::load(config, weights, NumberFormat::F32, Place::Cpu);
+        let refused = DeviceModel::load(config, weights, NumberFormat::F32, ComputeDevice::Cpu);
         refused.unwrap_err().to_string()
     };
     let mut encoding = config();

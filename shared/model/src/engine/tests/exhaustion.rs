@@ -119,12 +119,12 @@ impl Engine {
 
     /// Scores the tokens, and returns what became of them, in how many forwards, and after how many evictions.
     fn score(&self, slot: u64, tokens: &[TokenId]) -> (Report, usize, u64) {
-        let (requested, evicted) = (self.requested(), self.handle.memory().evictions);
+        let (requested, evicted) = (self.requested(), self.handle.stats().evictions);
         let (mut task, receiver) = Score::sums(tokens);
         task.scored_from = tokens.len() - 1;
         self.handle.try_submit(SlotId(slot), task).unwrap();
         let report = receiver.recv_timeout(PATIENCE).unwrap();
-        let evicted = self.handle.memory().evictions - evicted;
+        let evicted = self.handle.stats().evictions - evicted;
         (report, self.requested() - requested, evicted)
     }
 
@@ -152,7 +152,7 @@ fn what_is_idle_makes_room_when_memory_runs_out() {
     assert_eq!(engine.sum(3, &[1; 6]), (6.0, 2, 2));
     // It is forwarded again as after any other eviction.
     assert_eq!(engine.sum(1, &[1; 4]), (4.0, 1, 0));
-    assert_eq!(engine.handle.memory().reprefilled_tokens, 4);
+    assert_eq!(engine.handle.stats().reprefilled_tokens, 4);
     assert!(engine.handle.is_healthy());
 }
 

@@ -81,7 +81,7 @@ fn what_a_row_costs_is_measured() {
     let ratio = row.as_secs_f64() / (FORWARD / 10).as_secs_f64();
     assert!((0.6..2.0).contains(&ratio), "{row:?}");
     bench.until(|gauges| gauges.running == 0);
-    assert!(bench.handle.row() > Duration::ZERO);
+    assert!(bench.handle.stats().row > Duration::ZERO);
 }
 
 /// A full batch admits no further task, so its forward does not wait.

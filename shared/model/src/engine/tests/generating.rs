@@ -18,8 +18,8 @@ pub(super) fn small_model(window: Option<usize>) -> Model {
 /// The same without windows, on candle's CPU device.
 #[cfg(feature = "device")]
 pub(super) fn small_model_on_a_device() -> Model {
-    use crate::computation::{Computation, NumberFormat, Place};
-    let computation = Computation::Device(Place::Cpu, NumberFormat::F32);
+    use crate::computation::{Computation, ComputeDevice, NumberFormat};
+    let computation = Computation::Device(ComputeDevice::Cpu, NumberFormat::F32);
     small_checkpoint(None).load(computation).unwrap()
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Generate {
     parents: Vec<Option<u32>>,
     kept: Vec<u32>,
     round: usize,
-    answer: Sender<Result<Vec<TokenId>, EngineError>>,
+    answer: Sender<Result<Vec<TokenId>, TaskError>>,
 }
 
 impl Generate {
@@ -70,7 +70,7 @@ impl Generate {
         hint: &[TokenId],
         output: Vec<TokenId>,
         until: usize,
-        answer: Sender<Result<Vec<TokenId>, EngineError>>,
+        answer: Sender<Result<Vec<TokenId>, TaskError>>,
     ) -> Self {
         let mut task = Self {
             request: request.clone(),
@@ -173,17 +173,17 @@ impl Task for Generate {
         &self.kept
     }
 
-    fn step(&mut self, rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {
         self.accept(&rows);
         if self.output.len() >= self.until {
             let _closed = self.answer.send(Ok(self.output.clone()));
-            return Progress::Done;
+            return TaskProgress::Done;
         }
         self.draft();
-        Progress::Continue
+        TaskProgress::Continue
     }
 
-    fn fail(self: Box<Self>, error: EngineError) {
+    fn fail(self: Box<Self>, error: TaskError) {
         let _closed = self.answer.send(Err(error));
     }
 }

@@ -53,7 +53,7 @@ impl Engine {
     fn wait<T>(&mut self, answer: &Receiver<T>) -> T {
         let began = std::time::Instant::now();
         loop {
-            self.most = self.most.max(self.handle.memory().pages);
+            self.most = self.most.max(self.handle.stats().pages);
             match answer.recv_timeout(Duration::from_micros(200)) {
                 Ok(answer) => return answer,
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
@@ -66,7 +66,7 @@ impl Engine {
 
     /// All outputs, half of each by one task and half by the next, all sessions at once.
     fn generate(&mut self, requests: &[Request], hints: &[Vec<TokenId>]) -> Vec<Vec<TokenId>> {
-        let slots: Vec<Slot> = requests
+        let slots: Vec<EngineSlot> = requests
             .iter()
             .map(|_| self.handle.new_slot_of(""))
             .collect();
@@ -91,13 +91,13 @@ impl Engine {
     /// Waits until the gauges say that nothing is held.
     fn is_empty_at_last(&self) {
         for _ in 0..2000 {
-            let gauges = self.handle.gauges();
-            if gauges == Gauges::default() && self.handle.memory().pages == 0 {
+            let stats = self.handle.stats();
+            if stats.running + stats.queued + stats.sequences + stats.pages == 0 {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        panic!("{:?} {:?}", self.handle.gauges(), self.handle.memory());
+        panic!("{:?}", self.handle.stats());
     }
 }
 
@@ -120,14 +120,14 @@ fn a_small_budget_changes_no_token_and_leaks_nothing() {
         let expected = alone(window, &requests);
         let mut generous = Engine::new(window, |_| {});
         assert!(generous.generate(&requests, &expected) == expected);
-        let memory = generous.handle.memory();
+        let memory = generous.handle.stats();
         assert_eq!((memory.evictions, memory.reprefilled_tokens), (0, 0));
         generous.is_empty_at_last();
 
         // Room for four pages of two layers: a session needs up to two of each.
         let mut tight = Engine::new(window, |config| config.kv_tokens = 4 * 64);
         assert!(tight.generate(&requests, &expected) == expected);
-        let memory = tight.handle.memory();
+        let memory = tight.handle.stats();
         assert_eq!(memory.budget_tokens, 256);
         assert!((5..=8).contains(&tight.most), "{} of 8 pages", tight.most);
         assert!(memory.evictions > 0 && memory.reprefilled_tokens > 0);
@@ -210,7 +210,7 @@ fn going_back_behind_a_window_changes_no_token() {
         slot.try_submit(task).unwrap();
         assert_eq!(engine.wait(&receiver).unwrap(), *expected);
     }
-    let memory = engine.handle.memory();
+    let memory = engine.handle.stats();
     assert_eq!((memory.reprefilled_tokens, memory.evictions), (39, 0));
 }
 
@@ -237,7 +237,7 @@ fn equal_beginnings_are_shared_within_a_tenant_only() {
         assert!(score(&engine, "theirs", &first) == expected);
         assert!(score(&engine, "", &first) == expected);
         assert!(score(&engine, "", &first) == expected);
-        assert_eq!(engine.handle.memory().shared_tokens, 192);
+        assert_eq!(engine.handle.stats().shared_tokens, 192);
         // Another end, within the second page.
         let mut other = first.clone();
         other[100] = (other[100] + 1) % VOCAB as TokenId;
@@ -279,11 +279,11 @@ fn prefixes_stay_within_the_budget_and_go_first() {
     });
     for seed in 0..5 {
         assert_eq!(score(&engine, "ours", &prompt(150, seed)).1, 150);
-        engine.most = engine.most.max(engine.handle.memory().pages);
+        engine.most = engine.most.max(engine.handle.stats().pages);
     }
     assert!(engine.most <= 8, "{}", engine.most);
     // The last is kept, the first is not.
     assert_eq!(score(&engine, "ours", &prompt(150, 4)).1, 22);
     assert_eq!(score(&engine, "ours", &prompt(150, 0)).1, 150);
-    assert_eq!(engine.handle.memory().evictions, 0);
+    assert_eq!(engine.handle.stats().evictions, 0);
 }

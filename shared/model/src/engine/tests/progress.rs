@@ -29,19 +29,19 @@ impl Task for Listen {
         self.reported.send(Report::Prefilled(done, total)).unwrap();
     }
 
-    fn step(&mut self, rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {
         let _gate = self.gate.lock();
         let forwarded = rows.timing().forwarded_tokens;
         self.reported.send(Report::Step(forwarded)).unwrap();
         if self.extra == 0 {
-            return Progress::Done;
+            return TaskProgress::Done;
         }
         self.extra -= 1;
         self.tokens.push(1);
-        Progress::Continue
+        TaskProgress::Continue
     }
 
-    fn fail(self: Box<Self>, error: EngineError) {
+    fn fail(self: Box<Self>, error: TaskError) {
         panic!("{error}");
     }
 }

@@ -135,7 +135,7 @@ fn sources_that_cannot_be_read_are_refused() {
     ] {
         let error = refused(source);
         assert!(
-            matches!(&error, EngineError::Refused(found) if *found == expected),
+            matches!(&error, TaskError::Refused(found) if *found == expected),
             "{error}"
         );
     }

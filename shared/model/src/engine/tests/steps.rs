@@ -12,10 +12,10 @@ use crate::{
     cpu::Threads,
     engine::{
         handle::Queued,
-        running::Running,
-        worker::steps::{Step, share},
+        running::RunningTask,
+        worker::steps::{TaskStep, share},
     },
-    sequence::Sequence,
+    sequence::CachedSequence,
 };
 
 /// Tells the thread it stepped on and the first of its logits, after a while.
@@ -30,14 +30,14 @@ impl Task for Tell {
         0
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
         thread::sleep(Duration::from_millis(20));
         let reported = (thread::current().id(), rows.logits_mut()[0]);
         self.0.send(reported).unwrap();
-        Progress::Done
+        TaskProgress::Done
     }
 
-    fn fail(self: Box<Self>, error: EngineError) {
+    fn fail(self: Box<Self>, error: TaskError) {
         panic!("{error}");
     }
 }
@@ -47,7 +47,7 @@ fn steps_share_threads_and_each_gets_its_own_rows() {
     const TASKS: usize = 4;
     let (reported, receiver) = channel();
     let shape: ModelShape = Toy::default().shape();
-    let mut running: Vec<Running<ToyCache>> = (0..TASKS)
+    let mut running: Vec<RunningTask<ToyCache>> = (0..TASKS)
         .map(|slot| {
             let queued = Queued {
                 slot: SlotId(slot as u64),
@@ -55,7 +55,7 @@ fn steps_share_threads_and_each_gets_its_own_rows() {
                 task: Box::new(Tell(reported.clone())),
                 since: Instant::now(),
             };
-            Running::new(queued, Sequence::new(ToyCache::default()))
+            RunningTask::new(queued, CachedSequence::new(ToyCache::default()))
         })
         .collect();
     let mut logits: Vec<f32> = (0..TASKS)
@@ -65,7 +65,7 @@ fn steps_share_threads_and_each_gets_its_own_rows() {
     let steps = (running.iter_mut())
         .zip(logits.chunks_mut(shape.vocab_size))
         .zip(hidden.chunks(1))
-        .map(|((running, logits), hidden)| Step {
+        .map(|((running, logits), hidden)| TaskStep {
             running,
             logits,
             hidden,

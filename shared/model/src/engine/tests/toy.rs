@@ -117,7 +117,7 @@ impl LanguageModel for Toy {
     }
 }
 
-pub(super) type Report = Result<(Vec<f32>, StepTiming), EngineError>;
+pub(super) type Report = Result<(Vec<f32>, StepTiming), TaskError>;
 
 /// Scores from `scored_from` on, then goes on with `next` if it is given, then decodes `extra` tokens more,
 /// each a 1.
@@ -187,11 +187,12 @@ impl Task for Score {
         self.is_toy
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
         let figures = rows.timing();
         let reported = if self.is_toy {
-            let sums: Vec<f32> = (0..rows.len()).map(|row| rows.row(row)[0]).collect();
-            assert!((0..rows.len()).all(|row| rows.hidden(row) == [sums[row]]));
+            let count = rows.logits.len() / rows.vocab_size();
+            let sums: Vec<f32> = (0..count).map(|row| rows.row(row)[0]).collect();
+            assert!((0..count).all(|row| rows.hidden(row) == [sums[row]]));
             sums
         } else {
             rows.logits_mut().to_vec()
@@ -204,17 +205,17 @@ impl Task for Score {
             self.extra -= 1;
             self.tokens.push(1);
         } else {
-            return Progress::Done;
+            return TaskProgress::Done;
         }
         self.scored_from = self.tokens.len() - 1;
-        Progress::Continue
+        TaskProgress::Continue
     }
 
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    fn fail(self: Box<Self>, error: EngineError) {
+    fn fail(self: Box<Self>, error: TaskError) {
         let _closed = self.reports.send(Err(error));
     }
 }
@@ -294,14 +295,14 @@ impl Bench {
     }
 
     /// Waits until the gauges say what they should.
-    pub(super) fn until(&self, condition: impl Fn(Gauges) -> bool) {
+    pub(super) fn until(&self, condition: impl Fn(EngineStats) -> bool) {
         for _ in 0..2000 {
-            if condition(self.handle.gauges()) {
+            if condition(self.handle.stats()) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        panic!("gauges stay at {:?}", self.handle.gauges());
+        panic!("gauges stay at {:?}", self.handle.stats());
     }
 }
 

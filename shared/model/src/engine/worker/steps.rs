@@ -6,15 +6,15 @@ use std::time::Instant;
 use speculation::ports::{KvCache, LanguageModel, ModelShape};
 
 use super::{Worker, planned};
-use crate::{cpu::Threads, engine::running::Running};
+use crate::{cpu::Threads, engine::running::RunningTask};
 
 /// Logits of a forward from which on its tasks' steps share the threads: with fewer, to wake them takes longer
 /// than a step.
 const SHARED_FROM: usize = 16 << 10;
 
 /// A task, and the rows it gets.
-pub(in crate::engine) struct Step<'a, C> {
-    pub(in crate::engine) running: &'a mut Running<C>,
+pub(in crate::engine) struct TaskStep<'a, C> {
+    pub(in crate::engine) running: &'a mut RunningTask<C>,
     pub(in crate::engine) logits: &'a mut [f32],
     pub(in crate::engine) hidden: &'a [f32],
 }
@@ -34,7 +34,7 @@ where
             let rows = running.rows();
             let own = logits.split_off_mut(..rows * shape.vocab_size);
             let own_hidden = hidden.split_off(..rows * shape.hidden_size);
-            steps.push(Step {
+            steps.push(TaskStep {
                 running,
                 logits: own.unwrap_or_default(),
                 hidden: own_hidden.unwrap_or_default(),
@@ -47,7 +47,7 @@ where
         } else {
             share(&self.threads, steps, shape);
         }
-        planned(&mut self.running).for_each(Running::tell_progress);
+        planned(&mut self.running).for_each(RunningTask::tell_progress);
         let now = Instant::now();
         for done in self.running.extract_if(.., |running| running.done) {
             self.gather.left(done.slot, now);
@@ -56,7 +56,7 @@ where
     }
 }
 
-impl<C: KvCache> Step<'_, C> {
+impl<C: KvCache> TaskStep<'_, C> {
     fn run(self, shape: ModelShape) {
         self.running.step(self.logits, self.hidden, shape);
     }
@@ -64,7 +64,7 @@ impl<C: KvCache> Step<'_, C> {
 
 /// Runs the steps on `threads`. They compute distributions of whole vocabularies, and the threads have nothing
 /// else to do between two forwards. Each works on rows of its own, so what it computes does not depend on this.
-pub(in crate::engine) fn share<C>(threads: &Threads, steps: Vec<Step<'_, C>>, shape: ModelShape)
+pub(in crate::engine) fn share<C>(threads: &Threads, steps: Vec<TaskStep<'_, C>>, shape: ModelShape)
 where
     C: KvCache + Send,
 {

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::{Keys, QUERY_SCALAR, rope_scaling};
-use crate::gguf::{error::GgufError, value::Value};
+use crate::gguf::GgufError;
 
 /// Layers in a row of which the last sees everything, unless the file says otherwise.
 const GEMMA2_PATTERN: u64 = 2;
@@ -23,7 +23,7 @@ pub(super) fn read(keys: &Keys<'_>, config: &mut Json) -> Result<(), GgufError> 
     } else {
         GEMMA3_PATTERN
     };
-    let windowed: Vec<bool> = if let Some(Value::Array(_)) = keys.metadata.0.get(&pattern) {
+    let windowed: Vec<bool> = if keys.metadata.is_array(&pattern) {
         keys.metadata.bools(&pattern)?.unwrap_or_default()
     } else {
         let every = keys.metadata.whole(&pattern)?.unwrap_or(every) as usize;

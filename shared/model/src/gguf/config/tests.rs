@@ -2,21 +2,20 @@ use candle_core::quantized::GgmlDType;
 
 use super::*;
 use crate::{
-    gguf::tests::{array, floats, metadata, strings, tensors, text, wholes},
-    gguf::value::Value,
+    gguf::tests::{array, floats, metadata, real, strings, tensors, text, whole, wholes},
     rope::RopeScaling,
 };
 
 /// Metadata of a small model, with `more` words added or put in their place: keys and their values.
-fn model(architecture: &str, more: &str) -> Metadata {
+fn model(architecture: &str, more: &str) -> GgufMetadata {
     let mut all = metadata(&[("general.architecture", text(architecture))]);
     let usual = "block_count=3 context_length=512 embedding_length=64 feed_forward_length=128 \
                  attention.head_count=4 attention.head_count_kv=2 attention.layer_norm_rms_epsilon=1e-6";
     for word in usual.split_whitespace().chain(more.split_whitespace()) {
         let (key, value) = word.split_once('=').unwrap();
         let value = match (value.parse(), value.parse()) {
-            (Ok(whole), _) => Value::Whole(whole),
-            (_, Ok(real)) => Value::Real(real),
+            (Ok(number), _) => whole(number),
+            (_, Ok(number)) => real(number),
             _ => text(value),
         };
         let of = if key.starts_with("tokenizer.") {
@@ -29,9 +28,9 @@ fn model(architecture: &str, more: &str) -> Metadata {
     all
 }
 
-fn read_with(metadata: &Metadata, names: &[&str]) -> Result<ModelConfig, GgufError> {
+fn read_with(metadata: &GgufMetadata, names: &[&str]) -> Result<ModelConfig, GgufError> {
     let mut all = vec![(
-        EMBEDDING,
+        GGUF_EMBEDDING,
         &[40_usize, 1][..],
         GgmlDType::F32,
         floats(&[0.0; 40]),
@@ -48,7 +47,7 @@ fn config(architecture: &str, more: &str) -> ModelConfig {
     read_with(&model(architecture, more), &[]).unwrap()
 }
 
-fn message(metadata: &Metadata) -> String {
+fn message(metadata: &GgufMetadata) -> String {
     let error = read_with(metadata, &[]).unwrap_err();
     let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
     format!("{error}{}", source.unwrap_or_default())
@@ -164,7 +163,7 @@ fn what_is_missing_or_wrong_is_named() {
     missing.0.remove("llama.embedding_length");
     for (metadata, key) in [
         (missing, "llama.embedding_length"),
-        (Metadata::default(), "general.architecture"),
+        (GgufMetadata::default(), "general.architecture"),
     ] {
         assert_eq!(message(&metadata), format!("its metadata has no {key}"));
     }

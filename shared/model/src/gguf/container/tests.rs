@@ -5,10 +5,10 @@ use crate::gguf::tests::bytes;
 use crate::gguf::tests::floats;
 use crate::gguf::tests::open;
 use crate::gguf::tests::refused;
-use crate::gguf_writer::header::Fields;
+use crate::gguf_writer::header::MetadataFields;
 
 fn sample() -> Vec<u8> {
-    let mut metadata = Fields::default();
+    let mut metadata = MetadataFields::default();
     metadata.insert("a.string", "zwölf");
     metadata.insert("a.number", 12_u32);
     metadata.insert("a.fraction", 0.5_f32);
@@ -59,7 +59,7 @@ fn what_was_written_is_read() {
 
 #[test]
 fn what_is_no_text_is_replaced() {
-    let mut metadata = Fields::default();
+    let mut metadata = MetadataFields::default();
     metadata.insert("strings", vec!["", "a??z", "zw\u{f6}lf"]);
     let mut file = bytes(&metadata, &[]);
     let at = file.windows(2).position(|pair| pair == b"??").unwrap();
@@ -71,7 +71,7 @@ fn what_is_no_text_is_replaced() {
 
 #[test]
 fn arrays_that_are_not_wanted_are_passed_over() {
-    let mut metadata = Fields::default();
+    let mut metadata = MetadataFields::default();
     metadata.insert("arrays", vec![vec!["x", "yz"], vec![], vec!["\u{f6}"]]);
     metadata.insert("long", vec![true; (1 << 21) + 1]);
     metadata.insert("then", 3_u32);
@@ -89,7 +89,7 @@ fn arrays_that_are_not_wanted_are_passed_over() {
                 .to_owned()
         )
     );
-    let mut deep = Fields::default();
+    let mut deep = MetadataFields::default();
     deep.insert("deep", vec![vec![vec![vec![vec![1_u32]]]]]);
     let reason = refused(&bytes(&deep, &[]));
     assert_eq!(reason, "the metadata deep is of the unknown type 9");
@@ -139,7 +139,7 @@ fn headers_that_promise_too_much_are_refused() {
         file[at..at + 8].copy_from_slice(&131_073_u64.to_le_bytes());
         assert_eq!(refused(&file), reported);
     }
-    let mut metadata = Fields::default();
+    let mut metadata = MetadataFields::default();
     metadata.insert("a".repeat(1 << 16), 1_u32);
     let reason = refused(&bytes(&metadata, &[]));
     assert_eq!(reason, "a name in the metadata is 65536 bytes long");
@@ -160,7 +160,7 @@ fn what_is_not_gguf_says_so() {
         "it is big-endian, little-endian files are read"
     );
     assert_eq!(reported[1], "it is of version 1, 2 and 3 are read");
-    let missing = Container::open(Path::new("/nowhere/m.gguf")).err().unwrap();
+    let missing = GgufFile::open(Path::new("/nowhere/m.gguf")).err().unwrap();
     assert_eq!(missing.to_string(), "/nowhere/m.gguf cannot be read");
 }
 
@@ -172,7 +172,7 @@ fn alignments_that_make_no_sense_and_parts_of_models_are_refused() {
         ("general.alignment", 48, "general.alignment is 48: "),
         ("split.count", 3, "it is one of 3 parts of a model: "),
     ] {
-        let mut metadata = Fields::default();
+        let mut metadata = MetadataFields::default();
         metadata.insert(key, number);
         let found = refused(&bytes(&metadata, &[]));
         assert!(found.starts_with(reason), "{found}");
@@ -181,7 +181,7 @@ fn alignments_that_make_no_sense_and_parts_of_models_are_refused() {
 
 #[test]
 fn tensors_that_contradict_their_format_are_named() {
-    let none = Fields::default();
+    let none = MetadataFields::default();
     let one = |shape: &[usize], format| {
         let tensor = ("t", shape, format, vec![0; 64]);
         refused(&bytes(&none, &[tensor]))

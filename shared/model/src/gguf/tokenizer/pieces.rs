@@ -3,11 +3,11 @@
 //! Decoding is exact. Text is cut by the merges of the metadata, if there are any, in words as most models have
 //! them; without merges the longest token that fits comes first. Both find the model's own tokens mostly, not always.
 
-use llama_cpp::{Piece, Vocabulary};
+use llama_cpp::{LlamaVocabulary, VocabularyPiece};
 use serde_json::{Map, Value as Json, json};
 
 use super::{begin_and_end, kind};
-use crate::gguf::{error::GgufError, pre_tokenizer::PreTokenizer, value::Metadata};
+use crate::gguf::{GgufError, pre_tokenizer::PreTokenizer, value::GgufMetadata};
 use crate::tokenizer;
 
 /// Stands once or more before the name of a token whose bytes another has, too; decoding removes it. No text becomes
@@ -21,7 +21,10 @@ const WORD: &str = "(?s).{1,200}";
 ///
 /// # Errors
 /// If the metadata contradicts itself.
-pub(crate) fn json(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<Vec<u8>, GgufError> {
+pub(crate) fn json(
+    metadata: &GgufMetadata,
+    vocabulary: &LlamaVocabulary,
+) -> Result<Vec<u8>, GgufError> {
     let mut names = Map::new();
     let mut added = Vec::new();
     for piece in by_claim(metadata, vocabulary)? {
@@ -86,19 +89,19 @@ pub(crate) fn json(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<Vec<u
 /// The tokens in the order in which they get names: of those that stand for the same bytes the first is the one that
 /// text becomes. Tokens of a single byte are there for what no other token has.
 fn by_claim<'a>(
-    metadata: &Metadata,
-    vocabulary: &'a Vocabulary,
-) -> Result<Vec<&'a Piece>, GgufError> {
+    metadata: &GgufMetadata,
+    vocabulary: &'a LlamaVocabulary,
+) -> Result<Vec<&'a VocabularyPiece>, GgufError> {
     let kinds = metadata.wholes("tokenizer.ggml.token_type")?;
     let kinds = kinds.unwrap_or_default();
-    let is_byte = |piece: &Piece| kinds.get(piece.id as usize) == Some(&kind::BYTE);
-    let mut pieces: Vec<&Piece> = vocabulary.pieces.iter().collect();
+    let is_byte = |piece: &VocabularyPiece| kinds.get(piece.id as usize) == Some(&kind::BYTE);
+    let mut pieces: Vec<&VocabularyPiece> = vocabulary.pieces.iter().collect();
     pieces.sort_by_key(|piece| (!piece.is_control, is_byte(piece)));
     Ok(pieces)
 }
 
 /// A token's name: its bytes, each as the character that stands for it, or its text if it controls the model.
-fn name(piece: &Piece) -> String {
+fn name(piece: &VocabularyPiece) -> String {
     if piece.is_control {
         return String::from_utf8_lossy(&piece.bytes).into_owned();
     }
@@ -122,20 +125,22 @@ mod tests {
     use crate::gguf::tests::{array, metadata, strings};
     use crate::tokenizer::token_bound;
 
-    fn vocabulary(tokens: &[&[u8]]) -> Vocabulary {
+    fn vocabulary(tokens: &[&[u8]]) -> LlamaVocabulary {
         let of_bytes = (0..=u8::MAX).map(|byte| vec![byte]);
         let longer = tokens.iter().map(|token| token.to_vec());
-        let pieces = (1..).zip(of_bytes.chain(longer)).map(|(id, bytes)| Piece {
-            id,
-            bytes,
-            is_control: false,
-        });
-        let end = Piece {
+        let pieces = (1..)
+            .zip(of_bytes.chain(longer))
+            .map(|(id, bytes)| VocabularyPiece {
+                id,
+                bytes,
+                is_control: false,
+            });
+        let end = VocabularyPiece {
             id: 0,
             bytes: b"</s>".to_vec(),
             is_control: true,
         };
-        Vocabulary {
+        LlamaVocabulary {
             pieces: std::iter::once(end).chain(pieces).collect(),
             begins: false,
         }
@@ -145,11 +150,13 @@ mod tests {
     fn every_text_is_cut_and_comes_back() {
         let mut vocabulary = vocabulary(&[b" the", b" th", b"\xc3\xa4t", b"the"]);
         // Twins of the token of one byte, whose id is 66.
-        vocabulary.pieces.extend([300, 301].map(|id| Piece {
-            id,
-            bytes: b"A".to_vec(),
-            is_control: false,
-        }));
+        vocabulary
+            .pieces
+            .extend([300, 301].map(|id| VocabularyPiece {
+                id,
+                bytes: b"A".to_vec(),
+                is_control: false,
+            }));
         let of_kinds = (0..302_u32).map(|id| match id {
             1..=256 => kind::BYTE as i32,
             _ => kind::NORMAL as i32,

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use serde_json::{Value as Json, json};
 
-use super::{Token, added, begin_and_end, kind, vocabulary};
+use super::{GgufToken, added, begin_and_end, kind, vocabulary};
 use crate::gguf::{
-    error::GgufError,
-    value::{MOST_ITEMS, Metadata},
+    GgufError,
+    value::{GgufMetadata, MOST_ITEMS},
 };
 
 /// What stands for a space.
@@ -19,7 +19,7 @@ pub(crate) const SPACE: &str = "\u{2581}";
 /// Most bytes that are looked up to cut all pieces, a square of the length for each; ten times that of Gemma's.
 const MOST_WORK: usize = 1 << 28;
 
-pub(super) fn json(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, GgufError> {
+pub(super) fn json(metadata: &GgufMetadata, tokens: &[GgufToken<'_>]) -> Result<Json, GgufError> {
     let scores = metadata
         .reals("tokenizer.ggml.scores")?
         .ok_or_else(|| GgufError::MissingKey("tokenizer.ggml.scores".to_owned()))?;

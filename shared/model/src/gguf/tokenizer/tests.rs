@@ -3,18 +3,18 @@ use tokenizers::Tokenizer;
 
 use super::*;
 use crate::gguf::{
-    tests::{array, metadata, strings, text, wholes},
-    value::Value,
+    tests::{array, flag, metadata, strings, text, whole, wholes},
+    value::MetadataValue,
 };
 
 /// The same with another value of `key`.
-fn with(mut metadata: Metadata, key: &str, value: Value) -> Metadata {
+fn with(mut metadata: GgufMetadata, key: &str, value: MetadataValue) -> GgufMetadata {
     metadata.0.insert(format!("tokenizer.ggml.{key}"), value);
     metadata
 }
 
 /// A byte-level tokenizer that cuts as `pre` says: digits, letters and a few pairs.
-fn byte_level(pre: &str) -> Metadata {
+fn byte_level(pre: &str) -> GgufMetadata {
     let mut tokens: Vec<&str> = vec!["<s>", "</s>", "<user>"];
     tokens.extend(["0", "1", "2", "3", "a", "b", "c", "Ġ", "Ċ", "'"]);
     tokens.extend(["12", "123", "ab", "abc", "Ġa", "Ġab", "[PAD19]", "Ġ1"]);
@@ -28,21 +28,21 @@ fn byte_level(pre: &str) -> Metadata {
             "tokenizer.ggml.merges",
             strings(&["Ġ 1", "1 2", "12 3", "a b", "Ġ a", "Ġ ab"]),
         ),
-        ("tokenizer.ggml.bos_token_id", Value::Whole(0)),
-        ("tokenizer.ggml.eos_token_id", Value::Whole(1)),
+        ("tokenizer.ggml.bos_token_id", whole(0)),
+        ("tokenizer.ggml.eos_token_id", whole(1)),
     ])
 }
 
-fn tokenizer(metadata: &Metadata) -> Tokenizer {
+fn tokenizer(metadata: &GgufMetadata) -> Tokenizer {
     crate::tokenizer::from_bytes(&read(metadata).unwrap().unwrap()).unwrap()
 }
 
-fn pieces(metadata: &Metadata, text: &str) -> Vec<String> {
+fn pieces(metadata: &GgufMetadata, text: &str) -> Vec<String> {
     let encoding = tokenizer(metadata).encode(text, true).unwrap();
     encoding.get_tokens().to_vec()
 }
 
-fn message(metadata: &Metadata) -> String {
+fn message(metadata: &GgufMetadata) -> String {
     read(metadata).unwrap_err().to_string()
 }
 
@@ -88,12 +88,12 @@ fn words_of_a_pattern_are_not_cut_again() {
 
 #[test]
 fn texts_begin_and_end_as_the_metadata_says() {
-    let begins = with(byte_level("gpt-2"), "add_bos_token", Value::Bool(true));
-    let metadata = with(begins, "add_eos_token", Value::Bool(true));
+    let begins = with(byte_level("gpt-2"), "add_bos_token", flag(true));
+    let metadata = with(begins, "add_eos_token", flag(true));
     assert_eq!(pieces(&metadata, "ab"), ["<s>", "ab", "</s>"]);
     let pair = tokenizer(&metadata).encode(("a", "b"), true).unwrap();
     assert_eq!(pair.get_tokens(), ["<s>", "a", "</s>", "<s>", "b", "</s>"]);
-    let without = with(byte_level("llama-bpe"), "add_bos_token", Value::Bool(false));
+    let without = with(byte_level("llama-bpe"), "add_bos_token", flag(false));
     assert_eq!(pieces(&without, "ab"), ["ab"]);
 }
 
@@ -111,7 +111,7 @@ fn tokens_of_a_meaning_are_found_in_text() {
 }
 
 /// A SentencePiece tokenizer: pieces with scores, and all bytes.
-fn sentencepiece(prefix: Option<bool>) -> Metadata {
+fn sentencepiece(prefix: Option<bool>) -> GgufMetadata {
     let pieces = ["▁", "a", "b", "c", "▁a", "ab", "bc", "▁ab", "abc", "x  x"];
     let scores = [
         -90.0, -91.0, -92.0, -93.0, -3.0, -2.0, -1.0, -4.0, -5.0, -6.0,
@@ -129,10 +129,10 @@ fn sentencepiece(prefix: Option<bool>) -> Metadata {
         ("tokenizer.ggml.tokens", array(tokens)),
         ("tokenizer.ggml.token_type", wholes(&kinds)),
         ("tokenizer.ggml.scores", array(scores)),
-        ("tokenizer.ggml.bos_token_id", Value::Whole(1)),
+        ("tokenizer.ggml.bos_token_id", whole(1)),
     ]);
     match prefix {
-        Some(prefix) => with(all, "add_space_prefix", Value::Bool(prefix)),
+        Some(prefix) => with(all, "add_space_prefix", flag(prefix)),
         None => all,
     }
 }
@@ -200,7 +200,7 @@ fn what_is_unknown_or_contradicts_itself_is_named() {
             "merges" => strings(&[value]),
             "tokens" => strings(&[value; 21]),
             "token_type" => wholes(&[value.parse().unwrap()]),
-            "bos_token_id" => Value::Whole(value.parse().unwrap()),
+            "bos_token_id" => whole(value.parse().unwrap()),
             _ => text(value),
         };
         let found = message(&with(byte_level(pre), key, value));
@@ -210,7 +210,7 @@ fn what_is_unknown_or_contradicts_itself_is_named() {
     metadata.0.remove("tokenizer.ggml.bos_token_id");
     let missing = message(&metadata);
     assert_eq!(missing, "its metadata has no tokenizer.ggml.bos_token_id");
-    assert!(read(&Metadata::default()).unwrap().is_none());
+    assert!(read(&GgufMetadata::default()).unwrap().is_none());
 }
 
 /// Every piece can be cut anywhere: n pieces make n² / 2 merges.

@@ -1,13 +1,10 @@
 //! A GGUF file for llama.cpp, looked at before it is loaded.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use super::{Opened, Problem};
-use crate::gguf::GgufError;
+use super::OpenedGguf;
 use crate::source::located::Located;
-use crate::source::{Inspected, InspectedText, ModelSource, Outline, SourceError};
-use crate::tokenizer::{self, TokenizerError, token_bound, vocabulary_fingerprint};
+use crate::source::{Inspected, ModelSource, SourceError};
 
 impl ModelSource {
     /// Checks the settings that llama.cpp would refuse.
@@ -16,7 +13,7 @@ impl ModelSource {
     /// Names the setting.
     pub(in crate::source) fn check_for_llama_cpp(&self) -> Result<(), SourceError> {
         let checked = self.kv_of_llama_cpp().and_then(|_| self.threads());
-        checked.map(drop).map_err(|error| self.named(error.into()))
+        checked.map(drop).map_err(|error| self.refused(error))
     }
 
     /// Looks at the file's metadata; none if the tokenizer is of a kind that llama.cpp alone reads.
@@ -28,34 +25,21 @@ impl ModelSource {
         located: &Located,
     ) -> Result<Option<Inspected>, SourceError> {
         self.check_for_llama_cpp()?;
-        let inspected = located.gguf().and_then(|path| self.inspect_gguf(path));
-        inspected.map_err(|problem| self.named(problem))
-    }
-
-    fn inspect_gguf(&self, path: &Path) -> Result<Option<Inspected>, Problem> {
-        let opened = Opened::of(path)?;
-        let json = match opened.tokenizer {
-            Err(refused) if refused.is_of_the_tokenizers_kind() => return Ok(None),
-            read => read.map_err(|error: GgufError| Problem::Engine(error.into()))?,
-        };
-        let json = json.ok_or(TokenizerError::Missing)?;
-        let tokenizer = tokenizer::from_bytes(&json)?;
+        let path = located.gguf().map_err(|error| self.refused(error))?;
+        let opened = OpenedGguf::of(path).map_err(|error| self.refused(error))?;
+        if matches!(&opened.tokenizer, Err(refused) if refused.is_of_the_tokenizers_kind()) {
+            return Ok(None);
+        }
+        // llama.cpp alone says how long its rows are.
+        let tokenizer = self.tokenizer(opened.tokenizer, usize::MAX)?;
         let tensors = &opened.file.tensors;
         let format = tensors.main_format().to_owned();
+        let special = opened.special.of(&tokenizer.tokenizer);
         Ok(Some(Inspected {
             own: None,
             stored: BTreeMap::from([(format, tensors.bytes.len() as u64)]),
-            outline: Outline {
-                name: self.served_name(),
-                vocab_size: token_bound(&tokenizer) as u32,
-                vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
-                decoder_start_token_id: None,
-            },
-            text: InspectedText {
-                special_tokens: opened.special.of(&tokenizer),
-                tokenizer_json: json,
-                chat_template: opened.chat_template,
-            },
+            outline: tokenizer.outline(self.served_name()),
+            text: tokenizer.encoding(special, opened.chat_template).1,
         }))
     }
 }

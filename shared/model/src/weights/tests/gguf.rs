@@ -9,16 +9,16 @@ use super::super::*;
 use super::digest;
 use crate::{
     gguf::tests::{file, floats, open, tensors},
-    linear::{Linear, Order, WeightFormat},
+    linear::{Linear, OutputOrder, WeightFormat},
 };
 
 /// Weights with one tensor, `a` in the checkpoint and `b` in the file.
-fn one(shape: &[usize], format: GgmlDType, contents: Vec<u8>, layout: Layout) -> Weights {
+fn one(shape: &[usize], format: GgmlDType, contents: Vec<u8>, layout: TensorLayout) -> Weights {
     let tensor = ("b", shape, format, contents);
     of(tensors(&[tensor]).tensors, shape, layout)
 }
 
-fn of(file: TensorFile, shape: &[usize], layout: Layout) -> Weights {
+fn of(file: TensorFile, shape: &[usize], layout: TensorLayout) -> Weights {
     let tensor = NamedTensor {
         hugging_face: "a".to_owned(),
         gguf: "b".to_owned(),
@@ -46,7 +46,7 @@ fn every_format_is_read_as_candle_reads_it() {
     ] {
         let quantized = QTensor::quantize(&tensor, format).unwrap();
         let contents = quantized.data().unwrap().into_owned();
-        let weights = one(&[2, 256], format, contents.clone(), Layout::Same);
+        let weights = one(&[2, 256], format, contents.clone(), TensorLayout::Same);
         let expected = quantized.dequantize(&Device::Cpu).unwrap();
         let expected = expected.flatten_all().unwrap().to_vec1::<f32>().unwrap();
         let found = weights.tensor("a", &[2, 256]).unwrap();
@@ -73,10 +73,15 @@ fn held(linear: &Linear, inputs: usize) -> Vec<f32> {
 fn blocks_are_taken_as_they_are_when_loaded() {
     // No quant of this block reaches 127: quantised again, it would come out otherwise.
     let block = [0x00, 0x3c, 100, 0xff, 3].into_iter().chain([7; 29]);
-    let weights = one(&[1, 32], GgmlDType::Q8_0, block.collect(), Layout::Same);
+    let weights = one(
+        &[1, 32],
+        GgmlDType::Q8_0,
+        block.collect(),
+        TensorLayout::Same,
+    );
     let parts = [("a".to_owned(), [1, 32])];
     let linear = weights
-        .linear(&parts, None, WeightFormat::Q8_0, Order::AsGiven)
+        .linear(&parts, None, WeightFormat::Q8_0, OutputOrder::AsGiven)
         .unwrap();
     assert_eq!(held(&linear, 32), weights.tensor("a", &[1, 32]).unwrap());
     assert_eq!(held(&linear, 32)[..3], [100.0, -1.0, 3.0]);
@@ -99,12 +104,12 @@ fn a_matrix_beside_one_in_another_format_keeps_its_blocks() {
         hugging_face: name.to_owned(),
         gguf: name.to_owned(),
         shape: vec![2, 256],
-        layout: Layout::Same,
+        layout: TensorLayout::Same,
     });
     let weights = Weights::from_gguf(file, named.to_vec());
     let parts = ["x", "y"].map(|name| (name.to_owned(), [2, 256]));
     let linear = weights
-        .linear(&parts, None, WeightFormat::Q4_K, Order::AsGiven)
+        .linear(&parts, None, WeightFormat::Q4_K, OutputOrder::AsGiven)
         .unwrap();
     let rows = held(&linear, 256);
     assert_eq!(rows[..512], weights.tensor("x", &[2, 256]).unwrap());
@@ -120,7 +125,7 @@ fn rows_that_llama_cpp_rotates_side_by_side_are_put_back() {
     // Two heads of six dimensions; row r holds r. In the file 0 stands beside 3, 1 beside 4, …
     let order = [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11];
     let values: Vec<f32> = order.iter().flat_map(|&row| [row as f32; 32]).collect();
-    let layout = Layout::RotaryPairs { heads: 2 };
+    let layout = TensorLayout::RotaryPairs { heads: 2 };
     let expected: Vec<f32> = (0..12_u8).flat_map(|row| [f32::from(row); 32]).collect();
     let weights = one(&[12, 32], GgmlDType::F32, floats(&values), layout);
     assert_eq!(weights.tensor("a", &[12, 32]).unwrap(), expected);
@@ -133,13 +138,23 @@ fn rows_that_llama_cpp_rotates_side_by_side_are_put_back() {
 
 #[test]
 fn the_one_that_was_added_is_taken_away() {
-    let weights = one(&[2], GgmlDType::F32, floats(&[1.25, 0.5]), Layout::PlusOne);
+    let weights = one(
+        &[2],
+        GgmlDType::F32,
+        floats(&[1.25, 0.5]),
+        TensorLayout::PlusOne,
+    );
     assert_eq!(weights.tensor("a", &[2]).unwrap(), [0.25, -0.5]);
 }
 
 #[test]
 fn tensors_are_named_as_they_are_in_the_file() {
-    let weights = one(&[2, 3], GgmlDType::F32, floats(&numbers(6)), Layout::Same);
+    let weights = one(
+        &[2, 3],
+        GgmlDType::F32,
+        floats(&numbers(6)),
+        TensorLayout::Same,
+    );
     assert!(weights.contains("a") && !weights.contains("b"));
     let refused = |name, shape: &[usize]| weights.tensor(name, shape).unwrap_err().to_string();
     let shape = "tensor b has shape [2, 3], the config implies [3, 2]";
@@ -152,7 +167,7 @@ fn tensors_are_named_as_they_are_in_the_file() {
         (32, GgmlDType::Q8_0, infinite),
         (256, GgmlDType::Q4K, q4_k),
     ] {
-        let broken = one(&[1, row], format, contents, Layout::Same);
+        let broken = one(&[1, row], format, contents, TensorLayout::Same);
         let mut errors = vec![broken.tensor("a", &[1, row]).unwrap_err()];
         if format != GgmlDType::F32 {
             errors.push(broken.blocks("a", &[1, row], format).unwrap_err());
@@ -177,7 +192,7 @@ fn formats_that_are_not_read_are_named_with_those_that_are() {
     assert_eq!(file[format..format + 4], [0; 4]);
     for (id, name) in [(23, "IQ4_XS"), (99, "number 99")] {
         file[format] = id;
-        let weights = of(open(&file).unwrap().tensors, &[1, 32], Layout::Same);
+        let weights = of(open(&file).unwrap().tensors, &[1, 32], TensorLayout::Same);
         let error = weights.tensor("a", &[1, 32]).unwrap_err().to_string();
         let begins = format!("tensor b is of type {name}: F32, F16, BF16, Q8_0, Q4_0, ");
         let fits = error.starts_with(&begins) && error.ends_with("Q6_K are read");
@@ -187,12 +202,37 @@ fn formats_that_are_not_read_are_named_with_those_that_are() {
 
 #[test]
 fn the_digest_is_of_names_formats_and_contents() {
-    let base = one(&[2], GgmlDType::F32, floats(&[1.0, 2.0]), Layout::Same);
-    let same = one(&[2], GgmlDType::F32, floats(&[1.0, 2.0]), Layout::Same);
+    let base = one(
+        &[2],
+        GgmlDType::F32,
+        floats(&[1.0, 2.0]),
+        TensorLayout::Same,
+    );
+    let same = one(
+        &[2],
+        GgmlDType::F32,
+        floats(&[1.0, 2.0]),
+        TensorLayout::Same,
+    );
     assert_eq!(digest(&base), digest(&same));
-    let contents = one(&[2], GgmlDType::F32, floats(&[1.0, 2.5]), Layout::Same);
-    let shape = one(&[1, 2], GgmlDType::F32, floats(&[1.0, 2.0]), Layout::Same);
-    let format = one(&[4], GgmlDType::F16, floats(&[1.0, 2.0]), Layout::Same);
+    let contents = one(
+        &[2],
+        GgmlDType::F32,
+        floats(&[1.0, 2.5]),
+        TensorLayout::Same,
+    );
+    let shape = one(
+        &[1, 2],
+        GgmlDType::F32,
+        floats(&[1.0, 2.0]),
+        TensorLayout::Same,
+    );
+    let format = one(
+        &[4],
+        GgmlDType::F16,
+        floats(&[1.0, 2.0]),
+        TensorLayout::Same,
+    );
     for other in [contents, shape, format] {
         assert_ne!(digest(&base), digest(&other));
     }

@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Device, Tensor, Var};
 use model::AcceptanceHead;
-use model::head::Scratch;
+use model::head::HeadScratch;
 use serde_json::Value;
 use speculation::TokenId;
 use speculation::verification::AcceptanceLabel;
@@ -194,7 +194,7 @@ fn examples(stream: u32) -> Examples {
 }
 
 fn predictions(head: &AcceptanceHead, examples: &Examples) -> Vec<f32> {
-    let mut scratch = Scratch::default();
+    let mut scratch = HeadScratch::default();
     let states = examples.states.chunks(examples.hidden_size);
     states
         .map(|state| head.accept_probability(state, &mut scratch))

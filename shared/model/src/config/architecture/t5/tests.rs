@@ -26,7 +26,7 @@ pub(crate) fn old() -> Value {
     })
 }
 
-fn read(changes: Value) -> Result<ModelConfig, ConfigError> {
+fn read(changes: Value) -> Result<ModelConfig, ModelConfigError> {
     let mut config = old();
     change(&mut config, changes);
     ModelConfig::from_json(config.to_string().as_bytes())

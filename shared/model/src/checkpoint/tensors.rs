@@ -1,15 +1,47 @@
-//! What is known of the weights by the headers of their files, before any of them is read.
+//! What is known of a checkpoint's tensors before any of them is read: their shapes, and the formats that they are stored
+//! and computed in. Where rows are no whole blocks of the format that is asked for, a matrix is computed in another one.
 
 use std::collections::BTreeMap;
 
 use super::Checkpoint;
-use super::matrices::shapes;
 use crate::{
-    computation::Computation, decoder::tensors::TensorNames, linear::WeightFormat,
+    computation::Computation,
+    config::{ModelConfig, architecture::t5},
+    decoder::tensors::{TensorNames, tensors},
+    linear::WeightFormat,
     weights::WeightsError,
 };
 
+/// The matrices of a model in a format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Matrices {
+    /// Those in another format: names in the checkpoint, and which format.
+    pub(crate) others: Vec<(String, WeightFormat)>,
+    /// How many there are in all.
+    pub(crate) count: usize,
+}
+
 impl Checkpoint {
+    /// Returns what its matrices are computed in where `format` is asked for.
+    pub(crate) fn matrices(&self, format: WeightFormat) -> Matrices {
+        let mut tensors = shapes(&self.config, TensorNames::of(&self.weights));
+        // Biases of positions are looked up, not multiplied.
+        tensors.retain(|(name, _)| !name.ends_with("relative_attention_bias.weight"));
+        let computed = tensors
+            .into_iter()
+            .filter_map(|(name, shape)| match shape[..] {
+                [_, inputs] => Some((name, format.of_rows(inputs))),
+                _ => None,
+            });
+        let computed: Vec<_> = computed.collect();
+        Matrices {
+            count: computed.len(),
+            others: (computed.into_iter())
+                .filter(|(_, computed)| *computed != format)
+                .collect(),
+        }
+    }
+
     /// Checks that every tensor is there, in the shape that the config implies.
     ///
     /// # Errors
@@ -39,6 +71,17 @@ impl Checkpoint {
     }
 }
 
+/// Returns names and shapes of all tensors, a decoder-only model's under `names`.
+pub(super) fn shapes(config: &ModelConfig, names: TensorNames) -> Vec<(String, Vec<usize>)> {
+    if config.encoder.is_some() {
+        return t5::shapes(config);
+    }
+    let tensors = tensors(config, names).into_iter();
+    tensors
+        .map(|tensor| (tensor.hugging_face, tensor.shape))
+        .collect()
+}
+
 /// Sixteenths of a byte that a number takes in a tensor of this shape, the scales of blocks included.
 fn bits_a_number(computation: Computation, shape: &[usize]) -> u64 {
     let &[_, inputs] = shape else {
@@ -61,7 +104,7 @@ fn bits_a_number(computation: Computation, shape: &[usize]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CpuFormat, KvFormat, ModelConfig, NumberFormat, Place};
+    use crate::{ComputeDevice, CpuFormat, KvFormat, ModelConfig, NumberFormat};
 
     #[test]
     fn sizes_follow_the_format() {
@@ -75,7 +118,7 @@ mod tests {
         let exact = in_format(WeightFormat::F32);
         assert_eq!(stored, BTreeMap::from([("F32".to_owned(), exact)]));
         let on_gpu =
-            |format| checkpoint.computed_bytes(Computation::Device(Place::Cuda(0), format));
+            |format| checkpoint.computed_bytes(Computation::Device(ComputeDevice::Cuda(0), format));
         assert_eq!(on_gpu(NumberFormat::F32), exact);
         assert_eq!(on_gpu(NumberFormat::Q8_0), in_format(WeightFormat::Q8_0));
         let quantised = in_format(WeightFormat::Q8_0);

@@ -1,12 +1,12 @@
 //! The matrix products of a forward by themselves, to measure what else a forward does.
 
-use super::Decoder;
-use crate::linear::{Linear, LinearScratch};
+use model::{Cpu, Decoder, Linear, LinearScratch};
 
 /// Inputs and results of the products of one forward, of no meaning.
-#[derive(Clone, Debug)]
-pub struct Products {
+#[derive(Debug)]
+pub(super) struct Products {
     rows: usize,
+    cpu: Cpu,
     x: Vec<f32>,
     y: Vec<f32>,
     scratch: LinearScratch,
@@ -14,11 +14,12 @@ pub struct Products {
 
 impl Products {
     /// Room for the products of a forward of `model` that scores `rows` positions.
-    pub fn new(model: &Decoder, rows: usize) -> Self {
+    pub(super) fn new(model: &Decoder, rows: usize) -> Self {
         let most = |of: fn(&Linear) -> usize| model.matrices().map(of).max().unwrap_or_default();
         let (inputs, outputs) = (most(Linear::inputs), most(Linear::outputs));
         Self {
             rows,
+            cpu: Cpu::detect(),
             x: (0..rows * inputs).map(|i| (i % 13) as f32 - 6.25).collect(),
             y: vec![0.0; rows * outputs],
             scratch: LinearScratch::default(),
@@ -27,27 +28,19 @@ impl Products {
 
     /// Computes every product of such a forward, in its order, as the forward does: the quantisation of
     /// its inputs and the work of several threads included. `model` is the one this was made for.
-    pub fn run(&mut self, model: &Decoder) {
+    pub(super) fn run(&mut self, model: &Decoder) {
         // As a forward does.
-        let _running = model.cpu.threads.open();
+        let _running = self.cpu.threads.open();
         let mut matrices = model.matrices().peekable();
         while let Some(matrix) = matrices.next() {
             let next = matrices.peek().copied().or_else(|| model.matrices().next());
             matrix.forward_before(
                 next,
-                &model.cpu,
+                &self.cpu,
                 &self.x[..self.rows * matrix.inputs()],
                 &mut self.y[..self.rows * matrix.outputs()],
                 &mut self.scratch,
             );
         }
-    }
-}
-
-impl Decoder {
-    /// The matrices of a forward, in its order.
-    fn matrices(&self) -> impl Iterator<Item = &Linear> {
-        let layers = self.layers.iter().flat_map(super::layer::Layer::matrices);
-        layers.chain([self.ends.head()])
     }
 }
