@@ -1,17 +1,13 @@
 //! Flags that several commands share.
 
-mod connection;
 mod method;
-mod model;
 mod request;
-mod sampling;
 mod services;
 mod suggested;
 
-pub use connection::ConnectionArgs;
-pub(crate) use connection::TlsArgs;
-pub use method::{DraftingArgs, MethodArgs, as_flag};
-pub use model::ModelArgs;
+pub(crate) use method::with_flag;
+pub use method::{MethodArgs, as_flag};
 pub(crate) use request::RequestArgs;
-pub use services::ServicesArgs;
+pub(crate) use services::TlsArgs;
+pub use services::{ConnectionArgs, ModelArgs, ServicesArgs};
 use suggested::Suggested;

@@ -16,9 +16,9 @@ use wire::v1::GenerateRequest;
 use crate::args::{MethodArgs, ServicesArgs};
 use crate::config::Config;
 use crate::connect;
-use crate::measure::{self, BASELINE, measure};
+use crate::measure::{self, BASELINE, RequestTotals, measure};
 use crate::{progress, prompts};
-use compared::{Compared, Pair};
+use compared::MethodComparison;
 use load::Watched;
 
 /// Arguments of `outrider bench`.
@@ -50,20 +50,18 @@ pub(crate) struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// A request by the method, or by the target alone.
-    fn request(
-        &self,
-        is_baseline: bool,
-        prompt: &str,
-        seed: u64,
-    ) -> anyhow::Result<GenerateRequest> {
-        let mut request = measure::request(prompt, self.max_tokens, self.temperature, seed);
-        if is_baseline {
-            BASELINE.clone_into(&mut request.method);
-        } else {
-            self.method.apply(&mut request)?;
-        }
-        Ok(request)
+    /// Returns the methods that are compared: the target alone, and the one that was chosen.
+    fn methods(&self) -> [&str; 2] {
+        [BASELINE, &self.method.0.method]
+    }
+
+    /// Returns the requests for `prompt` by both.
+    fn requests(&self, prompt: &str, seed: u64) -> anyhow::Result<[GenerateRequest; 2]> {
+        let request = measure::request(prompt, self.max_tokens, self.temperature, seed);
+        let (mut baseline, mut method) = (request.clone(), request);
+        BASELINE.clone_into(&mut baseline.method);
+        self.method.apply(&mut method)?;
+        Ok([baseline, method])
     }
 }
 
@@ -85,31 +83,24 @@ pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn compare(args: &BenchArgs, client: Client) -> anyhow::Result<Compared> {
+async fn compare(args: &BenchArgs, client: Client) -> anyhow::Result<MethodComparison> {
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
     // In turn, so that both see the machine in the same mood.
-    let ask = async |seed: usize| {
-        let text = &prompts[seed].text;
-        let [baseline, method] = [true, false].map(|is_baseline| {
-            let request = args.request(is_baseline, text, seed as u64 + 1);
-            let name = if is_baseline {
-                BASELINE
-            } else {
-                &args.method.0.method
-            };
-            (name, request)
-        });
-        let baseline = measure(&client, &baseline.0, baseline.1?).await?.measured;
-        let method = measure(&client, &method.0, method.1?).await?.measured;
-        anyhow::Ok(Pair { baseline, method })
+    let ask = async |sum: &mut [RequestTotals; 2], prompt: usize| {
+        let requests = args.requests(&prompts[prompt].text, prompt as u64 + 1)?;
+        for ((sum, method), request) in sum.iter_mut().zip(args.methods()).zip(requests) {
+            let answer = measure(&client, &method, request).await?;
+            sum.add(&RequestTotals::of(&answer.finished));
+        }
+        anyhow::Ok(())
     };
     progress::show("the first prompt, to warm up")?;
     // The first time caches are filled and pages faulted in; it counts not.
-    ask(0).await?;
+    ask(&mut <[RequestTotals; 2]>::default(), 0).await?;
     let load = Watched::begin();
     let mut runs = Vec::new();
     for run in 1..=args.repeats.get() {
-        let mut sum = Pair::default();
+        let mut sum = <[RequestTotals; 2]>::default();
         for prompt in 0..prompts.len() {
             progress::show(&format!(
                 "run {run} of {}, prompt {} of {}",
@@ -117,14 +108,12 @@ async fn compare(args: &BenchArgs, client: Client) -> anyhow::Result<Compared> {
                 prompt + 1,
                 prompts.len()
             ))?;
-            let taken = ask(prompt).await?;
-            sum.baseline.add(&taken.baseline);
-            sum.method.add(&taken.method);
+            ask(&mut sum, prompt).await?;
         }
         runs.push(sum);
     }
     progress::clear()?;
-    Ok(Compared {
+    Ok(MethodComparison {
         prompts: prompts.len(),
         runs,
         load: load.end(),

@@ -19,14 +19,14 @@ use crate::args::ServicesArgs;
 use crate::config::Config;
 use crate::connect;
 use answering::Dialogue;
-use settings::{Changeable, Given, Settings};
+use settings::{Changeable, ChatSettings, GivenFlags};
 
 /// Arguments of `outrider chat`.
 #[derive(Debug, Args)]
 pub(crate) struct ChatArgs {
     // Before the others, which take their values out of what was parsed.
     #[command(flatten)]
-    given: Given,
+    given: GivenFlags,
     #[command(flatten)]
     flags: Changeable,
 }
@@ -42,7 +42,7 @@ impl ChatArgs {
 pub(crate) async fn run(args: ChatArgs, config: Config) -> anyhow::Result<()> {
     telemetry::init(&config.log)?;
     let coordinator = args.services().coordinator.clone();
-    let settings = Settings::new(args.given)?;
+    let settings = ChatSettings::new(args.given)?;
     let ask = async |client, url: &str| {
         let dialogue = Dialogue::new(client, url, settings);
         if std::io::stdin().is_terminal() {

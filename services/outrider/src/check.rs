@@ -4,139 +4,126 @@
 mod ports;
 
 use std::error::Error;
-use std::fmt;
 
+use anyhow::ensure;
 use clap::ValueEnum;
-use net::channel::Trust;
-use net::fault::in_one_line;
-use ops::config::LoadedConfig;
-use ops::telemetry;
+use coordinator::CoordinatorError;
+use drafter::PeerError;
 use serde::Serialize;
+use server::causes::in_one_line;
+use server::channel::Trust;
+use server::config::Loaded;
+use server::telemetry;
+use server::tls::TlsError;
 use wire::describe::check_pair;
 
 use crate::config::Config;
-use crate::draft::leave_out_misfit;
 use crate::global::is_default;
 use crate::process;
 
 pub(crate) use ports::of_services as listens;
 
-/// A configuration to be checked for a role.
-pub(crate) struct Check<'a> {
-    config: &'a Config,
-    role: Role,
-    /// Whether somebody chose the address of the OpenAI API: nobody insists on the default one.
-    is_http_chosen: bool,
-    /// Whether the files that it names are looked at.
+/// Returns all of a configuration that `serve` would refuse to `role`, each once; of the files that it names too if
+/// `with_files`.
+pub(crate) fn all(
+    loaded: &Loaded<Config>,
+    role: ServeRole,
     with_files: bool,
+) -> Vec<ConfigProblem> {
+    let mut problems = settings(loaded, role, with_files);
+    if with_files {
+        problems.extend(of_models(&loaded.value, role));
+    }
+    each_once(problems)
 }
 
-impl<'a> Check<'a> {
-    /// Returns the check of what `role` needs of a configuration, and of the files that it names if `with_files`.
-    pub(crate) fn of(loaded: &'a LoadedConfig<Config>, role: Role, with_files: bool) -> Self {
-        Self {
-            config: &loaded.value,
-            role,
-            is_http_chosen: !is_default(loaded, "coordinator.http.listen"),
-            with_files,
-        }
-    }
+/// Returns what is wrong with the settings, and with files of certificates and tokens; each once.
+pub(crate) fn settings(
+    loaded: &Loaded<Config>,
+    role: ServeRole,
+    with_files: bool,
+) -> Vec<ConfigProblem> {
+    let config = &loaded.value;
+    // Nobody insists on the default one.
+    let is_http_chosen = !is_default(loaded, "coordinator.http.listen");
+    let mut problems = of_process(config, role, with_files);
+    problems.extend(of_services(config, role, with_files));
+    problems.extend(exposed(config, role));
+    problems.extend(ports::shared(config, role, is_http_chosen));
+    each_once(problems)
+}
 
-    /// All that is wrong, each once.
-    pub(crate) fn all(&self) -> Vec<Problem> {
-        let mut problems = self.settings();
-        if self.with_files {
-            problems.extend(of_models(self.config, self.role));
-        }
-        each_once(problems)
-    }
+/// Returns a problem for each of `errors`, whose setting `key` tells.
+fn each<E: Error + 'static>(
+    errors: impl IntoIterator<Item = E>,
+    key: impl Fn(&E) -> String,
+) -> impl Iterator<Item = ConfigProblem> {
+    let errors = errors.into_iter();
+    errors.map(move |error| ConfigProblem::new(key(&error), &error))
+}
 
-    /// Returns what is wrong with the settings, and with files of certificates and tokens; each once.
-    pub(crate) fn settings(&self) -> Vec<Problem> {
-        let mut problems = self.of_process();
-        problems.extend(self.of_services());
-        problems.extend(self.exposed());
-        problems.extend(ports::shared(self.config, self.role, self.is_http_chosen));
-        each_once(problems)
-    }
-
-    fn of_process(&self) -> Vec<Problem> {
-        let config = self.config;
-        let mut problems = Vec::new();
-        for error in telemetry::check(&config.telemetry, self.with_files) {
-            problems.push(Problem::new(error.key(), &error));
-        }
-        for error in config.tls.check(self.with_files) {
-            problems.push(Problem::new(error.key(), &error));
-        }
-        let tokens = match (self.with_files, self.role.has_coordinator()) {
-            (false, _) => Vec::new(),
-            (true, true) => config.auth.check_coordinator(),
-            (true, false) => config.auth.check_peer(),
+fn of_process(config: &Config, role: ServeRole, with_files: bool) -> Vec<ConfigProblem> {
+    let telemetry = telemetry::check(&config.telemetry, with_files);
+    let mut problems: Vec<_> = each(telemetry, |error| error.key().to_owned()).collect();
+    problems.extend(each(config.tls.check(with_files), TlsError::key));
+    if with_files {
+        let tokens = if role.has_coordinator() {
+            config.auth.check_coordinator()
+        } else {
+            config.auth.check_peer()
         };
-        problems.extend(
-            tokens
-                .iter()
-                .map(|error| Problem::new(error.setting(), error)),
-        );
-        problems
+        problems.extend(each(tokens, |error| error.setting().to_owned()));
     }
+    problems
+}
 
-    fn of_services(&self) -> Vec<Problem> {
-        let (config, role) = (self.config, self.role);
-        let mut problems = Vec::new();
-        if role.has_coordinator() {
-            for error in config.coordinator.check(trust(config)) {
-                problems.push(Problem::new(error.key(), &error));
-            }
-        }
-        let mut of_peers = Vec::new();
-        if role.has_drafter() {
-            of_peers.extend(config.drafter.check());
-        }
-        if role.has_verifier() {
-            of_peers.extend(config.verifier.check());
-            if self.with_files {
-                of_peers.extend(config.verifier.check_files());
-            }
-            if config.verifier.remote.shows_key() && !config.insecure {
-                problems.push(Problem {
-                    key: "verifier.remote.key_file".to_owned(),
-                    problem: KEY_IN_CLEAR.to_owned(),
-                });
-            }
-        }
-        problems.extend(
-            of_peers
-                .iter()
-                .map(|error| Problem::new(error.key(), error)),
-        );
-        problems
+fn of_services(config: &Config, role: ServeRole, with_files: bool) -> Vec<ConfigProblem> {
+    let mut problems = Vec::new();
+    let mut of_peers = Vec::new();
+    if role.has_coordinator() {
+        let errors = config.coordinator.check(trust(config));
+        problems.extend(each(errors, CoordinatorError::key));
     }
+    if role.has_drafter() {
+        of_peers.extend(config.drafter.check());
+    }
+    if role.has_verifier() {
+        of_peers.extend(config.verifier.check());
+        if with_files {
+            of_peers.extend(config.verifier.check_files());
+        }
+        if config.verifier.remote.shows_key() && !config.insecure {
+            problems.push(ConfigProblem {
+                key: "verifier.remote.key_file".to_owned(),
+                problem: KEY_IN_CLEAR.to_owned(),
+            });
+        }
+    }
+    problems.extend(each(of_peers, PeerError::key));
+    problems
+}
 
-    /// Addresses that other machines could reach in clear.
-    fn exposed(&self) -> Vec<Problem> {
-        let (config, role) = (self.config, self.role);
-        let admin = config.admin.check().err();
-        let mut problems = Vec::from_iter(admin.map(|error| Problem::new("admin.listen", &error)));
-        for (key, listen) in ports::of_services(config, role) {
-            let is_within = role == Role::All && !key.starts_with("coordinator.");
-            let checked = if is_within {
-                process::check_listen_within(config, key, listen)
-            } else {
-                process::check_listen(config, key, listen)
-            };
-            problems.extend(checked.err().map(|error| Problem::new(key, &*error)));
-        }
-        problems
+/// Returns the addresses that other machines could reach in clear.
+fn exposed(config: &Config, role: ServeRole) -> Vec<ConfigProblem> {
+    let admin = config.admin.check().err();
+    let mut problems: Vec<_> = each(admin, |_| "admin.listen".to_owned()).collect();
+    for (key, listen) in ports::of_services(config, role) {
+        let is_within = role == ServeRole::All && !key.starts_with("coordinator.");
+        let checked = if is_within {
+            process::check_listen_within(config, key, listen)
+        } else {
+            process::check_listen(config, key, listen)
+        };
+        problems.extend(checked.err().map(|error| ConfigProblem::new(key, &*error)));
     }
+    problems
 }
 
 const KEY_IN_CLEAR: &str = "verifier.remote.key_file: the key would go to another machine in clear: take an https:// URL, or \
      say insecure = true (--insecure) where nobody else can listen";
 
-/// The problems without those that stand before already.
-fn each_once(problems: Vec<Problem>) -> Vec<Problem> {
+/// Returns the problems without those that stand before already.
+fn each_once(problems: Vec<ConfigProblem>) -> Vec<ConfigProblem> {
     let mut once = Vec::new();
     for problem in problems {
         if !once.contains(&problem) {
@@ -146,7 +133,7 @@ fn each_once(problems: Vec<Problem>) -> Vec<Problem> {
     once
 }
 
-/// Where a coordinator of this configuration may connect to.
+/// Returns where a coordinator of this configuration may connect to.
 fn trust(config: &Config) -> Trust {
     let shows_token = !config.auth.peer_token_file.as_os_str().is_empty();
     Trust {
@@ -157,14 +144,14 @@ fn trust(config: &Config) -> Trust {
 
 /// Something because of which a configuration is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Problem {
+pub(crate) struct ConfigProblem {
     /// The setting, `section.key`; empty where the configuration cannot be read.
     pub(crate) key: String,
     /// One line: the setting, what it says, and what to do.
     pub(crate) problem: String,
 }
 
-impl Problem {
+impl ConfigProblem {
     pub(crate) fn new(key: impl Into<String>, error: &(dyn Error + 'static)) -> Self {
         Self {
             key: key.into(),
@@ -173,33 +160,19 @@ impl Problem {
     }
 }
 
-/// A configuration that is refused, in one line.
-#[derive(Debug)]
-pub(crate) struct Refused(Vec<Problem>);
-
-impl Refused {
-    /// # Errors
-    /// If there are any problems.
-    pub(crate) fn if_any(problems: Vec<Problem>) -> Result<(), Self> {
-        if problems.is_empty() {
-            return Ok(());
-        }
-        Err(Self(problems))
-    }
+/// Refuses a configuration in which there are `problems`, in one line.
+///
+/// # Errors
+/// If there are any.
+pub(crate) fn refuse(problems: &[ConfigProblem]) -> anyhow::Result<()> {
+    let said: Vec<_> = problems.iter().map(|it| it.problem.as_str()).collect();
+    ensure!(said.is_empty(), "{}", said.join("; besides: "));
+    Ok(())
 }
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let problems: Vec<_> = self.0.iter().map(|it| it.problem.as_str()).collect();
-        f.write_str(&problems.join("; besides: "))
-    }
-}
-
-impl Error for Refused {}
 
 /// The services of a process, as `outrider serve` is told them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Role {
+pub(crate) enum ServeRole {
     /// All three in one process.
     #[default]
     All,
@@ -211,7 +184,7 @@ pub(crate) enum Role {
     Verifier,
 }
 
-impl Role {
+impl ServeRole {
     /// Returns its name on the command line and in traces.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -240,29 +213,29 @@ pub(crate) const OF_ONE_FAMILY: &str = "name one of the target's family, with th
      or with none in its place, drafts are copied from the text";
 
 /// Returns what is wrong with the files of `role`'s models, and in one process whether they fit each other.
-fn of_models(config: &Config, role: Role) -> Vec<Problem> {
+fn of_models(config: &Config, role: ServeRole) -> Vec<ConfigProblem> {
     let mut config = config.clone();
-    if role == Role::All {
-        leave_out_misfit(&mut config);
+    if role == ServeRole::All {
+        config.leave_out_misfit();
     }
     let (mut draft, mut target) = (None, None);
     let mut problems = Vec::new();
     if role.has_verifier() {
         match verifier::inspect(&config.verifier) {
             Ok(found) => target = found.map(|model| verifier::outline(&model)),
-            Err(error) => problems.push(Problem::new(error.key(), &error)),
+            Err(error) => problems.push(ConfigProblem::new(error.key(), &error)),
         }
     }
     if role.has_drafter() {
         let found = drafter::inspect(&config.drafter, target.as_ref());
         let wrong = found.problems.iter();
-        problems.extend(wrong.map(|error| Problem::new(error.key(), error)));
+        problems.extend(wrong.map(|error| ConfigProblem::new(error.key(), error)));
         draft = found.description;
     }
     if let (Some(draft), Some(target)) = (draft, target)
         && let Err(mismatch) = check_pair(&draft, &target)
     {
-        problems.push(Problem {
+        problems.push(ConfigProblem {
             key: "drafter.model".to_owned(),
             problem: format!(
                 "drafter.model: the draft model does not fit the target model: {mismatch}; {OF_ONE_FAMILY}"

@@ -1,15 +1,22 @@
-//! Commands and flags.
+//! Commands and flags, and what the smallest commands do.
 
+use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
-use ops::telemetry::LogFormat;
+use anstream::stdout;
+use anyhow::bail;
+use clap::{Command, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use serde_json::json;
+use server::admin::{self, AdminConfig};
+use server::listen::OptionalListen;
+use server::telemetry::LogFormat;
 
+use crate::cluster::reachable;
 use crate::global::Global;
 use crate::{
-    bench, chat, completions, configuration, doctor, failure, generate, health, man, methods,
-    models, program, quantize, score, serve,
+    bench, chat, config_command, doctor, failure, generate, man, methods, models, program,
+    quantize, score, serve,
 };
 
 /// Distributed speculative decoding: a drafter proposes tokens, a verifier decides them, a
@@ -30,13 +37,13 @@ use crate::{
 #[command(name = "outrider", version, verbatim_doc_comment, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
     #[command(flatten)]
     global: Global,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Runs a service, or all three in one process, until SIGTERM, SIGQUIT or SIGINT.
     ///
     /// Requests under way are then finished first; SIGINT (Ctrl-C) once more ends it at once. On SIGHUP it reads
@@ -85,7 +92,7 @@ enum Command {
     /// Lists the methods a request can choose.
     Methods(methods::MethodsArgs),
     /// Shows the configuration, or says what is wrong with it.
-    Config(configuration::ConfigArgs),
+    Config(config_command::ConfigArgs),
     /// Looks at everything that may be in the way, and says what to do about it: for when something does not work.
     ///
     /// Configuration, models, tokenizer and chat template, memory, ports, peers, certificates, clock, CPU and GPU.
@@ -98,14 +105,21 @@ enum Command {
     /// Asks a serving process whether it is ready, at its admin port: one line, and exit code 0 if it is.
     ///
     /// For the health checks of containers and orchestrators, which have no other program to ask with.
-    Health(health::HealthArgs),
+    Health {
+        /// The admin port to ask, http://HOST:PORT; that of the configuration (admin.listen) if left out.
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+    },
     /// Prints a shell's completions for this program.
     ///
     ///   outrider completions bash > /etc/bash_completion.d/outrider
     ///   outrider completions zsh > ~/.zfunc/_outrider
     ///   outrider completions fish > ~/.config/fish/completions/outrider.fish
     #[command(verbatim_doc_comment)]
-    Completions(completions::CompletionsArgs),
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
     /// Prints the manual page of this program or of one of its commands, or writes all of them.
     ///
     ///   outrider man serve drafter | man -l -
@@ -123,7 +137,7 @@ pub async fn main() -> ExitCode {
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let Cli { command, global } = cli;
     match command {
-        Command::Serve(args) => {
+        CliCommand::Serve(args) => {
             let served = async {
                 let (global, settings) = (global.clone(), args.settings());
                 let read = move || global.load(settings.clone());
@@ -134,31 +148,53 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 LogFormat::Json => failure::InLogLine(error).into(),
             })?;
         }
-        Command::Generate(args) => {
+        CliCommand::Generate(args) => {
             let config = global.load_for(&args.common.services)?;
             return Box::pin(generate::run(*args, config)).await;
         }
-        Command::Chat(args) => {
+        CliCommand::Chat(args) => {
             let config = global.load_for(args.services())?;
             Box::pin(chat::run(*args, config)).await?;
         }
-        Command::Models(args) => models::run(args).await?,
-        Command::Bench(args) => {
+        CliCommand::Models(args) => models::run(args).await?,
+        CliCommand::Bench(args) => {
             let config = global.load_for(&args.services)?;
             Box::pin(bench::run(*args, config)).await?;
         }
-        Command::Score(args) => score::run(&args)?,
-        Command::Quantize(args) => return quantize::run(args).await,
-        Command::Methods(args) => methods::run(&args)?,
-        Command::Health(args) => {
-            return health::run(args, &global.load(json!({}))?.value.admin).await;
+        CliCommand::Score(args) => score::run(&args)?,
+        CliCommand::Quantize(args) => return quantize::run(args).await,
+        CliCommand::Methods(args) => methods::run(&args)?,
+        CliCommand::Health { url } => {
+            return health(url, &global.load(json!({}))?.value.admin).await;
         }
-        Command::Config(args) => return configuration::run(&args, &global),
-        Command::Doctor(args) => return Box::pin(doctor::run(args, &global)).await,
-        Command::Completions(args) => completions::run(&args, Cli::command())?,
-        Command::Man(args) => man::run(&args, Cli::command())?,
+        CliCommand::Config(args) => return config_command::run(&args, &global),
+        CliCommand::Doctor(args) => return Box::pin(doctor::run(args, &global)).await,
+        CliCommand::Completions { shell } => complete(shell, Cli::command())?,
+        CliCommand::Man(args) => man::run(&args, Cli::command())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the process whose admin port is at `url`, or where `config` says, whether it is ready; prints one line.
+async fn health(url: Option<String>, config: &AdminConfig) -> anyhow::Result<ExitCode> {
+    let url = match (url, config.listen) {
+        (Some(url), _) => url,
+        (None, OptionalListen::At(listen)) => format!("http://{}", reachable(listen.address())),
+        (None, OptionalListen::Off) => {
+            bail!("admin.listen is off in this configuration, so nobody can be asked; give --url")
+        }
+    };
+    let requested = admin::readiness(&url).await?;
+    writeln!(stdout(), "{}", requested.line)?;
+    Ok(ExitCode::from(u8::from(!requested.is_ready)))
+}
+
+/// Prints the completions of `program` for `shell`.
+fn complete(shell: Shell, mut program: Command) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut program, "outrider", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Cluster {
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let processes = processes(&config, &process)?;
-        let ports = Ports::bind(&config, is_http_chosen).await?;
+        let ports = ClusterPorts::bind(&config, is_http_chosen).await?;
         let (mut of_draft, mut of_target) = (config.drafter.clone(), config.verifier.clone());
         share_threads(of_draft.sources_mut().chain([&mut of_target.model]));
         // On threads that nobody waits for if this is given up, or one of the two fails.
@@ -69,7 +69,7 @@ impl Cluster {
         Self::serve(config, processes, (draft, target), ports, stop)
     }
 
-    /// The same with models that are loaded already, whatever `config` names; `draft` is the only draft
+    /// Starts the same with models that are loaded already, whatever `config` names; `draft` is the only draft
     /// model.
     pub async fn start_with(
         config: Config,
@@ -80,15 +80,15 @@ impl Cluster {
         let draft = Loaded::of(vec![draft], &config.drafter)?;
         let target = verifier::LoadedTarget::Local(Box::new(target));
         let processes = processes(&config, &Process::default())?;
-        let ports = Ports::bind(&config, true).await?;
+        let ports = ClusterPorts::bind(&config, true).await?;
         Self::serve(config, processes, (Some(draft), target), ports, stop)
     }
 
     fn serve(
         mut config: Config,
         (process, of_peers): Processes,
-        (draft, target): (Option<Loaded>, verifier::LoadedTarget),
-        ports: Ports,
+        (draft, target): (Option<Loaded>, verifier::Loaded),
+        ports: ClusterPorts,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         // Nobody but this process's coordinator need learn that they stop, and it has drained by then.
@@ -156,14 +156,14 @@ impl Cluster {
 }
 
 /// The ports of the services, bound before anything is loaded: one that is taken is told at once.
-struct Ports {
+struct ClusterPorts {
     drafter: TcpListener,
     verifier: TcpListener,
     coordinator: TcpListener,
     http: Option<TcpListener>,
 }
 
-impl Ports {
+impl ClusterPorts {
     async fn bind(config: &Config, is_http_chosen: bool) -> anyhow::Result<Self> {
         let bind = async |setting, listen: Listen| listen.bind().await.context(setting);
         Ok(Self {
@@ -203,12 +203,12 @@ fn processes(config: &Config, watched: &Process) -> anyhow::Result<Processes> {
     Ok((coordinator, process::of_peer_within(config, watched)?))
 }
 
-/// Where a service on `listener` is reached from this process.
+/// Returns where a service on `listener` is reached from this process.
 pub fn url(listener: &TcpListener) -> anyhow::Result<String> {
     Ok(format!("http://{}", reachable(listener.local_addr()?)))
 }
 
-/// The address at which a listener on `address` is reached from this machine.
+/// Returns the address at which a listener on `address` is reached from this machine.
 pub fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         // Listening everywhere; reach it here.

@@ -11,7 +11,13 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use server::admin::AdminConfig;
+use server::auth::AuthConfig;
+use server::listen::OptionalListen;
+use server::telemetry::{LogConfig, TelemetryConfig};
+use server::tls::TlsConfig;
 use verifier::VerifierConfig;
+use wire::describe::check_pair;
 
 /// The configuration of `outrider`; each command uses the sections it needs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -37,22 +43,8 @@ pub struct Config {
     pub verifier: VerifierConfig,
 }
 
-/// The part of the configuration that says how log lines are written. It can be read although other parts are wrong.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct LogLines {
-    pub(crate) log: Lines,
-}
-
-/// Section `log`, as far as [`LogLines`] reads it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Lines {
-    pub(crate) format: LogFormat,
-}
-
 impl Config {
-    /// The same with all services on free loopback ports, for the use of this process alone: without
+    /// Returns the same with all services on free loopback ports, for the use of this process alone: without
     /// certificates and tokens.
     #[must_use]
     pub fn on_loopback(mut self) -> Self {
@@ -67,9 +59,36 @@ impl Config {
         self.auth = AuthConfig::default();
         self
     }
+
+    /// Leaves the built-in draft model out where nobody named another and it does not fit the target model. Returns what is
+    /// to be told of that.
+    pub(crate) fn leave_out_misfit(&mut self) -> Option<String> {
+        let built_in = DrafterConfig::default();
+        let is_chosen = self.drafter.model != built_in.model
+            || !self.drafter.cascade.models.is_empty()
+            || !self.drafter.heads.is_empty();
+        if is_chosen || self.verifier.model.is_embedded() {
+            return None;
+        }
+        // Loading the target model tells what is wrong with it. One that has yet to be downloaded is none of the built-in ones.
+        let target = verifier::inspect(&self.verifier).ok()?;
+        let target = target.as_ref().map(verifier::outline);
+        let draft = drafter::inspect(&self.drafter, None).description;
+        if let (Some(draft), Some(target)) = (&draft, &target)
+            && check_pair(draft, target).is_ok()
+        {
+            return None;
+        }
+        self.drafter.remove_model();
+        Some(format!(
+            "'{}' decodes without a draft model, since none of its vocabulary is named: drafts are copied from the text \
+             (--draft-model names one of its family)",
+            self.verifier.model.served_name()
+        ))
+    }
 }
 
-/// The JSON schema (draft 7) of a configuration file: every key with its type and range. What goes together
+/// Returns the JSON schema (draft 7) of a configuration file: every key with its type and range. What goes together
 /// and what does not, and files, it does not know; `outrider config check` does.
 pub(crate) fn schema() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
@@ -79,8 +98,8 @@ pub(crate) fn schema() -> Value {
     schema
 }
 
-/// What a file leaves out of a section is that of the layers beneath it: nothing is required, and a section has no
-/// default but those of its keys.
+/// Makes of a section a layer of several. What a file leaves out of a section is that of the layers beneath it: nothing
+/// is required, and a section has no default but those of its keys.
 fn as_layer(section: &mut Value) {
     let Some(fields) = section.as_object_mut() else {
         return;

@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use client::Client;
-use net::Credentials;
-use net::MAX_MESSAGE_BYTES;
-use net::channel::{self, ChannelConfig, ChannelError, PeerChannel};
-use net::fault::connection_fault;
-use ops::process::Process;
+use server::channel::{self, ChannelConfig, PeerChannel, connection_fault};
+use server::process::Process;
+use server::transport::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use wire::status::describe;
@@ -16,12 +14,11 @@ use wire::v1::verifier_client::VerifierClient;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::draft::leave_out_misfit;
 use crate::process;
 use crate::progress::Bars;
 
 /// A client of a verifier.
-pub type Verifier = VerifierClient<PeerChannel>;
+pub type VerifierStub = VerifierClient<PeerChannel>;
 
 /// How long what is left of the services of this process is waited for.
 const STOPPING: Duration = Duration::from_secs(1);
@@ -40,11 +37,11 @@ pub async fn ask<T>(
         return ask(to_coordinator(url, &config)?, url).await;
     }
     let mut config = config;
-    if let Some(note) = leave_out_misfit(&mut config) {
+    if let Some(note) = config.leave_out_misfit() {
         anstream::eprintln!("{note}");
     }
     let (process, stop) = (Process::default(), CancellationToken::new());
-    let starting = Cluster::start(process, config.on_loopback(), true, Bars::new(), stop);
+    let starting = Cluster::start(process, config.on_loopback(), true, Bars::on_stderr(), stop);
     let cluster = Box::pin(starting).await?;
     let url = cluster.coordinator_url.clone();
     let answered = ask(within(&url)?, &url).await;
@@ -53,19 +50,20 @@ pub async fn ask<T>(
     answered
 }
 
-/// A client of the coordinator of this process, on loopback.
+/// Returns a client of the coordinator of this process, on loopback.
 pub fn within(url: &str) -> anyhow::Result<Client> {
-    Ok(telling(url, Client::new(loopback(url)?)))
+    let channel = channel::connect(url, &ChannelConfig::default(), &Process::default());
+    Ok(telling(url, Client::new(channel?)))
 }
 
-/// A client of the coordinator at `url`, as `config` says.
+/// Returns a client of the coordinator at `url`, as `config` says.
 fn to_coordinator(url: &str, config: &Config) -> anyhow::Result<Client> {
     let process = process::of_client(config)?;
     let client = Client::connect(url, &config.coordinator.channel, &process.credentials);
     Ok(telling(url, client.context("--coordinator")?))
 }
 
-/// The client, which says what it waits for, once for each call.
+/// Returns the client, which says what it waits for, once for each call.
 fn telling(url: &str, client: Client) -> Client {
     let url = url.to_owned();
     client.on_wait(move |waiting| {
@@ -80,22 +78,10 @@ pub fn told(status: &Status) -> String {
     connection_fault(status).unwrap_or_else(|| describe(status))
 }
 
-/// A client of the verifier at `url`, as `config` says: it is talked to as a coordinator would.
-pub fn to_verifier(url: &str, config: &Config) -> anyhow::Result<Verifier> {
+/// Returns a client of the verifier at `url`, as `config` says: it is talked to as a coordinator would.
+pub fn to_verifier(url: &str, config: &Config) -> anyhow::Result<VerifierStub> {
     let process = process::of_peer(config, &Process::default())?;
-    let channel = channel::connect(url, &config.coordinator.channel, &process.credentials);
-    Ok(verifier_of(channel.context("--verifier")?))
-}
-
-/// A client of a verifier of this process, on loopback.
-pub fn to_verifier_within(url: &str) -> anyhow::Result<Verifier> {
-    Ok(verifier_of(loopback(url)?))
-}
-
-fn loopback(url: &str) -> Result<PeerChannel, ChannelError> {
-    channel::connect(url, &ChannelConfig::default(), &Credentials::default())
-}
-
-fn verifier_of(channel: PeerChannel) -> Verifier {
-    VerifierClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES)
+    let channel = channel::connect(url, &config.coordinator.channel, &process);
+    let client = VerifierClient::new(channel.context("--verifier")?);
+    Ok(client.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }

@@ -4,13 +4,12 @@ mod ask;
 mod certificates;
 mod clock;
 mod coordinator;
-mod cpu;
-mod device;
 mod dial;
 mod files;
 mod memory;
 mod peers;
 mod ports;
+mod processors;
 mod report;
 mod text;
 
@@ -23,13 +22,12 @@ use ops::config::{ConfigError, LoadedConfig};
 use ops::process::Process;
 
 use crate::args::{ConnectionArgs, ModelArgs};
-use crate::check::{Check, Problem, Role};
+use crate::check::{self, ConfigProblem, ServeRole};
 use crate::config::Config;
 use crate::global::{Global, is_default};
 use crate::process;
 use files::Requested;
-use peers::Skews;
-use report::{Findings, Report};
+use report::Findings;
 
 /// Arguments of `outrider doctor`.
 #[derive(Debug, Args)]
@@ -42,7 +40,7 @@ pub(crate) struct DoctorArgs {
     device: Option<ComputeDevice>,
     /// The process that is looked at, as in `outrider serve ROLE`.
     #[arg(long, value_name = "ROLE", value_enum, default_value = "all")]
-    role: Role,
+    role: ServeRole,
     /// Prints {"ok": ..., "findings": [{"section": ..., "level": ..., "message": ..., "remedy": ...}]}.
     #[arg(long)]
     json: bool,
@@ -57,35 +55,34 @@ pub(crate) async fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<Exi
     let mut flags = args.models.settings();
     args.connection.add_to(&mut flags);
     let (loaded, unread) = global.survey(flags);
-    let mut report = Report::default();
+    let mut report = Findings::default();
     report.add(configuration(loaded.as_ref(), &unread, args.role));
-    let mut skews = Skews::new();
     if let Some(loaded) = &loaded {
         of_files(&mut report, loaded, &args);
-        skews = of_network(&mut report, loaded, &args).await;
+        of_network(&mut report, loaded, &args).await;
         report.add(certificates::findings(&loaded.value.tls));
     }
-    report.add(clock::findings(&skews));
-    report.add(cpu::findings());
-    report.add(device::findings(args.device));
+    report.add(clock::findings(&report.skews));
+    report.add(processors::cpu());
+    report.add(processors::gpu(args.device));
     report.print(args.json)?;
     Ok(ExitCode::from(u8::from(!report.is_ok())))
 }
 
 /// Returns what `serve` would refuse, but for the models' files, which have sections of their own.
 fn configuration(
-    loaded: Option<&LoadedConfig<Config>>,
+    loaded: Option<&Loaded<Config>>,
     unread: &[ConfigError],
-    role: Role,
+    role: ServeRole,
 ) -> Findings {
     let mut findings = Findings::of("configuration");
     for error in unread {
-        refused(&mut findings, &Problem::new(error.key(), error));
+        refused(&mut findings, &ConfigProblem::new(error.key(), error));
     }
     let Some(loaded) = loaded else {
         return findings;
     };
-    for problem in Check::of(loaded, role, true).settings() {
+    for problem in check::settings(loaded, role, true) {
         refused(&mut findings, &problem);
     }
     if findings.is_empty() {
@@ -94,7 +91,7 @@ fn configuration(
     findings
 }
 
-fn refused(findings: &mut Findings, problem: &Problem) {
+fn refused(findings: &mut Findings, problem: &ConfigProblem) {
     let remedy = match problem.key.as_str() {
         "" => "mend the file; `outrider config check` reads it again".to_owned(),
         key => format!("correct {key}; `outrider config check` looks again"),
@@ -103,28 +100,27 @@ fn refused(findings: &mut Findings, problem: &Problem) {
 }
 
 /// Adds what the models' files tell to the report.
-fn of_files(report: &mut Report, loaded: &LoadedConfig<Config>, args: &DoctorArgs) {
+fn of_files(report: &mut Findings, loaded: &Loaded<Config>, args: &DoctorArgs) {
     let config = &loaded.value;
     let requested = Requested::of(loaded, args.role, args.coordinator.is_some());
     let (models, findings) = files::look(config, args.role, requested);
     report.add(findings);
     report.add(files::pair(&models));
-    for findings in text::findings(&models) {
-        report.add(findings);
-    }
+    report.add(text::findings(&models));
     report.add(memory::findings(config, &models, free_bytes()));
 }
 
 /// Who asks the services.
-struct Asking {
+struct DoctorClients {
     /// Who asks drafters and verifiers.
     process: Process,
     /// Who asks coordinators.
     client: Process,
 }
 
-impl Asking {
-    /// Where certificates or tokens cannot be used, which is told with the configuration, it asks without them.
+impl DoctorClients {
+    /// Returns both. Where certificates or tokens cannot be used, which is told with the configuration, they ask
+    /// without them.
     fn of(config: &Config) -> Self {
         Self {
             process: process::of_peer(config, &Process::default()).unwrap_or_default(),
@@ -143,40 +139,28 @@ fn believing_itself(config: &Config) -> Config {
     config
 }
 
-/// Adds what listens and answers to the report, all asked at once, and returns how far the clocks of those that
-/// answered are ahead.
-async fn of_network(
-    report: &mut Report,
-    loaded: &LoadedConfig<Config>,
-    args: &DoctorArgs,
-) -> Skews {
+/// Adds what listens and answers to the report, all asked at once.
+async fn of_network(report: &mut Findings, loaded: &Loaded<Config>, args: &DoctorArgs) {
     let (config, role) = (&loaded.value, args.role);
-    let others = Asking::of(config);
-    let own = Asking::of(&believing_itself(config));
-    let chosen = ports::Chosen {
+    let others = DoctorClients::of(config);
+    let own = DoctorClients::of(&believing_itself(config));
+    let chosen = ports::ChosenPorts {
         admin: !is_default(loaded, "admin.listen"),
         http: !is_default(loaded, "coordinator.http.listen"),
     };
     let are_chosen = !is_default(loaded, "coordinator.models");
     let url = args.coordinator.as_deref();
+    let of_coordinator = if url.is_some() { &others } else { &own };
     let (ports, peers, coordinator) = tokio::join!(
         ports::findings(config, role, chosen, &own),
         peers::findings(config, are_chosen, &others.process),
-        coordinator::findings(
-            config,
-            role,
-            url,
-            if url.is_some() { &others } else { &own }
-        ),
+        coordinator::findings(config, role, url, of_coordinator),
     );
     report.add(ports);
-    let mut answered = Vec::new();
-    answered.extend(role.has_coordinator().then_some(peers));
-    answered.extend((role.has_coordinator() || url.is_some()).then_some(coordinator));
-    let mut skews = Skews::new();
-    for (findings, of_these) in answered {
-        report.add(findings);
-        skews.extend(of_these);
+    if role.has_coordinator() {
+        report.add(peers);
     }
-    skews
+    if role.has_coordinator() || url.is_some() {
+        report.add(coordinator);
+    }
 }

@@ -1,38 +1,26 @@
 //! How a command tells that it failed: in words on stderr, and as JSON on stdout where JSON was asked for.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io::Write;
 
 use net::fault::in_one_line;
 use ops::telemetry;
 use serde_json::json;
+use server::causes::in_one_line;
+use server::telemetry;
+use thiserror::Error;
 
 /// A failure that the JSON on stdout tells already.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{}", one_line(.0))]
 pub(crate) struct AlreadyReported(pub(crate) anyhow::Error);
 
-impl fmt::Display for AlreadyReported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&one_line(&self.0))
-    }
-}
-
-impl std::error::Error for AlreadyReported {}
-
 /// A failure of a process whose log lines are JSON.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{}", one_line(.0))]
 pub(crate) struct InLogLine(pub(crate) anyhow::Error);
 
-impl fmt::Display for InLogLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&one_line(&self.0))
-    }
-}
-
-impl std::error::Error for InLogLine {}
-
-/// Whether the command line asks for JSON. Looked for word by word, because a command line that cannot be
+/// Returns whether the command line asks for JSON. Looked for word by word, because a command line that cannot be
 /// understood may ask for it too.
 pub(crate) fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool {
     arguments.any(|argument| argument == "--json")
@@ -68,7 +56,7 @@ pub(crate) fn of_command_line(error: &clap::Error) -> String {
     words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// The object of a failure, in a line.
+/// Returns the object of a failure, in a line.
 pub(crate) fn object(message: &str) -> String {
     json!({ "error": { "message": message } }).to_string()
 }
@@ -78,7 +66,7 @@ fn print(message: &str) {
     let _ = writeln!(std::io::stdout(), "{}", object(message));
 }
 
-/// Whether the reader of the output went away.
+/// Returns whether the reader of the output went away.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error
         .chain()
@@ -86,7 +74,7 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// An error and its causes in one line, without those that the message quotes already.
+/// Returns an error and its causes in one line, without those that the message quotes already.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     in_one_line(error.as_ref())
 }

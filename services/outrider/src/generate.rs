@@ -21,17 +21,17 @@ use crate::{connect, interrupt};
 
 /// Shows an answer as it comes.
 pub(crate) trait Printer {
-    /// A part of its text.
+    /// Shows a part of its text.
     fn chunk(&mut self, chunk: &v1::Chunk) -> anyhow::Result<()>;
-    /// Something that happens on the way, in one line.
+    /// Tells something that happens on the way, in one line.
     fn note(&mut self, line: &str);
-    /// The answer has ended: complete, or early because of `fault`.
-    fn ended(&mut self, answer: &CollectedAnswer, fault: Option<&Fault>) -> anyhow::Result<()>;
+    /// Ends an answer: complete, or early because of `fault`.
+    fn ended(&mut self, answer: &Answer, fault: Option<&AnswerFault>) -> anyhow::Result<()>;
 }
 
 /// The failure or signal that ended an answer early.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct AnswerFault {
     pub(crate) message: String,
     pub(crate) code: Code,
 }
@@ -55,7 +55,7 @@ async fn until_interrupted(
 ) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::first()?;
     let mut printer: Box<dyn Printer> = if args.json {
-        Box::new(json::Json)
+        Box::new(json::AnswerJson)
     } else {
         Box::new(terminal::Terminal::new(args.shown_prompt(), true))
     };
@@ -73,7 +73,7 @@ async fn until_interrupted(
     };
     // The answer is printed already where what comes after it was interrupted.
     if is_begun(&answer) && !answer.is_whole() {
-        let fault = Fault {
+        let fault = AnswerFault {
             message: format!("interrupted by {}", signal.name),
             code: Code::Cancelled,
         };
@@ -112,17 +112,13 @@ async fn compare(
     method: &str,
 ) -> anyhow::Result<()> {
     let request = v1::GenerateRequest {
-        model: request.model,
-        prompt: request.prompt,
-        messages: request.messages,
-        max_tokens: request.max_tokens,
-        sampling: request.sampling,
         seed: Some(answer.started.seed),
-        stop: request.stop,
-        stop_token_ids: request.stop_token_ids,
-        ignore_eos: request.ignore_eos,
         method: method.to_owned(),
-        ..Default::default()
+        settings: None,
+        report_rounds: false,
+        logprobs: false,
+        top_logprobs: 0,
+        ..request
     };
     let generated = async { client.generate(request).await?.collect().await };
     let other = generated.await.map_err(|error| explain(url, error))?;
@@ -131,7 +127,7 @@ async fn compare(
     Ok(())
 }
 
-/// The number of tokens, if they are the same.
+/// Returns the number of tokens, if they are the same.
 fn same(ours: &[u32], theirs: &[u32], method: &str) -> anyhow::Result<usize> {
     let shared = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
     if shared == ours.len().max(theirs.len()) {

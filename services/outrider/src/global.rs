@@ -10,7 +10,7 @@ use ops::telemetry::LogFormat;
 use serde_json::{Value, json};
 
 use crate::args::ServicesArgs;
-use crate::config::{self, Config};
+use crate::config::Config;
 
 /// Options of all commands.
 #[derive(Clone, Debug, Args)]
@@ -33,7 +33,7 @@ const QUIET_LOG: &str = "error";
 pub const INTERRUPTED: u8 = 130;
 
 impl Global {
-    /// The same with the configuration of `file`, where a command takes one without the flag.
+    /// Returns the same with the configuration of `file`, where a command takes one without the flag.
     ///
     /// # Errors
     /// If the flag names a file too.
@@ -55,17 +55,16 @@ impl Global {
         Ok(layers::load(self.config.as_deref(), vars_os(), &flags)?)
     }
 
-    /// The configuration as far as it can be read, and what cannot.
-    pub(crate) fn survey(&self, flags: Value) -> (Option<LoadedConfig<Config>>, Vec<ConfigError>) {
+    /// Returns the configuration as far as it can be read, and what cannot.
+    pub(crate) fn survey(&self, flags: Value) -> (Option<Loaded<Config>>, Vec<ConfigError>) {
         let flags = self.with_flags(flags);
         layers::survey(self.config.as_deref(), vars_os(), &flags)
     }
 
-    /// How log lines are written; known also where the rest of the configuration cannot be used.
+    /// Returns how log lines are written; known also where the rest of the configuration cannot be used.
     pub(crate) fn log_format(&self) -> LogFormat {
-        let flags = self.with_flags(json!({}));
-        let loaded = layers::load::<config::LogLines>(self.config.as_deref(), vars_os(), &flags);
-        loaded.map_or_else(|_| LogFormat::default(), |loaded| loaded.value.log.format)
+        let (loaded, _) = self.survey(json!({}));
+        loaded.map_or_else(LogFormat::default, |loaded| loaded.value.log.format)
     }
 
     fn with_flags(&self, mut flags: Value) -> Value {

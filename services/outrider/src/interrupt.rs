@@ -18,8 +18,8 @@ pub(crate) fn listen() -> io::Result<Signals> {
     Signals::listen(&signals)
 }
 
-/// The first of these signals, for a command that prints what it has before it ends. A second one exits the process at
-/// once: whoever reads the output may not read any more.
+/// Returns the first of these signals, for a command that prints what it has before it ends. A second one exits the
+/// process at once: whoever reads the output may not read any more.
 ///
 /// # Errors
 /// The operating system's, if it refuses a handler.
@@ -40,41 +40,7 @@ pub(crate) fn first() -> io::Result<impl Future<Output = StopSignal>> {
     })
 }
 
-/// Ctrl-C, for a command that goes on after it.
-pub(crate) struct CtrlC(
-    #[cfg(unix)] tokio::signal::unix::Signal,
-    #[cfg(windows)] tokio::signal::windows::CtrlC,
-);
-
-impl CtrlC {
-    /// Begins to listen; from now on it does not end the process.
-    ///
-    /// # Errors
-    /// The operating system's, if it refuses a handler.
-    pub(crate) fn listen() -> io::Result<Self> {
-        #[cfg(unix)]
-        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
-        #[cfg(windows)]
-        let signal = tokio::signal::windows::ctrl_c()?;
-        Ok(Self(signal))
-    }
-
-    /// Waits for the next one that was not waited for.
-    pub(crate) async fn next(&mut self) {
-        self.0.recv().await;
-    }
-
-    /// Forgets those that nobody waited for.
-    pub(crate) async fn forget(&mut self) {
-        tokio::select! {
-            biased;
-            () = self.next() => {}
-            () = std::future::ready(()) => {}
-        }
-    }
-}
-
-/// Whether the process was started with SIGHUP ignored.
+/// Returns whether the process was started with SIGHUP ignored.
 #[cfg(unix)]
 fn is_hang_up_ignored() -> bool {
     let mut current = std::mem::MaybeUninit::<libc::sigaction>::zeroed();

@@ -7,7 +7,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // Before there is a runtime, whose threads may be the first that the system does not give.
-    outrider::panics::explain_want_of_threads();
+    outrider::program::explain_want_of_threads();
     run()
 }
 

@@ -59,7 +59,7 @@ fn write_all(command: &Command, out: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The page of a command. Only the program has a version; every page tells it.
+/// Returns the page of a command. Only the program has a version; every page tells it.
 fn man(command: &Command) -> Man {
     let source = concat!("outrider ", env!("CARGO_PKG_VERSION"));
     Man::new(command.clone()).source(source)

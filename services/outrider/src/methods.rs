@@ -1,13 +1,17 @@
 //! `outrider methods`.
 
-mod json;
 mod text;
 
 use std::io::Write;
 
 use anstream::stdout;
 use clap::Args;
-use speculation::methods::{METHODS, find};
+use serde_json::{Value, json};
+use speculation::methods::{
+    EffectiveSetting, METHODS, Method, Range, TargetKind, Value as SettingDefault, axes_listing,
+    find,
+};
+use speculation::target::{Beta, RULES};
 
 /// Arguments of `outrider methods`.
 #[derive(Debug, Args)]
@@ -25,16 +29,96 @@ pub(crate) fn run(args: &MethodsArgs) -> anyhow::Result<()> {
     let mut out = stdout().lock();
     let method = args.name.as_deref().map(find).transpose()?;
     match (method, args.json) {
-        (Some(method), true) => {
-            let method = serde_json::to_string_pretty(&json::method(method))?;
-            writeln!(out, "{method}")?;
-        }
-        (None, true) => {
-            let registry = serde_json::to_string_pretty(&json::registry())?;
-            writeln!(out, "{registry}")?;
-        }
         (Some(method), false) => text::method(&mut out, method)?,
-        (None, false) => text::registry(&mut out, METHODS)?,
+        (None, false) => text::registry(&mut out)?,
+        (method, true) => {
+            let listed = method.map_or_else(registry, self::method);
+            writeln!(out, "{}", serde_json::to_string_pretty(&listed)?)?;
+        }
     }
     Ok(())
+}
+
+/// Returns everything there is to choose from, for programs.
+fn registry() -> Value {
+    let rules = RULES.iter().copied().map(|rule| {
+        let (least, most) = rule.alpha.range;
+        json!({
+            "name": rule.name,
+            "alpha": { "range": [least, most], "default": rule.alpha.default },
+            "summary": rule.summary,
+        })
+    });
+    let axes = axes_listing().into_iter().map(|axis| {
+        let values = axis
+            .values
+            .iter()
+            .map(|value| json!({ "form": value.form, "range": value.range, "help": value.help }));
+        let values: Vec<_> = values.collect();
+        let listed = json!({ "help": axis.help, "default": axis.default, "values": values });
+        (axis.name, listed)
+    });
+    json!({
+        "methods": METHODS.iter().map(method).collect::<Vec<_>>(),
+        "rules": rules.collect::<Vec<_>>(),
+        "axes": axes.collect::<Value>(),
+    })
+}
+
+/// Returns one method, for programs.
+fn method(method: &Method) -> Value {
+    let parameters = method.parameters();
+    json!({
+        "name": method.name,
+        "aliases": method.aliases,
+        "when": method.when,
+        "summary": method.summary,
+        "plan": method.plan.name(),
+        "target": TargetKind::of(method.target).name(),
+        "verification": method.verification.name,
+        "parameters": parameters.iter().map(parameter).collect::<Vec<_>>(),
+        "lossless": method.is_lossless(),
+        "reproducible": method.is_reproducible(),
+        "needs_draft_probs": method.needs_draft_probs(),
+        "source": method.source,
+    })
+}
+
+fn parameter(setting: &EffectiveSetting) -> Value {
+    json!({
+        "name": setting.name,
+        "type": setting.range.kind(),
+        "range": range(setting.range),
+        "expected": setting.range.to_string(),
+        "default": value(setting.default),
+        "help": setting.help,
+    })
+}
+
+/// Returns least and largest value, or every value. What this leaves open (a largest value that is not
+/// allowed itself, a word that stands for a number) `expected` says in words.
+fn range(range: Range) -> Value {
+    match range {
+        Range::Number(least, most)
+        | Range::NumberBelow(least, most)
+        | Range::NumberOrNone(least, most)
+        | Range::Beta(least, most) => {
+            json!([least, most])
+        }
+        Range::Count(least, most) => json!([least, most]),
+        Range::Flag => json!([false, true]),
+        Range::Rule(rules) => rules.iter().map(|rule| rule.name).collect(),
+    }
+}
+
+fn value(value: SettingDefault) -> Value {
+    match value {
+        SettingDefault::Number(number) | SettingDefault::Beta(Beta::Fixed(number)) => {
+            json!(number)
+        }
+        SettingDefault::None => Value::Null,
+        SettingDefault::Count(count) => json!(count),
+        SettingDefault::Flag(flag) => json!(flag),
+        SettingDefault::Rule(_) | SettingDefault::Beta(Beta::Tuned) => json!(value.to_string()),
+    }
 }

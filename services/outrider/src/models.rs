@@ -1,13 +1,15 @@
 //! `outrider models`: what of the hub is here, and bringing more.
 
-#[cfg(feature = "hub")]
-mod pull;
-
 use std::io::Write;
 
 use anstream::stdout;
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use model::embedded::ROLES;
+#[cfg(feature = "hub")]
+use model::hub::{CachedModel, Hub};
+#[cfg(feature = "hub")]
+use model::source::ModelReference;
 use model::source::ModelSource;
 use serde_json::{Value, json};
 
@@ -18,11 +20,11 @@ use crate::progress::Bars;
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
     #[command(subcommand)]
-    action: Action,
+    action: ModelsAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ModelsAction {
     /// Downloads models from the hub into its cache, or goes on where that stopped.
     ///
     /// Files that are here already are compared with their hashes, and downloaded again if they are damaged;
@@ -48,11 +50,11 @@ enum Action {
 pub(crate) async fn run(args: ModelsArgs) -> anyhow::Result<()> {
     match args.action {
         #[cfg(feature = "hub")]
-        Action::Pull { models } => {
+        ModelsAction::Pull { models } => {
             // Requests block; an interrupt must still end the program.
-            let bars = Bars::new();
+            let bars = Bars::on_stderr();
             let shown = bars.clone();
-            let pulling = tokio::task::spawn_blocking(move || pull::run(&models, &shown));
+            let pulling = tokio::task::spawn_blocking(move || pull(&models, &shown));
             tokio::select! {
                 pulled = pulling => pulled?,
                 signal = tokio::signal::ctrl_c() => {
@@ -64,11 +66,43 @@ pub(crate) async fn run(args: ModelsArgs) -> anyhow::Result<()> {
             }
         }
         #[cfg(not(feature = "hub"))]
-        Action::Pull { .. } => {
-            anyhow::bail!("this build cannot ask the hub: build with the feature \"hub\"")
+        ModelsAction::Pull { .. } => {
+            bail!("this build cannot ask the hub: build with the feature \"hub\"")
         }
-        Action::List { json } => list(json),
+        ModelsAction::List { json } => list(json),
     }
+}
+
+/// Downloads `models`, one after the other; `bars` shows how far that is.
+#[cfg(feature = "hub")]
+fn pull(models: &[String], bars: &Bars) -> anyhow::Result<()> {
+    let mut wanted = Vec::new();
+    for name in models {
+        match ModelReference::parse(name)? {
+            ModelReference::Hub(reference) => wanted.push(reference),
+            _ => bail!("{name} is no model of the hub, expected org/name[@revision][:file.gguf]"),
+        }
+    }
+    let hub = Hub::from_env()?.observed(bars.observer());
+    for reference in &wanted {
+        let snapshot = hub.pull(reference)?;
+        let mut out = stdout().lock();
+        writeln!(out, "{reference}")?;
+        writeln!(out, "  commit {}", snapshot.commit)?;
+        writeln!(out, "  path   {}", snapshot.path.display())?;
+        for file in &snapshot.files {
+            let (size, hash) = (file.size, file.labelled_hash());
+            writeln!(out, "  {}  {size} bytes  {hash}", file.name)?;
+        }
+    }
+    Ok(())
+}
+
+/// A model that needs no download.
+struct LocalModel {
+    json: Value,
+    /// The same for people.
+    text: String,
 }
 
 /// Prints the models that need no download.
@@ -77,89 +111,85 @@ fn list(as_json: bool) -> anyhow::Result<()> {
     models.extend(cached()?);
     let mut out = stdout().lock();
     if as_json {
+        let models: Vec<_> = models.into_iter().map(|model| model.json).collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&models)?)?;
         return Ok(());
     }
     for model in &models {
-        let text = |key: &str| model[key].as_str().unwrap_or_default();
-        let revisions: Vec<&str> = model["revisions"].as_array().map_or(Vec::new(), |names| {
-            names.iter().filter_map(Value::as_str).collect()
-        });
-        writeln!(out, "{}", text("name"))?;
-        if !text("commit").is_empty() {
-            let commit = text("commit");
-            writeln!(out, "  commit {commit}  {}", revisions.join(", "))?;
-        }
-        let files = model["files"].as_array().map_or(0, Vec::len);
-        match model["bytes"].as_u64() {
-            Some(bytes) => writeln!(out, "  {bytes} bytes in {files} files")?,
-            None => writeln!(out, "  built in")?,
-        }
-        if let Some(missing) = model["missing"].as_str() {
-            let name = text("name");
-            writeln!(
-                out,
-                "  incomplete: {missing}; `outrider models pull {name}` completes it"
-            )?;
-        }
-        for file in model["files"].as_array().into_iter().flatten() {
-            let name = file["name"].as_str().unwrap_or_default();
-            writeln!(out, "    {name}  {} bytes", file["bytes"])?;
-        }
+        writeln!(out, "{}", model.text)?;
     }
     Ok(())
 }
 
-/// Those compiled in.
-fn embedded() -> Vec<Value> {
-    let opened = ROLES.iter().filter_map(|role| {
+/// Returns those compiled in.
+fn embedded() -> Vec<LocalModel> {
+    let mut models = Vec::new();
+    for role in ROLES {
         let source = ModelSource::embedded(role);
-        Some((source.path.clone(), source.open().ok()?))
-    });
-    opened
-        .map(|(name, checkpoint)| {
-            let config = checkpoint.config();
-            json!({
-                "name": name,
-                "vocab_size": config.vocab_size,
-                "context_len": config.context_len,
-                "files": [],
-                "revisions": [],
-                "complete": true,
-                "missing": null,
-            })
-        })
-        .collect()
+        let Ok(checkpoint) = source.open() else {
+            continue;
+        };
+        let (name, config) = (&source.path, checkpoint.config());
+        let text = format!("{name}\n  built in");
+        let json = json!({
+            "name": name,
+            "vocab_size": config.vocab_size,
+            "context_len": config.context_len,
+            "files": [],
+            "revisions": [],
+            "complete": true,
+            "missing": null,
+        });
+        models.push(LocalModel { json, text });
+    }
+    models
 }
 
-/// Those of the hub, one for each commit.
+/// Returns those of the hub, one for each commit.
 #[cfg(feature = "hub")]
-fn cached() -> anyhow::Result<Vec<Value>> {
-    let hub = model::hub::Hub::from_env()?;
-    let entry = |model: model::hub::CachedModel| {
-        let snapshot = model.snapshot;
-        let bytes: u64 = snapshot.files.iter().map(|file| file.size).sum();
-        let files: Vec<Value> = snapshot
-            .files
-            .iter()
-            .map(|file| json!({ "name": file.name, "bytes": file.size, "hash": file.labelled_hash() }))
-            .collect();
-        json!({
-            "name": snapshot.repo,
-            "commit": snapshot.commit,
-            "revisions": model.revisions,
-            "complete": model.missing.is_none(),
-            "missing": model.missing,
-            "path": snapshot.path,
-            "bytes": bytes,
-            "files": files,
-        })
-    };
-    Ok(hub.cached().into_iter().map(entry).collect())
+fn cached() -> anyhow::Result<Vec<LocalModel>> {
+    let models = Hub::from_env()?.cached().into_iter();
+    Ok(models.map(of_hub).collect())
 }
 
 #[cfg(not(feature = "hub"))]
 #[allow(clippy::unnecessary_wraps)]
-fn cached() -> anyhow::Result<Vec<Value>> {
+fn cached() -> anyhow::Result<Vec<LocalModel>> {
     Ok(Vec::new())
+}
+
+#[cfg(feature = "hub")]
+fn of_hub(model: CachedModel) -> LocalModel {
+    let CachedModel {
+        snapshot,
+        revisions,
+        missing,
+    } = model;
+    let (name, commit) = (&snapshot.repo, &snapshot.commit);
+    let bytes: u64 = snapshot.files.iter().map(|file| file.size).sum();
+    let mut text = name.clone();
+    // There is no commit where not one file is whole.
+    if !commit.is_empty() {
+        text += &format!("\n  commit {commit}  {}", revisions.join(", "));
+    }
+    text += &format!("\n  {bytes} bytes in {} files", snapshot.files.len());
+    if let Some(missing) = &missing {
+        text += &format!("\n  incomplete: {missing}; `outrider models pull {name}` completes it");
+    }
+    let mut files = Vec::new();
+    for file in &snapshot.files {
+        text += &format!("\n    {}  {} bytes", file.name, file.size);
+        files.push(json!({ "name": file.name, "bytes": file.size, "hash": file.labelled_hash() }));
+    }
+    let json = json!({
+        "name": name,
+        "commit": commit,
+        "revisions": revisions,
+        "complete": missing.is_none(),
+        "missing": missing,
+        "path": snapshot.path,
+        "bytes": bytes,
+        "files": files,
+    });
+    LocalModel { json, text }
 }

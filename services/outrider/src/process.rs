@@ -14,7 +14,7 @@ use crate::config::Config;
 const REMEDY: &str = "set tls.mode = \"server\" or \"mutual\", or say insecure = true (--insecure) where \
                       the network itself is trusted";
 
-/// The process of a coordinator, watched as `watched` is; if it may listen where it is to.
+/// Returns the process of a coordinator, watched as `watched` is; if it may listen where it is to.
 pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Result<Process> {
     let tls = Tls::load(&config.tls)?;
     let process = of(config, watched, tls, Auth::of_coordinator(&config.auth))?;
@@ -25,18 +25,18 @@ pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Resu
     Ok(process)
 }
 
-/// The process of a drafter or a verifier, or of whoever talks to one.
+/// Returns the process of a drafter or a verifier, or of whoever talks to one.
 pub(crate) fn of_peer(config: &Config, watched: &Process) -> anyhow::Result<Process> {
     let tls = Tls::load(&config.tls)?;
     of(config, watched, tls, Auth::of_peer(&config.auth))
 }
 
-/// The process of a drafter and a verifier beside their coordinator, which reaches them on loopback.
+/// Returns the process of a drafter and a verifier beside their coordinator, which reaches them on loopback.
 pub(crate) fn of_peer_within(config: &Config, watched: &Process) -> anyhow::Result<Process> {
     of(config, watched, Tls::default(), Auth::of_peer(&config.auth))
 }
 
-/// The process of a coordinator's client. What the certificates are for that are named, if they are, is
+/// Returns the process of a coordinator's client. What the certificates are for that are named, if they are, is
 /// the client's side alone.
 pub(crate) fn of_client(config: &Config) -> anyhow::Result<Process> {
     let tls = TlsConfig {
@@ -69,7 +69,7 @@ pub(crate) fn check_listen(
     Ok(check_exposed(setting, listen, REMEDY)?)
 }
 
-/// The same for a service whose coordinator is in this process, and reaches it in clear.
+/// Refuses the same for a service whose coordinator is in this process, and reaches it in clear.
 pub(crate) fn check_listen_within(
     config: &Config,
     setting: &'static str,

@@ -13,7 +13,7 @@ const DEFAULT: &str = include_str!("../../../models/default/prompts.jsonl");
 
 /// A prompt and what kind of text it asks for.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Prompt {
+pub struct KindPrompt {
     /// What kind of text it asks for; may be empty.
     #[serde(default)]
     pub kind: String,
@@ -26,7 +26,7 @@ pub struct Prompt {
 ///
 /// # Errors
 /// Names the file and the line that is wrong; and if there is no prompt at all.
-pub fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<Prompt>> {
+pub fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<KindPrompt>> {
     let (name, lines) = match file {
         None => ("the built-in prompts".to_owned(), DEFAULT.to_owned()),
         Some(file) => {
@@ -43,7 +43,7 @@ pub fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<Prompt>>
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
     {
-        let prompt: Prompt = serde_json::from_str(line).map_err(|error| {
+        let prompt: KindPrompt = serde_json::from_str(line).map_err(|error| {
             // It counts lines of its own: this one is all it saw.
             let reported = error.to_string();
             let problem = reported

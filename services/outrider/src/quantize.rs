@@ -18,7 +18,7 @@ use model::source::ModelSource;
 
 use crate::interrupt;
 use crate::progress::Bars;
-use destination::Destination;
+use destination::GgufDestination;
 
 /// Arguments of `outrider quantize`.
 #[derive(Debug, Args)]
@@ -69,12 +69,12 @@ pub(crate) async fn run(args: QuantizeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
-    let mut destination = Destination::create(&args.destination, args.force).context("DST")?;
+    let mut destination = GgufDestination::create(&args.destination, args.force).context("DST")?;
     let source = ModelSource::new(&args.source);
-    let bars = Bars::new();
+    let bars = Bars::on_stderr();
     let observer = bars.observer();
     let checkpoint = source.open_observed(&observer).context("SRC")?;
-    let mut report = Report::new(&args.destination, observer);
+    let mut report = QuantizeReport::new(&args.destination, observer);
     let mut progress = |at: gguf_writer::WriteProgress<'_>| {
         report.show(at);
         if stopped.load(Ordering::Relaxed) {
@@ -99,9 +99,9 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
         .context("the file was written, but standard output cannot be")
 }
 
-/// One line on what was written.
-fn summary(args: &QuantizeArgs, written: &WrittenGguf) -> String {
-    let megabytes = written.bytes as f64 / 1e6;
+/// Returns one line on what was written.
+fn summary(args: &QuantizeArgs, written: &Written) -> String {
+    let megabytes = megabytes(written.bytes);
     let (path, format, tensors) = (args.destination.display(), args.to, written.tensors);
     let others: Vec<String> = (written.fallbacks.iter())
         .map(|(format, count)| {
@@ -123,13 +123,13 @@ fn summary(args: &QuantizeArgs, written: &WrittenGguf) -> String {
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
 /// Tells how far it is.
-struct Report {
+struct QuantizeReport {
     file: String,
     bar: Option<Arc<dyn ProgressObserver>>,
     last: Option<Instant>,
 }
 
-impl Report {
+impl QuantizeReport {
     /// Of the file at `place`, whose bar `observer` has.
     fn new(place: &Path, observer: Arc<dyn ProgressObserver>) -> Self {
         let name = place.file_name().unwrap_or_default();

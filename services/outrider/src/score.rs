@@ -10,13 +10,15 @@ use clap::{ArgGroup, Args};
 use model::source::{ModelSource, SourceError};
 use model::tokenizer::Tokenizer;
 use model::{Checkpoint, computation};
+use serde_json::json;
 use speculation::TokenId;
+use speculation::logprobs::Likely;
 use speculation::ports::LanguageModel;
 
 use crate::failure::{self, AlreadyReported, one_line};
 use crate::progress::Bars;
-use input::Input;
-use scoring::{Likely, Position, Summary};
+use input::ScoreInput;
+use scoring::{ScoreSummary, ScoredPosition};
 
 /// Arguments of `outrider score`.
 #[derive(Debug, Args)]
@@ -57,9 +59,9 @@ pub(crate) struct ScoreArgs {
 }
 
 /// What positions are told to, in order.
-trait Report {
-    fn position(&mut self, at: usize, position: &Position) -> anyhow::Result<()>;
-    fn end(&mut self, summary: Summary) -> anyhow::Result<()>;
+trait ScoreReport {
+    fn position(&mut self, at: usize, position: &ScoredPosition) -> anyhow::Result<()>;
+    fn end(&mut self, summary: ScoreSummary) -> anyhow::Result<()>;
     /// Ends it early; gives the error back, as told if it is.
     fn fail(&mut self, error: anyhow::Error) -> anyhow::Error {
         error
@@ -79,8 +81,8 @@ pub(crate) fn run(args: &ScoreArgs) -> anyhow::Result<()> {
     };
     // Refused before anything is read.
     source.computation()?;
-    let checkpoint = source.open_observed(&Bars::new().observer())?;
-    let input = Input::read(args, checkpoint.config(), &checkpoint)?;
+    let checkpoint = source.open_observed(&Bars::on_stderr().observer())?;
+    let input = ScoreInput::read(args, checkpoint.config(), &checkpoint)?;
     let vocab_size = checkpoint.config().vocab_size;
     if args.top > vocab_size {
         bail!(
@@ -116,32 +118,37 @@ fn report<'a>(
     args: &ScoreArgs,
     checkpoint: &Checkpoint,
     out: &'a mut impl Write,
-) -> anyhow::Result<Box<dyn Report + 'a>> {
+) -> anyhow::Result<Box<dyn ScoreReport + 'a>> {
     if args.json {
         let is_begun = false;
-        return Ok(Box::new(Json { out, is_begun }));
+        return Ok(Box::new(ScoreJson { out, is_begun }));
     }
     let has_tokenizer = checkpoint.tokenizer_json().is_some();
     let tokenizer = has_tokenizer.then(|| checkpoint.tokenizer()).transpose()?;
-    Ok(Box::new(Table { out, tokenizer }))
+    Ok(Box::new(ScoreTable { out, tokenizer }))
 }
 
 /// Writes `{positions: [...], perplexity}`.
-struct Json<'a, W> {
+struct ScoreJson<'a, W> {
     out: &'a mut W,
     /// Whether the object was begun.
     is_begun: bool,
 }
 
-impl<W: Write> Report for Json<'_, W> {
-    fn position(&mut self, _: usize, position: &Position) -> anyhow::Result<()> {
+impl<W: Write> ScoreReport for ScoreJson<'_, W> {
+    fn position(&mut self, _: usize, position: &ScoredPosition) -> anyhow::Result<()> {
         let is_begun = std::mem::replace(&mut self.is_begun, true);
         let before = if is_begun { "," } else { "{\"positions\":[" };
         self.out.write_all(before.as_bytes())?;
-        Ok(serde_json::to_writer(&mut *self.out, position)?)
+        let top = position.top.iter();
+        let top = top.map(|it| json!({ "token_id": it.token, "logprob": it.logprob }));
+        let (token_id, logprob) = (position.token_id, position.logprob);
+        let top: Vec<_> = top.collect();
+        let told = json!({ "token_id": token_id, "logprob": logprob, "top": top });
+        Ok(write!(self.out, "{told}")?)
     }
 
-    fn end(&mut self, summary: Summary) -> anyhow::Result<()> {
+    fn end(&mut self, summary: ScoreSummary) -> anyhow::Result<()> {
         let perplexity = serde_json::to_string(&summary.perplexity())?;
         Ok(writeln!(self.out, "],\"perplexity\":{perplexity}}}")?)
     }
@@ -160,13 +167,13 @@ impl<W: Write> Report for Json<'_, W> {
 }
 
 /// Writes lines, with the tokens' text where there is a tokenizer.
-struct Table<'a, W> {
+struct ScoreTable<'a, W> {
     out: &'a mut W,
     tokenizer: Option<Tokenizer>,
 }
 
-impl<W: Write> Table<'_, W> {
-    /// A token as it is written, in quotes; its id where that is all there is.
+impl<W: Write> ScoreTable<'_, W> {
+    /// Returns a token as it is written, in quotes; its id where that is all there is.
     fn text(&self, id: TokenId) -> String {
         let Some(tokenizer) = &self.tokenizer else {
             return id.to_string();
@@ -179,12 +186,12 @@ impl<W: Write> Table<'_, W> {
     }
 
     fn likely(&self, likely: &Likely) -> String {
-        format!("{} {:.2}", self.text(likely.token_id), likely.logprob)
+        format!("{} {:.2}", self.text(likely.token), likely.logprob)
     }
 }
 
-impl<W: Write> Report for Table<'_, W> {
-    fn position(&mut self, at: usize, position: &Position) -> anyhow::Result<()> {
+impl<W: Write> ScoreReport for ScoreTable<'_, W> {
+    fn position(&mut self, at: usize, position: &ScoredPosition) -> anyhow::Result<()> {
         if at == 0 {
             writeln!(
                 self.out,
@@ -207,7 +214,7 @@ impl<W: Write> Report for Table<'_, W> {
         Ok(writeln!(self.out, "{}", line.trim_end())?)
     }
 
-    fn end(&mut self, summary: Summary) -> anyhow::Result<()> {
+    fn end(&mut self, summary: ScoreSummary) -> anyhow::Result<()> {
         let Some(perplexity) = summary.perplexity() else {
             return Ok(writeln!(
                 self.out,
@@ -232,13 +239,13 @@ mod tests {
     #[test]
     fn an_object_that_was_begun_ends_with_the_error() {
         let mut out = Vec::new();
-        let mut json = Json {
+        let mut json = ScoreJson {
             out: &mut out,
             is_begun: false,
         };
         let untouched = json.fail(anyhow::anyhow!("at once"));
         assert!(!untouched.is::<AlreadyReported>());
-        let position = Position {
+        let position = ScoredPosition {
             token_id: 7,
             logprob: None,
             top: Vec::new(),

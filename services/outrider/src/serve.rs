@@ -15,20 +15,19 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{ModelArgs, TlsArgs};
-use crate::check::{self, Check, Refused};
+use crate::check::{self, ServeRole};
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::draft::leave_out_misfit;
 use crate::global::is_default;
 use crate::process;
 use crate::progress::Bars;
-use reloading::Reloading;
+use reloading::SighupReload;
 
 /// Arguments of `outrider serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     #[command(subcommand)]
-    role: Role,
+    command: ServeCommand,
     /// Address of the admin port (/metrics, /livez, /readyz, gRPC health), or `off`.
     #[arg(long, global = true, value_name = "IP:PORT")]
     admin: Option<String>,
@@ -37,17 +36,12 @@ pub(crate) struct ServeArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Role {
+enum ServeCommand {
     /// All three services in one process. The coordinator uses this process's drafter and verifier,
     /// whatever coordinator.models says.
     All {
-        /// Address of the coordinator.
-        #[arg(long, value_name = "IP:PORT")]
-        listen: Option<String>,
         #[command(flatten)]
-        http: HttpArgs,
-        #[command(flatten)]
-        defaults: DefaultArgs,
+        front: FrontArgs,
         #[command(flatten)]
         models: ModelArgs,
     },
@@ -56,7 +50,17 @@ enum Role {
     /// Scores draft blocks with the target model and decides them.
     Verifier(PeerArgs),
     /// Talks to clients and runs the loop between drafters and verifiers.
-    Coordinator(CoordinatorArgs),
+    Coordinator {
+        #[command(flatten)]
+        front: FrontArgs,
+        /// A drafter's URL, http://HOST:PORT or https://HOST:PORT; may be given several times.
+        #[arg(long = "drafter", value_name = "URL", requires = "verifiers")]
+        drafters: Vec<String>,
+        /// A verifier's URL, http://HOST:PORT or https://HOST:PORT; may be given several times. With these flags one model
+        /// is served, called "default".
+        #[arg(long = "verifier", value_name = "URL")]
+        verifiers: Vec<String>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -85,17 +89,15 @@ struct PeerArgs {
     engine: Option<String>,
 }
 
-/// The OpenAI API of a coordinator.
+/// Where a coordinator listens, the names of its first model, and what holds where a request does not say.
 #[derive(Debug, Args)]
-struct HttpArgs {
+struct FrontArgs {
+    /// Address of the coordinator.
+    #[arg(long, value_name = "IP:PORT")]
+    listen: Option<String>,
     /// Address of the OpenAI API, or `off`.
     #[arg(long, value_name = "IP:PORT")]
     http: Option<String>,
-}
-
-/// The names of a coordinator's first model, and what holds where a request does not say.
-#[derive(Debug, Args)]
-struct DefaultArgs {
     /// Name that the model is served under; may be given several times.
     ///
     /// Answers tell the first, requests may give any. Without it `serve all` takes the name of the target model's file or
@@ -111,64 +113,42 @@ struct DefaultArgs {
     draft_len: Option<String>,
 }
 
-impl DefaultArgs {
-    fn add_to(&self, coordinator: &mut Value) {
-        if !self.served_model_names.is_empty() {
-            coordinator["served_model_name"] = json!(self.served_model_names);
-        }
-        coordinator["drafting"] = json!(self.drafting);
-        coordinator["draft_len"] = json!(self.draft_len);
-    }
-}
-
-#[derive(Debug, Args)]
-struct CoordinatorArgs {
-    /// Address to listen on.
-    #[arg(long, value_name = "IP:PORT")]
-    listen: Option<String>,
-    #[command(flatten)]
-    http: HttpArgs,
-    #[command(flatten)]
-    defaults: DefaultArgs,
-    /// A drafter's URL, http://HOST:PORT or https://HOST:PORT; may be given several times.
-    #[arg(long = "drafter", value_name = "URL", requires = "verifiers")]
-    drafters: Vec<String>,
-    /// A verifier's URL, http://HOST:PORT or https://HOST:PORT; may be given several times. With these flags one model
-    /// is served, called "default".
-    #[arg(long = "verifier", value_name = "URL")]
-    verifiers: Vec<String>,
-}
-
-impl Role {
+impl ServeCommand {
     /// Returns which services are served.
-    fn services(&self) -> check::Role {
+    fn role(&self) -> ServeRole {
         match self {
-            Self::All { .. } => check::Role::All,
-            Self::Drafter(_) => check::Role::Drafter,
-            Self::Verifier(_) => check::Role::Verifier,
-            Self::Coordinator(_) => check::Role::Coordinator,
+            Self::All { .. } => ServeRole::All,
+            Self::Drafter(_) => ServeRole::Drafter,
+            Self::Verifier(_) => ServeRole::Verifier,
+            Self::Coordinator { .. } => ServeRole::Coordinator,
         }
     }
 }
 
 impl ServeArgs {
-    /// The flags given, as settings.
+    /// Returns the flags given, as settings.
     pub(crate) fn settings(&self) -> Value {
-        let mut settings = match &self.role {
-            Role::All {
-                listen,
-                http,
-                defaults,
-                models,
-            } => {
+        let mut settings = match &self.command {
+            ServeCommand::All { front, models } => {
                 let mut settings = models.settings();
-                settings["coordinator"] = http.with_listen(listen.as_deref());
-                defaults.add_to(&mut settings["coordinator"]);
+                settings["coordinator"] = front.settings();
                 settings
             }
-            Role::Drafter(args) => json!({ "drafter": args.settings() }),
-            Role::Verifier(args) => json!({ "verifier": args.settings() }),
-            Role::Coordinator(args) => json!({ "coordinator": args.settings() }),
+            ServeCommand::Drafter(args) => json!({ "drafter": args.settings() }),
+            ServeCommand::Verifier(args) => json!({ "verifier": args.settings() }),
+            ServeCommand::Coordinator {
+                front,
+                drafters,
+                verifiers,
+            } => {
+                let mut coordinator = front.settings();
+                if !verifiers.is_empty() {
+                    let model =
+                        json!({ "name": "default", "drafters": drafters, "verifiers": verifiers });
+                    coordinator["models"] = json!([model]);
+                }
+                json!({ "coordinator": coordinator })
+            }
         };
         settings["admin"] = json!({ "listen": self.admin });
         self.tls.add_to(&mut settings);
@@ -189,75 +169,68 @@ impl PeerArgs {
     }
 }
 
-impl HttpArgs {
-    /// The addresses of a coordinator.
-    fn with_listen(&self, listen: Option<&str>) -> Value {
-        json!({ "listen": listen, "http": { "listen": self.http } })
-    }
-}
-
-impl CoordinatorArgs {
+impl FrontArgs {
+    /// Returns the flags given, as settings of the coordinator.
     fn settings(&self) -> Value {
-        let mut settings = self.http.with_listen(self.listen.as_deref());
-        if !self.verifiers.is_empty() {
-            let (drafters, verifiers) = (&self.drafters, &self.verifiers);
-            let model = json!({ "name": "default", "drafters": drafters, "verifiers": verifiers });
-            settings["models"] = json!([model]);
+        let mut coordinator = json!({
+            "listen": self.listen,
+            "http": { "listen": self.http },
+            "drafting": self.drafting,
+            "draft_len": self.draft_len,
+        });
+        if !self.served_model_names.is_empty() {
+            coordinator["served_model_name"] = json!(self.served_model_names);
         }
-        self.defaults.add_to(&mut settings);
-        settings
+        coordinator
     }
 }
 
 /// How long a process may take to end after its services have drained.
 const EXIT_LIMIT: Duration = Duration::from_secs(1);
 
-impl Role {
-    /// How long the drain takes at most.
-    fn drain_grace(&self, config: &Config) -> Duration {
-        let [coordinator, drafter, verifier] = [
-            &config.coordinator.server,
-            &config.drafter.server,
-            &config.verifier.server,
-        ]
-        .map(ServerConfig::drain_grace);
-        match self {
-            // The others drain once the coordinator has.
-            Self::All { .. } => coordinator + drafter.max(verifier),
-            Self::Drafter(_) => drafter,
-            Self::Verifier(_) => verifier,
-            Self::Coordinator(_) => coordinator,
-        }
-    }
+/// Returns how long the drain of `role` takes at most.
+fn drain_grace(role: ServeRole, config: &Config) -> Duration {
+    let grace = |is_served: bool, server: &ServerConfig| {
+        let grace = is_served.then(|| server.drain_grace());
+        grace.unwrap_or_default()
+    };
+    let coordinator = grace(role.has_coordinator(), &config.coordinator.server);
+    let drafter = grace(role.has_drafter(), &config.drafter.server);
+    // Drafter and verifier drain once the coordinator beside them has.
+    coordinator + drafter.max(grace(role.has_verifier(), &config.verifier.server))
+}
 
-    /// Leaves each of its ports the connections that the system allows files for.
-    fn fit_open_files(&self, config: &mut Config) {
-        let models = config.coordinator.models.iter();
-        let peers = models.map(|model| model.verifiers.len() + model.drafters.len());
-        let (peers, has_http) = (
-            peers.sum(),
-            config.coordinator.http.listen.listen().is_some(),
-        );
-        let coordinator = PortGroup {
-            server: &mut config.coordinator.server,
-            count: 1 + usize::from(has_http),
-        };
-        let [drafter, verifier] = [&mut config.drafter.server, &mut config.verifier.server]
-            .map(|server| PortGroup { server, count: 1 });
-        match self {
-            Self::All { .. } => open_files::fit(2, &mut [coordinator, drafter, verifier]),
-            Self::Drafter(_) => open_files::fit(0, &mut [drafter]),
-            Self::Verifier(_) => open_files::fit(0, &mut [verifier]),
-            Self::Coordinator(_) => open_files::fit(peers, &mut [coordinator]),
-        }
-    }
+/// Leaves each port of `role` the connections that the system allows files for.
+fn fit_open_files(role: ServeRole, config: &mut Config) {
+    let models = config.coordinator.models.iter();
+    let peers = models.map(|model| model.verifiers.len() + model.drafters.len());
+    let outside = match role {
+        ServeRole::All => 2,
+        ServeRole::Coordinator => peers.sum(),
+        ServeRole::Drafter | ServeRole::Verifier => 0,
+    };
+    let has_http = config.coordinator.http.listen.listen().is_some();
+    let services = [
+        (
+            role.has_coordinator(),
+            &mut config.coordinator.server,
+            1 + usize::from(has_http),
+        ),
+        (role.has_drafter(), &mut config.drafter.server, 1),
+        (role.has_verifier(), &mut config.verifier.server, 1),
+    ];
+    let served = services.into_iter().filter(|(is_served, ..)| *is_served);
+    let mut ports: Vec<_> = served
+        .map(|(_, server, count)| Ports { server, count })
+        .collect();
+    open_files::fit(outside, &mut ports);
+}
 
-    /// Whether it connects to peers that may ask for its certificate.
-    fn connects_by_tls(&self, config: &Config) -> bool {
-        let models = config.coordinator.models.iter();
-        let mut peers = models.flat_map(|model| model.verifiers.iter().chain(&model.drafters));
-        matches!(self, Self::Coordinator(_)) && peers.any(|url| url.starts_with("https://"))
-    }
+/// Returns whether `role` connects to peers that may ask for its certificate.
+fn connects_by_tls(role: ServeRole, config: &Config) -> bool {
+    let models = config.coordinator.models.iter();
+    let mut peers = models.flat_map(|model| model.verifiers.iter().chain(&model.drafters));
+    role == ServeRole::Coordinator && peers.any(|url| url.starts_with("https://"))
 }
 
 /// Serves until a signal, then drains; one that comes before models are loaded ends it at once. `read` reads the
@@ -268,34 +241,34 @@ pub(crate) async fn run(
     read: impl Fn() -> anyhow::Result<LoadedConfig<Config>> + Send + Sync + 'static,
 ) -> anyhow::Result<()> {
     let mut loaded = loaded;
-    let services = args.role.services();
-    if services == check::Role::All {
+    let role = args.command.role();
+    if role == ServeRole::All {
         on_free_ports(&mut loaded);
     }
-    Refused::if_any(Check::of(&loaded, services, true).settings())?;
+    check::refuse(&check::settings(&loaded, role, true))?;
     let (log, sent) = (&loaded.value.log, &loaded.value.telemetry);
-    let telemetry = telemetry::start(log, sent, services.name())?;
+    let telemetry = telemetry::start(log, sent, role.name())?;
     let is_admin_chosen = !is_default(&loaded, "admin.listen");
     let is_http_chosen = !is_default(&loaded, "coordinator.http.listen");
     let mut config = loaded.value.clone();
     let stop = shutdown::on_signal()?;
-    let limit = args.role.drain_grace(&config) + telemetry.flush_limit() + EXIT_LIMIT;
+    let limit = drain_grace(role, &config) + telemetry.flush_limit() + EXIT_LIMIT;
     shutdown::exit_within(stop.clone(), limit);
     let process = Process {
         traces: telemetry.traces().clone(),
         ..Process::default()
     };
-    let reloading = Reloading {
+    let reloading = SighupReload {
         files: process.reloads.clone(),
         levels: telemetry.levels().clone(),
         loaded,
         read,
     };
     reloading.on_hang_up()?;
-    args.role.fit_open_files(&mut config);
+    fit_open_files(role, &mut config);
     // Open before anything is loaded and until everything has drained, so that both can be watched.
     let _admin = admin::start(&config.admin, &process, is_admin_chosen).await?;
-    let served = Box::pin(serve(args.role, process, config, is_http_chosen, stop)).await;
+    let served = Box::pin(serve(role, process, config, is_http_chosen, stop)).await;
     telemetry.flush().await;
     served
 }
@@ -315,18 +288,18 @@ fn on_free_ports(loaded: &mut LoadedConfig<Config>) {
 }
 
 async fn serve(
-    role: Role,
+    role: ServeRole,
     watched: Process,
     mut config: Config,
     is_http_chosen: bool,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    if !role.connects_by_tls(&config) {
+    if !connects_by_tls(role, &config) {
         config.tls.warn_of_unshown_certificate();
     }
     match role {
-        Role::All { .. } => {
-            if let Some(note) = leave_out_misfit(&mut config) {
+        ServeRole::All => {
+            if let Some(note) = config.leave_out_misfit() {
                 tracing::info!("{note}");
             }
             tokio::select! {
@@ -337,17 +310,17 @@ async fn serve(
                 }
             }
         }
-        Role::Drafter(_) => {
+        ServeRole::Drafter => {
             let process = process::of_peer(&config, &watched)?;
             process::check_listen(&config, "drafter.listen", config.drafter.listen)?;
             drafter::run(config.drafter, process, stop.cancelled()).await?;
         }
-        Role::Verifier(_) => {
+        ServeRole::Verifier => {
             let process = process::of_peer(&config, &watched)?;
             process::check_listen(&config, "verifier.listen", config.verifier.listen)?;
             verifier::run(config.verifier, process, stop.cancelled()).await?;
         }
-        Role::Coordinator(_) => {
+        ServeRole::Coordinator => {
             let process = process::of_coordinator(&config, &watched)?;
             let stopped = stop.cancelled();
             coordinator::run(config.coordinator, process, is_http_chosen, stopped).await?;

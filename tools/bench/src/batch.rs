@@ -10,8 +10,8 @@ use model::{Checkpoint, WeightFormat};
 use speculation::sampling::SamplingParams;
 
 use self::session::Sessions;
-use super::models::{self, ModelsArgs};
-use super::report::{self, Report, number, only_json, text};
+use super::models::{self, MeasuredModelArgs};
+use super::report::{self, BenchReport, number, only_json, text};
 use super::timing::{self, in_turn};
 use crate::ranges;
 use outrider::progress;
@@ -26,7 +26,7 @@ const MOST_SESSIONS: usize = 256;
 #[derive(Clone, Debug, Args)]
 pub(super) struct BatchArgs {
     #[command(flatten)]
-    models: ModelsArgs,
+    models: MeasuredModelArgs,
     /// Format of the weights.
     #[arg(long, value_name = "FORMAT", default_value = "q8_0", value_parser = models::format)]
     format: WeightFormat,
@@ -56,7 +56,7 @@ pub(super) struct BatchArgs {
 }
 
 /// What sessions that decode together took.
-struct Row {
+struct BatchRow {
     on: String,
     sessions: usize,
     /// Between two tokens of a session, in milliseconds.
@@ -92,7 +92,7 @@ impl BatchArgs {
 }
 
 /// Measures.
-pub(super) fn run(args: &BatchArgs, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn run(args: &BatchArgs, report: &mut BenchReport) -> anyhow::Result<()> {
     args.check()?;
     report.title("Sessions that decode together");
     for &which in &args.models.models {
@@ -115,7 +115,7 @@ pub(super) fn run(args: &BatchArgs, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure(args: &BatchArgs, name: &str, checkpoint: &Checkpoint) -> anyhow::Result<Vec<Row>> {
+fn measure(args: &BatchArgs, name: &str, checkpoint: &Checkpoint) -> anyhow::Result<Vec<BatchRow>> {
     let limit = checkpoint.config().context_len.saturating_sub(args.tokens);
     ensure!(
         (1..=limit).contains(&args.context),
@@ -131,9 +131,9 @@ fn measure(args: &BatchArgs, name: &str, checkpoint: &Checkpoint) -> anyhow::Res
         sessions.decode(count, args.tokens)
     })?;
     let rows = args.sessions.iter().zip(&times);
-    let total = |count: usize, of: timing::Figures| (count * args.tokens) as f64 / of.us * 1e6;
+    let total = |count: usize, of: timing::CaseTime| (count * args.tokens) as f64 / of.us * 1e6;
     Ok(rows
-        .map(|(&count, &of)| Row {
+        .map(|(&count, &of)| BatchRow {
             on: name.to_owned(),
             sessions: count,
             token_ms: of.us / args.tokens as f64 / 1e3,
@@ -143,7 +143,7 @@ fn measure(args: &BatchArgs, name: &str, checkpoint: &Checkpoint) -> anyhow::Res
         .collect())
 }
 
-impl Row {
+impl BatchRow {
     fn fields(&self, args: &BatchArgs) -> report::Row {
         vec![
             text("on", self.on.clone()),
@@ -174,7 +174,10 @@ mod tests {
         let sampling = ["--temperature=1", "--top-p=.5"];
         let sizes = ["--sessions=2,3", "--tokens=4", "--context=5", "--repeats=1"];
         let args = args(&[&sizes[..], &sampling].concat());
-        let (name, checkpoint) = args.models.open(models::Which::Random).expect("a model");
+        let (name, checkpoint) = args
+            .models
+            .open(models::WhichModel::Random)
+            .expect("a model");
         let rows = measure(&args, &name, &checkpoint).expect("measured");
         assert_eq!((rows.len(), rows[0].ratio), (2, 1.0));
         let by_hand = 3.0 / (rows[1].token_ms / 1e3);
@@ -182,7 +185,7 @@ mod tests {
         // Of a single turn the ratio is that of its figures.
         let ratio = rows[1].tokens_per_second / rows[0].tokens_per_second;
         assert!((rows[1].ratio / ratio - 1.0).abs() < 1e-9);
-        let mut report = Report::quiet();
+        let mut report = BenchReport::quiet();
         run(&args, &mut report).expect("measured");
         let text = report.text().replace('\n', " ");
         assert!(text.contains("over those of 2"), "{text}");
@@ -196,7 +199,7 @@ mod tests {
     #[test]
     fn what_cannot_be_measured_is_refused() {
         let refused = |flags: &[&str]| {
-            run(&args(flags), &mut Report::quiet())
+            run(&args(flags), &mut BenchReport::quiet())
                 .expect_err("refused")
                 .to_string()
         };

@@ -22,11 +22,11 @@ const BATCH: usize = 512;
 #[derive(Debug, Args)]
 pub(crate) struct BigramArgs {
     #[command(subcommand)]
-    command: Command,
+    command: BigramCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum BigramCommand {
     /// Counts, in text, which token follows each token most often, and writes the table that a drafter
     /// takes as `drafter.bigram`.
     ///
@@ -62,7 +62,7 @@ struct BuildArgs {
 /// Names the flag or the file that is wrong.
 pub(crate) fn run(args: &BigramArgs) -> anyhow::Result<()> {
     match &args.command {
-        Command::Build(args) => build(args),
+        BigramCommand::Build(args) => build(args),
     }
 }
 

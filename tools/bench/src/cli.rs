@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::device;
 #[cfg(feature = "llama-cpp")]
 use crate::port;
-use crate::report::{Report, ReportArgs};
+use crate::report::{BenchReport, ReportArgs};
 use crate::{
     batch, bigram, compare, decode, drafting, http, kernels, load, parts, record, replay, results,
     speedup, sweep, telemetry, train_head, verification,
@@ -31,9 +31,9 @@ use crate::{
     verbatim_doc_comment,
     max_term_width = 100
 )]
-pub(crate) struct Cli {
+pub(crate) struct BenchCli {
     #[command(subcommand)]
-    command: Command,
+    command: BenchCommand,
     #[command(flatten)]
     global: Global,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum BenchCommand {
     /// Compares methods with the target alone, on the same prompts, in the same run.
     Compare(compare::CompareArgs),
     /// Times acceptance alone, without a model: every target distribution under every verification,
@@ -52,7 +52,7 @@ enum Command {
     Kernels(kernels::KernelsArgs),
     /// Compares who drafts and how far: discard rate, verification rate, and the speedup modelled
     /// from what forwards cost, the best of each family beside the best fixed draft length.
-    Drafting(drafting::DraftingArgs),
+    Drafting(drafting::DraftingBenchArgs),
     /// Times single parts of a round, as multiples of one another: forwards of token trees, Max-Gram,
     /// acceptance heads, forwards of several positions.
     Parts(parts::PartsArgs),
@@ -149,8 +149,8 @@ enum Command {
 }
 
 /// Runs a command to its end.
-pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let Cli {
+pub(crate) async fn run(cli: BenchCli) -> anyhow::Result<ExitCode> {
+    let BenchCli {
         command,
         report,
         global,
@@ -161,14 +161,14 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     );
     let report = report.checked(command.name())?;
     let config = match &command {
-        Command::Compare(args) => global.load_for(&args.services)?,
-        Command::Drafting(args) => global.load_for(&args.services)?,
-        Command::Sweep(args) => global.load_for(&args.services)?,
-        Command::Record(args) => global.load_for(&args.services)?,
+        BenchCommand::Compare(args) => global.load_for(&args.services)?,
+        BenchCommand::Drafting(args) => global.load_for(&args.services)?,
+        BenchCommand::Sweep(args) => global.load_for(&args.services)?,
+        BenchCommand::Record(args) => global.load_for(&args.services)?,
         _ => global.load_quietly(json!({}))?,
     };
-    ops::telemetry::init(&config.log)?;
-    let mut report = Report::new(report);
+    server::telemetry::init(&config.log)?;
+    let mut report = BenchReport::new(report);
     let outcome = Box::pin(carry_out(command, config, &mut report)).await;
     // What was measured is printed also where it ended early.
     let printed = report.finish();
@@ -177,35 +177,35 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 }
 
 async fn carry_out(
-    command: Command,
+    command: BenchCommand,
     config: Config,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Compare(args) => Box::pin(compare::run(args, config, report)).await?,
-        Command::Drafting(args) => Box::pin(drafting::run(args, config, report)).await?,
-        Command::Speedup(args) => speedup::run(&args, config, report).await?,
-        Command::Load(args) => Box::pin(load::run(&args, config, report)).await?,
-        Command::Http(args) => Box::pin(http::run(&args, config, report)).await?,
-        Command::LoadService(args) => Box::pin(load::serve(&args, config)).await?,
-        Command::Telemetry(args) => Box::pin(telemetry::run(&args, config, report)).await?,
-        Command::Kernels(args) => kernels::run(&args, report)?,
-        Command::Verification(args) => verification::run(&args, report)?,
-        Command::Parts(args) => parts::run(&args, report)?,
-        Command::Decode(args) => decode::run(&args, report)?,
+        BenchCommand::Compare(args) => Box::pin(compare::run(args, config, report)).await?,
+        BenchCommand::Drafting(args) => Box::pin(drafting::run(args, config, report)).await?,
+        BenchCommand::Speedup(args) => speedup::run(&args, config, report).await?,
+        BenchCommand::Load(args) => Box::pin(load::run(&args, config, report)).await?,
+        BenchCommand::Http(args) => Box::pin(http::run(&args, config, report)).await?,
+        BenchCommand::LoadService(args) => Box::pin(load::serve(&args, config)).await?,
+        BenchCommand::Telemetry(args) => Box::pin(telemetry::run(&args, config, report)).await?,
+        BenchCommand::Kernels(args) => kernels::run(&args, report)?,
+        BenchCommand::Verification(args) => verification::run(&args, report)?,
+        BenchCommand::Parts(args) => parts::run(&args, report)?,
+        BenchCommand::Decode(args) => decode::run(&args, report)?,
         #[cfg(feature = "device")]
-        Command::Device(args) => device::run(&args, report)?,
+        BenchCommand::Device(args) => device::run(&args, report)?,
         #[cfg(feature = "llama-cpp")]
-        Command::Port(args) => port::run(&args, report)?,
-        Command::Batch(args) => batch::run(&args, report)?,
-        Command::Replay(args) => replay::run(&args, report)?,
-        Command::Sweep(args) => return Box::pin(sweep::run(args, config, report)).await,
-        Command::Record(args) => return Box::pin(record::run(args, config)).await,
-        Command::Bigram(args) => bigram::run(&args)?,
-        Command::TrainHead(args) => {
+        BenchCommand::Port(args) => port::run(&args, report)?,
+        BenchCommand::Batch(args) => batch::run(&args, report)?,
+        BenchCommand::Replay(args) => replay::run(&args, report)?,
+        BenchCommand::Sweep(args) => return Box::pin(sweep::run(args, config, report)).await,
+        BenchCommand::Record(args) => return Box::pin(record::run(args, config)).await,
+        BenchCommand::Bigram(args) => bigram::run(&args)?,
+        BenchCommand::TrainHead(args) => {
             return Box::pin(train_head::run(*args, config, report)).await;
         }
-        Command::Results(args) => results::run(&args, is_measurement)?,
+        BenchCommand::Results(args) => results::run(&args, is_measurement)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -215,7 +215,7 @@ async fn carry_out(
 /// # Errors
 /// Says what is wrong with a flag, in a line.
 pub(crate) fn is_measurement(line: &[&str]) -> Result<bool, String> {
-    let cli = Cli::try_parse_from(line).map_err(|error| {
+    let cli = BenchCli::try_parse_from(line).map_err(|error| {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
         first.trim_start_matches("error: ").to_owned()
@@ -225,7 +225,7 @@ pub(crate) fn is_measurement(line: &[&str]) -> Result<bool, String> {
         .checked(name)
         .map_err(|error| error.to_string())?;
     // What trains writes a file.
-    Ok(cli.command.reports() && !matches!(cli.command, Command::TrainHead(_)))
+    Ok(cli.command.reports() && !matches!(cli.command, BenchCommand::TrainHead(_)))
 }
 
 /// What `flags` come to.
@@ -245,6 +245,6 @@ mod tests {
 
     #[test]
     fn the_flags_are_consistent() {
-        Cli::command().debug_assert();
+        BenchCli::command().debug_assert();
     }
 }

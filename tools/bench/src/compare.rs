@@ -8,9 +8,9 @@ use outrider::config::Config;
 use outrider::connect;
 use outrider::{progress, prompts};
 
-use crate::measure::{Measured, Setting, measure, round_times};
-use crate::report::{Field, Report, Row, number, only_json, percent, text};
-use crate::spec::{self, MethodSpec};
+use crate::measure::{Measured, RequestSetting, measure, round_times};
+use crate::report::{BenchReport, ReportField, Row, number, only_json, percent, text};
+use crate::spec::{self, MeasuredMethod};
 use outrider::measure::BASELINE;
 
 /// Arguments of `outrider-bench compare`.
@@ -51,7 +51,7 @@ pub(crate) struct CompareArgs {
 pub(crate) async fn run(
     args: CompareArgs,
     config: Config,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     report.title("Methods beside `target-only`");
     let methods = methods(&args.methods)?;
@@ -62,7 +62,7 @@ pub(crate) async fn run(
 }
 
 /// The methods to compare; the baseline among `all` is left out, and refused if it was named.
-fn methods(items: &[String]) -> anyhow::Result<Vec<MethodSpec>> {
+fn methods(items: &[String]) -> anyhow::Result<Vec<MeasuredMethod>> {
     let series = spec::series(items).context("--methods")?;
     let methods = series.into_iter().flat_map(|series| series.methods);
     let mut methods: Vec<_> = methods.map(|variant| variant.method).collect();
@@ -76,19 +76,19 @@ fn methods(items: &[String]) -> anyhow::Result<Vec<MethodSpec>> {
 
 async fn compare(
     args: &CompareArgs,
-    methods: &[MethodSpec],
+    methods: &[MeasuredMethod],
     client: Client,
-    prompts: &[prompts::Prompt],
-    report: &mut Report,
+    prompts: &[prompts::KindPrompt],
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
-    let setting = |method: &MethodSpec, temperature| Setting {
+    let setting = |method: &MeasuredMethod, temperature| RequestSetting {
         method: method.clone(),
         temperature,
         draft_len: args.draft_len,
         max_tokens: args.max_tokens,
         stop: Vec::new(),
     };
-    let baseline = MethodSpec::parse(BASELINE)?;
+    let baseline = MeasuredMethod::parse(BASELINE)?;
     // Caches are filled and pages faulted in before anything is timed; and what the coordinator
     // refuses is refused now.
     for method in std::iter::once(&baseline).chain(methods) {
@@ -99,8 +99,8 @@ async fn compare(
     }
     for &temperature in &args.temperatures {
         for method in methods {
-            let mut kinds: Vec<Compared> = Vec::new();
-            let mut all = Compared::of("all");
+            let mut kinds: Vec<KindComparison> = Vec::new();
+            let mut all = KindComparison::of("all");
             for (seed, prompt) in prompts.iter().enumerate() {
                 let (done, all_prompts) = (seed + 1, prompts.len());
                 progress::show(&format!(
@@ -114,7 +114,7 @@ async fn compare(
                 let measured = measure(&client, &measured, &prompt.text, seed).await?;
                 let known = kinds.iter().position(|of| of.kind == prompt.kind);
                 let index = known.unwrap_or_else(|| {
-                    kinds.push(Compared::of(&prompt.kind));
+                    kinds.push(KindComparison::of(&prompt.kind));
                     kinds.len() - 1
                 });
                 kinds[index].add(&baseline.measured, &measured.measured);
@@ -138,14 +138,14 @@ async fn compare(
 
 /// A method beside the target alone, on prompts of a kind.
 #[derive(Debug, Default)]
-struct Compared {
+struct KindComparison {
     kind: String,
     prompts: usize,
     baseline: Measured,
     method: Measured,
 }
 
-impl Compared {
+impl KindComparison {
     fn of(kind: &str) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -160,30 +160,35 @@ impl Compared {
     }
 
     /// Its figures, behind what names the method.
-    fn row(&self, reported: &[Field], draft_len: Option<u32>) -> Row {
+    fn row(&self, reported: &[ReportField], draft_len: Option<u32>) -> Row {
         let Self {
             baseline, method, ..
         } = self;
-        let ratio = method.tokens_per_second() / baseline.tokens_per_second().max(1e-9);
+        let ratio =
+            method.totals.tokens_per_second() / baseline.totals.tokens_per_second().max(1e-9);
         let kind = text("kind", self.kind.clone());
         let figures = [
             text("prompts", self.prompts),
             number(
                 "baseline_tokens_per_second",
-                baseline.tokens_per_second(),
+                baseline.totals.tokens_per_second(),
                 0,
             )
             .called("target tokens/s"),
-            number("tokens_per_second", method.tokens_per_second(), 0).called("tokens/s"),
+            number("tokens_per_second", method.totals.tokens_per_second(), 0).called("tokens/s"),
             number("ratio", ratio, 2),
-            number("target_calls_per_token", method.target_calls_per_token(), 3)
-                .called("calls/token"),
+            number(
+                "target_calls_per_token",
+                method.totals.target_calls_per_token(),
+                3,
+            )
+            .called("calls/token"),
             number("mean_acceptance_length", method.mean_acceptance_length(), 2)
                 .called("tokens/round"),
-            percent("draft_acceptance_rate", method.acceptance_rate(), 0).called("accepted"),
+            percent("draft_acceptance_rate", method.totals.acceptance_rate(), 0).called("accepted"),
             percent("deferral_rate", method.deferral_rate(), 0).called("deferred"),
             number("wire_bytes_per_round", method.wire_bytes_per_round(), 0).called("bytes/round"),
-            only_json("tokens", method.tokens),
+            only_json("tokens", method.totals.tokens),
             only_json("draft_len", draft_len),
         ];
         reported
@@ -204,7 +209,7 @@ mod tests {
         let named = |items: &[&str]| {
             let items: Vec<_> = items.iter().map(|&item| item.to_owned()).collect();
             let methods = methods(&items)?;
-            let names = methods.iter().map(MethodSpec::to_string);
+            let names = methods.iter().map(MeasuredMethod::to_string);
             anyhow::Ok(names.collect::<Vec<_>>())
         };
         assert!(named(&["coupled", BASELINE]).is_err());

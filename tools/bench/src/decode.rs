@@ -15,12 +15,12 @@ use clap::Args;
 use model::gguf_writer::{self, FileFormat};
 use model::{Checkpoint, Cpu, WeightFormat};
 
-use self::{llama_cpp::LlamaCpp, metrics::Figures, subject::Subject};
-use super::models::{self, ModelsArgs, Which};
+use self::{llama_cpp::LlamaCpp, metrics::DecodeFigures, subject::DecodeSubject};
+use super::models::{self, MeasuredModelArgs, WhichModel};
 use super::timing::in_turn;
 use crate::ranges;
 use crate::read_probe::ReadProbe;
-use crate::report::Report;
+use crate::report::BenchReport;
 use outrider::progress;
 
 /// Positions scored in one forward; the first is a decoding step.
@@ -33,7 +33,7 @@ const BLOCK: usize = 5;
 #[derive(Clone, Debug, Args)]
 pub(super) struct DecodeArgs {
     #[command(flatten)]
-    models: ModelsArgs,
+    models: MeasuredModelArgs,
     /// Formats of the weights.
     #[arg(
         long,
@@ -68,7 +68,7 @@ pub(super) struct DecodeArgs {
 
 /// What is measured in a turn.
 #[derive(Clone, Copy, Debug)]
-enum Case {
+enum DecodeCase {
     /// Forwards of so many positions.
     Forward(usize),
     /// The matrix products of a step alone.
@@ -80,7 +80,7 @@ enum Case {
 }
 
 /// Measures.
-pub(super) fn run(args: &DecodeArgs, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn run(args: &DecodeArgs, report: &mut BenchReport) -> anyhow::Result<()> {
     ranges::at_least_one([("repeats", args.repeats)])?;
     ensure!(!args.formats.is_empty(), "--formats: none is named");
     args.models.check()?;
@@ -113,7 +113,7 @@ pub(super) fn run(args: &DecodeArgs, report: &mut Report) -> anyhow::Result<()> 
         progress::show("loading models")?;
         let (name, checkpoint) = args.models.open(which)?;
         for &format in &args.formats {
-            if args.llama_cpp && which == Which::Embedded && format == WeightFormat::Q8_0 {
+            if args.llama_cpp && which == WhichModel::Embedded && format == WeightFormat::Q8_0 {
                 // Measured above, unless another file was.
                 if args.gguf.is_none() {
                     continue;
@@ -133,7 +133,7 @@ fn written_gguf(args: &DecodeArgs) -> anyhow::Result<Option<tempfile::NamedTempF
     if args.gguf.is_some() {
         return Ok(None);
     }
-    let (name, checkpoint) = args.models.open(Which::Embedded)?;
+    let (name, checkpoint) = args.models.open(WhichModel::Embedded)?;
     let mut file = tempfile::Builder::new().suffix(".gguf").tempfile()?;
     let format = FileFormat::Q8_0;
     let mut go_on = |_: gguf_writer::WriteProgress<'_>| ControlFlow::Continue(());
@@ -148,37 +148,41 @@ fn measure(
     checkpoint: &Checkpoint,
     format: WeightFormat,
     mut other: Option<LlamaCpp>,
-) -> anyhow::Result<Figures> {
+) -> anyhow::Result<DecodeFigures> {
     let most = POSITIONS[POSITIONS.len() - 1];
-    let mut subject = Subject::new(checkpoint, format, args.context, most)?;
+    let mut subject = DecodeSubject::new(checkpoint, format, args.context, most)?;
     let bytes = models::stored_bytes(models::parameters(checkpoint.config()), format);
     let probe = ReadProbe::new(bytes);
     let mut products = subject.room(1)?;
     let count = subject.enough()?;
 
     // What is compared with the first comes soon after it.
-    let mut cases: Vec<Case> = vec![Case::Forward(POSITIONS[0]), Case::Products, Case::Read];
-    cases.extend(POSITIONS[1..].iter().copied().map(Case::Forward));
+    let mut cases: Vec<DecodeCase> = vec![
+        DecodeCase::Forward(POSITIONS[0]),
+        DecodeCase::Products,
+        DecodeCase::Read,
+    ];
+    cases.extend(POSITIONS[1..].iter().copied().map(DecodeCase::Forward));
     if other.is_some() {
-        cases.extend([Case::LlamaCpp(1), Case::LlamaCpp(BLOCK)]);
+        cases.extend([DecodeCase::LlamaCpp(1), DecodeCase::LlamaCpp(BLOCK)]);
     }
     let times = in_turn(args.repeats, &cases, |case| match (*case, &mut other) {
-        (Case::Forward(positions), _) => subject.forwards(positions, count),
-        (Case::Products, _) => subject.products(&mut products, count),
-        (Case::Read, _) => Ok(subject::passes(&probe, count)),
-        (Case::LlamaCpp(positions), Some(other)) => {
+        (DecodeCase::Forward(positions), _) => subject.forwards(positions, count),
+        (DecodeCase::Products, _) => subject.products(&mut products, count),
+        (DecodeCase::Read, _) => Ok(subject::passes(&probe, count)),
+        (DecodeCase::LlamaCpp(positions), Some(other)) => {
             // Whatever threads of ours still spin for work go to sleep meanwhile.
             std::thread::sleep(std::time::Duration::from_millis(5));
             other.forwards(positions, count as usize)
         }
-        (Case::LlamaCpp(_), None) => unreachable!("is no case without it"),
+        (DecodeCase::LlamaCpp(_), None) => unreachable!("is no case without it"),
     })?;
     let [step, products, read] = times[..3] else {
         unreachable!("there are as many figures as cases")
     };
     let (several, llama_cpp) = times[3..].split_at(POSITIONS.len() - 1);
     let forwards = [&[step], several].concat();
-    Ok(Figures {
+    Ok(DecodeFigures {
         on: name.to_owned(),
         format,
         context: args.context,
@@ -203,11 +207,11 @@ mod tests {
     #[test]
     fn a_step_and_its_parts_are_measured() {
         let args = args(&["--context=7", "--formats=f32"]);
-        let (name, checkpoint) = args.models.open(Which::Random).expect("a model");
+        let (name, checkpoint) = args.models.open(WhichModel::Random).expect("a model");
         let figures = measure(&args, &name, &checkpoint, WeightFormat::F32, None);
         let figures = figures.expect("measured");
 
-        let mut report = Report::quiet();
+        let mut report = BenchReport::quiet();
         figures.add_to(&mut report).expect("nothing is printed");
         let step = &report.objects("steps")[0];
         assert!(step["ms_per_token"].as_f64().expect("a number") > 0.0);
@@ -221,7 +225,7 @@ mod tests {
     #[test]
     fn what_cannot_be_measured_is_refused() {
         let refused = |flags: &[&str]| {
-            run(&args(flags), &mut Report::quiet())
+            run(&args(flags), &mut BenchReport::quiet())
                 .expect_err("refused")
                 .to_string()
         };

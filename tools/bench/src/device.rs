@@ -11,9 +11,9 @@ use clap::Args;
 use model::{ComputeDevice, NumberFormat};
 use outrider::progress;
 
-use self::{synthetic::Size, timed::Figures};
+use self::{synthetic::Size, timed::DeviceTimes};
 use crate::ranges;
-use crate::report::{Report, text};
+use crate::report::{BenchReport, text};
 
 /// Arguments of `outrider-bench device`.
 #[derive(Clone, Debug, Args)]
@@ -67,7 +67,7 @@ fn format(name: &str) -> Result<NumberFormat, String> {
 ///
 /// # Errors
 /// If the device cannot be used, or computes something else than the CPU; what was found until then is reported.
-pub(super) fn run(args: &DeviceArgs, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn run(args: &DeviceArgs, report: &mut BenchReport) -> anyhow::Result<()> {
     ranges::at_least_one([
         ("repeats", args.repeats),
         ("context", args.context),
@@ -112,11 +112,11 @@ pub(super) fn run(args: &DeviceArgs, report: &mut Report) -> anyhow::Result<()> 
     }
 }
 
-fn time(args: &DeviceArgs, report: &mut Report) -> anyhow::Result<()> {
+fn time(args: &DeviceArgs, report: &mut BenchReport) -> anyhow::Result<()> {
     for &size in &args.sizes {
         for &format in &args.formats {
             progress::show(&format!("{} in {format}", size.name()))?;
-            let figures = Figures::measure(args, size, format)?;
+            let figures = DeviceTimes::measure(args, size, format)?;
             report.row("device", figures.fields())?;
         }
     }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn candles_cpu_device_computes_what_the_cpu_does() {
-        let mut report = Report::quiet();
+        let mut report = BenchReport::quiet();
         run(&args(&[]), &mut report).expect("measured");
         assert_eq!(report.rows("operations").len(), 8);
         assert_eq!(report.rows("golden").len(), 7);
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn what_cannot_be_measured_is_refused() {
         let refused = |flags: &[&str]| {
-            let refused = run(&args(flags), &mut Report::quiet());
+            let refused = run(&args(flags), &mut BenchReport::quiet());
             refused.expect_err("refused").to_string()
         };
         assert!(refused(&["--repeats=0"]).starts_with("--repeats: 0"));

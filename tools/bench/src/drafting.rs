@@ -8,18 +8,18 @@ mod table;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use super::measure::{Measured, Setting, measure};
-use super::report::Report;
-use super::spec::{self, MethodSpec, Series};
+use super::measure::{Measured, RequestSetting, measure};
+use super::report::BenchReport;
+use super::spec::{self, MeasuredMethod, Series};
 use client::Client;
-use cost::{Costs, Fit};
+use cost::{CostFit, ForwardCosts};
 use outrider::args::ServicesArgs;
 use outrider::config::Config;
 use outrider::connect;
 use outrider::measure::BASELINE;
 use outrider::progress;
-use outrider::prompts::{self, Prompt};
-use table::{Family, Measurement, Way};
+use outrider::prompts::{self, KindPrompt};
+use table::{DraftingWay, Measurement, WayFamily};
 
 /// Arguments of `outrider-bench drafting`.
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ said.
 Example: which threshold of learned stopping is best where a draft forward costs a tenth of a target's
   outrider-bench drafting --draft-cost 0.1 \\
     --methods coupled:draft-len=2/4/6/8,coupled:draft-len=specdec++:0.3/specdec++:0.7")]
-pub(super) struct DraftingArgs {
+pub(super) struct DraftingBenchArgs {
     #[command(flatten)]
     pub(super) services: ServicesArgs,
     /// Prompts as JSON lines {"kind": ..., "prompt": ...}; without it those of the default pair.
@@ -86,9 +86,9 @@ fn draft_cost(text: &str) -> Result<Vec<f64>, String> {
 
 /// Measures.
 pub(super) async fn run(
-    args: DraftingArgs,
+    args: DraftingBenchArgs,
     config: Config,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     report.title("Who drafts and how far");
     let series = spec::series(&args.methods).context("--methods")?;
@@ -107,20 +107,20 @@ pub(super) async fn run(
 }
 
 async fn compare(
-    args: &DraftingArgs,
+    args: &DraftingBenchArgs,
     series: &[Series],
     client: Client,
-    prompts: &[Prompt],
-    report: &mut Report,
+    prompts: &[KindPrompt],
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
-    let setting = |method: &MethodSpec, temperature| Setting {
+    let setting = |method: &MeasuredMethod, temperature| RequestSetting {
         method: method.clone(),
         temperature,
         draft_len: None,
         max_tokens: args.max_tokens,
         stop: Vec::new(),
     };
-    let baseline = MethodSpec::parse(BASELINE)?;
+    let baseline = MeasuredMethod::parse(BASELINE)?;
     let methods = || series.iter().flat_map(|series| &series.methods);
     // Caches are filled and pages faulted in before anything is timed; and what the coordinator
     // refuses is refused now.
@@ -135,12 +135,12 @@ async fn compare(
         for &temperature in &args.temperatures {
             let mut requests = Vec::new();
             let mut alone = Measured::default();
-            let mut families: Vec<Family> = series.iter().map(family).collect();
+            let mut families: Vec<WayFamily> = series.iter().map(family).collect();
             for (seed, prompt) in prompts.iter().enumerate() {
                 let (done, all) = (seed + 1, prompts.len());
                 progress::show(&format!("{kind}, T={temperature}: prompt {done} of {all}"))?;
                 // In turn, so that all of them see the machine in the same mood.
-                let one = async |method: &MethodSpec| {
+                let one = async |method: &MeasuredMethod| {
                     let setting = setting(method, temperature);
                     let answer = measure(&client, &setting, &prompt.text, seed as u64).await?;
                     anyhow::Ok(answer.measured)
@@ -154,10 +154,10 @@ async fn compare(
                     requests.push(measured);
                 }
             }
-            let fit = Fit::of(&requests);
+            let fit = CostFit::of(&requests);
             let mut models = Vec::new();
             if let Some(fit) = &fit {
-                let forwards = Costs {
+                let forwards = ForwardCosts {
                     position: 0.0,
                     round: 0.0,
                     ..fit.costs.clone()
@@ -169,7 +169,7 @@ async fn compare(
             let drafts = counts.max().unwrap_or_default();
             models.extend(args.draft_cost.iter().map(|given| {
                 let name: Vec<_> = given.iter().map(f64::to_string).collect();
-                let costs = Costs::given(given, drafts);
+                let costs = ForwardCosts::given(given, drafts);
                 (format!("c={}", name.join("+")), costs)
             }));
             let measurement = Measurement {
@@ -187,20 +187,20 @@ async fn compare(
     Ok(())
 }
 
-fn family(series: &Series) -> Family {
-    let ways = series.methods.iter().map(|variant| Way {
+fn family(series: &Series) -> WayFamily {
+    let ways = series.methods.iter().map(|variant| DraftingWay {
         method: variant.method.clone(),
         sum: Measured::default(),
     });
-    let ways: Vec<Way> = ways.collect();
-    Family {
+    let ways: Vec<DraftingWay> = ways.collect();
+    WayFamily {
         label: label(&ways),
         ways,
     }
 }
 
 /// What the names of `ways` begin with, up to where a value stands.
-fn label(ways: &[Way]) -> String {
+fn label(ways: &[DraftingWay]) -> String {
     let names: Vec<String> = ways.iter().map(|way| way.method.to_string()).collect();
     let [first, others @ ..] = names.as_slice() else {
         return String::new();

@@ -16,11 +16,11 @@ use outrider::progress;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use self::clients::{Client, Question};
+use self::clients::{FrontClient, Question};
 use crate::load::{SyntheticArgs, name};
-use crate::pairs::{self, Which};
+use crate::pairs::{self, WhichPair};
 use crate::ranges;
-use crate::report::{Report, number, text};
+use crate::report::{BenchReport, number, text};
 use crate::timing::median;
 
 /// The least tokens/s over HTTP, as a share of those over gRPC.
@@ -41,7 +41,7 @@ pub(super) struct HttpArgs {
         value_delimiter = ',',
         default_value = "synthetic,embedded"
     )]
-    pairs: Vec<Which>,
+    pairs: Vec<WhichPair>,
     /// Numbers of clients.
     #[arg(long, value_name = "NS", value_delimiter = ',', default_value = "1,8")]
     clients: Vec<usize>,
@@ -65,7 +65,7 @@ pub(super) struct HttpArgs {
 pub(super) async fn run(
     args: &HttpArgs,
     config: Config,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     ranges::at_least_one([
         ("pairs", args.pairs.len()),
@@ -90,9 +90,9 @@ pub(super) async fn run(
         let stop = CancellationToken::new();
         let starting = Cluster::start_with(config.clone(), pair.draft, pair.target, stop);
         let cluster = Box::pin(starting).await?;
-        let bench = Bench {
-            grpc: Client::Grpc(connect::within(&cluster.coordinator_url)?.into()),
-            http: Client::Http(cluster.http.context("no HTTP port")?),
+        let bench = HttpBench {
+            grpc: FrontClient::Grpc(connect::within(&cluster.coordinator_url)?.into()),
+            http: FrontClient::Http(cluster.http.context("no HTTP port")?),
             prompts,
             max_tokens: args.max_tokens,
         };
@@ -111,14 +111,14 @@ pub(super) async fn run(
     Ok(())
 }
 
-struct Bench {
-    grpc: Client,
-    http: Client,
+struct HttpBench {
+    grpc: FrontClient,
+    http: FrontClient,
     prompts: Vec<String>,
     max_tokens: u32,
 }
 
-impl Bench {
+impl HttpBench {
     fn question(&self, index: usize) -> Question<'_> {
         Question {
             prompt: &self.prompts[index % self.prompts.len()],
@@ -131,12 +131,13 @@ impl Bench {
     async fn compare(
         &self,
         args: &HttpArgs,
-        which: Which,
+        which: WhichPair,
         clients: usize,
-        report: &mut Report,
+        report: &mut BenchReport,
     ) -> anyhow::Result<()> {
-        let run =
-            async |client: &Client| self.tokens_per_second(client, clients, args.requests).await;
+        let run = async |client: &FrontClient| {
+            self.tokens_per_second(client, clients, args.requests).await
+        };
         // A first turn fills caches, and does not count.
         run(&self.grpc).await?;
         run(&self.http).await?;
@@ -167,7 +168,7 @@ impl Bench {
 
     async fn tokens_per_second(
         &self,
-        client: &Client,
+        client: &FrontClient,
         clients: usize,
         requests: usize,
     ) -> anyhow::Result<f64> {
@@ -191,9 +192,9 @@ impl Bench {
     async fn streams(
         &self,
         args: &HttpArgs,
-        which: Which,
+        which: WhichPair,
         cluster: &Cluster,
-        report: &mut Report,
+        report: &mut BenchReport,
     ) -> anyhow::Result<()> {
         let questions = self.prompts.len().min(args.streams);
         let mut expected = Vec::new();

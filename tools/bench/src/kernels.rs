@@ -16,11 +16,11 @@ use clap::Args;
 use model::{Cpu, WeightFormat};
 
 use crate::read_probe::ReadProbe;
-use crate::report::Report;
+use crate::report::BenchReport;
 use outrider::progress;
-use row::Row;
-use subject::{INPUTS, Subject};
-use timing::{Budget, Figure};
+use row::KernelRow;
+use subject::{INPUTS, KernelSubject};
+use timing::{Figure, TimeBudget};
 
 /// Bytes of what fits into a usual third-level cache with room to spare, and that the goals for
 /// matrices within it hold for.
@@ -80,7 +80,7 @@ pub(super) struct KernelsArgs {
 }
 
 /// Measures.
-pub(super) fn run(args: &KernelsArgs, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn run(args: &KernelsArgs, report: &mut BenchReport) -> anyhow::Result<()> {
     for &mb in &args.mb {
         ensure!(
             (1..=MOST_MB).contains(&mb),
@@ -108,7 +108,7 @@ pub(super) fn run(args: &KernelsArgs, report: &mut Report) -> anyhow::Result<()>
         let probe = ReadProbe::new(mb * 1_000_000);
         for &format in &args.formats {
             progress::show(&format!("{format}, {mb} MB"))?;
-            let mut subject = Subject::new(format, mb * 1_000_000, !args.no_candle)?;
+            let mut subject = KernelSubject::new(format, mb * 1_000_000, !args.no_candle)?;
             let measured = measure(&mut subject, &probe, &rows, args.seconds)
                 .with_context(|| format!("{format}, {mb} MB"))?;
             for row in &measured {
@@ -122,11 +122,11 @@ pub(super) fn run(args: &KernelsArgs, report: &mut Report) -> anyhow::Result<()>
 
 /// Measures products of each number of `rows`, the first of them 1.
 fn measure(
-    subject: &mut Subject,
+    subject: &mut KernelSubject,
     probe: &ReadProbe,
     rows: &[usize],
     seconds: f64,
-) -> anyhow::Result<Vec<Row>> {
+) -> anyhow::Result<Vec<KernelRow>> {
     let bytes = subject.bytes();
     let within_cache = bytes <= WITHIN_CACHE;
     // Many rows take long, and would leave few turns for the others.
@@ -136,14 +136,14 @@ fn measure(
         if group.is_empty() {
             continue;
         }
-        let budget = Budget {
+        let budget = TimeBudget {
             time: Duration::from_secs_f64(seconds * share),
             warm: within_cache,
         };
         let figures = timing::in_turn(budget, probe, subject, &group)?;
         let read_gbs = probe.bytes() as f64 / figures.read_us / 1e3;
         for (&rows, Figure { ours, candle }) in group.iter().zip(&figures.products) {
-            measured.push(Row {
+            measured.push(KernelRow {
                 format: subject.format(),
                 bytes,
                 outputs: subject.outputs(),
@@ -187,7 +187,7 @@ mod tests {
     fn every_number_of_rows_has_its_line() {
         let probe = ReadProbe::new(1_000_000);
         for format in WeightFormat::ALL {
-            let mut subject = Subject::new(format, 1_000_000, true).expect("a subject");
+            let mut subject = KernelSubject::new(format, 1_000_000, true).expect("a subject");
             let near = subject.bytes() as f64 / 1e6;
             assert!((0.85..1.15).contains(&near), "{format}: {near} MB");
             let rows = measure(&mut subject, &probe, &[1, 5, 64], 0.01).expect("measured");
@@ -198,7 +198,7 @@ mod tests {
             assert_eq!(rows[0].ratio, Some(1.0));
             for row in &rows {
                 assert!(row.us > 0.0 && row.candle_us > Some(0.0), "{row:?}");
-                let mut report = Report::quiet();
+                let mut report = BenchReport::quiet();
                 report
                     .row("kernels", row.fields())
                     .expect("nothing is printed");
@@ -214,7 +214,7 @@ mod tests {
         let refused = |change: fn(&mut KernelsArgs)| {
             let mut args = args();
             change(&mut args);
-            run(&args, &mut Report::quiet())
+            run(&args, &mut BenchReport::quiet())
                 .expect_err("refused")
                 .to_string()
         };

@@ -16,13 +16,13 @@ use outrider::connect;
 use outrider::measure::BASELINE;
 use outrider::progress;
 
-use self::clients::{Clients, Sample, Traffic};
-use self::rows::{GOAL, Turn, in_words};
-use self::services::Services;
+use self::clients::{ClientTraffic, Clients, WindowSample};
+use self::rows::{GOAL, LoadTurn, in_words};
+use self::services::RunningServices;
 use self::step::step;
 use crate::pairs;
-use crate::report::{Axis, Plot, Report, Row, number, text};
-use crate::spec::MethodSpec;
+use crate::report::{BenchReport, Plot, PlotAxis, Row, number, text};
+use crate::spec::MeasuredMethod;
 
 pub(super) use self::args::LoadArgs;
 pub(super) use self::pair::{SyntheticArgs, name};
@@ -32,20 +32,20 @@ pub(super) use self::services::{ServiceArgs, serve};
 pub(super) async fn run(
     args: &LoadArgs,
     config: Config,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     args.check()?;
-    let method = MethodSpec::parse(&args.method)?;
+    let method = MeasuredMethod::parse(&args.method)?;
     report.title(format!("{method} under load, beside {BASELINE}"));
     let config = pairs::without_extras(config).on_loopback();
     for &which in &args.pairs {
         for &temperature in &args.temperatures {
             let (pair, prompts) = args.synthetic.pair(which, temperature, report)?;
             for &layout in &args.layouts {
-                let services = Services::start(layout, config.clone(), &pair).await?;
+                let services = RunningServices::start(layout, config.clone(), &pair).await?;
                 let client = connect::within(services.url())?;
                 let prompts = prompts.clone();
-                let bench = Bench::new(args, (&method, client), prompts, temperature);
+                let bench = LoadBench::new(args, (&method, client), prompts, temperature);
                 let labels = vec![
                     text("pair", name(which)),
                     text("processes", layout.name()),
@@ -71,11 +71,11 @@ pub(super) async fn run(
             table: "load",
             caption: format!("{method} over {BASELINE}"),
             series: "series",
-            x: Axis {
+            x: PlotAxis {
                 key: "log2_clients",
                 name: "clients, as a power of two",
             },
-            y: Axis {
+            y: PlotAxis {
                 key: "percent",
                 name: "tokens/s over those of target-only, percent",
             },
@@ -86,17 +86,17 @@ pub(super) async fn run(
 }
 
 /// The two sides of the comparison.
-struct Bench {
-    baseline: Arc<Traffic>,
-    method: Arc<Traffic>,
+struct LoadBench {
+    baseline: Arc<ClientTraffic>,
+    method: Arc<ClientTraffic>,
     /// The method, with reports of its rounds.
-    reported: Arc<Traffic>,
+    reported: Arc<ClientTraffic>,
 }
 
-impl Bench {
+impl LoadBench {
     fn new(
         args: &LoadArgs,
-        (method, client): (&MethodSpec, Client),
+        (method, client): (&MeasuredMethod, Client),
         prompts: Vec<String>,
         temperature: f32,
     ) -> anyhow::Result<Self> {
@@ -104,7 +104,7 @@ impl Bench {
         // What a client waits for, or asks for again, would count as the service's time.
         let client = client.with_policy(Policy::NONE);
         let traffic = |method, reports| {
-            Arc::new(Traffic {
+            Arc::new(ClientTraffic {
                 reports,
                 client: client.clone(),
                 method,
@@ -114,7 +114,7 @@ impl Bench {
             })
         };
         Ok(Self {
-            baseline: traffic(MethodSpec::parse(BASELINE)?, false),
+            baseline: traffic(MeasuredMethod::parse(BASELINE)?, false),
             method: traffic(method.clone(), false),
             reported: traffic(method.clone(), true),
         })
@@ -125,7 +125,7 @@ impl Bench {
         &self,
         args: &LoadArgs,
         labels: &Row,
-        report: &mut Report,
+        report: &mut BenchReport,
     ) -> anyhow::Result<()> {
         for &clients in &args.clients {
             progress::show(&format!("{}: {clients} clients", in_words(labels)))?;
@@ -156,8 +156,8 @@ impl Bench {
 
     /// Measures both in turn; who comes first changes from one turn to the next. A first measurement of each
     /// does not count.
-    async fn compare(&self, args: &LoadArgs, clients: usize) -> anyhow::Result<Vec<Turn>> {
-        let sample = async |traffic: &Arc<Traffic>| sample(args, traffic, clients).await;
+    async fn compare(&self, args: &LoadArgs, clients: usize) -> anyhow::Result<Vec<LoadTurn>> {
+        let sample = async |traffic: &Arc<ClientTraffic>| sample(args, traffic, clients).await;
         sample(&self.baseline).await?;
         sample(&self.method).await?;
         let mut turns = Vec::new();
@@ -172,19 +172,23 @@ impl Bench {
                 0 => samples,
                 _ => (samples.1, samples.0),
             };
-            turns.push(Turn { baseline, method });
+            turns.push(LoadTurn { baseline, method });
         }
         Ok(turns)
     }
 }
 
 /// Measures what `count` clients receive in a window, once they are under way.
-async fn sample(args: &LoadArgs, traffic: &Arc<Traffic>, count: usize) -> anyhow::Result<Sample> {
+async fn sample(
+    args: &LoadArgs,
+    traffic: &Arc<ClientTraffic>,
+    count: usize,
+) -> anyhow::Result<WindowSample> {
     let clients = Clients::start(traffic, count);
     let seconds = Duration::from_secs_f64;
     tokio::time::sleep(seconds(args.settle)).await;
     let begin = Instant::now();
     tokio::time::sleep(seconds(args.window)).await;
     let received = clients.stop().await?;
-    Ok(Sample::of(&received, begin, seconds(args.window)))
+    Ok(WindowSample::of(&received, begin, seconds(args.window)))
 }

@@ -12,7 +12,7 @@ const CONTEXT_LEN: usize = 2048;
 
 /// Which models are measured, and how large the random one is.
 #[derive(Clone, Debug, Args)]
-pub(super) struct ModelsArgs {
+pub(super) struct MeasuredModelArgs {
     /// Models to measure.
     #[arg(
         long,
@@ -20,7 +20,7 @@ pub(super) struct ModelsArgs {
         value_delimiter = ',',
         default_value = "embedded,random"
     )]
-    pub(super) models: Vec<Which>,
+    pub(super) models: Vec<WhichModel>,
     /// Width of the random model, a multiple of 64. Its feed-forward networks are 8/3 as wide.
     #[arg(long, value_name = "N", default_value_t = 768)]
     pub(super) hidden: usize,
@@ -34,25 +34,25 @@ pub(super) struct ModelsArgs {
 
 /// A model to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Which {
+pub(super) enum WhichModel {
     /// The built-in target model, of 12.6 million parameters: it fits into the processor's cache.
     Embedded,
     /// A Llama of random weights, of 110 million parameters unless told otherwise: it does not.
     Random,
 }
 
-impl ModelsArgs {
+impl MeasuredModelArgs {
     /// The checkpoint of `which`, and its name in tables.
     ///
     /// # Errors
     /// If the random model's sizes are out of range, or there is no embedded model.
-    pub(super) fn open(&self, which: Which) -> anyhow::Result<(String, Checkpoint)> {
+    pub(super) fn open(&self, which: WhichModel) -> anyhow::Result<(String, Checkpoint)> {
         match which {
-            Which::Embedded => {
+            WhichModel::Embedded => {
                 let checkpoint = embedded::target().context("the embedded target model")?;
                 Ok(("embedded target".to_owned(), checkpoint))
             }
-            Which::Random => {
+            WhichModel::Random => {
                 let config = random(self.hidden, self.layers, self.vocab)?;
                 let name = format!("random, {}", millions(parameters(&config)));
                 let checkpoint = Checkpoint::random(config, 1).context("the random model")?;

@@ -20,7 +20,7 @@ const WEIGHTS_SEED: u64 = 1;
 
 /// A pair to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Which {
+pub(crate) enum WhichPair {
     /// The built-in pair, on the built-in prompts.
     Embedded,
     /// A large target of random weights and its own first layers, on random prompts.
@@ -49,17 +49,17 @@ impl Pair {
 
 impl Pair {
     /// What the pair is, in words.
-    pub(crate) fn describe(&self, which: Which) -> String {
+    pub(crate) fn describe(&self, which: WhichPair) -> String {
         let [target, draft] = [&self.target, &self.draft]
             .map(|served| (served.model.config()).expect("our own runtime computes it"));
         let sizes = [target, draft].map(|config| millions(parameters(config)));
         match which {
-            Which::Synthetic => format!(
+            WhichPair::Synthetic => format!(
                 "a target of random weights, {} parameters in {} layers, and its first {} as draft, {}, with \
                  the same embedding; vocabulary {}",
                 sizes[0], target.layers, draft.layers, sizes[1], target.vocab_size
             ),
-            Which::Embedded => format!(
+            WhichPair::Embedded => format!(
                 "the built-in target of {} parameters and its draft of {}; vocabulary {}",
                 sizes[0], sizes[1], target.vocab_size
             ),

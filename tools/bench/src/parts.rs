@@ -1,7 +1,7 @@
 //! `outrider-bench parts`: what single parts of a round cost, as multiples of one another, each
 //! pair measured in turn in one run.
 //!
-//! A part is a file with a function `rows`. To add one: the file, and its line in [`Part`].
+//! A part is a file with a function `rows`. To add one: the file, and its line in [`MeasuredPart`].
 
 mod forwards;
 mod head;
@@ -13,9 +13,9 @@ mod trees;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 
-use self::{row::Row, subjects::Subjects};
+use self::{row::PartRow, subjects::Subjects};
 use crate::ranges;
-use crate::report::Report;
+use crate::report::BenchReport;
 
 /// Arguments of `outrider-bench parts`.
 #[derive(Clone, Debug, Args)]
@@ -27,7 +27,7 @@ pub(super) struct PartsArgs {
         value_delimiter = ',',
         default_value = "trees,max-gram,head,forwards"
     )]
-    parts: Vec<Part>,
+    parts: Vec<MeasuredPart>,
     /// Tokens that a sequence holds before what is measured.
     #[arg(
         long,
@@ -49,7 +49,7 @@ pub(super) struct PartsArgs {
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum MeasuredPart {
     /// The forward of a token tree against that of a chain of as many tokens.
     Trees,
     /// A token proposed by Max-Gram, against what it may take.
@@ -60,8 +60,8 @@ enum Part {
     Forwards,
 }
 
-impl Part {
-    fn rows(self, args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<Row>> {
+impl MeasuredPart {
+    fn rows(self, args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<PartRow>> {
         match self {
             Self::Trees => trees::rows(args, subjects),
             Self::MaxGram => max_gram::rows(args),
@@ -84,7 +84,7 @@ impl PartsArgs {
 }
 
 /// Measures.
-pub(super) fn run(args: &PartsArgs, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn run(args: &PartsArgs, report: &mut BenchReport) -> anyhow::Result<()> {
     args.check()?;
     report.title("Single parts of a round");
     let mut subjects = Subjects::new(args.hidden, args.layers)?;
@@ -103,7 +103,7 @@ mod tests {
 
     fn args() -> PartsArgs {
         PartsArgs {
-            parts: vec![Part::Trees],
+            parts: vec![MeasuredPart::Trees],
             contexts: vec![3, 40],
             repeats: 2,
             hidden: 64,
@@ -117,10 +117,10 @@ mod tests {
         let mut subjects = Subjects::new(args.hidden, args.layers).expect("subjects");
         // Two models or texts, two contexts, and what is compared.
         let compared = [
-            (Part::Trees, 2),
-            (Part::MaxGram, 1),
-            (Part::Head, 5),
-            (Part::Forwards, 4),
+            (MeasuredPart::Trees, 2),
+            (MeasuredPart::MaxGram, 1),
+            (MeasuredPart::Head, 5),
+            (MeasuredPart::Forwards, 4),
         ];
         for (part, compared) in compared {
             let rows = part.rows(&args, &mut subjects).expect("measured");
@@ -136,7 +136,7 @@ mod tests {
         let refused = |change: fn(&mut PartsArgs)| {
             let mut args = args();
             change(&mut args);
-            run(&args, &mut Report::quiet())
+            run(&args, &mut BenchReport::quiet())
                 .expect_err("refused")
                 .to_string()
         };

@@ -16,7 +16,7 @@ use outrider::progress;
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
 use crate::ranges;
-use crate::report::{Report, number, only_json, text};
+use crate::report::{BenchReport, number, only_json, text};
 use crate::timing::in_turn;
 
 /// Most that the port may take, as a multiple of the crate alone.
@@ -46,7 +46,7 @@ pub(super) struct PortArgs {
 }
 
 /// Measures.
-pub(super) fn run(args: &PortArgs, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn run(args: &PortArgs, report: &mut BenchReport) -> anyhow::Result<()> {
     ranges::at_least_one([
         ("repeats", args.repeats),
         ("context", args.context),

@@ -8,14 +8,14 @@ use speculation::simd::Level;
 /// Memory that is read and nothing else: what a product can at best reach.
 #[derive(Debug)]
 pub(crate) struct ReadProbe {
-    memory: Vec<Line>,
-    cpu: Cpu,
+    memory: Vec<CacheLine>,
+    threads: Threads,
 }
 
 /// A line of the caches.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Line([u32; 16]);
+struct CacheLine([u32; 16]);
 
 /// Lines of 64 bytes that a thread reads at a time.
 const LINES: usize = 1024;
@@ -25,8 +25,8 @@ impl ReadProbe {
     pub(crate) fn new(bytes: usize) -> Self {
         let lines = bytes.div_ceil(64 * LINES) * LINES;
         Self {
-            memory: vec![Line([1; 16]); lines],
-            cpu: Cpu::detect(),
+            memory: vec![CacheLine([1; 16]); lines],
+            threads: Threads::of_process(),
         }
     }
 
@@ -52,7 +52,7 @@ impl ReadProbe {
 }
 
 /// Adds up all numbers.
-fn sum(level: Level, lines: &[Line]) -> u32 {
+fn sum(level: Level, lines: &[CacheLine]) -> u32 {
     match level {
         // SAFETY: this level is made only on CPUs with the features that `sum_avx512` enables.
         #[cfg(target_arch = "x86_64")]
@@ -70,7 +70,7 @@ fn sum(level: Level, lines: &[Line]) -> u32 {
 /// In eight sums, so that reads do not wait for additions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn sum_avx512(lines: &[Line]) -> u32 {
+fn sum_avx512(lines: &[CacheLine]) -> u32 {
     use std::arch::x86_64::{
         _mm512_add_epi32, _mm512_loadu_si512, _mm512_reduce_add_epi32, _mm512_setzero_si512,
     };

@@ -1,5 +1,6 @@
 //! `outrider-bench record`: real text, with both models' distributions at every draft token.
 
+mod drafting;
 mod file;
 mod prompt;
 
@@ -14,9 +15,9 @@ use speculation::methods::{Choice, MethodSpec, Setup};
 use wire::{settings, v1};
 
 use client::{Client, Policy};
+use drafting::DraftingArgs;
 use file::File;
-use outrider::args::ServicesArgs;
-use outrider::args::{DraftingArgs, as_flag};
+use outrider::args::{ServicesArgs, as_flag};
 use outrider::config::Config;
 use outrider::connect;
 use outrider::global::INTERRUPTED;
@@ -102,7 +103,7 @@ async fn record(
     args: &RecordArgs,
     client: Client,
     url: &str,
-    prompts: &[prompts::Prompt],
+    prompts: &[prompts::KindPrompt],
 ) -> anyhow::Result<ExitCode> {
     // The reports of an answer that was resumed are of two answers.
     let policy = Policy {
@@ -198,7 +199,7 @@ async fn header(
 impl RecordArgs {
     /// Refuses ways of drafting that send no distributions, or whose distributions are not those of one chain.
     fn check(&self) -> anyhow::Result<()> {
-        let DraftingArgs(spec) = &self.drafting;
+        let spec = &self.drafting.0;
         for (setting, expected) in [(&DRAFTING, "model"), (&TREE, "chain")] {
             if let Some(given) = spec.text(setting).filter(|given| given != expected) {
                 bail!(
@@ -227,7 +228,7 @@ impl RecordArgs {
 
     /// What is asked for. The recording says how long blocks may be, whatever the coordinator's default is.
     fn spec(&self) -> MethodSpec {
-        let DraftingArgs(given) = &self.drafting;
+        let given = &self.drafting.0;
         let mut spec = MethodSpec::new("rejection")
             .with("proposal", "dense:f32")
             .with("accept_at", "coordinator");

@@ -88,7 +88,7 @@ pub(crate) fn block_bytes(block: RecordedBlock) -> Vec<u8> {
 
 /// Reads a recording, one block after the other.
 #[derive(Debug)]
-pub(crate) struct Reader<R> {
+pub(crate) struct RecordingReader<R> {
     input: R,
     header: v1::RecordingHeader,
     /// Bytes read.
@@ -98,7 +98,7 @@ pub(crate) struct Reader<R> {
     differ: bool,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> RecordingReader<R> {
     /// Begins to read `input`, which should be buffered.
     ///
     /// # Errors

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use crate::report::Report;
-use choices::Row;
+use crate::report::BenchReport;
+use choices::ReplayRow;
 use evaluation::Evaluation;
 use load::Recording;
 use table::KindFigures;
@@ -46,7 +46,7 @@ pub(crate) struct ReplayArgs {
 }
 
 /// Evaluates.
-pub(crate) fn run(args: &ReplayArgs, report: &mut Report) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ReplayArgs, report: &mut BenchReport) -> anyhow::Result<()> {
     let file = args.file.display();
     let recording = Recording::load(&args.file).with_context(|| format!("{file}"))?;
     let recorded = recording.header.draft_len;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ReplayArgs, report: &mut Report) -> anyhow::Result<()> 
 
 /// The figures of `row` over each kind of prompt, if wanted, and over all.
 fn evaluate(
-    row: &Row,
+    row: &ReplayRow,
     recording: &Recording,
     draft_len: usize,
     by_kind: bool,

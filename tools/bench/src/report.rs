@@ -18,13 +18,13 @@ use clap::Args;
 use outrider::progress;
 use serde_json::{Map, Value, json};
 
-pub(crate) use field::{Field, number, only_json, percent, text};
-pub(crate) use plot::{Axis, Plot};
+pub(crate) use field::{ReportField, number, only_json, percent, text};
+pub(crate) use plot::{Plot, PlotAxis};
 
 use machine::Machine;
 
 /// One line of a table: its fields name its columns.
-pub(crate) type Row = Vec<Field>;
+pub(crate) type Row = Vec<ReportField>;
 
 /// How a report is printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -56,7 +56,7 @@ pub(crate) struct ReportArgs {
 
 /// What a command found so far.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct BenchReport {
     /// What the tables are about, in a few words.
     title: String,
     args: ReportArgs,
@@ -74,7 +74,7 @@ struct Table {
     rows: Vec<Row>,
 }
 
-impl Report {
+impl BenchReport {
     /// Whether the column `name` is printed, called as in `--json`.
     pub(crate) fn shows(&self, name: &str) -> bool {
         let columns = &self.args.columns;
@@ -216,7 +216,7 @@ fn object(table: &str, row: &Row) -> Value {
 }
 
 #[cfg(test)]
-impl Report {
+impl BenchReport {
     /// One that prints nothing until it is finished.
     pub(crate) fn quiet() -> Self {
         Self::new(ReportArgs::default())

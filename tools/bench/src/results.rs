@@ -10,7 +10,7 @@ use anstream::{eprintln, println};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 
-use page::{Page, Section};
+use page::{ResultsPage, Section};
 
 /// Arguments of `outrider-bench results`.
 #[derive(Debug, Args)]
@@ -73,10 +73,10 @@ pub(crate) fn run(args: &ResultsArgs, check: Check) -> anyhow::Result<()> {
 }
 
 /// Reads a page whose commands all can be run.
-fn open(file: &Path, check: Check) -> anyhow::Result<Page> {
+fn open(file: &Path, check: Check) -> anyhow::Result<ResultsPage> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("--file: {} cannot be read", file.display()))?;
-    let page = Page::parse(&text).with_context(|| file.display().to_string())?;
+    let page = ResultsPage::parse(&text).with_context(|| file.display().to_string())?;
     for section in &page.sections {
         let words: Vec<&str> = ["outrider-bench"]
             .into_iter()
@@ -107,7 +107,7 @@ fn measured(section: &Section) -> anyhow::Result<String> {
 fn replace(file: &Path, section: (usize, &Section), printed: &str) -> anyhow::Result<()> {
     let reported = || file.display().to_string();
     let text = std::fs::read_to_string(file).with_context(reported)?;
-    let page = Page::parse(&text).with_context(reported)?;
+    let page = ResultsPage::parse(&text).with_context(reported)?;
     let (index, Section { command, .. }) = section;
     let now = page.sections.get(index);
     let now = now.filter(|now| now.command == *command);

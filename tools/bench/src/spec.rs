@@ -5,7 +5,7 @@ use std::fmt;
 
 use anyhow::anyhow;
 use speculation::methods::table::{CAP, DRAFT_LEN, DRAFTING};
-use speculation::methods::{self, MethodSpec as Spec};
+use speculation::methods::{self, MethodSpec};
 use wire::{settings, v1};
 
 /// Stands for every registered method with its defaults.
@@ -13,9 +13,9 @@ pub(crate) const ALL: &str = "all";
 
 /// A method, with what overrides its presets.
 #[derive(Clone, Debug)]
-pub(crate) struct MethodSpec {
+pub(crate) struct MeasuredMethod {
     text: String,
-    spec: Spec,
+    spec: MethodSpec,
 }
 
 /// Methods that differ in the values of a parameter.
@@ -33,16 +33,16 @@ pub(crate) struct Variant {
     /// The values it differs in, `alpha=0.3`; empty in a series of one.
     pub(crate) values: String,
     /// The method.
-    pub(crate) method: MethodSpec,
+    pub(crate) method: MeasuredMethod,
 }
 
-impl fmt::Display for MethodSpec {
+impl fmt::Display for MeasuredMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl MethodSpec {
+impl MeasuredMethod {
     /// Reads `NAME[:KEY=VALUE]...`; keys are the flags of `outrider generate` that choose a method.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl MethodSpec {
     /// together, the coordinator checks.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let bad = |problem: String| anyhow!("'{text}': {problem}");
-        let mut spec = Spec::parse(text).map_err(|error| match &error.field[..] {
+        let mut spec = MethodSpec::parse(text).map_err(|error| match &error.field[..] {
             "method" => bad("names no method".to_owned()),
             "" => bad("a colon is followed by no parameter".to_owned()),
             name => bad(format!(
@@ -94,7 +94,7 @@ impl MethodSpec {
 /// is three methods. `all` stands for every registered method.
 ///
 /// # Errors
-/// As [`MethodSpec::parse`].
+/// As [`MeasuredMethod::parse`].
 pub(crate) fn series(items: &[String]) -> anyhow::Result<Vec<Series>> {
     let all = || methods::names().into_iter().map(str::to_owned);
     let mut list = Vec::new();
@@ -110,7 +110,7 @@ pub(crate) fn series(items: &[String]) -> anyhow::Result<Vec<Series>> {
 
 impl Series {
     fn parse(item: &str) -> anyhow::Result<Self> {
-        let (name, settings) = Spec::split(item);
+        let (name, settings) = MethodSpec::split(item);
         let mut label = name.to_owned();
         let mut variants = vec![(String::new(), name.to_owned())];
         for setting in settings {
@@ -136,7 +136,7 @@ impl Series {
                 .collect();
         }
         let methods = variants.into_iter().map(|(values, text)| {
-            let method = MethodSpec::parse(&text)?;
+            let method = MeasuredMethod::parse(&text)?;
             anyhow::Ok(Variant { values, method })
         });
         Ok(Self {
@@ -152,13 +152,15 @@ mod tests {
 
     fn request(text: &str) -> v1::GenerateRequest {
         let mut request = v1::GenerateRequest::default();
-        let spec = MethodSpec::parse(text).expect("a method");
+        let spec = MeasuredMethod::parse(text).expect("a method");
         spec.apply(&mut request);
         request
     }
 
     fn refused(text: &str) -> String {
-        MethodSpec::parse(text).expect_err("refused").to_string()
+        MeasuredMethod::parse(text)
+            .expect_err("refused")
+            .to_string()
     }
 
     #[test]
@@ -166,39 +168,39 @@ mod tests {
         for (text, expected) in [
             (
                 "spec-cascade:rule=opt:alpha=-0.5:proposal=sparse:8",
-                Spec::new("spec-cascade")
+                MethodSpec::new("spec-cascade")
                     .with("rule", "opt")
                     .with("alpha", -0.5)
                     .with("proposal", "sparse:8"),
             ),
             (
                 "bild:verify_on_finish:window=3",
-                Spec::new("bild")
+                MethodSpec::new("bild")
                     .with("verify_on_finish", true)
                     .with("window", 3),
             ),
             // Values with colons do not swallow what follows.
             (
                 "coupled:draft-len=confidence:0.4:draft-cap=12:tree=comb:8",
-                Spec::new("coupled")
+                MethodSpec::new("coupled")
                     .with("draft_len", "confidence:0.4")
                     .with("draft_cap", 12)
                     .with("tree", "comb:8"),
             ),
             (
                 "block:drafting=model:draft_len=specdec++:.7:proposal=dense:f16",
-                Spec::new("block")
+                MethodSpec::new("block")
                     .with("drafting", "model")
                     .with("draft_len", "specdec++:.7")
                     .with("proposal", "dense:f16"),
             ),
             (
                 "sequence-cascade:draft-len=4:mean",
-                Spec::new("sequence-cascade")
+                MethodSpec::new("sequence-cascade")
                     .with("draft_len", 4)
                     .with("mean", true),
             ),
-            ("gumbel", Spec::new("coupled")),
+            ("gumbel", MethodSpec::new("coupled")),
         ] {
             assert_eq!(settings::from_wire(&request(text)), Ok(expected), "{text}");
         }

@@ -7,12 +7,12 @@ mod trial;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use self::outcome::{GOAL, Outcome};
-use self::trial::{DraftLen, Trial};
+use self::outcome::{GOAL, SpeedupOutcome};
+use self::trial::{Trial, TrialDraftLen};
 use super::models::random;
 use super::pairs::calibration::calibrate;
-use super::pairs::{self, PROMPT_WORDS, Pair, Synthetic, Which};
-use super::report::Report;
+use super::pairs::{self, PROMPT_WORDS, Pair, Synthetic, WhichPair};
+use super::report::BenchReport;
 use crate::ranges;
 use outrider::config::Config;
 use outrider::prompts;
@@ -26,7 +26,7 @@ pub(super) struct SpeedupArgs {
         value_delimiter = ',',
         default_value = "synthetic,embedded"
     )]
-    pairs: Vec<Which>,
+    pairs: Vec<WhichPair>,
     /// Temperatures. The synthetic pair is made anew for each.
     #[arg(long, value_name = "TS", value_delimiter = ',', default_value = "0,1")]
     temperatures: Vec<f32>,
@@ -105,14 +105,14 @@ impl SpeedupArgs {
     }
 
     /// Prompts for the sweep, and others for the measurement.
-    fn prompts(&self, which: Which) -> anyhow::Result<[Vec<String>; 2]> {
+    fn prompts(&self, which: WhichPair) -> anyhow::Result<[Vec<String>; 2]> {
         let all = self.sweep_prompts + self.prompts;
         let mut texts: Vec<String> = match which {
-            Which::Synthetic => (0..all)
+            WhichPair::Synthetic => (0..all)
                 // Calibration has the first ones.
                 .map(|seed| pairs::prompt(self.vocab, PROMPT_WORDS, 1000 + seed))
                 .collect(),
-            Which::Embedded => {
+            WhichPair::Embedded => {
                 let known = prompts::load(None, usize::MAX)?;
                 ensure!(
                     all <= known.len(),
@@ -146,7 +146,7 @@ impl SpeedupArgs {
 pub(super) async fn run(
     args: &SpeedupArgs,
     config: Config,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     args.check()?;
     report.title("Coupled drafts beside the target alone, whole requests");
@@ -165,15 +165,15 @@ pub(super) async fn run(
 
 async fn measure(
     args: &SpeedupArgs,
-    which: Which,
+    which: WhichPair,
     temperature: f32,
     config: Config,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<SpeedupOutcome> {
     let config = pairs::without_extras(config);
     let [sweep_prompts, prompts] = args.prompts(which)?;
     let (name, calibrated, pair) = match which {
-        Which::Embedded => ("embedded", None, Pair::embedded()?),
-        Which::Synthetic => {
+        WhichPair::Embedded => ("embedded", None, Pair::embedded()?),
+        WhichPair::Synthetic => {
             let synthetic = args.synthetic()?;
             let found = calibrate(&synthetic, temperature, args.acceptance)?;
             ("synthetic", Some(found), synthetic.pair(found.scale)?)
@@ -182,16 +182,16 @@ async fn measure(
     let description = pair.describe(which);
     let start = Trial::start(pair, config, temperature, args.max_tokens, &prompts[0]);
     let mut trial = Box::pin(start).await?;
-    let fixed = args.draft_lens.iter().copied().map(DraftLen::Fixed);
-    let lens: Vec<DraftLen> = fixed.chain([DraftLen::Auto]).collect();
+    let fixed = args.draft_lens.iter().copied().map(TrialDraftLen::Fixed);
+    let lens: Vec<TrialDraftLen> = fixed.chain([TrialDraftLen::Auto]).collect();
     let tried = trial.compare(&sweep_prompts, &lens).await?;
     let sweep: Vec<_> = lens.into_iter().zip(tried).collect();
-    let fixed = sweep.iter().filter(|tried| tried.0 != DraftLen::Auto);
+    let fixed = sweep.iter().filter(|tried| tried.0 != TrialDraftLen::Auto);
     let best = fixed.max_by(|a, b| a.1.speedup().total_cmp(&b.1.speedup()));
-    let chosen = [best.context("a draft length")?.0, DraftLen::Auto];
+    let chosen = [best.context("a draft length")?.0, TrialDraftLen::Auto];
     let compared = trial.compare(&prompts, &chosen).await?;
     trial.stop().await?;
-    Ok(Outcome {
+    Ok(SpeedupOutcome {
         pair: name,
         description,
         temperature,
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn no_prompt_serves_twice() {
         let args = args(&["--sweep-prompts=3", "--prompts=8"]);
-        for which in [Which::Embedded, Which::Synthetic] {
+        for which in [WhichPair::Embedded, WhichPair::Synthetic] {
             let [sweep, rest] = args.prompts(which).expect("prompts");
             assert_eq!((sweep.len(), rest.len()), (3, 8), "{which:?}");
             let mut all = [sweep, rest].concat();
@@ -234,7 +234,7 @@ mod tests {
             ..args
         };
         let error = many
-            .prompts(Which::Embedded)
+            .prompts(WhichPair::Embedded)
             .expect_err("refused")
             .to_string();
         assert!(error.starts_with("--prompts: 100"), "{error}");

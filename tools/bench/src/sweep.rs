@@ -12,9 +12,9 @@ use clap::Args;
 use ops::shutdown;
 use tokio_util::sync::CancellationToken;
 
-use crate::measure::{Setting, measure};
+use crate::measure::{RequestSetting, measure};
 use crate::ranges;
-use crate::report::{Axis, Plot, Report};
+use crate::report::{BenchReport, Plot, PlotAxis};
 use crate::spec::{self, Series};
 use client::Client;
 use outrider::args::ServicesArgs;
@@ -23,7 +23,7 @@ use outrider::connect;
 use outrider::global::INTERRUPTED;
 use outrider::measure::BASELINE;
 use point::Point;
-use task::Task;
+use task::CheckedTask;
 
 /// The methods of the default sweep. Both ends first, then every trade-off from the target's side to
 /// the draft model's.
@@ -93,11 +93,11 @@ impl SweepArgs {
 pub(crate) async fn run(
     args: SweepArgs,
     config: Config,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<ExitCode> {
     ranges::at_least_one([("seeds", args.seeds)])?;
     let series = spec::series(&args.methods).context("--methods")?;
-    let task = Task::load(args.task.as_deref(), args.prompts)?;
+    let task = CheckedTask::load(args.task.as_deref(), args.prompts)?;
     let stop = shutdown::on_signal()?;
     let coordinator = args.services.coordinator.as_deref();
     let ask = async |client, _: &str| sweep(&args, &series, &task, client, &stop, report).await;
@@ -107,10 +107,10 @@ pub(crate) async fn run(
 async fn sweep(
     args: &SweepArgs,
     series: &[Series],
-    task: &Task,
+    task: &CheckedTask,
     client: Client,
     stop: &CancellationToken,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.svg {
         // Found out now, and not after everything was measured.
@@ -138,11 +138,11 @@ async fn sweep(
             table: POINTS,
             caption: format!("{}, temperature {}", task.name, args.temperature),
             series: "series",
-            x: Axis {
+            x: PlotAxis {
                 key: "target_calls_per_token",
                 name: "target calls per token",
             },
-            y: Axis {
+            y: PlotAxis {
                 key: "quality",
                 name: "right answers, percent",
             },
@@ -157,11 +157,11 @@ async fn sweep(
 async fn measure_all(
     args: &SweepArgs,
     series: &[Series],
-    task: &Task,
+    task: &CheckedTask,
     client: Client,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
-    let setting = |method: &spec::MethodSpec| Setting {
+    let setting = |method: &spec::MeasuredMethod| RequestSetting {
         method: method.clone(),
         temperature: args.temperature,
         draft_len: Some(args.draft_len),
@@ -173,7 +173,7 @@ async fn measure_all(
         series.iter().map(each).sum::<usize>()
     };
     // Caches are filled before anything is timed, and what the coordinator refuses is refused now.
-    let baseline = spec::MethodSpec::parse(BASELINE)?;
+    let baseline = spec::MeasuredMethod::parse(BASELINE)?;
     measure(&client, &setting(&baseline), &task.items[0].prompt, 0).await?;
     for variant in series.iter().flat_map(|series| &series.methods) {
         let setting = setting(&variant.method);
@@ -196,7 +196,7 @@ async fn measure_all(
                 variants(),
                 variant.method,
                 100.0 * point.quality(),
-                point.measured.target_calls_per_token()
+                point.measured.totals.target_calls_per_token()
             );
             report.row(POINTS, point.row(task, args.temperature, args.draft_len))?;
         }

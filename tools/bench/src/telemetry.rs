@@ -11,16 +11,16 @@ use ops::telemetry::{OtlpProtocol, Telemetry, TelemetryConfig};
 use tokio_util::sync::CancellationToken;
 
 use self::sink::Sink;
-use super::measure::{Setting, measure};
-use super::report::{Report, number, only_json, text};
-use super::spec::MethodSpec;
+use super::measure::{RequestSetting, measure};
+use super::report::{BenchReport, number, only_json, text};
+use super::spec::MeasuredMethod;
 use super::timing::median;
 use client::Client;
 use outrider::cluster::Cluster;
 use outrider::config::Config;
 use outrider::connect;
 use outrider::progress::{self, Bars};
-use outrider::prompts::{self, Prompt};
+use outrider::prompts::{self, KindPrompt};
 
 use crate::ranges;
 
@@ -68,7 +68,7 @@ struct Traced {
 pub(super) async fn run(
     args: &TelemetryArgs,
     config: Config,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     ranges::at_least_one([
         ("per-kind", args.per_kind),
@@ -140,7 +140,7 @@ impl Traced {
             ..Process::default()
         };
         let config = config.clone().on_loopback();
-        let (bars, stop) = (Bars::new(), CancellationToken::new());
+        let (bars, stop) = (Bars::on_stderr(), CancellationToken::new());
         let cluster = Cluster::start(process, config, true, bars, stop).await?;
         let client = connect::within(&cluster.coordinator_url)?;
         Ok(Self {
@@ -158,11 +158,11 @@ impl Traced {
     async fn request(
         &mut self,
         args: &TelemetryArgs,
-        prompt: &Prompt,
+        prompt: &KindPrompt,
         seed: u64,
     ) -> anyhow::Result<(f64, f64)> {
-        let setting = Setting {
-            method: MethodSpec::parse("coupled")?,
+        let setting = RequestSetting {
+            method: MeasuredMethod::parse("coupled")?,
             temperature: args.temperature,
             draft_len: Some(4),
             max_tokens: args.max_tokens,
@@ -170,12 +170,15 @@ impl Traced {
         };
         let started = Instant::now();
         let answer = measure(&self.client, &setting, &prompt.text, seed).await?;
-        Ok((started.elapsed().as_secs_f64(), answer.measured.tokens))
+        Ok((
+            started.elapsed().as_secs_f64(),
+            answer.measured.totals.tokens,
+        ))
     }
 }
 
 /// Tells what was measured; the first is what the others are compared with.
-async fn report_all(all: Vec<Traced>, report: &mut Report) -> anyhow::Result<()> {
+async fn report_all(all: Vec<Traced>, report: &mut BenchReport) -> anyhow::Result<()> {
     report.title("Requests with traces beside those without");
     let total = |seconds: &[Vec<f64>]| seconds.iter().flatten().sum::<f64>();
     // Of each prompt the median of its turns: what else went on in the machine is left out.

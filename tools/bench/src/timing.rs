@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What one of several things cost.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Figures {
+pub(crate) struct CaseTime {
     /// Median, in microseconds.
     pub(crate) us: f64,
     /// Median of the ratios to the first thing, measured in the same turn.
@@ -20,7 +20,7 @@ pub(crate) fn in_turn<C>(
     repeats: usize,
     cases: &[C],
     mut run: impl FnMut(&C) -> anyhow::Result<Duration>,
-) -> anyhow::Result<Vec<Figures>> {
+) -> anyhow::Result<Vec<CaseTime>> {
     let mut turns: Vec<Vec<f64>> = Vec::with_capacity(repeats);
     for case in cases {
         run(case)?;
@@ -33,7 +33,7 @@ pub(crate) fn in_turn<C>(
         turns.push(turn?);
     }
     Ok((0..cases.len())
-        .map(|case| Figures {
+        .map(|case| CaseTime {
             us: median(turns.iter().map(|turn| turn[case]).collect()),
             ratio: median(turns.iter().map(|turn| turn[case] / turn[0]).collect()),
         })

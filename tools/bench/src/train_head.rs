@@ -25,20 +25,20 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use verifier::VerifierConfig;
 
 use crate::ranges;
-use crate::report::Report;
+use crate::report::BenchReport;
 pub(crate) use args::TrainHeadArgs;
 use dataset::{Dataset, Key};
-use draft::Draft;
+use draft::DraftModel;
 use examples::Contexts;
-use learning::{Costs, fit};
+use learning::{StopCosts, fit};
 use outrider::cluster;
 use outrider::config::Config;
 use outrider::connect;
 use outrider::global::INTERRUPTED;
 use outrider::progress;
 use outrider::prompts;
-use report::Found;
-use target::{ResponseRequest, Target};
+use report::HeadQuality;
+use target::{ResponseRequest, TrainingTarget};
 
 /// Fewest prompts: with these, one response is held out.
 const LEAST_PROMPTS: usize = 10;
@@ -49,7 +49,7 @@ const TIMED: u32 = 24;
 pub(crate) async fn run(
     args: TrainHeadArgs,
     config: Config,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> anyhow::Result<ExitCode> {
     args.options("").check()?;
     let sampling = sampling::settings(args.temperature, &[]);
@@ -106,23 +106,23 @@ fn without_heads(source: &ModelSource) -> anyhow::Result<ServedModel<Model>> {
 async fn train(
     args: &TrainHeadArgs,
     config: Config,
-    prompts: &[prompts::Prompt],
-    report: &mut Report,
+    prompts: &[prompts::KindPrompt],
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     let mut source = config.drafter.model.clone();
     if let Some(path) = &args.draft {
         source.path.clone_from(path);
     }
-    let served = tokio::task::spawn_blocking(move || without_heads(&source));
-    let mut draft = Draft::new(served.await?.context("--draft")?);
+    let served = tokio::task::spawn_blocking(move || source.load_without_heads());
+    let mut draft = DraftModel::new(served.await?.context("--draft")?);
     let (client, url, started) = if let Some(url) = &args.verifier {
         (connect::to_verifier(url, &config)?, url.clone(), None)
     } else {
-        let started = Started::new(config.verifier, args.target.as_deref()).await?;
-        let client = connect::to_verifier_within(&started.url)?;
+        let started = StartedVerifier::new(config.verifier, args.target.as_deref()).await?;
+        let client = connect::to_verifier(&started.url, &Config::default())?;
         (client, started.url.clone(), Some(started))
     };
-    let target = Target::connect(client, &url).await?;
+    let target = TrainingTarget::connect(client, &url).await?;
     let described = &target.description;
     ensure!(
         described.vocab_fingerprint == draft.served.outline.vocab_fingerprint,
@@ -172,11 +172,11 @@ async fn train(
 /// Learns from what was sampled, writes the head and tells how good it is.
 fn learn(
     args: &TrainHeadArgs,
-    draft: &mut Draft,
+    draft: &mut DraftModel,
     (prompts, dataset): (&[Vec<TokenId>], &Dataset),
     ends: &[TokenId],
-    costs: Costs,
-    report: &mut Report,
+    costs: StopCosts,
+    report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     let contexts = Contexts {
         mix: args.mix,
@@ -192,7 +192,7 @@ fn learn(
         }
     })?;
     head.save(&args.out).context("--out")?;
-    let found = Found {
+    let found = HeadQuality {
         learnt: (
             &split.learnt.labels,
             &examples::predictions(&head, &split.learnt),
@@ -208,7 +208,7 @@ fn learn(
 /// The prompts as tokens.
 fn tokens(
     tokenizer_json: &[u8],
-    prompts: &[prompts::Prompt],
+    prompts: &[prompts::KindPrompt],
     context_len: usize,
     max_tokens: u32,
 ) -> anyhow::Result<Vec<Vec<TokenId>>> {
@@ -236,10 +236,10 @@ fn tokens(
 /// What forwards cost: as given, or as measured.
 async fn costs(
     args: &TrainHeadArgs,
-    draft: &mut Draft,
-    target: &Target,
+    draft: &mut DraftModel,
+    target: &TrainingTarget,
     requested: &ResponseRequest,
-) -> anyhow::Result<Costs> {
+) -> anyhow::Result<StopCosts> {
     let target_ms = if let Some(ms) = args.target_ms {
         ms
     } else {
@@ -261,14 +261,14 @@ async fn costs(
         let tokens = &requested.prompt.repeat(TIMED as usize)[..TIMED as usize];
         tokio::task::block_in_place(|| draft.forward_ms(tokens))?
     };
-    Ok(Costs {
+    Ok(StopCosts {
         draft: draft_ms,
         target: target_ms,
     })
 }
 
 /// A verifier in this process, on loopback.
-struct Started {
+struct StartedVerifier {
     url: String,
     serving: JoinHandle<Result<(), verifier::PeerError>>,
     stop: CancellationToken,
@@ -276,7 +276,7 @@ struct Started {
     _stops: DropGuard,
 }
 
-impl Started {
+impl StartedVerifier {
     async fn new(mut config: VerifierConfig, target: Option<&str>) -> anyhow::Result<Self> {
         if let Some(path) = target {
             path.clone_into(&mut config.model.path);

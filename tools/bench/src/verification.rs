@@ -18,11 +18,11 @@ use clap::Args;
 use speculation::methods::names;
 
 use crate::ranges;
-use crate::report::{Report, Row, number, only_json, text};
+use crate::report::{BenchReport, Row, number, only_json, text};
 use crate::timing::median;
-use case::{Case, Figures, choosable, goal};
-use cuts::Cut;
-use inputs::Inputs;
+use case::{VerificationCase, VerificationTimes, choosable, goal};
+use cuts::RowCut;
+use inputs::VerificationInputs;
 
 /// Arguments of `outrider-bench verification`.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(super) struct VerificationArgs {
 }
 
 /// Measures.
-pub(super) fn run(args: &VerificationArgs, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn run(args: &VerificationArgs, report: &mut BenchReport) -> anyhow::Result<()> {
     ranges::at_least_one([("repeats", args.repeats), ("blocks", args.blocks)])?;
     report.title("A position as a multiple of one softmax");
     for &vocab in &args.vocab {
@@ -55,7 +55,7 @@ pub(super) fn run(args: &VerificationArgs, report: &mut Report) -> anyhow::Resul
             inputs::MOST_VOCAB
         );
         eprintln!("V={vocab}: making distributions");
-        let mut inputs = Inputs::new(vocab, args.blocks);
+        let mut inputs = VerificationInputs::new(vocab, args.blocks);
         measure(&mut inputs, args.repeats, report)?;
         measure_cuts(&mut inputs, args.repeats, report)?;
     }
@@ -67,9 +67,13 @@ pub(super) fn run(args: &VerificationArgs, report: &mut Report) -> anyhow::Resul
 }
 
 /// Measures all cases over one vocabulary.
-fn measure(inputs: &mut Inputs, repeats: usize, report: &mut Report) -> anyhow::Result<()> {
+fn measure(
+    inputs: &mut VerificationInputs,
+    repeats: usize,
+    report: &mut BenchReport,
+) -> anyhow::Result<()> {
     let mut softmaxes = Vec::new();
-    for case in Case::all() {
+    for case in VerificationCase::all() {
         let figures = case.measure(inputs, repeats)?;
         softmaxes.push(figures.softmax_us);
         report.row("verification", row(inputs, &case, &figures))?;
@@ -84,8 +88,12 @@ fn measure(inputs: &mut Inputs, repeats: usize, report: &mut Report) -> anyhow::
 }
 
 /// Measures cuts and penalties over one vocabulary.
-fn measure_cuts(inputs: &mut Inputs, repeats: usize, report: &mut Report) -> anyhow::Result<()> {
-    for cut in Cut::all() {
+fn measure_cuts(
+    inputs: &mut VerificationInputs,
+    repeats: usize,
+    report: &mut BenchReport,
+) -> anyhow::Result<()> {
+    for cut in RowCut::all() {
         let figures = cut.measure(inputs, repeats);
         let row = vec![
             text("cut", cut.name),
@@ -101,7 +109,7 @@ fn measure_cuts(inputs: &mut Inputs, repeats: usize, report: &mut Report) -> any
     Ok(())
 }
 
-fn row(inputs: &Inputs, case: &Case, figures: &Figures) -> Row {
+fn row(inputs: &VerificationInputs, case: &VerificationCase, figures: &VerificationTimes) -> Row {
     let verification = case.choice.verification.name;
     let proposal = names::of_proposal(case.choice.proposal);
     vec![
@@ -126,12 +134,12 @@ mod tests {
 
     #[test]
     fn every_case_runs_over_a_small_vocabulary() {
-        let mut inputs = Inputs::new(64, 3);
+        let mut inputs = VerificationInputs::new(64, 3);
         assert!((0.2..1.0).contains(&inputs.overlap()));
-        let mut report = Report::quiet();
+        let mut report = BenchReport::quiet();
         measure(&mut inputs, 2, &mut report).expect("measured");
         measure_cuts(&mut inputs, 2, &mut report).expect("measured");
-        assert_eq!(report.objects("cuts").len(), Cut::all().len());
+        assert_eq!(report.objects("cuts").len(), RowCut::all().len());
         let rows = report.objects("verification");
         // Exact, two lossy and ten rules, under four verifications, with two forms but for the rule
         // that needs the whole distribution.
@@ -146,6 +154,6 @@ mod tests {
         assert!(text.contains("token-v3") && text.contains("V=64"), "{text}");
         // A row for each target.
         let lines = text.lines().filter(|line| line.starts_with('|'));
-        assert_eq!(lines.count(), 2 + 13 + 2 + Cut::all().len());
+        assert_eq!(lines.count(), 2 + 13 + 2 + RowCut::all().len());
     }
 }

@@ -19,10 +19,6 @@ const SHORT: [&str; 1] = ["draft_len"];
 #[derive(Clone, Debug)]
 pub struct MethodArgs(pub MethodSpec);
 
-/// Who drafts, how much and in which shape.
-#[derive(Clone, Debug, Default)]
-pub struct DraftingArgs(pub MethodSpec);
-
 impl MethodArgs {
     /// Writes the choice to `request`; what was not given is left to the coordinator.
     ///
@@ -36,13 +32,7 @@ impl MethodArgs {
     }
 }
 
-impl Default for MethodArgs {
-    fn default() -> Self {
-        Self(MethodSpec::new(DEFAULT))
-    }
-}
-
-/// A fault in a value, by the name of its flag.
+/// Returns the error of a fault in a value, by the name of its flag.
 pub fn as_flag(BadValue { field, problem }: BadValue) -> Error {
     let flag = match SETTINGS.iter().find(|setting| setting.name == field) {
         Some(setting) => flag_of(setting),
@@ -56,6 +46,19 @@ fn flag_of(setting: &Setting) -> String {
     match setting.name {
         "target" => "target-distribution".to_owned(),
         name => name.replace('_', "-"),
+    }
+}
+
+/// Returns `message`, in which a coordinator refuses `field` of a request, with the flag that sets the field, where it is
+/// a setting of a method.
+pub(crate) fn with_flag(message: &str, field: Option<&str>) -> String {
+    let named = field.and_then(|field| Some((field, field.strip_prefix("settings.")?)));
+    match named.map(|(field, name)| (field, Setting::find(name))) {
+        Some((field, Ok(setting))) => {
+            let flag = format!("--{} ({field})", flag_of(setting));
+            message.replacen(field, &flag, 1)
+        }
+        _ => message.to_owned(),
     }
 }
 
@@ -131,16 +134,6 @@ fn is_of_drafting(setting: &Setting) -> bool {
     OF_DRAFTING.iter().any(|other| other.name == setting.name)
 }
 
-/// Reads the flags of `of`.
-fn read(matches: &ArgMatches, of: &[&'static Setting], spec: &mut MethodSpec) {
-    for setting in of {
-        if let Ok(Some(text)) = matches.try_get_one::<String>(setting.name) {
-            // It is in the table.
-            let _ = spec.set(setting.name, SettingValue::read(text));
-        }
-    }
-}
-
 impl Args for MethodArgs {
     fn augment_args(command: Command) -> Command {
         let method = Arg::new("method")
@@ -159,41 +152,24 @@ impl Args for MethodArgs {
     }
 }
 
+/// A command that has only some of the flags has the others not given.
 impl FromArgMatches for MethodArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut args = Self::default();
+        let mut args = Self(MethodSpec::new(DEFAULT));
         args.update_from_arg_matches(matches)?;
         Ok(args)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        if let Some(method) = matches.get_one::<String>("method") {
+        if let Ok(Some(method)) = matches.try_get_one::<String>("method") {
             self.0.method.clone_from(method);
         }
-        read(matches, SETTINGS, &mut self.0);
-        Ok(())
-    }
-}
-
-impl Args for DraftingArgs {
-    fn augment_args(command: Command) -> Command {
-        command.args(OF_DRAFTING.iter().map(|it| flag(it)))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for DraftingArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut args = Self::default();
-        args.update_from_arg_matches(matches)?;
-        Ok(args)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        read(matches, &OF_DRAFTING, &mut self.0);
+        for setting in SETTINGS {
+            if let Ok(Some(text)) = matches.try_get_one::<String>(setting.name) {
+                // It is in the table.
+                let _ = self.0.set(setting.name, SettingValue::read(text));
+            }
+        }
         Ok(())
     }
 }
@@ -229,6 +205,27 @@ mod tests {
             parsed(&["--target", "lossy"]),
             parsed(&["--target-distribution=lossy"])
         );
+    }
+
+    #[test]
+    fn what_a_coordinator_refuses_is_named_by_its_flag_too() {
+        for (field, refused, expected) in [
+            (
+                "settings.alpha",
+                "settings.alpha: -1",
+                "--alpha (settings.alpha): -1",
+            ),
+            (
+                "settings.target",
+                "settings.target: 7",
+                "--target-distribution (settings.target): 7",
+            ),
+            ("settings.other", "settings.other: 7", "settings.other: 7"),
+            ("temperature", "temperature: -1", "temperature: -1"),
+        ] {
+            assert_eq!(with_flag(refused, Some(field)), expected);
+        }
+        assert_eq!(with_flag("busy", None), "busy");
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Suggested {
     }
 }
 
-/// Whether `form` stands for a number: capital letters do.
+/// Returns whether `form` stands for a number: capital letters do.
 fn is_number(form: &str) -> bool {
     !form.is_empty() && form.chars().all(|letter| letter.is_ascii_uppercase())
 }

@@ -6,90 +6,61 @@ use serde_json::{Value, json};
 
 use super::BenchArgs;
 use super::load::Load;
-use crate::measure::{BASELINE, Measured};
-
-/// What both took for the same prompts.
-#[derive(Clone, Default)]
-pub(super) struct Pair {
-    pub(super) baseline: Measured,
-    pub(super) method: Measured,
-}
-
-impl Pair {
-    fn speedup(&self) -> f64 {
-        self.method.tokens_per_second() / self.baseline.tokens_per_second().max(1e-9)
-    }
-}
+use crate::measure::{BASELINE, RequestTotals};
 
 /// What both took in each run, and how busy the machine was meanwhile.
-pub(super) struct Compared {
+pub(super) struct MethodComparison {
     pub(super) prompts: usize,
-    /// At least one.
-    pub(super) runs: Vec<Pair>,
+    /// What the target alone and the method took; at least one run.
+    pub(super) runs: Vec<[RequestTotals; 2]>,
     pub(super) load: Load,
     /// Whether the services ran in this process.
     pub(super) is_here: bool,
 }
 
-/// The least and the most of several runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Interval {
-    least: f64,
-    most: f64,
-}
-
-impl Interval {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let none = Self {
-            least: f64::INFINITY,
-            most: f64::NEG_INFINITY,
-        };
-        values.fold(none, |Self { least, most }, value| Self {
-            least: least.min(value),
-            most: most.max(value),
-        })
-    }
-
-    fn json(self) -> Value {
-        json!([self.least, self.most])
-    }
-}
-
-/// A method, what it took in all runs, and its tokens a second in each.
-struct Row<'a> {
+/// A method, what it took in all runs, and its tokens a second in the slowest and in the fastest one.
+struct MethodRow<'a> {
     method: &'a str,
-    all: Measured,
-    tokens_per_second: Interval,
+    all: RequestTotals,
+    interval: [f64; 2],
 }
 
-impl Compared {
+/// Returns how many times the tokens a second of the target alone the method made.
+fn speedup([baseline, method]: &[RequestTotals; 2]) -> f64 {
+    method.tokens_per_second() / baseline.tokens_per_second().max(1e-9)
+}
+
+/// Returns the least and the most of several runs.
+fn interval(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    values.fold(
+        [f64::INFINITY, f64::NEG_INFINITY],
+        |[least, most], value| [least.min(value), most.max(value)],
+    )
+}
+
+impl MethodComparison {
     /// Returns what both took in all runs.
-    fn all(&self) -> Pair {
-        let mut all = Pair::default();
+    fn all(&self) -> [RequestTotals; 2] {
+        let mut all = [RequestTotals::default(), RequestTotals::default()];
         for run in &self.runs {
-            all.baseline.add(&run.baseline);
-            all.method.add(&run.method);
+            for (all, measured) in all.iter_mut().zip(run) {
+                all.add(measured);
+            }
         }
         all
     }
 
-    fn speedups(&self) -> Interval {
-        Interval::of(self.runs.iter().map(Pair::speedup))
+    fn speedups(&self) -> [f64; 2] {
+        interval(self.runs.iter().map(speedup))
     }
 
-    fn rows<'a>(&self, args: &'a BenchArgs) -> [Row<'a>; 2] {
-        let all = self.all();
-        let row = |method, all, of: fn(&Pair) -> &Measured| Row {
-            method,
-            all,
-            tokens_per_second: Interval::of(
-                self.runs.iter().map(|run| of(run).tokens_per_second()),
-            ),
-        };
-        [
-            row(BASELINE, all.baseline, |run| &run.baseline),
-            row(&args.method.0.method, all.method, |run| &run.method),
-        ]
+    fn rows<'a>(&self, args: &'a BenchArgs) -> [MethodRow<'a>; 2] {
+        let mut all = self.all();
+        [0, 1].map(|which| MethodRow {
+            method: args.methods()[which],
+            all: std::mem::take(&mut all[which]),
+            interval: interval(self.runs.iter().map(|run| run[which].tokens_per_second())),
+        })
     }
 
     /// Returns how many requests of each method there were.
@@ -98,31 +69,25 @@ impl Compared {
     }
 
     pub(super) fn json(&self, args: &BenchArgs) -> Value {
-        let rows = self.rows(args).map(
-            |Row {
-                 method,
-                 all,
-                 tokens_per_second,
-             }| {
-                json!({
-                    "method": method,
-                    "tokens": all.tokens,
-                    "tokens_per_second": all.tokens_per_second(),
-                    "tokens_per_second_interval": tokens_per_second.json(),
-                    "time_to_first_token_ms": all.first_token_ms / self.requests(),
-                    "target_calls_per_token": all.target_calls_per_token(),
-                    "draft_acceptance_rate": all.acceptance_rate(),
-                })
-            },
-        );
+        let rows = self.rows(args).map(|row| {
+            json!({
+                "method": row.method,
+                "tokens": row.all.tokens,
+                "tokens_per_second": row.all.tokens_per_second(),
+                "tokens_per_second_interval": row.interval,
+                "time_to_first_token_ms": row.all.first_token_ms / self.requests(),
+                "target_calls_per_token": row.all.target_calls_per_token(),
+                "draft_acceptance_rate": row.all.acceptance_rate(),
+            })
+        });
         json!({
             "prompts": self.prompts,
             "repeats": self.runs.len(),
             "temperature": args.temperature,
             "max_tokens": args.max_tokens,
             "methods": rows,
-            "speedup": self.all().speedup(),
-            "speedup_interval": self.speedups().json(),
+            "speedup": speedup(&self.all()),
+            "speedup_interval": self.speedups(),
             "load": self.load.json(),
         })
     }
@@ -141,16 +106,13 @@ impl Compared {
             "target calls/token",
             "accepted"
         )?;
-        for Row {
-            method,
-            all,
-            tokens_per_second: Interval { least, most },
-        } in self.rows(args)
-        {
+        for row in self.rows(args) {
+            let (all, [least, most]) = (&row.all, row.interval);
             let accepted = all.acceptance_rate();
             writeln!(
                 out,
-                "{method:<16} {:>9.0} {:>13} {:>15.1} {:>18.3} {:>9}",
+                "{:<16} {:>9.0} {:>13} {:>15.1} {:>18.3} {:>9}",
+                row.method,
                 all.tokens_per_second(),
                 format!("{least:.0}-{most:.0}"),
                 all.first_token_ms / self.requests(),
@@ -158,12 +120,12 @@ impl Compared {
                 accepted.map_or_else(|| "-".to_owned(), |rate| format!("{:.0}%", 100.0 * rate)),
             )?;
         }
-        let Interval { least, most } = self.speedups();
+        let [least, most] = self.speedups();
         writeln!(
             out,
             "\n{} makes {:.2} times the tokens a second of {BASELINE}, {least:.2} to {most:.2} in each run",
             args.method.0.method,
-            self.all().speedup()
+            speedup(&self.all())
         )?;
         for line in self.load.lines(self.is_here) {
             writeln!(out, "{line}")?;
@@ -179,24 +141,21 @@ mod tests {
     #[test]
     fn an_interval_goes_from_the_slowest_run_to_the_fastest() {
         let run = |baseline_ms, method_ms| {
-            let measured = |total_ms| Measured {
+            let measured = |total_ms| RequestTotals {
                 tokens: 10.0,
                 total_ms,
-                ..Measured::default()
+                ..RequestTotals::default()
             };
-            Pair {
-                baseline: measured(baseline_ms),
-                method: measured(method_ms),
-            }
+            [measured(baseline_ms), measured(method_ms)]
         };
-        let compared = Compared {
+        let compared = MethodComparison {
             prompts: 1,
             runs: vec![run(200.0, 100.0), run(100.0, 100.0), run(300.0, 100.0)],
             load: Load::default(),
             is_here: true,
         };
-        let Interval { least, most } = compared.speedups();
+        let [least, most] = compared.speedups();
         assert!((least - 1.0).abs() < 1e-9 && (most - 3.0).abs() < 1e-9);
-        assert!((compared.all().speedup() - 2.0).abs() < 1e-9);
+        assert!((speedup(&compared.all()) - 2.0).abs() < 1e-9);
     }
 }

@@ -4,7 +4,7 @@ use client::{Client, CollectedAnswer, Generation};
 use wire::v1;
 
 use super::conversation::Conversation;
-use super::settings::Settings;
+use super::settings::ChatSettings;
 use crate::generate::terminal::Terminal;
 use crate::generate::{self, TooLong};
 
@@ -29,14 +29,14 @@ async fn room(
 pub(super) struct Dialogue {
     client: Client,
     url: String,
-    pub(super) settings: Settings,
+    pub(super) settings: ChatSettings,
     pub(super) conversation: Conversation,
     /// The last answer, as far as it came.
     pub(super) answer: CollectedAnswer,
 }
 
 impl Dialogue {
-    pub(super) fn new(client: Client, url: &str, settings: Settings) -> Self {
+    pub(super) fn new(client: Client, url: &str, settings: ChatSettings) -> Self {
         Self {
             client,
             url: url.to_owned(),

@@ -30,18 +30,18 @@ const FENCE: &str = "\"\"\"";
 
 /// What was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum ChatInput {
     /// Nothing but blanks.
     Blank,
     /// What the user says.
     Message(String),
     /// What is to be done.
-    Command(Command),
+    Command(ChatCommand),
 }
 
 /// What a line that begins with a slash asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum ChatCommand {
     Help,
     ShowSettings,
     Set { name: String, value: String },
@@ -51,7 +51,7 @@ pub(super) enum Command {
     Bye,
 }
 
-/// Whether nothing more belongs to `text`: no backslash at its end, and no lines that are still to be closed.
+/// Returns whether nothing more belongs to `text`: no backslash at its end, and no lines that are still to be closed.
 pub(super) fn is_whole(text: &str) -> bool {
     match fenced(text) {
         Some(mut rest) => rest.any(is_fence),
@@ -63,19 +63,19 @@ pub(super) fn is_whole(text: &str) -> bool {
 ///
 /// # Errors
 /// If it is a command that is unknown, or lacks a word.
-pub(super) fn read(text: &str) -> anyhow::Result<Entry> {
+pub(super) fn read(text: &str) -> anyhow::Result<ChatInput> {
     if let Some(lines) = fenced(text) {
         let lines: Vec<_> = lines.filter(|line| !is_fence(line)).collect();
         return Ok(message(&lines.join("\n")));
     }
     match text.strip_prefix('/') {
         Some(said) if said.starts_with('/') => Ok(message(said)),
-        Some(command) => self::command(command).map(Entry::Command),
+        Some(command) => self::command(command).map(ChatInput::Command),
         None => Ok(message(&text.replace("\\\n", "\n"))),
     }
 }
 
-/// The lines after the one that opens a block; none if `text` is no block.
+/// Returns the lines after the one that opens a block; none if `text` is no block.
 fn fenced(text: &str) -> Option<impl Iterator<Item = &str>> {
     let mut lines = text.lines();
     lines.next().filter(|line| is_fence(line)).map(|_| lines)
@@ -85,17 +85,17 @@ fn is_fence(line: &str) -> bool {
     line.trim_end() == FENCE
 }
 
-fn message(text: &str) -> Entry {
+fn message(text: &str) -> ChatInput {
     // What is pasted often ends with a newline.
     let text = text.trim_end_matches('\n');
     if text.trim().is_empty() {
-        return Entry::Blank;
+        return ChatInput::Blank;
     }
-    Entry::Message(text.to_owned())
+    ChatInput::Message(text.to_owned())
 }
 
-/// The command of a line without its slash.
-fn command(line: &str) -> anyhow::Result<Command> {
+/// Returns the command of a line without its slash.
+fn command(line: &str) -> anyhow::Result<ChatCommand> {
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     let alone = |command| match rest {
@@ -103,20 +103,20 @@ fn command(line: &str) -> anyhow::Result<Command> {
         _ => Err(anyhow!("/{name} takes nothing after it, and got '{rest}'")),
     };
     match name {
-        "help" => alone(Command::Help),
-        "stats" => alone(Command::Stats),
-        "clear" => alone(Command::Clear),
-        "bye" | "exit" | "quit" => alone(Command::Bye),
-        "set" if rest.is_empty() => Ok(Command::ShowSettings),
+        "help" => alone(ChatCommand::Help),
+        "stats" => alone(ChatCommand::Stats),
+        "clear" => alone(ChatCommand::Clear),
+        "bye" | "exit" | "quit" => alone(ChatCommand::Bye),
+        "set" if rest.is_empty() => Ok(ChatCommand::ShowSettings),
         "set" => match rest.split_once(char::is_whitespace) {
-            Some((name, value)) => Ok(Command::Set {
+            Some((name, value)) => Ok(ChatCommand::Set {
                 name: name.to_owned(),
                 value: value.trim().to_owned(),
             }),
             None => bail!("/set {rest}: the value is missing; /set alone shows what is set"),
         },
         "save" | "save!" if rest.is_empty() => bail!("/{name}: the file's name is missing"),
-        "save" | "save!" => Ok(Command::Save {
+        "save" | "save!" => Ok(ChatCommand::Save {
             file: rest.to_owned(),
             replace: name == "save!",
         }),
@@ -128,36 +128,36 @@ fn command(line: &str) -> anyhow::Result<Command> {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Entry {
+    fn said(text: &str) -> ChatInput {
         read(text).expect("no command")
     }
 
-    fn done(text: &str) -> Command {
+    fn done(text: &str) -> ChatCommand {
         match read(text) {
-            Ok(Entry::Command(command)) => command,
+            Ok(ChatInput::Command(command)) => command,
             other => panic!("{text}: {other:?}"),
         }
     }
 
     #[test]
     fn lines_are_said_and_slashes_are_commands() {
-        let message = |text: &str| Entry::Message(text.to_owned());
+        let message = |text: &str| ChatInput::Message(text.to_owned());
         assert_eq!(said("Hello /help"), message("Hello /help"));
         assert_eq!(said("//usr/bin"), message("/usr/bin"));
-        assert_eq!(said("  "), Entry::Blank);
-        assert_eq!(done("/help"), Command::Help);
-        assert_eq!(done("/set"), Command::ShowSettings);
+        assert_eq!(said("  "), ChatInput::Blank);
+        assert_eq!(done("/help"), ChatCommand::Help);
+        assert_eq!(done("/set"), ChatCommand::ShowSettings);
         for bye in ["/bye", "/exit", "/quit "] {
-            assert_eq!(done(bye), Command::Bye);
+            assert_eq!(done(bye), ChatCommand::Bye);
         }
-        let set = |name: &str, value: &str| Command::Set {
+        let set = |name: &str, value: &str| ChatCommand::Set {
             name: name.to_owned(),
             value: value.to_owned(),
         };
         assert_eq!(done("/set top_p 0.9"), set("top_p", "0.9"));
         let system = set("system", "You are  brief.");
         assert_eq!(done("/set  system  You are  brief. "), system);
-        let save = |replace| Command::Save {
+        let save = |replace| ChatCommand::Save {
             file: "a b.json".to_owned(),
             replace,
         };
@@ -194,10 +194,10 @@ mod tests {
         ] {
             assert_eq!(is_whole(text), whole, "{text}");
         }
-        let message = |text: &str| Entry::Message(text.to_owned());
+        let message = |text: &str| ChatInput::Message(text.to_owned());
         assert_eq!(said("one\\\ntwo\n"), message("one\ntwo"));
         let block = "\"\"\"\n  /one\\\n\ntwo\n\"\"\"\n";
         assert_eq!(said(block), message("  /one\\\n\ntwo"));
-        assert_eq!(said("\"\"\"\n\n\"\"\""), Entry::Blank);
+        assert_eq!(said("\"\"\"\n\n\"\"\""), ChatInput::Blank);
     }
 }

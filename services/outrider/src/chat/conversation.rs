@@ -13,16 +13,16 @@ use crate::generate::turn;
 /// All turns, the oldest first, and which of them are still in the model's prompt.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    turns: Vec<Turn>,
+    turns: Vec<ChatTurn>,
     /// How many of the oldest the model has no room for any more.
     forgotten: usize,
 }
 
 /// What the user said, and what the model answered.
-type Turn = (String, String);
+type ChatTurn = (String, String);
 
 impl Conversation {
-    /// The number of turns in the model's prompt.
+    /// Returns the number of turns in the model's prompt.
     pub(super) fn len(&self) -> usize {
         self.turns.len() - self.forgotten
     }
@@ -36,19 +36,24 @@ impl Conversation {
         self.forgotten += count;
     }
 
-    /// The messages of the next request: the system message, the turns but for the oldest `forgotten`, and the user's next
-    /// message.
+    /// Returns the messages of the next request: the system message, the turns but for the oldest `forgotten`, and the
+    /// user's next message.
     pub(super) fn messages(
         &self,
         system: Option<&str>,
         forgotten: usize,
         next: &str,
     ) -> Vec<v1::ChatMessage> {
-        let system = system.map(|text| turn("system", text));
-        let turns = self.turns[self.forgotten + forgotten..].iter();
-        let turns = turns.flat_map(|(user, model)| [turn("user", user), turn("assistant", model)]);
-        let said = system.into_iter().chain(turns);
+        let said = self.said(system, self.forgotten + forgotten);
         said.chain([turn("user", next)]).collect()
+    }
+
+    /// Returns the system message and the turns but for the oldest `left_out`.
+    fn said(&self, system: Option<&str>, left_out: usize) -> impl Iterator<Item = v1::ChatMessage> {
+        let system = system.map(|text| turn("system", text));
+        let turns = self.turns[left_out..].iter();
+        let turns = turns.flat_map(|(user, model)| [turn("user", user), turn("assistant", model)]);
+        system.into_iter().chain(turns)
     }
 
     /// Writes all turns, those that left the model's prompt included, to `file` as an object of messages, as the OpenAI API takes them.
@@ -61,12 +66,10 @@ impl Conversation {
         file: &Path,
         replace: bool,
     ) -> anyhow::Result<()> {
-        let message = |role, text: &str| json!({ "role": role, "content": text });
-        let system = system.map(|text| message("system", text));
-        let turns = self.turns.iter();
-        let turns =
-            turns.flat_map(|(user, model)| [message("user", user), message("assistant", model)]);
-        let messages: Vec<_> = system.into_iter().chain(turns).collect();
+        let said = self.said(system, 0);
+        let messages: Vec<_> = said
+            .map(|said| json!({ "role": said.role, "content": said.content }))
+            .collect();
         let place = file.display();
         if file.exists() && !replace {
             bail!("'{place}' is there already, /save! {place} replaces it");

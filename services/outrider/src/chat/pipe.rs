@@ -17,20 +17,20 @@ pub(super) async fn talk(mut dialogue: Dialogue) -> anyhow::Result<()> {
     let mut unanswered = 0;
     loop {
         // Reading blocks, and the services run in this process.
-        let next = tokio::task::spawn_blocking(|| Line::read(&mut io::stdin().lock()));
+        let next = tokio::task::spawn_blocking(|| InputLine::read(&mut io::stdin().lock()));
         let line = match next.await?.context("standard input cannot be read")? {
-            Line::Text(line) if line.trim().is_empty() => continue,
-            Line::Text(line) => line,
-            Line::NoText => {
+            InputLine::Text(line) if line.trim().is_empty() => continue,
+            InputLine::Text(line) => line,
+            InputLine::NoText => {
                 anstream::eprintln!("a line that is not UTF-8 was left out");
                 continue;
             }
-            Line::TooLong => {
+            InputLine::TooLong => {
                 unanswered += 1;
                 anstream::eprintln!("a line of more than {MAX_REQUEST_BYTES} bytes was left out");
                 continue;
             }
-            Line::End => break,
+            InputLine::End => break,
         };
         match dialogue.say(&line).await {
             Ok(()) => {}
@@ -48,7 +48,7 @@ pub(super) async fn talk(mut dialogue: Dialogue) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a shorter line would do.
+/// Returns whether a shorter line would do.
 fn is_of_line(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<TooLong>()
@@ -57,7 +57,7 @@ fn is_of_line(error: &anyhow::Error) -> bool {
 
 /// A line of the input.
 #[derive(Debug, PartialEq, Eq)]
-enum Line {
+enum InputLine {
     /// Its text, without its end.
     Text(String),
     /// It is not UTF-8.
@@ -68,7 +68,7 @@ enum Line {
     End,
 }
 
-impl Line {
+impl InputLine {
     /// Reads the next line, to its end whatever is in it, and holds no more of it than a request does.
     fn read(input: &mut impl BufRead) -> io::Result<Self> {
         let most = MAX_REQUEST_BYTES as u64;
@@ -102,12 +102,12 @@ mod tests {
         let whole = [&long[1..], b"\n"].concat();
         let input = [&long[..], b"yy\nshort\n", &whole, &long].concat();
         let mut input = &input[..];
-        let mut read = || Line::read(&mut input).expect("bytes");
-        assert_eq!(read(), Line::TooLong);
-        assert_eq!(read(), Line::Text("short".to_owned()));
-        assert!(matches!(read(), Line::Text(text) if text.len() == MAX_REQUEST_BYTES));
-        assert_eq!(read(), Line::TooLong);
-        assert_eq!(read(), Line::End);
+        let mut read = || InputLine::read(&mut input).expect("bytes");
+        assert_eq!(read(), InputLine::TooLong);
+        assert_eq!(read(), InputLine::Text("short".to_owned()));
+        assert!(matches!(read(), InputLine::Text(text) if text.len() == MAX_REQUEST_BYTES));
+        assert_eq!(read(), InputLine::TooLong);
+        assert_eq!(read(), InputLine::End);
     }
 
     #[test]
@@ -115,12 +115,12 @@ mod tests {
         let mut input = &b"one\r\n\xff\xfe two\nthree"[..];
         let mut lines = Vec::new();
         loop {
-            match Line::read(&mut input).expect("bytes") {
-                Line::End => break,
+            match InputLine::read(&mut input).expect("bytes") {
+                InputLine::End => break,
                 line => lines.push(line),
             }
         }
-        let text = |text: &str| Line::Text(text.to_owned());
-        assert_eq!(lines, [text("one"), Line::NoText, text("three")]);
+        let text = |text: &str| InputLine::Text(text.to_owned());
+        assert_eq!(lines, [text("one"), InputLine::NoText, text("three")]);
     }
 }

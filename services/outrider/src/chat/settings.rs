@@ -36,12 +36,12 @@ pub(super) struct Changeable {
 
 /// Values that were given, as they were written, by the names of their settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Given(BTreeMap<String, Vec<String>>);
+pub(super) struct GivenFlags(BTreeMap<String, Vec<String>>);
 
 /// What holds for the answers to come.
 #[derive(Debug)]
-pub(super) struct Settings {
-    given: Given,
+pub(super) struct ChatSettings {
+    given: GivenFlags,
     /// What the model is told before the conversation.
     pub(super) system: Option<String>,
     /// Whether a line of statistics follows each answer.
@@ -50,12 +50,12 @@ pub(super) struct Settings {
     pub(super) request: v1::GenerateRequest,
 }
 
-impl Settings {
-    /// The settings of these flags. What is out of range, the coordinator tells.
+impl ChatSettings {
+    /// Returns the settings of these flags. What is out of range, the coordinator tells.
     ///
     /// # Errors
     /// Names the flag whose value is unknown.
-    pub(super) fn new(given: Given) -> anyhow::Result<Self> {
+    pub(super) fn new(given: GivenFlags) -> anyhow::Result<Self> {
         let parsed = parser().try_get_matches_from(given.command_line());
         let parsed = parsed.and_then(|matches| Changeable::from_arg_matches(&matches));
         let parsed = parsed.map_err(|error| anyhow!("{}", failure::of_command_line(&error)))?;
@@ -83,9 +83,9 @@ impl Settings {
 }
 
 /// One setting a line.
-impl fmt::Display for Settings {
+impl fmt::Display for ChatSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Given(given) = &self.given;
+        let GivenFlags(given) = &self.given;
         if given.is_empty() {
             return f.write_str("nothing is set; /set NAME VALUE does, see /help");
         }
@@ -100,8 +100,8 @@ impl fmt::Display for Settings {
     }
 }
 
-impl Given {
-    /// The same with another value of `name`, or without one.
+impl GivenFlags {
+    /// Returns the same with another value of `name`, or without one.
     fn with(&self, name: &str, value: &str) -> anyhow::Result<Self> {
         let name = name.replace('-', "_");
         let Some(setting) = settings().find(|arg| arg.get_id() == name.as_str()) else {
@@ -126,7 +126,7 @@ impl Given {
         Ok(changed)
     }
 
-    /// The command line that gives them.
+    /// Returns the command line that gives them.
     fn command_line(&self) -> Vec<String> {
         let mut line = vec![String::new()];
         for setting in settings() {
@@ -145,7 +145,7 @@ impl Given {
 }
 
 /// It has no flags of its own: it is told what those beside it were given.
-impl Args for Given {
+impl Args for GivenFlags {
     fn augment_args(command: Command) -> Command {
         command
     }
@@ -155,7 +155,7 @@ impl Args for Given {
     }
 }
 
-impl FromArgMatches for Given {
+impl FromArgMatches for GivenFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut given = Self::default();
         given.update_from_arg_matches(matches)?;

@@ -1,31 +1,28 @@
 //! A conversation at a terminal, with commands.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
+use futures_util::FutureExt;
+use server::shutdown::{Signals, StopSignal};
+
 use super::answering::Dialogue;
-use super::commands::{self, Command, Entry, HELP};
+use super::commands::{self, ChatCommand, ChatInput, HELP};
 use super::conversation::Conversation;
 use super::editor::Editor;
 use crate::failure;
 use crate::generate::is_begun;
 use crate::generate::terminal::stats;
-use crate::interrupt::CtrlC;
-
-/// Whether it goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Prompt,
-    End,
-}
 
 /// Talks until the user has enough. What fails is told, and the conversation goes on.
 pub(super) async fn talk(mut dialogue: Dialogue) -> anyhow::Result<()> {
     let mut editor = Editor::open()?;
-    let mut interrupts = CtrlC::listen()?;
+    // From now on Ctrl-C does not end the process.
+    let mut interrupts = Signals::listen(&[StopSignal::INTERRUPT])?;
     anstream::eprintln!("/help lists the commands, Ctrl-D ends");
     loop {
-        // Of an answer that had ended already.
-        interrupts.forget().await;
+        // One that came when an answer had ended already is forgotten.
+        let _forgotten = interrupts.next().now_or_never();
         // Reading blocks, and the services run in this process.
         let reading = tokio::task::spawn_blocking(move || {
             let read = editor.read();
@@ -37,58 +34,58 @@ pub(super) async fn talk(mut dialogue: Dialogue) -> anyhow::Result<()> {
             return Ok(());
         };
         match respond(&mut dialogue, &mut interrupts, &text).await {
-            Ok(Next::Prompt) => {}
-            Ok(Next::End) => return Ok(()),
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => return Ok(()),
             Err(error) => anstream::eprintln!("{}", failure::one_line(&error)),
         }
     }
 }
 
-/// Does what was typed.
+/// Does what was typed; breaks if that is the wish to end.
 async fn respond(
     dialogue: &mut Dialogue,
-    interrupts: &mut CtrlC,
+    interrupts: &mut Signals,
     text: &str,
-) -> anyhow::Result<Next> {
+) -> anyhow::Result<ControlFlow<()>> {
     let command = match commands::read(text)? {
-        Entry::Blank => return Ok(Next::Prompt),
-        Entry::Message(said) => {
+        ChatInput::Blank => return Ok(ControlFlow::Continue(())),
+        ChatInput::Message(said) => {
             until_interrupted(dialogue, interrupts, &said).await?;
-            return Ok(Next::Prompt);
+            return Ok(ControlFlow::Continue(()));
         }
-        Entry::Command(command) => command,
+        ChatInput::Command(command) => command,
     };
     match command {
-        Command::Help => anstream::eprintln!("{HELP}"),
-        Command::ShowSettings => anstream::eprintln!("{}", dialogue.settings),
-        Command::Set { name, value } => dialogue.settings.set(&name, &value)?,
-        Command::Stats if is_begun(&dialogue.answer) => {
+        ChatCommand::Help => anstream::eprintln!("{HELP}"),
+        ChatCommand::ShowSettings => anstream::eprintln!("{}", dialogue.settings),
+        ChatCommand::Set { name, value } => dialogue.settings.set(&name, &value)?,
+        ChatCommand::Stats if is_begun(&dialogue.answer) => {
             anstream::eprintln!("{}", stats(&dialogue.answer));
         }
-        Command::Stats => anstream::eprintln!("there is no answer yet"),
-        Command::Save { file, replace } => {
+        ChatCommand::Stats => anstream::eprintln!("there is no answer yet"),
+        ChatCommand::Save { file, replace } => {
             let system = dialogue.settings.system.as_deref();
             let (said, path) = (&dialogue.conversation, Path::new(&file));
             said.save(system, path, replace)?;
             anstream::eprintln!("saved: {file}");
         }
-        Command::Clear => dialogue.conversation = Conversation::default(),
-        Command::Bye => return Ok(Next::End),
+        ChatCommand::Clear => dialogue.conversation = Conversation::default(),
+        ChatCommand::Bye => return Ok(ControlFlow::Break(())),
     }
-    Ok(Next::Prompt)
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Prints the answer to `said`. Ctrl-C ends it, and what came until then is the model's turn.
 async fn until_interrupted(
     dialogue: &mut Dialogue,
-    interrupts: &mut CtrlC,
+    interrupts: &mut Signals,
     said: &str,
 ) -> anyhow::Result<()> {
     tokio::select! {
         // Begun in any case, so that what is kept is of this answer.
         biased;
         answered = dialogue.say(said) => return answered,
-        () = interrupts.next() => {}
+        _ = interrupts.next() => {}
     }
     anstream::println!();
     if dialogue.answer.text.is_empty() {

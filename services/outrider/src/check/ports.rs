@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use net::listen::Listen;
 
-use super::{Problem, Role};
+use super::{ConfigProblem, ServeRole};
 use crate::config::Config;
 
-/// Where the services of `role` listen, each with its setting.
-pub(crate) fn of_services(config: &Config, role: Role) -> Vec<(&'static str, Listen)> {
+/// Returns where the services of `role` listen, each with its setting.
+pub(crate) fn of_services(config: &Config, role: ServeRole) -> Vec<(&'static str, Listen)> {
     let mut found = Vec::new();
     if role.has_drafter() {
         found.push(("drafter.listen", config.drafter.listen));
@@ -24,9 +24,9 @@ pub(crate) fn of_services(config: &Config, role: Role) -> Vec<(&'static str, Lis
     found
 }
 
-/// Addresses that two ports of one process would have. A default address of the OpenAI API that is taken is done
-/// without.
-pub(super) fn shared(config: &Config, role: Role, is_http_chosen: bool) -> Vec<Problem> {
+/// Returns the addresses that two ports of one process would have. A default address of the OpenAI API that is taken is
+/// done without.
+pub(super) fn shared(config: &Config, role: ServeRole, is_http_chosen: bool) -> Vec<ConfigProblem> {
     let admin = config.admin.listen.listen();
     let mut ports = Vec::from_iter(admin.map(|listen| ("admin.listen", listen)));
     ports.extend(of_services(config, role));
@@ -36,7 +36,7 @@ pub(super) fn shared(config: &Config, role: Role, is_http_chosen: bool) -> Vec<P
         let twin = ports[..index]
             .iter()
             .find(|(_, other)| overlap(other.address(), listen.address()));
-        problems.extend(twin.map(|(other, of_other)| Problem {
+        problems.extend(twin.map(|(other, of_other)| ConfigProblem {
             key: (*key).to_owned(),
             problem: format!(
                 "{key}: {listen} is taken by {other} ({of_other}), which the same process listens on; give one of \
@@ -47,7 +47,7 @@ pub(super) fn shared(config: &Config, role: Role, is_http_chosen: bool) -> Vec<P
     problems
 }
 
-/// Whether only one of the two can be listened on. Port 0 is any that is free.
+/// Returns whether only one of the two can be listened on. Port 0 is any that is free.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() != 0 && one.port() == other.port() && (is_any || one.ip() == other.ip())

@@ -7,7 +7,7 @@ fn the_flags_are_consistent() {
     Cli::command().debug_assert();
 }
 
-/// The Rust sources beneath a folder, but for tests.
+/// Adds the Rust sources beneath a folder, but for tests.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();

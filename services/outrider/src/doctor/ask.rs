@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use net::channel::ChannelError;
-use net::fault::{connection_fault, in_one_line, is_refused_in_tls, is_tls_fault};
-use ops::process::Process;
+use server::causes::in_one_line;
+use server::channel::{connection_fault, is_refused_in_tls, is_tls_fault};
+use server::process::Process;
 use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -17,7 +17,7 @@ use wire::status::describe;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
-use wire::v1::{DescribeRequest, ListModelsRequest, PeerDescription, ServedModel};
+use wire::v1::{DescribeRequest, ListModelsRequest, ListModelsResponse, PeerDescription};
 
 use super::dial::{Dialled, PATIENCE};
 
@@ -26,24 +26,18 @@ const LISTING: Duration = Duration::from_millis(1_500);
 
 /// What a service is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PeerKind {
     Drafter,
     Verifier,
 }
 
-impl Kind {
+impl PeerKind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Drafter => "drafter",
             Self::Verifier => "verifier",
         }
     }
-}
-
-/// An answer, and by how many seconds the other's clock is ahead, if it told.
-pub(super) struct Answer<T> {
-    pub(super) said: T,
-    pub(super) ahead: Option<i64>,
 }
 
 /// Why there is no answer.
@@ -76,60 +70,49 @@ impl Silence {
 /// Asks the peer for its description.
 pub(super) async fn peer(
     dialled: &Dialled,
-    kind: Kind,
+    kind: PeerKind,
     process: &Process,
-) -> Result<Answer<PeerDescription>, Silence> {
-    let channel = dialled
-        .channel(process)
-        .map_err(|error| unaskable(&error))?;
+) -> Result<Response<PeerDescription>, Silence> {
+    let channel = dialled.channel(process);
+    let channel = channel.map_err(|error| Silence::Tls(in_one_line(&error)))?;
     let request = DescribeRequest {};
     match kind {
-        Kind::Drafter => answer(DrafterClient::new(channel).describe(request)).await,
-        Kind::Verifier => answer(VerifierClient::new(channel).describe(request)).await,
+        PeerKind::Drafter => answer(DrafterClient::new(channel).describe(request)).await,
+        PeerKind::Verifier => answer(VerifierClient::new(channel).describe(request)).await,
     }
 }
 
-/// The models that the coordinator serves.
+/// Asks the coordinator which models it serves.
 pub(super) async fn coordinator(
     dialled: &Dialled,
     process: &Process,
-) -> Result<Answer<Vec<ServedModel>>, Silence> {
+) -> Result<Response<ListModelsResponse>, Silence> {
     let mut request = Request::new(ListModelsRequest {});
     request.set_timeout(LISTING);
-    let channel = dialled
-        .channel(process)
-        .map_err(|error| unaskable(&error))?;
-    let mut client = CoordinatorClient::new(channel);
-    let Answer { said, ahead } = answer(client.list_models(request)).await?;
-    let said = said.models;
-    Ok(Answer { said, ahead })
+    let channel = dialled.channel(process);
+    let channel = channel.map_err(|error| Silence::Tls(in_one_line(&error)))?;
+    answer(CoordinatorClient::new(channel).list_models(request)).await
 }
 
 /// Returns whether all services on the port are ready; none if it does not tell.
 pub(super) async fn is_ready(dialled: &Dialled, process: &Process) -> Option<bool> {
     let mut client = HealthClient::new(dialled.channel(process).ok()?);
-    let asked = client.check(HealthCheckRequest::default());
-    let Answer { said, .. } = answer(asked).await.ok()?;
-    Some(said.status() == ServingStatus::Serving)
+    let reply = answer(client.check(HealthCheckRequest::default())).await;
+    Some(reply.ok()?.get_ref().status() == ServingStatus::Serving)
 }
 
 async fn answer<T>(
     asked: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<Answer<T>, Silence> {
+) -> Result<Response<T>, Silence> {
     let answered = tokio::time::timeout(PATIENCE, asked).await;
     let answered = answered.map_err(|_| Silence::Mute)?;
-    let response = answered.map_err(|status| silence(&status))?;
-    let date = response
-        .metadata()
-        .get("date")
-        .and_then(|date| date.to_str().ok());
-    let ahead = date.and_then(|date| ahead(date, Timestamp::now()));
-    let said = response.into_inner();
-    Ok(Answer { said, ahead })
+    answered.map_err(|status| silence(&status))
 }
 
-fn unaskable(error: &ChannelError) -> Silence {
-    Silence::Tls(in_one_line(error))
+/// Returns by how many seconds the clock of whoever answered is ahead of this machine's, if it told.
+pub(super) fn ahead<T>(reply: &Response<T>) -> Option<i64> {
+    let date = reply.metadata().get("date")?.to_str().ok()?;
+    seconds_after(date, Timestamp::now())
 }
 
 fn silence(status: &Status) -> Silence {
@@ -164,8 +147,8 @@ fn silence(status: &Status) -> Silence {
     Silence::Other(describe(status))
 }
 
-/// By how many seconds the `date` of an answer's headers is after `now`.
-fn ahead(date: &str, now: Timestamp) -> Option<i64> {
+/// Returns by how many seconds the `date` of an answer's headers is after `now`.
+fn seconds_after(date: &str, now: Timestamp) -> Option<i64> {
     let zoned = rfc2822::DateTimeParser::new().parse_zoned(date).ok()?;
     Some(zoned.timestamp().as_second() - now.as_second())
 }
@@ -177,8 +160,11 @@ mod tests {
     #[test]
     fn the_date_of_an_answer_tells_its_clock() {
         let now = Timestamp::from_second(784_111_777).expect("a time");
-        assert_eq!(ahead("Sun, 06 Nov 1994 08:49:37 GMT", now), Some(0));
-        assert_eq!(ahead("Sun, 06 Nov 1994 08:50:37 GMT", now), Some(60));
-        assert_eq!(ahead("yesterday", now), None);
+        assert_eq!(seconds_after("Sun, 06 Nov 1994 08:49:37 GMT", now), Some(0));
+        assert_eq!(
+            seconds_after("Sun, 06 Nov 1994 08:50:37 GMT", now),
+            Some(60)
+        );
+        assert_eq!(seconds_after("yesterday", now), None);
     }
 }

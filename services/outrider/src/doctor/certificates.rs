@@ -59,7 +59,7 @@ fn judge(findings: &mut Findings, certificate: &CertificateFacts, now: Duration)
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Level;
+    use super::super::report::FindingLevel;
     use super::*;
 
     #[test]
@@ -78,10 +78,10 @@ mod tests {
             judge(&mut findings, &certificate, day(now));
             findings.found[0].level
         };
-        assert_eq!(level(99), Level::Error);
-        assert_eq!(level(100), Level::Ok);
-        assert_eq!(level(186), Level::Ok);
-        assert_eq!(level(187), Level::Warning);
-        assert_eq!(level(201), Level::Error);
+        assert_eq!(level(99), FindingLevel::Error);
+        assert_eq!(level(100), FindingLevel::Ok);
+        assert_eq!(level(186), FindingLevel::Ok);
+        assert_eq!(level(187), FindingLevel::Warning);
+        assert_eq!(level(201), FindingLevel::Error);
     }
 }

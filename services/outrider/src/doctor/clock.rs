@@ -51,7 +51,7 @@ fn judge(
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Level;
+    use super::super::report::FindingLevel;
     use super::*;
 
     #[test]
@@ -69,8 +69,11 @@ mod tests {
             let levels = findings.found.iter().map(|found| found.level);
             levels.collect::<Vec<_>>()
         };
-        assert_eq!(levels(5, 1_000_000), [Level::Ok]);
-        assert_eq!(levels(-6, 1_000_000), [Level::Warning]);
-        assert_eq!(levels(60, 1_000_006), [Level::Error, Level::Warning]);
+        assert_eq!(levels(5, 1_000_000), [FindingLevel::Ok]);
+        assert_eq!(levels(-6, 1_000_000), [FindingLevel::Warning]);
+        assert_eq!(
+            levels(60, 1_000_006),
+            [FindingLevel::Error, FindingLevel::Warning]
+        );
     }
 }

@@ -2,30 +2,28 @@
 
 use std::net::SocketAddr;
 
-use net::listen::OptionalListen;
-use ops::admin::{self, Readiness};
+use server::admin::{self, Readiness};
 use wire::v1::ServedModel;
 
-use super::Asking;
-use super::ask::{self, Answer, Silence};
+use super::DoctorClients;
+use super::ask::{self, Silence};
 use super::dial::Dialled;
-use super::peers::Skews;
 use super::report::Findings;
-use crate::check::{OF_ONE_FAMILY, Role};
+use crate::check::{OF_ONE_FAMILY, ServeRole};
 use crate::cluster::reachable;
 use crate::config::Config;
 
 /// Asks the coordinator at `url`; without one, whatever runs where this configuration's would listen.
 pub(super) async fn findings(
     config: &Config,
-    role: Role,
+    role: ServeRole,
     url: Option<&str>,
-    asking: &Asking,
-) -> (Findings, Skews) {
-    let (mut findings, mut skews) = (Findings::of("coordinator"), Skews::new());
+    clients: &DoctorClients,
+) -> Findings {
+    let mut findings = Findings::of("coordinator");
     let own = reachable(config.coordinator.listen.address());
     if url.is_none() && own.port() == 0 {
-        return (findings, skews);
+        return findings;
     }
     let (dialled, named) = match url {
         Some(url) => (Dialled::of_url(url), url.to_owned()),
@@ -34,8 +32,8 @@ pub(super) async fn findings(
             own.to_string(),
         ),
     };
-    let answered = ask::coordinator(&dialled, &asking.client);
-    let ready = ask::is_ready(&dialled, &asking.client);
+    let answered = ask::coordinator(&dialled, &clients.client);
+    let ready = ask::is_ready(&dialled, &clients.client);
     let (answered, is_ready, told) = tokio::join!(answered, ready, readiness(config));
     let told = told.filter(|_| url.is_none_or(|url| is_here(url, own)));
     match told {
@@ -50,9 +48,10 @@ pub(super) async fn findings(
         _ => {}
     }
     match answered {
-        Ok(Answer { said, ahead }) => {
-            skews.extend(ahead.map(|ahead| (named.clone(), ahead)));
-            for model in said {
+        Ok(reply) => {
+            let ahead = ask::ahead(&reply).map(|ahead| (named.clone(), ahead));
+            findings.skews.extend(ahead);
+            for model in reply.into_inner().models {
                 judge(&mut findings, &named, &model);
             }
         }
@@ -64,15 +63,12 @@ pub(super) async fn findings(
             silence => format!("no coordinator at {named} ({})", silence.why()),
         }),
     }
-    (findings, skews)
+    findings
 }
 
 /// Returns what the admin port of this configuration says, if one answers.
 async fn readiness(config: &Config) -> Option<Readiness> {
-    let OptionalListen::At(listen) = config.admin.listen else {
-        return None;
-    };
-    let address = reachable(listen.address());
+    let address = reachable(config.admin.listen.listen()?.address());
     admin::readiness(&format!("http://{address}")).await.ok()
 }
 

@@ -7,7 +7,7 @@ use net::channel::{self, ChannelConfig, ChannelError, PeerChannel, Trust};
 use net::tls::{TlsMode, certificates};
 use ops::process::Process;
 
-use crate::check::Role;
+use crate::check::ServeRole;
 use crate::cluster::reachable;
 use crate::config::Config;
 
@@ -33,7 +33,7 @@ impl Dialled {
     }
 
     /// Returns the service that a process of `role` runs with `config` at `address`, which `key` sets.
-    pub(super) fn own(config: &Config, role: Role, key: &str, address: SocketAddr) -> Self {
+    pub(super) fn own(config: &Config, role: ServeRole, key: &str, address: SocketAddr) -> Self {
         let address = reachable(address);
         if !is_encrypted(config, role, key) {
             return Self::of_url(&format!("http://{address}"));
@@ -63,8 +63,8 @@ impl Dialled {
 
 /// Returns whether the service whose address is `key` speaks TLS. The admin port never does; nor do a drafter and a
 /// verifier whose coordinator is in their process.
-fn is_encrypted(config: &Config, role: Role, key: &str) -> bool {
-    let is_within = role == Role::All && !key.starts_with("coordinator.");
+fn is_encrypted(config: &Config, role: ServeRole, key: &str) -> bool {
+    let is_within = role == ServeRole::All && !key.starts_with("coordinator.");
     config.tls.mode != TlsMode::Off && key != "admin.listen" && !is_within
 }
 
@@ -109,10 +109,10 @@ mod tests {
         let mut config = Config::default();
         config.tls.mode = TlsMode::Server;
         for (role, key, expected) in [
-            (Role::All, "coordinator.listen", true),
-            (Role::All, "verifier.listen", false),
-            (Role::Verifier, "verifier.listen", true),
-            (Role::Verifier, "admin.listen", false),
+            (ServeRole::All, "coordinator.listen", true),
+            (ServeRole::All, "verifier.listen", false),
+            (ServeRole::Verifier, "verifier.listen", true),
+            (ServeRole::Verifier, "admin.listen", false),
         ] {
             assert_eq!(is_encrypted(&config, role, key), expected, "{role:?} {key}");
         }

@@ -10,14 +10,13 @@ use wire::describe::check_pair;
 use wire::v1::PeerDescription;
 
 use super::report::Findings;
-use crate::check::{OF_ONE_FAMILY, Role};
+use crate::check::{OF_ONE_FAMILY, ServeRole};
 use crate::config::Config;
-use crate::draft::leave_out_misfit;
 use crate::global::is_default;
 
 /// The models of a process that are here and can be read.
 #[derive(Default)]
-pub(super) struct Models {
+pub(super) struct InspectedModels {
     pub(super) target: Option<Inspected>,
     /// Draft models, the largest first, each with its setting.
     pub(super) drafts: Vec<(String, Inspected)>,
@@ -28,20 +27,24 @@ pub(super) struct Models {
 }
 
 /// Looks at the files of `role`'s models, and tells of those that are `requested`.
-pub(super) fn look(config: &Config, role: Role, requested: Requested) -> (Models, Findings) {
+pub(super) fn look(
+    config: &Config,
+    role: ServeRole,
+    requested: Requested,
+) -> (InspectedModels, Findings) {
     let mut findings = Findings::of("models");
     let has_target = role.has_verifier() && requested.target;
     let mut config = config.clone();
-    if role == Role::All
-        && let Some(note) = leave_out_misfit(&mut config)
+    if role == ServeRole::All
+        && let Some(note) = config.leave_out_misfit()
         && has_target
     {
         findings.info(note);
     }
     let config = &config;
-    let mut models = Models {
+    let mut models = InspectedModels {
         is_pair: role.has_drafter() && has_target,
-        ..Models::default()
+        ..InspectedModels::default()
     };
     if has_target {
         match verifier::inspect(&config.verifier) {
@@ -155,7 +158,7 @@ fn describe(findings: &mut Findings, setting: &str, model: &Inspected) {
     }
 }
 
-/// Bytes in words.
+/// Returns bytes in words.
 pub(super) fn mebibytes(bytes: u64) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     if mebibytes < 1024.0 {
@@ -164,8 +167,8 @@ pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{:.1} GiB", mebibytes / 1024.0)
 }
 
-/// Whether draft and target model fit each other, where both are here.
-pub(super) fn pair(models: &Models) -> Findings {
+/// Returns whether draft and target model fit each other, where both are here.
+pub(super) fn pair(models: &InspectedModels) -> Findings {
     let mut findings = Findings::of("pair");
     let target = models.target.as_ref().map(verifier::outline);
     let (Some(draft), Some(target)) = (&models.draft, target) else {
@@ -194,17 +197,17 @@ pub(super) struct Requested {
 impl Requested {
     /// Returns the models that a process of `role` has by choice, or by default where it is not told of any others;
     /// `names_coordinator` says whether the report is about a coordinator that is named.
-    pub(super) fn of(loaded: &LoadedConfig<Config>, role: Role, names_coordinator: bool) -> Self {
+    pub(super) fn of(loaded: &Loaded<Config>, role: ServeRole, names_coordinator: bool) -> Self {
         let (verifier, drafter) = (&loaded.value.verifier, &loaded.value.drafter);
         let is_target_chosen =
             !is_default(loaded, "verifier.model.path") || !verifier.remote.url.is_empty();
         let is_draft_chosen =
             !is_default(loaded, "drafter.model.path") || !drafter.cascade.models.is_empty();
         let is_elsewhere = names_coordinator || !is_default(loaded, "coordinator.models");
-        let by_default = role != Role::All || !is_elsewhere;
+        let by_default = role != ServeRole::All || !is_elsewhere;
         Self {
             target: is_target_chosen || by_default,
-            draft: is_draft_chosen || (by_default && !(role == Role::All && is_target_chosen)),
+            draft: is_draft_chosen || (by_default && !(role == ServeRole::All && is_target_chosen)),
         }
     }
 }

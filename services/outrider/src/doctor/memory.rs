@@ -4,12 +4,12 @@ use model::Computation;
 use model::engine::EngineConfig;
 use model::source::Inspected;
 
-use super::files::{Models, mebibytes};
+use super::files::{InspectedModels, mebibytes};
 use super::report::Findings;
 use crate::config::Config;
 
 /// What one engine takes of this machine's memory.
-struct Need {
+struct MemoryNeed {
     /// Section of the engine's service.
     service: &'static str,
     weights: u64,
@@ -18,11 +18,11 @@ struct Need {
 }
 
 /// Compares what the models on CPUs take with what is `free`.
-pub(super) fn findings(config: &Config, models: &Models, free: Option<u64>) -> Findings {
+pub(super) fn findings(config: &Config, models: &InspectedModels, free: Option<u64>) -> Findings {
     let target = models.target.iter();
-    let target = target.map(|model| Need::of("verifier", model, &config.verifier.engine));
+    let target = target.map(|model| MemoryNeed::of("verifier", model, &config.verifier.engine));
     let drafts = models.drafts.iter();
-    let drafts = drafts.map(|(_, model)| Need::of("drafter", model, &config.drafter.engine));
+    let drafts = drafts.map(|(_, model)| MemoryNeed::of("drafter", model, &config.drafter.engine));
     let needs: Vec<_> = target.chain(drafts).flatten().collect();
     let mut findings = Findings::of("memory");
     match free {
@@ -33,8 +33,8 @@ pub(super) fn findings(config: &Config, models: &Models, free: Option<u64>) -> F
     findings
 }
 
-impl Need {
-    /// None on a GPU, which has memory of its own, and with llama.cpp, which sizes its own buffers.
+impl MemoryNeed {
+    /// Returns none on a GPU, which has memory of its own, and with llama.cpp, which sizes its own buffers.
     fn of(service: &'static str, model: &Inspected, engine: &EngineConfig) -> Option<Self> {
         let (checkpoint, computation) = model.own.as_ref()?;
         let Computation::Cpu(format) = computation else {
@@ -51,7 +51,7 @@ impl Need {
     }
 }
 
-fn judge(findings: &mut Findings, needs: &[Need], free: u64) {
+fn judge(findings: &mut Findings, needs: &[MemoryNeed], free: u64) {
     let weights: u64 = needs.iter().map(|need| need.weights).sum();
     let (of_weights, of_free) = (mebibytes(weights), mebibytes(free));
     if weights > free {
@@ -91,13 +91,13 @@ fn judge(findings: &mut Findings, needs: &[Need], free: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Level;
+    use super::super::report::FindingLevel;
     use super::*;
 
     #[test]
     fn a_budget_that_is_set_must_have_room() {
         let levels = |keys_and_values, free| {
-            let need = Need {
+            let need = MemoryNeed {
                 service: "verifier",
                 weights: 100,
                 keys_and_values,
@@ -107,9 +107,12 @@ mod tests {
             let levels = findings.found.iter().map(|found| found.level);
             levels.collect::<Vec<_>>()
         };
-        assert_eq!(levels(Some(50), 150), [Level::Ok, Level::Ok]);
-        assert_eq!(levels(Some(51), 150), [Level::Ok, Level::Error]);
-        assert_eq!(levels(None, 101), [Level::Ok, Level::Ok]);
-        assert_eq!(levels(Some(1), 99), [Level::Error]);
+        assert_eq!(levels(Some(50), 150), [FindingLevel::Ok, FindingLevel::Ok]);
+        assert_eq!(
+            levels(Some(51), 150),
+            [FindingLevel::Ok, FindingLevel::Error]
+        );
+        assert_eq!(levels(None, 101), [FindingLevel::Ok, FindingLevel::Ok]);
+        assert_eq!(levels(Some(1), 99), [FindingLevel::Error]);
     }
 }

@@ -1,72 +1,49 @@
 //! Whether a coordinator's peers answer and fit each other.
 
-use ops::process::Process;
-use tokio::task::JoinHandle;
+use futures_util::future::join_all;
+use server::process::Process;
 use wire::describe::{check_pair, check_protocol};
 use wire::v1::PeerDescription;
 
-use super::ask::{self, Answer, Kind, Silence};
+use super::ask::{self, PeerKind, Silence};
 use super::dial::Dialled;
 use super::report::Findings;
 use crate::config::Config;
 
-/// By how many seconds the clock of whoever is at a URL is ahead of this machine's.
-pub(super) type Skews = Vec<(String, i64)>;
-
-/// A peer that is being asked.
-struct Asked {
-    kind: Kind,
-    url: String,
-    answer: JoinHandle<Result<Answer<PeerDescription>, Silence>>,
-}
-
 /// Asks all peers of `coordinator.models`, at once. Where nobody chose them (`is_chosen`), nothing need run there.
-pub(super) async fn findings(
-    config: &Config,
-    is_chosen: bool,
-    process: &Process,
-) -> (Findings, Skews) {
-    let (mut findings, mut skews) = (Findings::of("peers"), Skews::new());
-    let mut asked = Vec::new();
-    for model in &config.coordinator.models {
-        let verifiers = model.verifiers.iter().map(|url| (Kind::Verifier, url));
-        let drafters = model.drafters.iter().map(|url| (Kind::Drafter, url));
-        let peers = verifiers.chain(drafters).map(|(kind, url)| {
-            let (to, process) = (Dialled::of_url(url), process.clone());
-            Asked {
-                kind,
-                url: url.clone(),
-                answer: tokio::spawn(async move { ask::peer(&to, kind, &process).await }),
-            }
+pub(super) async fn findings(config: &Config, is_chosen: bool, process: &Process) -> Findings {
+    let mut findings = Findings::of("peers");
+    let models = config.coordinator.models.iter().map(|model| async move {
+        let verifiers = model.verifiers.iter().map(|url| (PeerKind::Verifier, url));
+        let drafters = model.drafters.iter().map(|url| (PeerKind::Drafter, url));
+        let replies = verifiers.chain(drafters).map(|(kind, url)| async move {
+            let reply = ask::peer(&Dialled::of_url(url), kind, process).await;
+            (kind, url, reply)
         });
-        asked.push((model, peers.collect::<Vec<_>>()));
-    }
-    for (model, peers) in asked {
-        let (model, mixed_weights) = (&model.name, model.mixed_weights);
+        (model, join_all(replies).await)
+    });
+    for (model, replies) in join_all(models).await {
         let mut target: Option<PeerDescription> = None;
-        for Asked { kind, url, answer } in peers {
-            let who = format!("model '{model}': {} at {url}", kind.name());
-            let answer = answer
-                .await
-                .unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
-            let said = match answer {
-                Ok(Answer { said, ahead }) => {
-                    skews.extend(ahead.map(|ahead| (url, ahead)));
-                    said
-                }
+        for (kind, url, reply) in replies {
+            let who = format!("model '{}': {} at {url}", model.name, kind.name());
+            let reply = match reply {
+                Ok(reply) => reply,
                 Err(silence) => {
                     silent(&mut findings, &who, &silence, is_chosen);
                     continue;
                 }
             };
+            let ahead = ask::ahead(&reply).map(|ahead| (url.clone(), ahead));
+            findings.skews.extend(ahead);
+            let said = reply.into_inner();
             judge(&mut findings, &who, &said, target.as_ref());
-            if kind == Kind::Verifier {
+            if kind == PeerKind::Verifier {
                 let first = target.get_or_insert_with(|| said.clone());
-                compare(&mut findings, &who, &said, first, mixed_weights);
+                compare(&mut findings, &who, &said, first, model.mixed_weights);
             }
         }
     }
-    (findings, skews)
+    findings
 }
 
 fn silent(findings: &mut Findings, who: &str, silence: &Silence, is_chosen: bool) {
@@ -83,7 +60,7 @@ fn silent(findings: &mut Findings, who: &str, silence: &Silence, is_chosen: bool
     );
 }
 
-/// Whether a peer speaks this protocol and fits the model's `target`, if it is known.
+/// Tells whether a peer speaks this protocol and fits the model's `target`, if it is known.
 fn judge(
     findings: &mut Findings,
     who: &str,
@@ -137,7 +114,7 @@ fn compare(
 mod tests {
     use wire::v1::Numerics;
 
-    use super::super::report::Level;
+    use super::super::report::FindingLevel;
     use super::*;
 
     #[test]
@@ -157,8 +134,11 @@ mod tests {
             findings.found.pop().map(|finding| finding.level)
         };
         assert_eq!(found(&said("1", "f32"), false), None);
-        assert_eq!(found(&said("1", "q8_0"), false), Some(Level::Warning));
-        assert_eq!(found(&said("2", "f32"), false), Some(Level::Error));
+        assert_eq!(
+            found(&said("1", "q8_0"), false),
+            Some(FindingLevel::Warning)
+        );
+        assert_eq!(found(&said("2", "f32"), false), Some(FindingLevel::Error));
         assert_eq!(found(&said("2", "f32"), true), None);
     }
 }

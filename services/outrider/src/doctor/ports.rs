@@ -3,35 +3,28 @@
 use std::io;
 use std::net::SocketAddr;
 
-use ops::admin::AskError;
-use ops::process::Process;
+use futures_util::future::join_all;
+use server::admin::AskError;
+use server::process::Process;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
-use super::Asking;
-use super::ask::{self, Kind, Silence};
+use super::DoctorClients;
+use super::ask::{self, PeerKind, Silence};
 use super::dial::Dialled;
 use super::report::Findings;
-use crate::check::{Role, listens};
+use crate::check::{ServeRole, listens};
 use crate::cluster::reachable;
 use crate::config::Config;
 
 /// Which addresses somebody chose; `serve` does without the others.
 #[derive(Clone, Copy)]
-pub(super) struct Chosen {
+pub(super) struct ChosenPorts {
     pub(super) admin: bool,
     pub(super) http: bool,
 }
 
-/// An address that is being looked at.
-struct Port {
-    key: &'static str,
-    address: SocketAddr,
-    state: JoinHandle<State>,
-}
-
 /// Whether an address can be listened on.
-enum State {
+enum PortState {
     Free,
     /// Another process listens there: an outrider, which is described, or one that did not say what it is. HTTP ports are
     /// not asked.
@@ -42,9 +35,9 @@ enum State {
 /// Returns what is found of the addresses that `role` listens on, all at once.
 pub(super) async fn findings(
     config: &Config,
-    role: Role,
-    chosen: Chosen,
-    own: &Asking,
+    role: ServeRole,
+    chosen: ChosenPorts,
+    own: &DoctorClients,
 ) -> Findings {
     let admin = config
         .admin
@@ -52,51 +45,36 @@ pub(super) async fn findings(
         .listen()
         .map(|listen| ("admin.listen", listen));
     let listens = admin.into_iter().chain(listens(config, role));
-    let ports: Vec<_> = listens
-        .map(|(key, listen)| {
-            let process = match key {
-                "coordinator.listen" => own.client.clone(),
-                _ => own.process.clone(),
-            };
-            let address = listen.address();
-            let dialled = Dialled::own(config, role, key, address);
-            let state = tokio::spawn(async move { look(key, address, &dialled, &process).await });
-            Port {
-                key,
-                address,
-                state,
-            }
-        })
-        .collect();
+    let looked = listens.map(|(key, listen)| async move {
+        let process = match key {
+            "coordinator.listen" => &own.client,
+            _ => &own.process,
+        };
+        let address = listen.address();
+        let dialled = Dialled::own(config, role, key, address);
+        (key, address, look(key, address, &dialled, process).await)
+    });
     let mut findings = Findings::of("ports");
     let mut has_coordinator = false;
-    for Port {
-        key,
-        address,
-        state,
-    } in ports
-    {
+    for (key, address, state) in join_all(looked).await {
         let at = format!("{key}: {address}");
-        match state
-            .await
-            .unwrap_or_else(|error| State::Unusable(io::Error::other(error)))
-        {
-            State::Free if address.port() == 0 => {
+        match state {
+            PortState::Free if address.port() == 0 => {
                 findings.ok(format!("{at} is whatever port is free"));
             }
-            State::Free => findings.ok(format!("{at} is free")),
-            State::Unusable(error) => findings.error(
+            PortState::Free => findings.ok(format!("{at} is free")),
+            PortState::Unusable(error) => findings.error(
                 format!("{at} cannot be listened on: {error}"),
                 format!(
                     "set {key} to an address of this machine and a port that this user may take"
                 ),
             ),
-            State::Taken(_) if key == "coordinator.http.listen" && has_coordinator => {
+            PortState::Taken(_) if key == "coordinator.http.listen" && has_coordinator => {
                 findings.info(format!(
                     "{at} is taken, most likely by the same coordinator"
                 ));
             }
-            State::Taken(who) => {
+            PortState::Taken(who) => {
                 has_coordinator |= key == "coordinator.listen"
                     && !matches!(who, Err(Silence::NobodyThere | Silence::Other(_)));
                 let is_needed = match key {
@@ -112,15 +90,15 @@ pub(super) async fn findings(
 }
 
 /// Listens on an address for a moment, and where that is taken asks who is there.
-async fn look(key: &str, address: SocketAddr, dialled: &Dialled, process: &Process) -> State {
+async fn look(key: &str, address: SocketAddr, dialled: &Dialled, process: &Process) -> PortState {
     match TcpListener::bind(address).await {
-        Ok(_) => State::Free,
-        Err(error) if error.kind() != io::ErrorKind::AddrInUse => State::Unusable(error),
-        Err(_) => State::Taken(match key {
+        Ok(_) => PortState::Free,
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => PortState::Unusable(error),
+        Err(_) => PortState::Taken(match key {
             "admin.listen" => admin_at(reachable(address)).await,
             "coordinator.listen" => coordinator_at(dialled, process).await,
-            "drafter.listen" => peer_at(dialled, Kind::Drafter, process).await,
-            "verifier.listen" => peer_at(dialled, Kind::Verifier, process).await,
+            "drafter.listen" => peer_at(dialled, PeerKind::Drafter, process).await,
+            "verifier.listen" => peer_at(dialled, PeerKind::Verifier, process).await,
             _ => Err(Silence::NobodyThere),
         }),
     }
@@ -167,12 +145,12 @@ fn taken(
     }
 }
 
-async fn peer_at(dialled: &Dialled, kind: Kind, process: &Process) -> Result<String, Silence> {
+async fn peer_at(dialled: &Dialled, kind: PeerKind, process: &Process) -> Result<String, Silence> {
     let answer = ask::peer(dialled, kind, process).await?;
     Ok(format!(
         "by an outrider {} of '{}'",
         kind.name(),
-        answer.said.model
+        answer.get_ref().model
     ))
 }
 

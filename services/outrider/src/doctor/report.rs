@@ -9,7 +9,7 @@ use serde_json::json;
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Level {
+pub(super) enum FindingLevel {
     /// As it should be.
     Ok,
     /// Worth knowing; nothing is wrong.
@@ -24,48 +24,51 @@ pub(super) enum Level {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) section: &'static str,
-    pub(super) level: Level,
+    pub(super) level: FindingLevel,
     pub(super) message: String,
     /// What to do; none where nothing need be done.
     pub(super) remedy: Option<String>,
 }
 
-/// What was found in one section.
-#[derive(Debug)]
+/// What was found in a section, or in all of them one after the other.
+#[derive(Debug, Default)]
 pub(super) struct Findings {
+    /// Where the next is found.
     section: &'static str,
     pub(super) found: Vec<Finding>,
+    /// By how many seconds the clock of whoever answered at a URL is ahead of this machine's.
+    pub(super) skews: Vec<(String, i64)>,
 }
 
 impl Findings {
     pub(super) fn of(section: &'static str) -> Self {
         Self {
             section,
-            found: Vec::new(),
+            ..Self::default()
         }
     }
 
     pub(super) fn ok(&mut self, message: impl Into<String>) {
-        self.add(Level::Ok, message.into(), None);
+        self.push(FindingLevel::Ok, message.into(), None);
     }
 
     pub(super) fn info(&mut self, message: impl Into<String>) {
-        self.add(Level::Info, message.into(), None);
+        self.push(FindingLevel::Info, message.into(), None);
     }
 
     pub(super) fn warning(&mut self, message: impl Into<String>, remedy: impl Into<String>) {
-        self.add(Level::Warning, message.into(), Some(remedy.into()));
+        self.push(FindingLevel::Warning, message.into(), Some(remedy.into()));
     }
 
     pub(super) fn error(&mut self, message: impl Into<String>, remedy: impl Into<String>) {
-        self.add(Level::Error, message.into(), Some(remedy.into()));
+        self.push(FindingLevel::Error, message.into(), Some(remedy.into()));
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    fn add(&mut self, level: Level, message: String, remedy: Option<String>) {
+    fn push(&mut self, level: FindingLevel, message: String, remedy: Option<String>) {
         self.found.push(Finding {
             section: self.section,
             level,
@@ -73,30 +76,26 @@ impl Findings {
             remedy,
         });
     }
-}
 
-/// All that was found, section after section.
-#[derive(Debug, Default)]
-pub(super) struct Report(Vec<Finding>);
-
-impl Report {
-    pub(super) fn add(&mut self, findings: Findings) {
-        self.0.extend(findings.found);
+    /// Adds what another section tells.
+    pub(super) fn add(&mut self, other: Self) {
+        self.found.extend(other.found);
+        self.skews.extend(other.skews);
     }
 
-    /// Whether nothing is broken.
+    /// Returns whether nothing is broken.
     pub(super) fn is_ok(&self) -> bool {
-        self.count(Level::Error) == 0
+        self.count(FindingLevel::Error) == 0
     }
 
-    fn count(&self, level: Level) -> usize {
-        self.0.iter().filter(|it| it.level == level).count()
+    fn count(&self, level: FindingLevel) -> usize {
+        self.found.iter().filter(|it| it.level == level).count()
     }
 
     pub(super) fn print(&self, as_json: bool) -> std::io::Result<()> {
         let mut out = stdout().lock();
         if as_json {
-            let object = json!({ "ok": self.is_ok(), "findings": self.0 });
+            let object = json!({ "ok": self.is_ok(), "findings": self.found });
             return writeln!(out, "{object}");
         }
         write!(out, "{}", self.text())
@@ -105,21 +104,22 @@ impl Report {
     fn text(&self) -> String {
         let mut lines = Vec::new();
         let mut section = "";
-        for finding in &self.0 {
+        for finding in &self.found {
             if finding.section != section {
                 section = finding.section;
                 lines.push(section.to_owned());
             }
             let level = match finding.level {
-                Level::Ok => "ok",
-                Level::Info => "info",
-                Level::Warning => "warning",
-                Level::Error => "error",
+                FindingLevel::Ok => "ok",
+                FindingLevel::Info => "info",
+                FindingLevel::Warning => "warning",
+                FindingLevel::Error => "error",
             };
             lines.push(format!("  {level:8} {}", finding.message));
             lines.extend((finding.remedy.iter()).map(|remedy| format!("  {:8} {remedy}", "->")));
         }
-        let [errors, warnings] = [Level::Error, Level::Warning].map(|level| self.count(level));
+        let [errors, warnings] =
+            [FindingLevel::Error, FindingLevel::Warning].map(|level| self.count(level));
         lines.push(format!("errors: {errors}, warnings: {warnings}\n"));
         lines.join("\n")
     }
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn lines_stand_under_their_section_with_what_to_do() {
-        let mut report = Report::default();
+        let mut report = Findings::default();
         let mut clock = Findings::of("clock");
         clock.ok("it runs");
         clock.warning("it is slow", "wind it up");

@@ -4,7 +4,7 @@ use model::source::Inspected;
 use text::ServedText;
 use wire::v1::{ChatMessage, TokenizerPart};
 
-use super::files::Models;
+use super::files::InspectedModels;
 use super::report::Findings;
 
 /// A text that every tokenizer should give back, but for white space at its ends.
@@ -14,26 +14,24 @@ const PROBE: &str = "Once upon a time, 3 cats met 2 dogs.";
 const MAX_PROMPT_BYTES: usize = 1 << 20;
 
 /// Returns what is found of the target's text, or of the draft model's where there is no target.
-pub(super) fn findings(models: &Models) -> Vec<Findings> {
+pub(super) fn findings(models: &InspectedModels) -> Findings {
     let draft = models.drafts.first().map(|(_, model)| model);
-    let Some(model) = models.target.as_ref().or(draft) else {
-        return Vec::new();
-    };
     let mut tokenizer = Findings::of("tokenizer");
+    let Some(model) = models.target.as_ref().or(draft) else {
+        return tokenizer;
+    };
     let name = &model.outline.name;
     match served(model) {
         Ok(text) => {
             round_trip(&mut tokenizer, name, &text);
-            vec![tokenizer, chat(name, model, &text)]
+            tokenizer.add(chat(name, model, &text));
         }
-        Err(error) => {
-            tokenizer.error(
-                format!("'{name}': {error}"),
-                "take the tokenizer.json that came with the model",
-            );
-            vec![tokenizer]
-        }
+        Err(error) => tokenizer.error(
+            format!("'{name}': {error}"),
+            "take the tokenizer.json that came with the model",
+        ),
     }
+    tokenizer
 }
 
 fn served(model: &Inspected) -> Result<ServedText, String> {

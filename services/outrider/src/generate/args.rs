@@ -74,7 +74,7 @@ pub(crate) struct GenerateArgs {
 }
 
 impl GenerateArgs {
-    /// The request; what was not given is left to the coordinator.
+    /// Returns the request; what was not given is left to the coordinator.
     pub(crate) fn request(&self) -> anyhow::Result<v1::GenerateRequest> {
         let mut request = self.common.request()?;
         request.report_rounds = self.show_rounds;
@@ -90,7 +90,7 @@ impl GenerateArgs {
         Ok(request)
     }
 
-    /// The prompt, if it stands on the command line.
+    /// Returns the prompt, if it stands on the command line.
     fn typed(&self) -> Option<&str> {
         self.text.as_deref().or(self.prompt.as_deref())
     }
@@ -115,7 +115,7 @@ impl GenerateArgs {
     }
 }
 
-/// A turn of a conversation.
+/// Returns a turn of a conversation.
 pub(crate) fn turn(role: &str, content: &str) -> v1::ChatMessage {
     v1::ChatMessage {
         role: role.to_owned(),

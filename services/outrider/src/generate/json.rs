@@ -8,24 +8,21 @@ use serde_json::{Value, json};
 use tonic::Code;
 use wire::v1;
 
-use super::{Fault, Printer};
+use super::{AnswerFault, Printer};
 
 /// Prints the answer when it has ended.
-pub(super) struct Json;
+pub(super) struct AnswerJson;
 
-/// Name of an origin, as in the JSON.
-fn origin_name(origin: v1::Origin) -> &'static str {
-    match origin {
-        v1::Origin::Accepted => "accepted",
-        v1::Origin::Recovered => "recovered",
-        v1::Origin::Bonus => "bonus",
-        v1::Origin::Target => "target",
-        v1::Origin::Deferred => "deferred",
-        v1::Origin::Unspecified => "unknown",
+/// Returns the name of an origin: the protocol's, in small letters.
+fn origin_name(origin: v1::Origin) -> String {
+    if origin == v1::Origin::Unspecified {
+        return "unknown".to_owned();
     }
+    let name = origin.as_str_name();
+    name.trim_start_matches("ORIGIN_").to_lowercase()
 }
 
-fn reason_name(answer: &CollectedAnswer, fault: Option<&Fault>) -> &'static str {
+fn reason_name(answer: &Answer, fault: Option<&AnswerFault>) -> &'static str {
     match answer.finished.reason() {
         v1::FinishReason::Unspecified if fault.is_some_and(|it| it.code == Code::Cancelled) => {
             "cancelled"
@@ -37,7 +34,7 @@ fn reason_name(answer: &CollectedAnswer, fault: Option<&Fault>) -> &'static str 
     }
 }
 
-impl Printer for Json {
+impl Printer for AnswerJson {
     fn chunk(&mut self, _: &v1::Chunk) -> anyhow::Result<()> {
         Ok(())
     }
@@ -46,7 +43,7 @@ impl Printer for Json {
         eprintln!("{line}");
     }
 
-    fn ended(&mut self, answer: &CollectedAnswer, fault: Option<&Fault>) -> anyhow::Result<()> {
+    fn ended(&mut self, answer: &Answer, fault: Option<&AnswerFault>) -> anyhow::Result<()> {
         writeln!(stdout(), "{}", object(answer, fault))?;
         Ok(())
     }
@@ -63,8 +60,8 @@ const OF_THE_END: [&str; 7] = [
     "timing",
 ];
 
-/// The object of an answer that is complete, or that `fault` ended early.
-fn object(answer: &CollectedAnswer, fault: Option<&Fault>) -> Value {
+/// Returns the object of an answer that is complete, or that `fault` ended early.
+fn object(answer: &Answer, fault: Option<&AnswerFault>) -> Value {
     let (started, finished) = (&answer.started, &answer.finished);
     let timing = finished.timing.unwrap_or_default();
     let error = fault.map(|fault| {
@@ -120,7 +117,7 @@ fn object(answer: &CollectedAnswer, fault: Option<&Fault>) -> Value {
     object
 }
 
-/// The log probabilities of a token; null stands for one without any probability.
+/// Returns the log probabilities of a token; null stands for one without any probability.
 fn logprobs(of_token: &v1::TokenLogprobs) -> Value {
     let top = of_token.top.iter();
     let top = top.map(|top| json!({ "token_id": top.token_id, "logprob": top.logprob }));
@@ -140,7 +137,7 @@ const OF_VLLM: [&str; 9] = [
     "per_step_drafted",
 ];
 
-/// Most draft tokens of a round, as set; 0 where the method drafts no blocks.
+/// Returns the most draft tokens of a round, as set; 0 where the method drafts no blocks.
 fn num_spec_tokens(settings: &[v1::Setting]) -> u32 {
     let number = |name: &str| {
         let setting = settings.iter().find(|setting| setting.name == name)?;
@@ -216,7 +213,7 @@ mod tests {
     fn an_answer_that_failed_tells_so_where_other_failures_do() {
         let mut answer = begun();
         answer.finished.set_reason(v1::FinishReason::Error);
-        let fault = Fault {
+        let fault = AnswerFault {
             message: "no verifier is reachable".to_owned(),
             code: Code::Unavailable,
         };
@@ -234,7 +231,7 @@ mod tests {
     fn of_an_answer_without_its_end_what_came_is_told() {
         for (code, reason) in [(Code::Unavailable, "error"), (Code::Cancelled, "cancelled")] {
             let message = "lost".to_owned();
-            let object = object(&begun(), Some(&Fault { message, code }));
+            let object = object(&begun(), Some(&AnswerFault { message, code }));
             assert_eq!(object["finish_reason"], reason);
             assert_eq!(
                 (&object["seed"], &object["token_ids"]),

@@ -12,7 +12,8 @@ use wire::status::describe;
 use wire::v1;
 
 use super::terminal::round_line;
-use super::{Fault, Printer};
+use super::{AnswerFault, Printer};
+use crate::args::with_flag;
 use crate::connect::told;
 use crate::failure::{AlreadyReported, one_line};
 
@@ -23,16 +24,9 @@ const SILENCE: Duration = Duration::from_secs(5);
 const STDOUT: &str = "stdout cannot be written";
 
 /// A request that the model has no room for.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct TooLong(String);
-
-impl std::fmt::Display for TooLong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TooLong {}
 
 /// Asks for an answer.
 ///
@@ -85,13 +79,13 @@ pub(crate) async fn read(
             return Err(error);
         }
         let message = told.unwrap_or_else(|| one_line(&error));
-        printer.ended(answer, Some(&Fault { message, code }))?;
+        printer.ended(answer, Some(&AnswerFault { message, code }))?;
         return Err(AlreadyReported(error).into());
     }
 }
 
-/// Whether there is anything to be told of an answer.
-pub(crate) fn is_begun(answer: &CollectedAnswer) -> bool {
+/// Returns whether there is anything to be told of an answer.
+pub(crate) fn is_begun(answer: &Answer) -> bool {
     !answer.started.request_id.is_empty()
 }
 
@@ -115,7 +109,7 @@ fn print(
     Ok(())
 }
 
-/// The next event; says so once if it is long in coming.
+/// Returns the next event; says so once if it is long in coming.
 async fn next(
     generation: &mut Generation,
     url: &str,
@@ -132,7 +126,7 @@ async fn next(
     generation.event().await
 }
 
-/// A coordinator that is not there, or lacks a peer.
+/// Returns the error of a coordinator that is not there, or lacks a peer.
 fn unavailable(url: &str, why: &str) -> anyhow::Error {
     anyhow!(
         "coordinator {url}: {why}; `outrider doctor --coordinator {url}` shows which services answer"
@@ -151,7 +145,7 @@ pub(crate) fn explain(url: &str, error: Error) -> anyhow::Error {
         }
         Error::Status(status) => match status.code() {
             // The message names the field, the value and what is allowed.
-            Code::InvalidArgument => anyhow!("{}", status.message()),
+            Code::InvalidArgument => anyhow!(with_flag(status.message(), field.as_deref())),
             Code::Unimplemented if speaks_http(&status) => {
                 anyhow!("--coordinator {url}: {}", status.message())
             }

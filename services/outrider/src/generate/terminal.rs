@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use client::CollectedAnswer;
 use wire::v1;
 
-use super::{Fault, Printer};
+use super::{AnswerFault, Printer};
 
 /// Prints text as it comes.
 pub(crate) struct Terminal {
@@ -86,7 +86,7 @@ impl Printer for Terminal {
         eprintln!("{line}");
     }
 
-    fn ended(&mut self, answer: &CollectedAnswer, fault: Option<&Fault>) -> anyhow::Result<()> {
+    fn ended(&mut self, answer: &Answer, fault: Option<&AnswerFault>) -> anyhow::Result<()> {
         if fault.is_some() && answer.token_ids.is_empty() {
             // Nothing was shown; the failure says all there is to say.
             return Ok(());
@@ -121,7 +121,7 @@ impl Printer for Terminal {
     }
 }
 
-/// The method asked for, and the one it came to if that is another.
+/// Returns the method asked for, and the one it came to if that is another.
 fn method_name(started: &v1::Started, finished: &v1::Finished) -> String {
     if started.method == finished.effective_method {
         return started.method.clone();
@@ -145,7 +145,7 @@ pub(crate) fn stats(answer: &CollectedAnswer) -> String {
     format!("[{tokens} tokens, method {method}, seed {seed}]")
 }
 
-/// A whole answer in one line.
+/// Returns a whole answer in one line.
 fn summary(started: &v1::Started, finished: &v1::Finished) -> String {
     let tokens = finished.usage.unwrap_or_default().completion_tokens;
     let timing = finished.timing.unwrap_or_default();
@@ -174,7 +174,7 @@ fn summary(started: &v1::Started, finished: &v1::Finished) -> String {
     )
 }
 
-/// A round in one line.
+/// Returns a round in one line.
 pub(super) fn round_line(round: &v1::RoundReport) -> String {
     let ms = |us: u32| f64::from(us) / 1e3;
     let drafter = round.drafter.unwrap_or_default();

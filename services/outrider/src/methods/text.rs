@@ -3,43 +3,43 @@
 use std::io::{self, Write};
 
 use speculation::methods::{
-    AxisValue, EffectiveSetting, Method, ParameterValue, SETTINGS, SettingKind, TargetKind, names,
+    AxisValue, EffectiveSetting, METHODS, Method, TargetKind, Value, axes_listing, names,
 };
 use speculation::target::RULES;
 
-/// Everything there is to choose from.
-pub(super) fn registry(out: &mut impl Write, methods: &[Method]) -> io::Result<()> {
+/// Writes everything there is to choose from.
+pub(super) fn registry(out: &mut impl Write) -> io::Result<()> {
+    let (lossless, reproducible) = ("lossless", "reproducible");
     writeln!(
         out,
-        "{:<17} {:<9} {:<13} when to choose it, and what it does",
-        "method", "lossless", "reproducible"
+        "{:<17} {lossless:<9} {reproducible:<13} when to choose it, and what it does",
+        "method"
     )?;
-    for method in methods {
-        writeln!(
-            out,
-            "{:<17} {:<9} {:<13} {}",
-            method.name,
-            yes_no(method.is_lossless()),
-            yes_no(method.is_reproducible()),
-            method.when
-        )?;
-        writeln!(out, "{:<41} {}", "", method.summary)?;
+    for method in METHODS {
+        let lossless = yes_no(method.is_lossless());
+        let reproducible = yes_no(method.is_reproducible());
+        let Method {
+            name,
+            when,
+            summary,
+            ..
+        } = method;
+        writeln!(out, "{name:<17} {lossless:<9} {reproducible:<13} {when}")?;
+        writeln!(out, "{:<41} {summary}", "")?;
     }
-    meanings(out)?;
+    writeln!(out, "\n{MEANINGS}")?;
     axes(out)?;
     rules(out)?;
-    parameters(out, methods)?;
+    parameters(out)?;
     writeln!(out, "\n`outrider methods NAME` shows a method in full.")
 }
 
-/// One method, and how to ask for it.
+/// Writes one method, and how to ask for it.
 pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
-    writeln!(out, "{}: {}", method.name, method.when)?;
-    writeln!(out, "  {}\n", method.summary)?;
-    let [sampling, greedy] = [1.0, 0.0].map(|temperature| {
-        let proposal = method.preset(temperature).proposal;
-        names::of_proposal(proposal)
-    });
+    let name = method.name;
+    writeln!(out, "{name}: {}\n  {}\n", method.when, method.summary)?;
+    let [sampling, greedy] =
+        [1.0, 0.0].map(|temperature| names::of_proposal(method.preset(temperature).proposal));
     let proposal = if sampling == greedy {
         sampling
     } else {
@@ -66,27 +66,18 @@ pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
         writeln!(out, "\nparameters")?;
     }
     for setting in &settings {
-        let EffectiveSetting {
-            name,
-            help,
-            range,
-            default,
-            ..
-        } = setting;
-        writeln!(out, "  {name:<17} {help}")?;
+        let (range, default) = (setting.range, setting.default);
+        writeln!(out, "  {:<17} {}", setting.name, setting.help)?;
         writeln!(out, "  {:<17} {range}; default {default}", "")?;
     }
-    meanings(out)?;
-    let flags: Vec<_> = settings.iter().filter_map(flag).collect();
+    let flags: String = settings.iter().filter_map(flag).collect();
     writeln!(
         out,
-        "\nexample\n  outrider generate \"Once upon a time\" --method {}{}",
-        method.name,
-        flags.concat()
+        "\n{MEANINGS}\n\nexample\n  outrider generate \"Once upon a time\" --method {name}{flags}"
     )
 }
 
-/// The flag that gives a parameter its default; none for those that are off.
+/// Returns the flag that gives a parameter its default; none for those that are off.
 fn flag(setting: &EffectiveSetting) -> Option<String> {
     let name = setting.name.replace('_', "-");
     match setting.default {
@@ -100,33 +91,21 @@ fn yes_no(yes: bool) -> &'static str {
     if yes { "yes" } else { "no" }
 }
 
-fn meanings(out: &mut impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "\nlossless:     every token is an exact sample of the target model\n\
-         reproducible: a seed gives the same tokens however blocks were cut, retried or moved\n\
-         p, q:         the probabilities that the target and the draft model give a token"
-    )
-}
+const MEANINGS: &str = "\
+lossless:     every token is an exact sample of the target model
+reproducible: a seed gives the same tokens however blocks were cut, retried or moved
+p, q:         the probabilities that the target and the draft model give a token";
 
 fn axes(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "\nA method sets some of these axes. A request may set any of them by itself."
     )?;
-    for setting in SETTINGS {
-        let SettingKind::Axis {
-            default, values, ..
-        } = setting.kind
-        else {
-            continue;
-        };
-        let flag = setting.name.replace('_', "-");
-        writeln!(out, "  {flag:<13} {}; default {default}", setting.help)?;
-        let values = values();
-        let is_explained = |value: &AxisValue| !value.help.is_empty();
-        if !values.iter().any(is_explained) {
-            let forms: Vec<_> = match setting.name {
+    for axis in axes_listing() {
+        let flag = axis.name.replace('_', "-");
+        writeln!(out, "  {flag:<13} {}; default {}", axis.help, axis.default)?;
+        if axis.values.iter().all(|value| value.help.is_empty()) {
+            let forms: Vec<_> = match axis.name {
                 "target" => vec!["exact", "lossy", "or a rule below"],
                 _ => setting.forms(),
             };
@@ -145,29 +124,21 @@ fn axes(out: &mut impl Write) -> io::Result<()> {
 }
 
 fn rules(out: &mut impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "\n{:<10} {:<12} {:<8} meaning",
-        "rule", "alpha", "default"
-    )?;
+    let (alpha, default) = ("alpha", "default");
+    writeln!(out, "\n{:<10} {alpha:<12} {default:<8} meaning", "rule")?;
     for rule in RULES.iter().copied() {
         let (least, most) = rule.alpha.range;
-        writeln!(
-            out,
-            "{:<10} {:<12} {:<8} {}",
-            rule.name,
-            format!("{least} to {most}"),
-            rule.alpha.default,
-            rule.summary
-        )?;
+        let (range, default) = (format!("{least} to {most}"), rule.alpha.default);
+        let (name, summary) = (rule.name, rule.summary);
+        writeln!(out, "{name:<10} {range:<12} {default:<8} {summary}")?;
     }
     Ok(())
 }
 
-/// One line for each meaning of a parameter, with the methods that take it.
-fn parameters(out: &mut impl Write, methods: &[Method]) -> io::Result<()> {
+/// Writes a line for each meaning of a parameter, with the methods that take it.
+fn parameters(out: &mut impl Write) -> io::Result<()> {
     let mut lines: Vec<(EffectiveSetting, Vec<&str>)> = Vec::new();
-    for method in methods {
+    for method in METHODS {
         for setting in method.parameters() {
             let known = lines
                 .iter_mut()

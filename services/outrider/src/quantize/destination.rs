@@ -11,15 +11,15 @@ use tempfile::{NamedTempFile, TempPath};
 /// Large enough that writing is not by small pieces, small enough for every machine.
 const BUFFER: usize = 1 << 20;
 
-/// A file on its way to `place`; removed unless [`Destination::keep`] is called.
+/// A file on its way to `place`; removed unless [`GgufDestination::keep`] is called.
 #[derive(Debug)]
-pub(super) struct Destination {
+pub(super) struct GgufDestination {
     file: BufWriter<NamedTempFile>,
     place: PathBuf,
     replace: bool,
 }
 
-impl Destination {
+impl GgufDestination {
     /// Begins a file beside `place`.
     pub(super) fn create(place: &Path, replace: bool) -> anyhow::Result<Self> {
         if place.is_dir() {
@@ -42,7 +42,7 @@ impl Destination {
         })
     }
 
-    /// Where the file is for now.
+    /// Returns where the file is for now.
     pub(super) fn path(&self) -> &Path {
         self.file.get_ref().path()
     }
@@ -79,7 +79,7 @@ impl Destination {
     }
 }
 
-/// The unfinished file of `place`, empty and locked: whoever else writes to the same place is told. What a
+/// Returns the unfinished file of `place`, empty and locked: whoever else writes to the same place is told. What a
 /// killed run left of it is overwritten.
 fn begin(place: &Path) -> anyhow::Result<NamedTempFile> {
     let folder = match place.parent() {
@@ -116,7 +116,7 @@ fn begin(place: &Path) -> anyhow::Result<NamedTempFile> {
     }
 }
 
-/// Whether `path` still leads to `file`.
+/// Returns whether `path` still leads to `file`.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -133,7 +133,7 @@ fn is_at(_file: &File, _path: &Path) -> bool {
     true
 }
 
-impl Write for Destination {
+impl Write for GgufDestination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -153,7 +153,7 @@ mod tests {
         (folder, place)
     }
 
-    /// Files of the folder, hidden ones too.
+    /// Counts the files of the folder, hidden ones too.
     fn files(folder: &tempfile::TempDir) -> usize {
         fs::read_dir(folder.path()).expect("a folder").count()
     }
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_said_to_be_full() {
         let (_folder, place) = place();
-        let destination = Destination::create(&place, false).expect("begun");
+        let destination = GgufDestination::create(&place, false).expect("begun");
         let explained = |kind: io::ErrorKind| {
             let error = GgufWriteError::Io(kind.into());
             destination.explain(error).to_string()
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_file_that_appeared_meanwhile_is_not_replaced() {
         let (folder, place) = place();
-        let mut destination = Destination::create(&place, false).expect("begun");
+        let mut destination = GgufDestination::create(&place, false).expect("begun");
         destination.write_all(b"new").expect("written");
         fs::write(&place, "another's").expect("written");
         assert!(destination.keep().is_err());
@@ -186,8 +186,8 @@ mod tests {
     #[test]
     fn two_runs_do_not_write_to_one_place() {
         let (_folder, place) = place();
-        let mut first = Destination::create(&place, false).expect("begun");
-        let second = Destination::create(&place, true)
+        let mut first = GgufDestination::create(&place, false).expect("begun");
+        let second = GgufDestination::create(&place, true)
             .expect_err("refused")
             .to_string();
         assert!(
@@ -198,8 +198,8 @@ mod tests {
         first.keep().expect("kept");
         assert_eq!(fs::read(&place).expect("a file"), b"first");
         // Dropped, it leaves the place free.
-        drop(Destination::create(&place, true).expect("begun"));
-        assert!(Destination::create(&place, true).is_ok());
+        drop(GgufDestination::create(&place, true).expect("begun"));
+        assert!(GgufDestination::create(&place, true).is_ok());
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         let (folder, place) = place();
         fs::write(folder.path().join(".model.gguf.part"), "half of another").expect("written");
         fs::write(&place, "old").expect("written");
-        let mut destination = Destination::create(&place, true).expect("begun");
+        let mut destination = GgufDestination::create(&place, true).expect("begun");
         destination.write_all(b"new").expect("written");
         assert_eq!(
             fs::read(&place).expect("a file"),
@@ -230,13 +230,13 @@ mod tests {
             path
         };
         let place = fifo("model.gguf");
-        let refused = Destination::create(&place, true)
+        let refused = GgufDestination::create(&place, true)
             .expect_err("a pipe")
             .to_string();
         assert!(refused.contains("is no regular file"), "{refused}");
         fifo(".other.gguf.part");
         let place = folder.path().join("other.gguf");
-        let refused = Destination::create(&place, true).expect_err("a pipe in the way");
+        let refused = GgufDestination::create(&place, true).expect_err("a pipe in the way");
         assert!(refused.to_string().contains("is in the way"), "{refused}");
     }
 }

@@ -9,14 +9,14 @@ use super::ScoreArgs;
 
 /// Tokens for the model.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Input {
+pub(super) struct ScoreInput {
     /// For the encoder; empty if the model has none.
     pub(super) source: Vec<TokenId>,
     /// Whose positions are scored.
     pub(super) scored: Vec<TokenId>,
 }
 
-impl Input {
+impl ScoreInput {
     /// Reads what is asked of a model of `config`, which `checkpoint` holds; tokenises where text is given.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Input {
     }
 }
 
-/// The tokens of `text`, special ones included.
+/// Returns the tokens of `text`, special ones included.
 fn tokens(text: &str, args: &ScoreArgs, checkpoint: &Checkpoint) -> anyhow::Result<Vec<TokenId>> {
     let tokenizer = checkpoint
         .tokenizer()
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     /// Returns what a model with or without an encoder is given of the flags, all ids below 10.
-    fn read(encoder: bool, decoder_ids: Option<&[TokenId]>) -> Result<Input, String> {
+    fn read(encoder: bool, decoder_ids: Option<&[TokenId]>) -> Result<ScoreInput, String> {
         let encoder = encoder.then_some(EncoderConfig {
             layers: 1,
             relative_buckets: 8,
@@ -124,14 +124,14 @@ mod tests {
             device: String::new(),
             json: false,
         };
-        Input::read(&args, &config, &checkpoint).map_err(|error| error.to_string())
+        ScoreInput::read(&args, &config, &checkpoint).map_err(|error| error.to_string())
     }
 
     #[test]
     fn positions_are_the_decoders() {
         let input = |source: &[TokenId], scored: &[TokenId]| {
             let [source, scored] = [source, scored].map(<[_]>::to_vec);
-            Ok(Input { source, scored })
+            Ok(ScoreInput { source, scored })
         };
         assert_eq!(read(false, None), input(&[], &[1, 2, 3]));
         assert_eq!(read(true, Some(&[9, 4])), input(&[1, 2, 3], &[9, 4]));

@@ -1,9 +1,8 @@
 //! The distributions at every position of a text, as log probabilities.
 
 use anyhow::Context;
-use serde::Serialize;
 use speculation::TokenId;
-use speculation::logprobs::{self, LogitsRow};
+use speculation::logprobs::{Likely, LogitsRow};
 use speculation::ports::{LanguageModel, Rows, Segment};
 
 /// Logits held at once: 64 MiB.
@@ -12,48 +11,31 @@ const ROOM: usize = 16 << 20;
 const LONGEST: usize = 256;
 
 /// A token of the text, and what the model thought.
-#[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Position {
+#[derive(Debug, PartialEq)]
+pub(super) struct ScoredPosition {
     pub(super) token_id: TokenId,
     /// ln of its probability given the tokens before it; none of the first.
     pub(super) logprob: Option<f64>,
-    /// The most likely tokens after it, the likeliest first.
+    /// The most likely tokens after it, the likeliest first, each with ln of its probability.
     pub(super) top: Vec<Likely>,
-}
-
-/// A token that may come next.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Likely {
-    pub(super) token_id: TokenId,
-    /// ln of its probability.
-    pub(super) logprob: f64,
-}
-
-impl From<logprobs::Likely> for Likely {
-    fn from(likely: logprobs::Likely) -> Self {
-        Self {
-            token_id: likely.token,
-            logprob: likely.logprob,
-        }
-    }
 }
 
 /// Over all tokens of a text but the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Summary {
+pub(super) struct ScoreSummary {
     /// Sum of the log probabilities.
     pub(super) logprob: f64,
     pub(super) tokens: usize,
 }
 
-impl Summary {
+impl ScoreSummary {
     /// e to the mean negative log probability; none of a text of one token.
     pub(super) fn perplexity(self) -> Option<f64> {
         (self.tokens > 0).then(|| (-self.logprob / self.tokens as f64).exp())
     }
 }
 
-/// Tokens of a forward of a model with this vocabulary.
+/// Returns the tokens of a forward of a model with this vocabulary.
 pub(super) fn step(vocab_size: usize) -> usize {
     (ROOM / vocab_size).clamp(1, LONGEST)
 }
@@ -67,10 +49,10 @@ pub(super) fn score<M: LanguageModel>(
     model: &mut M,
     mut cache: M::Cache,
     (text, step, top): (&[TokenId], usize, usize),
-    mut emit: impl FnMut(usize, &Position) -> anyhow::Result<()>,
-) -> anyhow::Result<Summary> {
+    mut emit: impl FnMut(usize, &ScoredPosition) -> anyhow::Result<()>,
+) -> anyhow::Result<ScoreSummary> {
     let (mut rows, mut order) = (Rows::default(), Vec::new());
-    let mut summary = Summary::default();
+    let mut summary = ScoreSummary::default();
     let mut logprob = None;
     for (start, tokens) in (0..).step_by(step).zip(text.chunks(step)) {
         let segment = Segment {
@@ -86,11 +68,10 @@ pub(super) fn score<M: LanguageModel>(
             let row = LogitsRow::of(logits).with_context(|| {
                 format!("the model's logits at position {position} are not finite")
             })?;
-            let top = row.likeliest(top, &mut order);
-            let reported = Position {
+            let reported = ScoredPosition {
                 token_id,
                 logprob,
-                top: top.into_iter().map(Likely::from).collect(),
+                top: row.likeliest(top, &mut order),
             };
             emit(position, &reported)?;
             let next = text.get(position + 1);
@@ -112,12 +93,12 @@ mod tests {
 
     const TEXT: [TokenId; 7] = [3, 1, 4, 1, 5, 9, 2];
 
-    fn score(step: usize, top: usize) -> (Vec<Position>, Summary) {
+    fn score(step: usize, top: usize) -> (Vec<ScoredPosition>, ScoreSummary) {
         let mut model = ToyModel::new(7, 10);
         let cache = model.new_cache();
         let mut positions = Vec::new();
         let summary = super::score(&mut model, cache, (&TEXT, step, top), |_, position| {
-            positions.push(Position {
+            positions.push(ScoredPosition {
                 top: position.top.clone(),
                 ..*position
             });
@@ -147,13 +128,13 @@ mod tests {
             assert!((mass - 1.0).abs() < 1e-12, "{mass}");
             assert!(pair[0].top.is_sorted_by(|a, b| a.logprob >= b.logprob));
             let mut top = pair[0].top.iter();
-            let reported = top.find(|likely| likely.token_id == pair[1].token_id);
+            let reported = top.find(|likely| likely.token == pair[1].token_id);
             assert_eq!(pair[1].logprob, reported.map(|likely| likely.logprob));
             total += pair[1].logprob.unwrap();
         }
         assert_eq!((summary.logprob, summary.tokens), (total, 6));
         assert_eq!(summary.perplexity(), Some((-total / 6.0).exp()));
-        assert_eq!(Summary::default().perplexity(), None);
+        assert_eq!(ScoreSummary::default().perplexity(), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reads tokens, certificates and the log filter again on SIGHUP.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::config::Config;
 const FILTER: &str = "log.filter";
 
 /// Everything that is read again on SIGHUP.
-pub(super) struct Reloading<R> {
+pub(super) struct SighupReload<R> {
     /// Tokens and certificates.
     pub(super) files: Reloads,
     /// The filters of the log.
@@ -28,7 +28,7 @@ pub(super) struct Reloading<R> {
     pub(super) read: R,
 }
 
-impl<R: Fn() -> anyhow::Result<LoadedConfig<Config>> + Send + Sync + 'static> Reloading<R> {
+impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> SighupReload<R> {
     /// Starts a task that reads everything again on every SIGHUP, which then no longer ends the process.
     ///
     /// # Errors
@@ -94,12 +94,10 @@ fn changed(old: &LoadedConfig<Config>, new: &LoadedConfig<Config>) -> Vec<String
     let [old, new] = [old, new].map(|loaded| {
         let settings = loaded.provenance().iter();
         let settings = settings.map(|setting| (&setting.key, &setting.value));
-        settings.collect::<BTreeMap<_, _>>()
+        settings.collect::<BTreeSet<_>>()
     });
-    let mut keys: Vec<_> = old.keys().chain(new.keys()).copied().collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys.retain(|&key| key != FILTER && old.get(key) != new.get(key));
+    let changed = old.symmetric_difference(&new).map(|(key, _)| *key);
+    let keys: BTreeSet<_> = changed.filter(|&key| key != FILTER).collect();
     keys.into_iter().cloned().collect()
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{ANY, fails, outrider, refused, run, says, succeeds, words};
+use super::{ANY, fails, outrider, refused, run, says, shown, succeeds};
 
 pub(crate) const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default");
 
@@ -43,52 +43,53 @@ fn each_thing_that_serve_would_refuse_is_refused() {
     let empty = folder.path().join("empty").display().to_string();
     let secret = folder.path().join("secret").display().to_string();
     std::fs::write(&secret, "key").expect("written");
+    let mut transcript = String::new();
     for line in [
-        "[coordinator];draft_len = 65 | coordinator.draft_len: 65 | 1 to 64",
-        "[coordinator];method = 'nonsense' | coordinator.method | nonsense",
-        "[coordinator];method = 'lossy';lossless_only = true | coordinator.method: 'lossy' is not lossless",
-        "[coordinator];models = [] | coordinator.models: empty",
-        "[[coordinator.models]];name = 'a';verifiers = [] | coordinator.models.0.verifiers: empty",
-        "[[coordinator.models]];name = 'a';verifiers = ['ftp://v:1'] | coordinator.models | \"ftp://v:1\" | http://HOST:PORT",
-        "[[coordinator.models]];name = 'a';verifiers = ['https://v:1'] | coordinator.models | tls.ca_file",
-        "[coordinator];max_requests = 0 | coordinator.max_requests | 1 or more",
-        "[drafter];max_draft_tokens = 65536 | drafter.max_draft_tokens: 65536 | 1 to 65535",
-        "[drafter.engine];kv_tokens = 1 | drafter: kv_tokens is 1 | at least 128",
-        "[verifier.model];path = 'embedded:target';device = 'cuda:1' | verifier.model | cuda:1 | --features cuda",
-        "[drafter.cascade];k = [[1]] | drafter.cascade.k: 1 rows, expected 2",
-        "[drafter.cascade];lenience = 0.5 | drafter.cascade.lenience: 0.5",
-        "[drafter];heads = ['no/such/head'] | drafter.heads | no/such/head",
-        "[drafter];bigram = 'no/such/table' | drafter.bigram | no/such/table",
-        "[verifier.model];path = 'embedded:other' | verifier.model | embedded:other | embedded:target",
-        "[verifier.model];path = 'no/such/folder' | verifier.model | no/such/folder | org/name",
-        "[verifier.model];path = 'EMPTY' | verifier.model | EMPTY has no config.json | tokenizer.json",
-        "[verifier.model];path = 'embedded:target';dtype = 'int3' | verifier.model | int3 | q8_0",
-        "[verifier.model];path = 'embedded:target';device = 'tpu' | verifier.model | tpu | cuda",
-        "[drafter.model];path = 'embedded:draft';kv_dtype = 'q8_0' | drafter.model | kv_dtype | f16",
-        "[verifier.remote];url = 'sglang:30000' | verifier.remote: url: must begin with http://",
-        "[verifier.remote];url = 'https://e';key_file = 'no/such/key' | verifier.remote: key_file: no/such/key",
-        "[verifier.remote];url = 'http://e';key_file = 'SECRET' | verifier.remote.key_file | in clear | https://",
-        "[telemetry];endpoint = 'collector' | telemetry.endpoint: \"collector\" | http://HOST:PORT",
-        "[telemetry];sample_ratio = 2 | telemetry.sample_ratio: \"2\" | 0 to 1",
-        "[telemetry];endpoint = 'https://c:1';ca_file = 'no/such/ca' | telemetry.ca_file | no/such/ca",
-        "[log];filter = 'loud' | log.filter | \"loud\" | debug",
-        "[tls];mode = 'server' | tls.cert_file is not set",
-        "[tls];cert_file = 'no/such/cert' | tls.key_file is not set",
-        "[tls];ca_file = 'no/such/ca' | tls.ca_file: no/such/ca",
-        "[auth];peer_token_file = 'no/such/token' | auth.peer_token_file: no/such/token",
-        "[auth];client_tokens_file = 'no/such/tokens' | auth.client_tokens_file: no/such/tokens",
-        "[coordinator];listen = '0.0.0.0:7001' | coordinator.listen: 0.0.0.0:7001 | --insecure",
-        "[drafter];listen = '0.0.0.0:7101' | drafter.listen: in `serve all` | --insecure",
-        "[admin];listen = '0.0.0.0:9464' | admin.listen: 0.0.0.0:9464 | admin.insecure",
-        "[verifier];listen = '127.0.0.1:7001' | coordinator.listen: 127.0.0.1:7001 is taken by verifier.listen",
+        "[coordinator];draft_len = 65",
+        "[coordinator];method = 'nonsense'",
+        "[coordinator];method = 'lossy';lossless_only = true",
+        "[coordinator];models = []",
+        "[[coordinator.models]];name = 'a';verifiers = []",
+        "[[coordinator.models]];name = 'a';verifiers = ['ftp://v:1']",
+        "[[coordinator.models]];name = 'a';verifiers = ['https://v:1']",
+        "[coordinator];max_requests = 0",
+        "[drafter];max_draft_tokens = 65536",
+        "[drafter.engine];kv_tokens = 1",
+        "[verifier.model];path = 'embedded:target';device = 'cuda:1'",
+        "[drafter.cascade];k = [[1]]",
+        "[drafter.cascade];lenience = 0.5",
+        "[drafter];heads = ['no/such/head']",
+        "[drafter];bigram = 'no/such/table'",
+        "[verifier.model];path = 'embedded:other'",
+        "[verifier.model];path = 'no/such/folder'",
+        "[verifier.model];path = 'EMPTY'",
+        "[verifier.model];path = 'embedded:target';dtype = 'int3'",
+        "[verifier.model];path = 'embedded:target';device = 'tpu'",
+        "[drafter.model];path = 'embedded:draft';kv_dtype = 'q8_0'",
+        "[verifier.remote];url = 'sglang:30000'",
+        "[verifier.remote];url = 'https://e';key_file = 'no/such/key'",
+        "[verifier.remote];url = 'http://e';key_file = 'SECRET'",
+        "[telemetry];endpoint = 'collector'",
+        "[telemetry];sample_ratio = 2",
+        "[telemetry];endpoint = 'https://c:1';ca_file = 'no/such/ca'",
+        "[log];filter = 'loud'",
+        "[tls];mode = 'server'",
+        "[tls];cert_file = 'no/such/cert'",
+        "[tls];ca_file = 'no/such/ca'",
+        "[auth];peer_token_file = 'no/such/token'",
+        "[auth];client_tokens_file = 'no/such/tokens'",
+        "[coordinator];listen = '0.0.0.0:7001'",
+        "[drafter];listen = '0.0.0.0:7101'",
+        "[admin];listen = '0.0.0.0:9464'",
+        "[verifier];listen = '127.0.0.1:7001'",
     ] {
-        let (text, parts) = line.split_once(" | ").expect("what must be said");
-        let text = text.replace("EMPTY", &empty).replace("SECRET", &secret);
+        let text = line.replace("EMPTY", &empty).replace("SECRET", &secret);
         let said = fails(&mut checking(folder.path(), &text));
-        says(&said, &parts.replace("EMPTY", &empty));
         assert_eq!(said.lines().count(), 1, "{text}: {said}");
         assert!(said.starts_with("error: "), "{said}");
+        transcript += &format!("{}\n{said}\n", line.replace(';', "\n"));
     }
+    shown("refused-configurations", &transcript);
 }
 
 #[test]
@@ -136,24 +137,10 @@ fn all_that_is_wrong_is_told_at_once() {
         .output()
         .expect("it runs");
     assert!(!output.status.success());
-    let said = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(said.lines().count(), 4, "{said}");
+    shown("check", std::str::from_utf8(&output.stderr).expect("text"));
     let printed: Value = serde_json::from_slice(&output.stdout).expect("one object");
-    assert_eq!(printed["ok"], false);
-    let problems = printed["problems"].as_array().expect("a list");
-    let keys: Vec<_> = problems
-        .iter()
-        .map(|it| it["key"].as_str().expect("a key"))
-        .collect();
-    for key in
-        words("coordinator.draft_len coordinator.draft_cap coordinator.lissten verifier.model")
-    {
-        assert!(keys.contains(&key), "{keys:?} lack {key}");
-    }
-    says(
-        &said,
-        "unknown key coordinator.lissten | did you mean `listen`?",
-    );
+    let printed = serde_json::to_string_pretty(&printed).expect("JSON");
+    shown("check-json", &printed);
     // What serve says of the same is in one line.
     let file = folder.path().join("outrider.toml");
     std::fs::write(

@@ -5,17 +5,17 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{ANY, each_refused, fails, outrider, run, says, words};
+use super::{ANY, fails, outrider, refusals, run, says, words};
 
 #[test]
 fn models_of_services_are_for_commands_that_run_services() {
-    each_refused(
-        &[],
+    refusals(
+        "refused-models",
         &[
-            "bench --target-model no/such/folder | no/such/folder",
-            "generate --prompt x --target-model no/such/folder | no/such/folder",
-            "bench --coordinator http://127.0.0.1:9 --draft-model x | --coordinator",
-            "score --text x --target-model x | unexpected argument '--target-model'",
+            "bench --target-model no/such/folder",
+            "generate --prompt x --target-model no/such/folder",
+            "bench --coordinator http://127.0.0.1:9 --draft-model x",
+            "score --text x --target-model x",
         ],
     );
     let mut serving = on_free_ports("serve all --target-model no/such/folder");

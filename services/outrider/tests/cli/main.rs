@@ -47,6 +47,7 @@ mod serving;
 mod settings;
 #[cfg(unix)]
 mod signals;
+mod snapshot;
 #[cfg(target_os = "linux")]
 mod soak;
 mod telemetry;
@@ -61,6 +62,7 @@ use serde_json::Value;
 
 pub(crate) use commands::{each_refused, fails, refused, run, says, signal, succeeds, words};
 use outrider as program;
+pub(crate) use snapshot::{refusals, shown};
 
 pub(crate) fn outrider(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));

@@ -1,13 +1,16 @@
-//! Listing methods, and measuring one.
+//! Listing methods and models, and measuring a method.
 
 use serde_json::Value;
 
-use super::{refused, run};
+use super::{outrider, refusals, refused, run, shown, succeeds, words};
 
 #[test]
 fn methods_are_listed_for_people_and_programs() {
-    let listing = String::from_utf8(run(&["methods"]).stdout).expect("text");
-    let list: Value = serde_json::from_slice(&run(&["methods", "--json"]).stdout).expect("JSON");
+    let stdout = |line: &str| succeeds(&mut outrider(&words(line))).0;
+    shown("method", &stdout("methods lossy"));
+    shown("method-json", &stdout("methods lossy --json"));
+    let listing = stdout("methods");
+    let list: Value = serde_json::from_str(&stdout("methods --json")).expect("JSON");
     let listed = |kind: &str| -> Vec<String> {
         let entries = list[kind].as_array().expect("an array").iter();
         entries
@@ -21,17 +24,25 @@ fn methods_are_listed_for_people_and_programs() {
         assert!(listing.contains(name.as_str()), "{name}");
     }
     for method in speculation::methods::METHODS {
-        let one = String::from_utf8(run(&["methods", method.name]).stdout).expect("text");
+        let one = stdout(&format!("methods {}", method.name));
         assert!(one.contains(&format!("--method {}", method.name)), "{one}");
         for text in [method.when, method.summary] {
             assert!(listing.contains(text) && one.contains(text), "{text}");
         }
     }
-    let alone: Value =
-        serde_json::from_slice(&run(&["methods", "gumbel", "--json"]).stdout).expect("JSON");
-    assert_eq!(alone, list["methods"][0]);
-    assert_eq!(alone["when"], speculation::methods::METHODS[0].when);
-    assert!(refused(&["methods", "nonsense"]).contains("spec-cascade"));
+    refusals("refused-methods", &["methods nonsense"]);
+}
+
+#[test]
+fn models_that_are_built_in_are_listed() {
+    let nothing = tempfile::tempdir().expect("a folder");
+    let list = |line: &str| {
+        let mut listing = outrider(&words(line));
+        listing.env("HF_HOME", nothing.path());
+        succeeds(listing.env_remove("HF_HUB_CACHE")).0
+    };
+    shown("models", &list("models list"));
+    shown("models-json", &list("models list --json"));
 }
 
 #[test]

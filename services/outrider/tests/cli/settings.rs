@@ -2,26 +2,25 @@
 
 use serde_json::Value;
 
-use super::{ANY, each_refused, fails, outrider, refused, run, says, succeeds, words};
+use super::{ANY, fails, outrider, refusals, refused, run, says, shown, succeeds, words};
 
 #[test]
 fn bad_settings_name_the_key_and_where_it_came_from() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("outrider.toml");
     let path = file.to_str().expect("UTF-8");
+    let mut transcript = String::new();
     for line in [
-        "[drafter];lissten = '127.0.0.1:1' | drafter.lissten | outrider.toml",
-        "[coordinator];draft_len = 'many' | coordinator.draft_len | outrider.toml",
-        "[verifier.model];dtype = 'int3' | verifier.model | int3 | q8_0",
-        "[verifier.model];path = 'no/such/folder' | verifier.model | no/such/folder | org/name[@revision]",
-        "[verifier];listen = 'everywhere' | verifier.listen | everywhere",
-        "[drafter.cascade];models = ['embedded:small'] | drafter.cascade.models.0 | \"embedded:small\" | a table \
-         | { path = \"",
-        "[verifier];model = 'org/name' | verifier.model | \"org/name\" | a table | { path = \"",
-        "[drafter.cascade];lenient = 2 | drafter.cascade.lenient | lenience",
+        "[drafter];lissten = '127.0.0.1:1'",
+        "[coordinator];draft_len = 'many'",
+        "[verifier.model];dtype = 'int3'",
+        "[verifier.model];path = 'no/such/folder'",
+        "[verifier];listen = 'everywhere'",
+        "[drafter.cascade];models = ['embedded:small']",
+        "[verifier];model = 'org/name'",
+        "[drafter.cascade];lenient = 2",
     ] {
-        let (text, parts) = line.split_once(" | ").expect("what must be said");
-        let text = text.replace(';', "\n");
+        let text = line.replace(';', "\n");
         std::fs::write(&file, &text).expect("written");
         // On any port, so that a service which happens to run here is not in the way.
         let listen = if text.contains("listen =") {
@@ -31,8 +30,11 @@ fn bad_settings_name_the_key_and_where_it_came_from() {
         };
         let said =
             refused(&[&["serve", "verifier", "--config", path][..], &words(listen)].concat());
-        says(&said, parts);
+        // Without the lines of the log.
+        let error = said.lines().find(|line| line.starts_with("error: "));
+        transcript += &format!("{text}\n{}\n\n", error.expect("an error"));
     }
+    shown("refused-settings", &transcript);
     let key = "OUTRIDER__DRAFTER__NONSENSE";
     says(&fails(outrider(&["config", "print"]).env(key, "1")), key);
 }
@@ -58,23 +60,11 @@ fn the_configuration_says_where_each_value_came_from() {
         .arg(&file)
         .env("OUTRIDER__DRAFTER__ENGINE__MAX_BATCH", "7");
     let (stdout, _) = succeeds(&mut printing);
-    let line = |key: &str| {
-        stdout
-            .lines()
-            .find(|line| line.starts_with(key))
-            .expect(key)
-    };
-    let draft_len = line("coordinator.draft_len");
-    assert!(
-        draft_len.contains('6') && draft_len.contains("outrider.json"),
-        "{draft_len}"
-    );
-    assert!(
-        line("drafter.engine.max_batch")
-            .contains("environment OUTRIDER__DRAFTER__ENGINE__MAX_BATCH")
-    );
-    assert!(line("log.filter").contains("flag"));
-    assert!(line("verifier.engine.max_batch").contains("default"));
+    let (given, of_defaults): (Vec<_>, Vec<_>) = stdout
+        .lines()
+        .partition(|line| !line.ends_with("# default"));
+    shown("config", &given.join("\n"));
+    assert!(of_defaults.len() > 50, "{stdout}");
 }
 
 #[test]
@@ -107,9 +97,9 @@ fn the_filter_of_rust_log_is_for_where_nothing_else_sets_it() {
     says(&line(&mut print("")), "\"info\"  # default");
     let parts = "log.filter from environment RUST_LOG | \"debg\" | debug, trace | TARGET=LEVEL";
     says(&fails(&mut print("debg")), parts);
-    each_refused(
-        &["serve", "verifier", "--listen", ANY],
-        &["--log nonsense | log.filter from flag | \"nonsense\" | warn, info, debug"],
+    refusals(
+        "refused-filters",
+        &["serve verifier --listen 127.0.0.1:0 --log nonsense"],
     );
 }
 

@@ -15,10 +15,10 @@ const PIECE_BYTES: usize = 1 << 16;
 pub(super) struct Documents {
     /// Files not begun yet, the next one last.
     left: Vec<PathBuf>,
-    reading: Option<Reading>,
+    reading: Option<TextReading>,
 }
 
-struct Reading {
+struct TextReading {
     path: PathBuf,
     lines: BufReader<File>,
     number: usize,
@@ -26,7 +26,7 @@ struct Reading {
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct TextRow {
     text: String,
 }
 
@@ -66,7 +66,7 @@ impl Iterator for Documents {
             match open(&path) {
                 Ok(lines) => {
                     let is_json = path.extension().is_some_and(|ending| ending == "jsonl");
-                    self.reading = Some(Reading {
+                    self.reading = Some(TextReading {
                         path,
                         lines,
                         number: 0,
@@ -79,13 +79,13 @@ impl Iterator for Documents {
     }
 }
 
-impl Reading {
+impl TextReading {
     /// The text of the next row that has one.
     fn row(&mut self) -> anyhow::Result<Option<String>> {
         let mut line = String::new();
         while self.line(&mut line)? > 0 {
             if !line.trim().is_empty() {
-                let row: Result<Row, _> = serde_json::from_str(&line);
+                let row: Result<TextRow, _> = serde_json::from_str(&line);
                 let row = row.with_context(|| {
                     let (file, number) = (self.path.display(), self.number);
                     format!("--text: {file}, line {number}: expected a JSON object with a 'text'")

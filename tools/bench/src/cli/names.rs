@@ -1,8 +1,8 @@
 //! What commands are called, and which of them report.
 
-use super::Command;
+use super::BenchCommand;
 
-impl Command {
+impl BenchCommand {
     /// Returns what it is called on the command line.
     pub(super) fn name(&self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use std::io;
 
 use model::WeightFormat;
 
-use crate::report::{Report, Row, number, only_json, percent, text};
+use crate::report::{BenchReport, Row, number, only_json, percent, text};
 use crate::timing;
 
 /// Most of a step that may be spent outside of matrix products, on the embedded target.
@@ -17,23 +17,23 @@ const BANDWIDTH_GOAL: f64 = 0.75;
 const LLAMA_GOALS: [f64; 2] = [1.3, 2.5];
 
 /// Figures of one model in one format.
-pub(super) struct Figures {
+pub(super) struct DecodeFigures {
     pub(super) on: String,
     pub(super) format: WeightFormat,
     pub(super) context: usize,
     /// Bytes read for a token at least.
     pub(super) bytes: usize,
     /// Forwards by the number of positions they score, the first one.
-    pub(super) positions: Vec<(usize, timing::Figures)>,
+    pub(super) positions: Vec<(usize, timing::CaseTime)>,
     /// The products of a step alone.
-    pub(super) products: timing::Figures,
+    pub(super) products: timing::CaseTime,
     /// Reading the bytes.
-    pub(super) read: timing::Figures,
+    pub(super) read: timing::CaseTime,
     /// A step of llama.cpp, and a block of several positions.
-    pub(super) llama_cpp: Option<(timing::Figures, timing::Figures)>,
+    pub(super) llama_cpp: Option<(timing::CaseTime, timing::CaseTime)>,
 }
 
-impl Figures {
+impl DecodeFigures {
     fn step_us(&self) -> f64 {
         self.positions[0].1.us
     }
@@ -58,7 +58,7 @@ impl Figures {
     ///
     /// # Errors
     /// If nobody can read them.
-    pub(super) fn add_to(&self, report: &mut Report) -> io::Result<()> {
+    pub(super) fn add_to(&self, report: &mut BenchReport) -> io::Result<()> {
         let reported = || -> Row {
             vec![
                 text("on", self.on.clone()),
@@ -113,7 +113,7 @@ impl Figures {
 }
 
 /// Says what the columns are.
-pub(super) fn explain(report: &mut Report) {
+pub(super) fn explain(report: &mut BenchReport) {
     report.note(format!(
         "products: a step's matrix products alone; outside: the rest of the step (goal on the embedded target: \
          {:.0}%); bound: tokens/s if the weights were only read, at the GB/s measured in the same turns (goal on \
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn shares_and_speedups_come_from_ratios_of_the_same_turn() {
-        let of = |us, ratio| timing::Figures { us, ratio };
-        let figures = Figures {
+        let of = |us, ratio| timing::CaseTime { us, ratio };
+        let figures = DecodeFigures {
             on: "a model".to_owned(),
             format: WeightFormat::Q8_0,
             context: 128,
@@ -142,7 +142,7 @@ mod tests {
             read: of(100.0, 0.5),
             llama_cpp: Some((of(280.0, 1.4), of(610.0, 3.0))),
         };
-        let mut report = Report::quiet();
+        let mut report = BenchReport::quiet();
         figures.add_to(&mut report).expect("nothing is printed");
         let number = |value: &Value| value.as_f64().expect("a number");
         let step = &report.objects("steps")[0];

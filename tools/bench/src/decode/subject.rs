@@ -21,13 +21,13 @@ const MOST: u32 = 64;
 const UNCOUNTED: u32 = 3;
 
 /// A model that holds a sequence.
-pub(super) struct Subject {
+pub(super) struct DecodeSubject {
     model: Model,
     cache: SequenceCache,
     rows: Rows,
 }
 
-impl Subject {
+impl DecodeSubject {
     /// Loads the model and fills a sequence with `context` tokens; `more` must fit behind them.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl Subject {
         Ok(time)
     }
 
-    /// Room for [`Subject::products`] of forwards of `positions` positions.
+    /// Room for [`DecodeSubject::products`] of forwards of `positions` positions.
     ///
     /// # Errors
     /// If the model is no decoder on CPUs.

@@ -15,7 +15,7 @@ use crate::report::{self, number, text};
 const ALLOWED: f32 = 1e-3;
 
 /// How near a device came to one checkpoint's numbers.
-pub(super) struct Found {
+pub(super) struct GoldenDistance {
     pub(super) name: String,
     /// Largest difference of two logits.
     difference: f32,
@@ -23,7 +23,7 @@ pub(super) struct Found {
     greedy: (usize, usize),
 }
 
-impl Found {
+impl GoldenDistance {
     /// Whether it is within rounding.
     pub(super) fn is_right(&self) -> bool {
         // NaN is within nothing.
@@ -46,7 +46,7 @@ impl Found {
 ///
 /// # Errors
 /// If one cannot be read, or the device refuses it.
-pub(super) fn compare(folder: &Path, place: ComputeDevice) -> anyhow::Result<Vec<Found>> {
+pub(super) fn compare(folder: &Path, place: Place) -> anyhow::Result<Vec<GoldenDistance>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut paths = entries
         .map(|entry| Ok(entry?.path()))
@@ -72,8 +72,8 @@ pub(super) fn compare(folder: &Path, place: ComputeDevice) -> anyhow::Result<Vec
 fn compare_one(
     checkpoint: &Checkpoint,
     path: &Path,
-    place: ComputeDevice,
-) -> anyhow::Result<Found> {
+    place: Place,
+) -> anyhow::Result<GoldenDistance> {
     let mut model = checkpoint.load(Computation::Device(place, NumberFormat::F32))?;
     let file = path.join("golden.safetensors");
     let tensors = candle_core::safetensors::load(file, &Device::Cpu)?;
@@ -87,7 +87,7 @@ fn compare_one(
     };
     let (inputs, greedy) = (ids(tensor("input_ids")?)?, ids(tensor("greedy")?)?);
     let logits: Vec<Vec<f32>> = tensor("logits")?.flatten_from(1)?.to_vec2()?;
-    let mut found = Found {
+    let mut found = GoldenDistance {
         name: path
             .file_name()
             .unwrap_or_default()
@@ -97,7 +97,7 @@ fn compare_one(
         greedy: (greedy.len(), 0),
     };
     for ((input, logits), greedy) in inputs.iter().zip(&logits).zip(&greedy) {
-        let mut sequence = Sequence::new(&model);
+        let mut sequence = GoldenSequence::new(&model);
         let rows = sequence.extend(&mut model, input)?;
         ensure!(rows.len() == logits.len(), "another number of logits");
         for (one, other) in rows.iter().zip(logits) {
@@ -119,12 +119,12 @@ fn compare_one(
 }
 
 /// A sequence and the rows of what was last appended.
-struct Sequence<M: LanguageModel> {
+struct GoldenSequence<M: LanguageModel> {
     cache: M::Cache,
     rows: Rows,
 }
 
-impl<M: LanguageModel> Sequence<M>
+impl<M: LanguageModel> GoldenSequence<M>
 where
     M::Error: std::error::Error + Send + Sync + 'static,
 {

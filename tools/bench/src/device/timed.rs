@@ -19,7 +19,7 @@ const POSITIONS: [usize; 3] = [1, 5, 16];
 
 /// What is measured in a turn.
 #[derive(Clone, Copy, Debug)]
-enum Case {
+enum DeviceCase {
     /// So many positions of so many sequences, every row scored.
     Forward { sequences: usize, positions: usize },
     /// A prompt, of which the last row is scored.
@@ -27,7 +27,7 @@ enum Case {
 }
 
 /// What was measured.
-pub(super) struct Figures {
+pub(super) struct DeviceTimes {
     size: Size,
     format: NumberFormat,
     /// Bytes of the weights as they are stored.
@@ -38,7 +38,7 @@ pub(super) struct Figures {
     prompt: usize,
 }
 
-impl Figures {
+impl DeviceTimes {
     /// Loads the model and measures it.
     ///
     /// # Errors
@@ -63,22 +63,22 @@ impl Figures {
         let load = began.elapsed();
         drop(checkpoint);
         let mut sequences = Sequences::filled(model, args.context)?;
-        let one = |positions| Case::Forward {
+        let one = |positions| DeviceCase::Forward {
             sequences: 1,
             positions,
         };
-        let mut cases: Vec<Case> = POSITIONS.into_iter().map(one).collect();
-        cases.push(Case::Forward {
+        let mut cases: Vec<DeviceCase> = POSITIONS.into_iter().map(one).collect();
+        cases.push(DeviceCase::Forward {
             sequences: TOGETHER,
             positions: 1,
         });
-        cases.push(Case::Prefill);
+        cases.push(DeviceCase::Prefill);
         let times = in_turn(args.repeats, &cases, |case| match *case {
-            Case::Forward {
+            DeviceCase::Forward {
                 sequences: count,
                 positions,
             } => sequences.forward(count, positions),
-            Case::Prefill => sequences.prefill(args.prompt),
+            DeviceCase::Prefill => sequences.prefill(args.prompt),
         })?;
         Ok(Self {
             size,

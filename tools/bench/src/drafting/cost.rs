@@ -11,7 +11,7 @@ use super::super::measure::Measured;
 
 /// What forwards cost, in one unit of time or another.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Costs {
+pub(super) struct ForwardCosts {
     /// A forward of the target model, with one position.
     pub(super) target: f64,
     /// A forward of each draft model, the largest first.
@@ -24,13 +24,13 @@ pub(super) struct Costs {
 
 /// Costs in milliseconds, as they were measured.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fit {
-    pub(super) costs: Costs,
+pub(super) struct CostFit {
+    pub(super) costs: ForwardCosts,
     /// Share of the variance of request times that the costs explain.
     pub(super) explained: f64,
 }
 
-impl Fit {
+impl CostFit {
     /// Fits the times of `requests`, those of the target alone among them. No cost is negative. None if
     /// the requests do not tell what a target forward costs.
     pub(super) fn of(requests: &[Measured]) -> Option<Self> {
@@ -39,11 +39,11 @@ impl Fit {
             .iter()
             .map(|of| {
                 let drafts = (0..models).map(|model| of.draft_forwards_of(model));
-                let forwards = [1.0, of.target_forwards].into_iter().chain(drafts);
-                forwards.chain([of.drafted, of.rounds]).collect()
+                let forwards = [1.0, of.totals.target_forwards].into_iter().chain(drafts);
+                forwards.chain([of.totals.drafted, of.rounds]).collect()
             })
             .collect();
-        let times: Vec<f64> = requests.iter().map(|of| of.total_ms).collect();
+        let times: Vec<f64> = requests.iter().map(|of| of.totals.total_ms).collect();
         let found = least_squares(&rows, &times)?;
         let mean = times.iter().sum::<f64>() / times.len() as f64;
         let square = |x: f64| x * x;
@@ -53,7 +53,7 @@ impl Fit {
             .map(|(row, time)| square(time - dot(row, &found)))
             .sum();
         let total: f64 = times.iter().map(|time| square(time - mean)).sum();
-        let costs = Costs {
+        let costs = ForwardCosts {
             target: found[1],
             drafts: found[2..2 + models].to_vec(),
             position: found[2 + models],
@@ -66,7 +66,7 @@ impl Fit {
     }
 }
 
-impl Costs {
+impl ForwardCosts {
     /// Forwards of the draft models at these costs, the largest first, in forwards of the target; the
     /// last stands for all smaller ones.
     pub(super) fn given(drafts: &[f64], models: usize) -> Self {
@@ -87,9 +87,10 @@ impl Costs {
         let drafting: f64 = drafts
             .map(|(model, cost)| cost * measured.draft_forwards_of(model))
             .sum();
-        let verifying = self.target * measured.target_forwards + self.position * measured.drafted;
+        let verifying =
+            self.target * measured.totals.target_forwards + self.position * measured.totals.drafted;
         let time = drafting + verifying + self.round * measured.rounds;
-        measured.tokens * self.target / time.max(f64::MIN_POSITIVE)
+        measured.totals.tokens * self.target / time.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -163,6 +164,8 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
+    use outrider::measure::RequestTotals;
+
     use super::*;
 
     /// A request of 30 tokens whose time is
@@ -171,11 +174,14 @@ mod tests {
         let rounds = if drafted > 0.0 { target - 1.0 } else { 0.0 };
         let drafting = 0.5 * large + 0.25 * small + 0.125 * drafted;
         Measured {
-            tokens: 30.0,
-            total_ms: 1.0 + 2.0 * target + drafting + 0.75 * rounds,
-            target_forwards: target,
+            totals: RequestTotals {
+                tokens: 30.0,
+                total_ms: 1.0 + 2.0 * target + drafting + 0.75 * rounds,
+                target_forwards: target,
+                drafted,
+                ..RequestTotals::default()
+            },
             draft_forwards: vec![large, small],
-            drafted,
             rounds,
             ..Measured::default()
         }
@@ -196,7 +202,7 @@ mod tests {
 
     #[test]
     fn costs_are_found_where_times_are_made_of_them() {
-        let Fit { costs, explained } = Fit::of(&requests()).expect("fitted");
+        let CostFit { costs, explained } = CostFit::of(&requests()).expect("fitted");
         let found = [
             costs.target,
             costs.drafts[0],
@@ -230,9 +236,9 @@ mod tests {
         let mut requests = requests();
         // The more of these forwards, the faster: the model leaves them out.
         for request in &mut requests {
-            request.total_ms -= 0.6 * request.draft_forwards[1];
+            request.totals.total_ms -= 0.6 * request.draft_forwards[1];
         }
-        let fit = Fit::of(&requests).expect("fitted");
+        let fit = CostFit::of(&requests).expect("fitted");
         assert_eq!(fit.costs.drafts[1], 0.0);
         assert!(fit.costs.target > 0.0 && fit.explained < 1.0);
     }
@@ -242,14 +248,14 @@ mod tests {
         let mut requests = requests();
         for request in &mut requests {
             // No forward of the small model, and one of the large one for each token drafted.
-            *request = request_of(
-                request.target_forwards,
-                request.drafted,
-                0.0,
-                request.drafted,
-            );
+            let RequestTotals {
+                target_forwards,
+                drafted,
+                ..
+            } = request.totals;
+            *request = request_of(target_forwards, drafted, 0.0, drafted);
         }
-        let costs = Fit::of(&requests).expect("fitted").costs;
+        let costs = CostFit::of(&requests).expect("fitted").costs;
         assert!((costs.target - 2.0).abs() < 1e-6);
         // What both cost is the draft forward's.
         assert!((costs.drafts[0] - 0.625).abs() < 1e-6, "{costs:?}");
@@ -260,17 +266,20 @@ mod tests {
     /// SpecDec++'s reference implementation, 78.5 ms a token.
     #[test]
     fn the_papers_model_of_time_is_reproduced() {
-        let costs = Costs {
+        let costs = ForwardCosts {
             target: 0.112,
             drafts: vec![0.0234],
             position: 0.0,
             round: 0.0,
         };
         let measured = Measured {
-            tokens: 60.0,
-            target_forwards: 31.0,
+            totals: RequestTotals {
+                tokens: 60.0,
+                target_forwards: 31.0,
+                drafted: 53.0,
+                ..RequestTotals::default()
+            },
             draft_forwards: vec![53.0],
-            drafted: 53.0,
             rounds: 30.0,
             ..Measured::default()
         };
@@ -280,14 +289,14 @@ mod tests {
 
     #[test]
     fn a_speedup_is_the_target_alone_over_all_forwards() {
-        let costs = Fit::of(&requests()).expect("fitted").costs;
+        let costs = CostFit::of(&requests()).expect("fitted").costs;
         // 30 tokens · 2 ms over 9 · 2 + 20 · 0.5 + 40 · 0.25 + 50 · 0.125 + 8 · 0.75 ms.
         let measured = request_of(9.0, 20.0, 40.0, 50.0);
         assert!((costs.speedup(&measured) - 60.0 / 50.25).abs() < 1e-6);
         // 30 over 9 + 20 · 0.2 + 40 · 0.1; and both models at 0.2.
-        let given = Costs::given(&[0.2, 0.1], 2);
+        let given = ForwardCosts::given(&[0.2, 0.1], 2);
         assert!((given.speedup(&measured) - 30.0 / 17.0).abs() < 1e-9);
-        let given = Costs::given(&[0.2], 2);
+        let given = ForwardCosts::given(&[0.2], 2);
         assert!((given.speedup(&measured) - 30.0 / 21.0).abs() < 1e-9);
     }
 }

@@ -3,26 +3,26 @@
 use std::io;
 
 use super::super::measure::Measured;
-use super::super::report::{Report, Row, number, only_json, percent, text};
-use super::super::spec::MethodSpec;
-use super::cost::{Costs, Fit};
+use super::super::report::{BenchReport, Row, number, only_json, percent, text};
+use super::super::spec::MeasuredMethod;
+use super::cost::{CostFit, ForwardCosts};
 
 /// One way of drafting on prompts of one kind.
 #[derive(Clone, Debug)]
-pub(super) struct Way {
+pub(super) struct DraftingWay {
     /// The method with its parameters.
-    pub(super) method: MethodSpec,
+    pub(super) method: MeasuredMethod,
     /// All its requests together.
     pub(super) sum: Measured,
 }
 
 /// Ways that differ in a parameter.
 #[derive(Clone, Debug)]
-pub(super) struct Family {
+pub(super) struct WayFamily {
     /// What they have in common.
     pub(super) label: String,
     /// Each of them.
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<DraftingWay>,
 }
 
 /// Everything measured on prompts of one kind at one temperature.
@@ -33,23 +33,23 @@ pub(super) struct Measurement {
     pub(super) prompts: usize,
     /// The target alone.
     pub(super) baseline: Measured,
-    pub(super) families: Vec<Family>,
+    pub(super) families: Vec<WayFamily>,
     /// What forwards cost here; none if the requests do not tell.
-    pub(super) fit: Option<Fit>,
+    pub(super) fit: Option<CostFit>,
     /// The costs to model with, and what they are called.
-    pub(super) models: Vec<(String, Costs)>,
+    pub(super) models: Vec<(String, ForwardCosts)>,
 }
 
-impl Way {
+impl DraftingWay {
     fn per_token(&self, count: f64) -> f64 {
-        count / self.sum.tokens.max(1.0)
+        count / self.sum.totals.tokens.max(1.0)
     }
 
     fn measured_speedup(&self, of: &Measurement) -> f64 {
-        self.sum.tokens_per_second() / of.baseline.tokens_per_second().max(1e-9)
+        self.sum.totals.tokens_per_second() / of.baseline.totals.tokens_per_second().max(1e-9)
     }
 
-    fn row(&self, of: &Measurement, family: &Family) -> Row {
+    fn row(&self, of: &Measurement, family: &WayFamily) -> Row {
         let per_token = |forwards: &f64| self.per_token(*forwards);
         let draft_forwards: Vec<f64> = self.sum.draft_forwards.iter().map(per_token).collect();
         // The sum of nothing is -0.
@@ -60,11 +60,11 @@ impl Way {
             only_json("prompts", of.prompts),
             only_json("family", family.label.clone()),
             text("method", self.method.to_string()),
-            only_json("tokens", self.sum.tokens),
+            only_json("tokens", self.sum.totals.tokens),
             number("discard_rate", self.per_token(self.sum.discarded), 2).called("discard"),
             number(
                 "verification_rate",
-                self.per_token(self.sum.target_forwards),
+                self.per_token(self.sum.totals.target_forwards),
                 3,
             )
             .called("verify"),
@@ -77,10 +77,10 @@ impl Way {
     }
 }
 
-impl Family {
+impl WayFamily {
     /// The fastest of the ways by `costs`.
-    fn best(&self, costs: &Costs) -> &Way {
-        let speedup = |way: &&Way| costs.speedup(&way.sum);
+    fn best(&self, costs: &ForwardCosts) -> &DraftingWay {
+        let speedup = |way: &&DraftingWay| costs.speedup(&way.sum);
         self.ways
             .iter()
             .max_by(|a, b| speedup(a).total_cmp(&speedup(b)))
@@ -101,8 +101,8 @@ impl Measurement {
     ///
     /// # Errors
     /// If nobody can read it.
-    pub(super) fn add_to(&self, report: &mut Report) -> io::Result<()> {
-        if let Some(Fit { costs, explained }) = &self.fit {
+    pub(super) fn add_to(&self, report: &mut BenchReport) -> io::Result<()> {
+        if let Some(CostFit { costs, explained }) = &self.fit {
             let mut row = self.names();
             row.extend([
                 text("prompts", self.prompts),

@@ -20,21 +20,21 @@ pub(super) struct Question<'a> {
 
 /// Text and number of tokens of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct FrontAnswer {
     pub(super) text: String,
     pub(super) tokens: u32,
 }
 
 /// A client of one of the two fronts.
-pub(super) enum Client {
+pub(super) enum FrontClient {
     Grpc(Box<client::Client>),
     /// Opens a connection for each request, since an answer of HTTP/1.0 ends with its connection.
     Http(SocketAddr),
 }
 
-impl Client {
+impl FrontClient {
     /// Asks, and reads the answer as it comes.
-    pub(super) async fn ask(&self, question: &Question<'_>) -> anyhow::Result<Answer> {
+    pub(super) async fn ask(&self, question: &Question<'_>) -> anyhow::Result<FrontAnswer> {
         match self {
             Self::Grpc(client) => over_grpc(client, question).await,
             Self::Http(_) => over_http(self.begin(question).await?).await,
@@ -69,9 +69,9 @@ impl Client {
     }
 }
 
-async fn over_http(stream: TcpStream) -> anyhow::Result<Answer> {
+async fn over_http(stream: TcpStream) -> anyhow::Result<FrontAnswer> {
     let mut lines = BufReader::new(stream).lines();
-    let mut answer = Answer::default();
+    let mut answer = FrontAnswer::default();
     while let Some(line) = lines.next_line().await? {
         let Some(data) = line.strip_prefix("data: ") else {
             continue;
@@ -90,7 +90,10 @@ async fn over_http(stream: TcpStream) -> anyhow::Result<Answer> {
     bail!("the stream ended before [DONE]")
 }
 
-async fn over_grpc(client: &client::Client, question: &Question<'_>) -> anyhow::Result<Answer> {
+async fn over_grpc(
+    client: &client::Client,
+    question: &Question<'_>,
+) -> anyhow::Result<FrontAnswer> {
     let mut request = request(
         question.prompt,
         question.max_tokens,
@@ -104,7 +107,7 @@ async fn over_grpc(client: &client::Client, question: &Question<'_>) -> anyhow::
         "{}",
         answer.finished.error
     );
-    Ok(Answer {
+    Ok(FrontAnswer {
         tokens: answer.token_ids.len() as u32,
         text: answer.text,
     })

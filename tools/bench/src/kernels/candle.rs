@@ -10,11 +10,11 @@ use candle_core::{
 /// A matrix as candle holds it.
 #[derive(Clone, Debug)]
 pub(super) struct CandleMatrix {
-    weights: Held,
+    weights: CandleWeights,
 }
 
 #[derive(Clone, Debug)]
-enum Held {
+enum CandleWeights {
     /// `(inputs, outputs)`, a view.
     Dense(Tensor),
     Quantized(QMatMul),
@@ -44,7 +44,7 @@ impl CandleMatrix {
         let outputs = weights.len() / inputs;
         let weights = Tensor::from_vec(weights, (outputs, inputs), &Device::Cpu)?;
         Ok(Self {
-            weights: Held::Dense(weights.t()?),
+            weights: CandleWeights::Dense(weights.t()?),
         })
     }
 
@@ -61,7 +61,7 @@ impl CandleMatrix {
         let stored = QStorage::from_data(Cow::Owned(bytes), &Device::Cpu, format)?;
         let tensor = QTensor::new(stored, (outputs, inputs))?;
         Ok(Self {
-            weights: Held::Quantized(QMatMul::from_qtensor(tensor)?),
+            weights: CandleWeights::Quantized(QMatMul::from_qtensor(tensor)?),
         })
     }
 
@@ -71,8 +71,8 @@ impl CandleMatrix {
     /// If candle refuses them.
     pub(super) fn forward(&self, x: &CandleInputs) -> Result<(), Error> {
         match &self.weights {
-            Held::Dense(weights) => x.0.matmul(weights),
-            Held::Quantized(weights) => weights.forward(&x.0),
+            CandleWeights::Dense(weights) => x.0.matmul(weights),
+            CandleWeights::Quantized(weights) => weights.forward(&x.0),
         }
         .map(drop)
     }

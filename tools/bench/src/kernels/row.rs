@@ -7,7 +7,7 @@ use crate::report::{self, number, only_json, percent, text};
 
 /// What a product with so many rows costs.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct KernelRow {
     pub(super) format: WeightFormat,
     /// Of the weights.
     pub(super) bytes: usize,
@@ -24,7 +24,7 @@ pub(super) struct Row {
     pub(super) candle_ratio: Option<f64>,
 }
 
-impl Row {
+impl KernelRow {
     fn gbs(&self) -> f64 {
         self.bytes as f64 / self.us / 1e3
     }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn goals_are_missed_on_their_side() {
-        let row = |rows, within_cache, ratio, us| Row {
+        let row = |rows, within_cache, ratio, us| KernelRow {
             format: WeightFormat::F32,
             bytes: 1_000_000,
             outputs: 122,

@@ -10,7 +10,7 @@ use super::candle::{CandleInputs, CandleMatrix};
 pub(super) const INPUTS: usize = 2048;
 
 /// A matrix, and what products with it need.
-pub(super) struct Subject {
+pub(super) struct KernelSubject {
     format: WeightFormat,
     outputs: usize,
     ours: Linear,
@@ -21,7 +21,7 @@ pub(super) struct Subject {
     y: Vec<f32>,
 }
 
-impl Subject {
+impl KernelSubject {
     /// A matrix of about `bytes` bytes. All outputs are alike: what numbers are multiplied makes no
     /// difference to the time.
     ///

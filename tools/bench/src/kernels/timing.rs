@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::read_probe::ReadProbe;
 
-use super::subject::Subject;
+use super::subject::KernelSubject;
 use crate::timing::{median, microseconds};
 
 /// Fewest and most turns.
@@ -12,7 +12,7 @@ const TURNS: std::ops::RangeInclusive<usize> = 3..=101;
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
+pub(super) struct TimeBudget {
     pub(super) time: Duration,
     /// Whether each product is computed a few times before it is timed: what ran before it took the
     /// cache.
@@ -21,7 +21,7 @@ pub(super) struct Budget {
 
 /// What a product cost, over the turns.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cost {
+pub(super) struct ProductCost {
     /// Median, in microseconds.
     pub(super) us: f64,
     /// Median of the ratios to the first number of rows, in the same turn.
@@ -31,12 +31,12 @@ pub(super) struct Cost {
 /// A product by our kernel and by candle's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figure {
-    pub(super) ours: Cost,
-    pub(super) candle: Option<Cost>,
+    pub(super) ours: ProductCost,
+    pub(super) candle: Option<ProductCost>,
 }
 
 /// What was measured.
-pub(super) struct Figures {
+pub(super) struct KernelFigures {
     /// Median of a pass of the probe, in microseconds.
     pub(super) read_us: f64,
     /// One for each number of rows.
@@ -48,14 +48,14 @@ pub(super) struct Figures {
 /// # Errors
 /// What candle refuses.
 pub(super) fn in_turn(
-    budget: Budget,
+    budget: TimeBudget,
     probe: &ReadProbe,
-    subject: &mut Subject,
+    subject: &mut KernelSubject,
     rows: &[usize],
-) -> anyhow::Result<Figures> {
+) -> anyhow::Result<KernelFigures> {
     let tensors: Vec<_> = if subject.has_candle() {
         rows.iter()
-            .map(|&rows| Subject::candle_inputs(rows))
+            .map(|&rows| KernelSubject::candle_inputs(rows))
             .collect::<Result<_, _>>()?
     } else {
         Vec::new()
@@ -89,7 +89,7 @@ pub(super) fn in_turn(
         turns += 1;
     }
     let candle = costs(&candle).into_iter().map(Some);
-    Ok(Figures {
+    Ok(KernelFigures {
         read_us: median(reads),
         products: costs(&ours)
             .into_iter()
@@ -110,10 +110,10 @@ fn time(warm: bool, mut work: impl FnMut()) -> f64 {
 }
 
 /// Of times `(cases, turns)`.
-fn costs(times: &[Vec<f64>]) -> Vec<Cost> {
+fn costs(times: &[Vec<f64>]) -> Vec<ProductCost> {
     times
         .iter()
-        .map(|of| Cost {
+        .map(|of| ProductCost {
             us: median(of.clone()),
             ratio: median(of.iter().zip(&times[0]).map(|(us, one)| us / one).collect()),
         })

@@ -6,8 +6,8 @@ use anyhow::ensure;
 use clap::Args;
 
 use super::pair::SyntheticArgs;
-use super::services::Layout;
-use crate::pairs::Which;
+use super::services::ServiceLayout;
+use crate::pairs::WhichPair;
 use crate::ranges;
 
 #[derive(Clone, Debug, Args)]
@@ -19,7 +19,7 @@ pub(crate) struct LoadArgs {
         value_delimiter = ',',
         default_value = "embedded,synthetic"
     )]
-    pub(super) pairs: Vec<Which>,
+    pub(super) pairs: Vec<WhichPair>,
     /// The method beside target-only, with its settings after colons as in `compare`.
     #[arg(long, value_name = "METHOD", default_value = "coupled")]
     pub(super) method: String,
@@ -42,7 +42,7 @@ pub(crate) struct LoadArgs {
         value_delimiter = ',',
         default_value = "one"
     )]
-    pub(super) layouts: Vec<Layout>,
+    pub(super) layouts: Vec<ServiceLayout>,
     /// Times that both are measured, in turn.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(super) repeats: usize,

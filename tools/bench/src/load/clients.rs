@@ -11,13 +11,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::v1::{RoundReport, SpeculationStatistics, Timing};
 
-use crate::spec::MethodSpec;
+use crate::spec::MeasuredMethod;
 
 /// The requests that the clients of one measurement make.
 #[derive(Debug)]
-pub(super) struct Traffic {
+pub(super) struct ClientTraffic {
     pub(super) client: Client,
-    pub(super) method: MethodSpec,
+    pub(super) method: MeasuredMethod,
     pub(super) prompts: Arc<[String]>,
     pub(super) temperature: f32,
     pub(super) max_tokens: u32,
@@ -28,7 +28,7 @@ pub(super) struct Traffic {
 /// The tokens that a client received, and when.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    pub(super) arrivals: Vec<Arrival>,
+    pub(super) arrivals: Vec<TokenArrival>,
     pub(super) rounds: Vec<RoundReport>,
     /// The statistics of the requests that ended.
     pub(super) ended: Vec<SpeculationStatistics>,
@@ -36,7 +36,7 @@ pub(super) struct Received {
 
 /// Tokens that reached a client at once, and how long they took.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(super) struct TokenArrival {
     pub(super) at: Instant,
     pub(super) tokens: u32,
     /// The time since the request's arrival before; none for its first.
@@ -45,7 +45,7 @@ pub(super) struct Arrival {
 
 /// The tokens that all clients received in a window of time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sample {
+pub(super) struct WindowSample {
     pub(super) tokens_per_second: f64,
     /// The 99th percentile of the time that a token took after the one before, in milliseconds.
     pub(super) token_ms_p99: f64,
@@ -87,12 +87,12 @@ pub(super) struct Rounds {
     pub(super) drafted: f64,
     pub(super) accepted: f64,
     /// The shares of drafter and verifier.
-    pub(super) peers: [Share; 2],
+    pub(super) peers: [PeerShare; 2],
 }
 
 /// What one peer took of a round.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Share {
+pub(super) struct PeerShare {
     /// From the request to its answer.
     pub(super) whole_ms: f64,
     pub(super) queue_ms: f64,
@@ -108,7 +108,7 @@ impl Rounds {
             let sum = drafted.iter().fold(0.0, |sum, round| sum + of(round));
             sum / drafted.len().max(1) as f64
         };
-        let share = |whole: fn(&RoundReport) -> u32, peer: fn(&RoundReport) -> Timing| Share {
+        let share = |whole: fn(&RoundReport) -> u32, peer: fn(&RoundReport) -> Timing| PeerShare {
             whole_ms: mean(&|round| f64::from(whole(round)) / 1e3),
             queue_ms: mean(&|round| f64::from(peer(round).queue_us) / 1e3),
             forward_ms: mean(&|round| f64::from(peer(round).forward_us) / 1e3),
@@ -141,7 +141,7 @@ pub(super) struct Clients {
 
 impl Clients {
     /// Starts `count` clients. Each start sends the same requests in the same order.
-    pub(super) fn start(traffic: &Arc<Traffic>, count: usize) -> Self {
+    pub(super) fn start(traffic: &Arc<ClientTraffic>, count: usize) -> Self {
         let stop = CancellationToken::new();
         let next = Arc::new(AtomicUsize::new(0));
         let mut tasks = JoinSet::new();
@@ -182,7 +182,7 @@ impl Clients {
     }
 }
 
-impl Traffic {
+impl ClientTraffic {
     /// Makes the request of number `index`.
     async fn ask(&self, index: usize, received: &mut Received) -> anyhow::Result<()> {
         let prompt = &self.prompts[index % self.prompts.len()];
@@ -198,7 +198,7 @@ impl Traffic {
                     let at = Instant::now();
                     let after = before.replace(at).map(|before| at - before);
                     let tokens = chunk.token_ids.len() as u32;
-                    received.arrivals.push(Arrival { at, tokens, after });
+                    received.arrivals.push(TokenArrival { at, tokens, after });
                 }
                 GenerationEvent::Finished(finished) => received.ended.extend(finished.speculation),
                 GenerationEvent::Round(round) => received.rounds.push(*round),
@@ -209,10 +209,10 @@ impl Traffic {
     }
 }
 
-impl Sample {
+impl WindowSample {
     /// What of `arrivals` fell into `window` from `begin` on.
     pub(super) fn of(received: &Received, begin: Instant, window: Duration) -> Self {
-        let within = |arrival: &&Arrival| (begin..begin + window).contains(&arrival.at);
+        let within = |arrival: &&TokenArrival| (begin..begin + window).contains(&arrival.at);
         let mut tokens = 0;
         let mut times: Vec<f64> = Vec::new();
         for arrival in received.arrivals.iter().filter(within) {
@@ -247,7 +247,7 @@ mod tests {
     fn a_sample_counts_what_came_in_its_window() {
         let begin = Instant::now();
         let ms = Duration::from_millis;
-        let arrival = |at, tokens, after: Option<u64>| Arrival {
+        let arrival = |at, tokens, after: Option<u64>| TokenArrival {
             at: begin + ms(at),
             tokens,
             after: after.map(ms),
@@ -262,12 +262,12 @@ mod tests {
             arrivals: arrivals.into(),
             ..Received::default()
         };
-        let sample = Sample::of(&received, begin, ms(100));
+        let sample = WindowSample::of(&received, begin, ms(100));
         assert!((sample.tokens_per_second - 60.0).abs() < 1e-9, "{sample:?}");
         // Four tokens at 10 ms, one at 30.
         assert!((sample.token_ms_p99 - 30.0).abs() < 1e-9, "{sample:?}");
         assert!(
-            Sample::of(&Received::default(), begin, ms(100))
+            WindowSample::of(&Received::default(), begin, ms(100))
                 .token_ms_p99
                 .abs()
                 < 1e-9

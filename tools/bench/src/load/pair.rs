@@ -5,9 +5,9 @@ use outrider::prompts;
 
 use crate::models::random;
 use crate::pairs::calibration::calibrate;
-use crate::pairs::{self, Pair, Synthetic, Which};
+use crate::pairs::{self, Pair, Synthetic, WhichPair};
 use crate::ranges;
-use crate::report::Report;
+use crate::report::BenchReport;
 
 /// Width and layers of the synthetic target, 110 million parameters, its vocabulary, and how many of its layers
 /// its draft has.
@@ -39,12 +39,12 @@ impl SyntheticArgs {
     /// How pair `which` is made for `temperature`, and its prompts; the report notes the scale.
     pub(crate) fn pair(
         &self,
-        which: Which,
+        which: WhichPair,
         temperature: f32,
-        report: &mut Report,
+        report: &mut BenchReport,
     ) -> anyhow::Result<(PairArgs, Vec<String>)> {
         let pair = |scale| PairArgs { pair: which, scale };
-        if which == Which::Embedded {
+        if which == WhichPair::Embedded {
             let known = prompts::load(None, usize::MAX)?;
             let texts = known.into_iter().map(|prompt| prompt.text);
             return Ok((pair(1.0), texts.collect()));
@@ -65,7 +65,7 @@ impl SyntheticArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PairArgs {
     #[arg(long)]
-    pub(super) pair: Which,
+    pub(super) pair: WhichPair,
     /// Scale of the synthetic target's deeper layers.
     #[arg(long, default_value_t = 1.0)]
     pub(super) scale: f32,
@@ -74,8 +74,8 @@ pub(crate) struct PairArgs {
 impl PairArgs {
     pub(crate) fn pair(&self) -> anyhow::Result<Pair> {
         match self.pair {
-            Which::Embedded => Pair::embedded(),
-            Which::Synthetic => synthetic()?.pair(self.scale),
+            WhichPair::Embedded => Pair::embedded(),
+            WhichPair::Synthetic => synthetic()?.pair(self.scale),
         }
     }
 
@@ -94,9 +94,9 @@ fn synthetic() -> anyhow::Result<Synthetic> {
     })
 }
 
-pub(crate) fn name(which: Which) -> &'static str {
+pub(crate) fn name(which: WhichPair) -> &'static str {
     match which {
-        Which::Embedded => "embedded",
-        Which::Synthetic => "synthetic",
+        WhichPair::Embedded => "embedded",
+        WhichPair::Synthetic => "synthetic",
     }
 }

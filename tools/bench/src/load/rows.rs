@@ -1,29 +1,29 @@
 //! The rows of the tables.
 
-use super::clients::Sample;
-use crate::report::{Field, Row, number, only_json, percent, text};
+use super::clients::WindowSample;
+use crate::report::{ReportField, Row, number, only_json, percent, text};
 use crate::timing::median;
 
 /// The least tokens/s of the default, as a share of target-only's.
 pub(super) const GOAL: f64 = 0.97;
 
 /// The samples of both sides in one turn.
-pub(super) struct Turn {
-    pub(super) baseline: Sample,
-    pub(super) method: Sample,
+pub(super) struct LoadTurn {
+    pub(super) baseline: WindowSample,
+    pub(super) method: WindowSample,
 }
 
 /// The values of `labels`, for a line of progress.
 pub(super) fn in_words(labels: &Row) -> String {
-    let words = labels.iter().map(Field::shown);
+    let words = labels.iter().map(ReportField::shown);
     words.collect::<Vec<_>>().join(", ")
 }
 
 /// The tokens and times of both sides, and their ratios.
-pub(super) fn load(labels: Row, turns: &[Turn], clients: usize) -> Row {
-    let median_of = |of: fn(&Turn) -> f64| median(turns.iter().map(of).collect());
-    let ratios = |of: fn(&Sample) -> f64| -> Vec<f64> {
-        let ratio = |turn: &Turn| of(&turn.method) / of(&turn.baseline).max(f64::MIN_POSITIVE);
+pub(super) fn load(labels: Row, turns: &[LoadTurn], clients: usize) -> Row {
+    let median_of = |of: fn(&LoadTurn) -> f64| median(turns.iter().map(of).collect());
+    let ratios = |of: fn(&WindowSample) -> f64| -> Vec<f64> {
+        let ratio = |turn: &LoadTurn| of(&turn.method) / of(&turn.baseline).max(f64::MIN_POSITIVE);
         turns.iter().map(ratio).collect()
     };
     let speeds = ratios(|sample| sample.tokens_per_second);
@@ -64,9 +64,9 @@ pub(super) fn load(labels: Row, turns: &[Turn], clients: usize) -> Row {
 }
 
 /// Where the time of rounds with drafts went.
-pub(super) fn rounds(labels: Row, sample: &Sample) -> Row {
+pub(super) fn rounds(labels: Row, sample: &WindowSample) -> Row {
     let mut row = labels;
-    let Sample {
+    let WindowSample {
         rounds, lengths, ..
     } = sample;
     row.extend([

@@ -19,7 +19,7 @@ use crate::pairs::Pair;
 
 /// Where the services run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Layout {
+pub(super) enum ServiceLayout {
     /// All in this process.
     One,
     /// Each in a process of its own, on the same processors.
@@ -28,7 +28,7 @@ pub(super) enum Layout {
     Apart,
 }
 
-impl Layout {
+impl ServiceLayout {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::One => "one",
@@ -38,8 +38,8 @@ impl Layout {
     }
 
     /// The processors of a service, as `taskset` takes them; none for all.
-    fn processors(self, role: Role) -> anyhow::Result<Option<String>> {
-        if self != Self::Apart || role == Role::Coordinator {
+    fn processors(self, role: ServiceRole) -> anyhow::Result<Option<String>> {
+        if self != Self::Apart || role == ServiceRole::Coordinator {
             return Ok(None);
         }
         let count = std::thread::available_parallelism()?.get();
@@ -48,34 +48,34 @@ impl Layout {
             "--layouts apart: there is one processor, expected at least 2"
         );
         Ok(Some(match role {
-            Role::Drafter => (count - 1).to_string(),
-            Role::Verifier | Role::Coordinator => format!("0-{}", count - 2),
+            ServiceRole::Drafter => (count - 1).to_string(),
+            ServiceRole::Verifier | ServiceRole::Coordinator => format!("0-{}", count - 2),
         }))
     }
 }
 
 /// One service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Role {
+pub(super) enum ServiceRole {
     Drafter,
     Verifier,
     Coordinator,
 }
 
 /// Services that are up.
-pub(super) enum Services {
+pub(super) enum RunningServices {
     Within(Cluster),
     /// In processes that are killed when this is dropped.
     Apart {
         coordinator_url: String,
-        _processes: [Service; 3],
+        _processes: [ServiceProcess; 3],
     },
 }
 
 /// A process that is killed when this is dropped.
-pub(super) struct Service(Child);
+pub(super) struct ServiceProcess(Child);
 
-impl Drop for Service {
+impl Drop for ServiceProcess {
     fn drop(&mut self) {
         // Both fail only for a process that has ended already.
         let _ = self.0.kill();
@@ -83,26 +83,26 @@ impl Drop for Service {
     }
 }
 
-impl Services {
+impl RunningServices {
     /// Starts the services of the pair that `args` name.
     ///
     /// # Errors
     /// If one of them does not start.
     pub(super) async fn start(
-        layout: Layout,
+        layout: ServiceLayout,
         config: Config,
         args: &PairArgs,
     ) -> anyhow::Result<Self> {
-        if layout == Layout::One {
+        if layout == ServiceLayout::One {
             let pair = args.pair()?;
             let stop = CancellationToken::new();
             let starting = Cluster::start_with(config, pair.draft, pair.target, stop);
             return Ok(Self::Within(Box::pin(starting).await?));
         }
-        let (drafter, drafter_url) = spawn(layout, Role::Drafter, args, &[]).await?;
-        let (verifier, verifier_url) = spawn(layout, Role::Verifier, args, &[]).await?;
+        let (drafter, drafter_url) = spawn(layout, ServiceRole::Drafter, args, &[]).await?;
+        let (verifier, verifier_url) = spawn(layout, ServiceRole::Verifier, args, &[]).await?;
         let peers = ["--drafter", &drafter_url, "--verifier", &verifier_url];
-        let spawned = spawn(layout, Role::Coordinator, args, &peers).await?;
+        let spawned = spawn(layout, ServiceRole::Coordinator, args, &peers).await?;
         let (coordinator, coordinator_url) = spawned;
         Ok(Self::Apart {
             coordinator_url,
@@ -133,11 +133,11 @@ impl Services {
 
 /// Starts one service in a process of its own, and reads where it listens.
 async fn spawn(
-    layout: Layout,
-    role: Role,
+    layout: ServiceLayout,
+    role: ServiceRole,
     args: &PairArgs,
     more: &[&str],
-) -> anyhow::Result<(Service, String)> {
+) -> anyhow::Result<(ServiceProcess, String)> {
     let program = std::env::current_exe()?;
     let mut command = match layout.processors(role)? {
         None => Command::new(program),
@@ -152,7 +152,7 @@ async fn spawn(
     let child = command.stdout(Stdio::piped()).spawn();
     let mut child = child.with_context(|| format!("the {} cannot be started", name(role)))?;
     let stdout = child.stdout.take().context("no stdout")?;
-    let service = Service(child);
+    let service = ServiceProcess(child);
     // The process loads its model before it prints its address.
     let line = tokio::task::spawn_blocking(move || {
         let mut line = String::new();
@@ -163,11 +163,11 @@ async fn spawn(
     Ok((service, url))
 }
 
-fn name(role: Role) -> &'static str {
+fn name(role: ServiceRole) -> &'static str {
     match role {
-        Role::Drafter => "drafter",
-        Role::Verifier => "verifier",
-        Role::Coordinator => "coordinator",
+        ServiceRole::Drafter => "drafter",
+        ServiceRole::Verifier => "verifier",
+        ServiceRole::Coordinator => "coordinator",
     }
 }
 
@@ -175,7 +175,7 @@ fn name(role: Role) -> &'static str {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServiceArgs {
     #[arg(value_enum)]
-    role: Role,
+    role: ServiceRole,
     #[command(flatten)]
     pair: PairArgs,
     #[arg(long)]
@@ -190,20 +190,20 @@ pub(crate) async fn serve(args: &ServiceArgs, config: Config) -> anyhow::Result<
     let process = Process::default();
     let until = shutdown::on_signal()?.cancelled_owned();
     match args.role {
-        Role::Drafter => {
+        ServiceRole::Drafter => {
             let Pair { draft, .. } = args.pair.pair()?;
             let listener = announced(config.drafter.listen.bind().await?)?;
             let loaded = Loaded::of(vec![draft], &config.drafter)?;
             let service = drafter::start(loaded, &config.drafter, process)?;
             service.serve(listener, until).await?;
         }
-        Role::Verifier => {
+        ServiceRole::Verifier => {
             let Pair { target, .. } = args.pair.pair()?;
             let listener = announced(config.verifier.listen.bind().await?)?;
             let service = verifier::start(target, &config.verifier, process)?;
             service.serve(listener, until).await?;
         }
-        Role::Coordinator => {
+        ServiceRole::Coordinator => {
             let listener = announced(config.coordinator.listen.bind().await?)?;
             let peer = |url: &Option<String>| url.clone().context("a peer's URL is missing");
             let mut config = config.coordinator;

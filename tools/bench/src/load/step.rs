@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::clients::{Arrival, Clients, Traffic};
+use super::clients::{ClientTraffic, Clients, TokenArrival};
 
 /// How long each load lasts.
 const PHASE: Duration = Duration::from_secs(5);
@@ -14,7 +14,7 @@ const NEAR: f64 = 0.85;
 
 /// One client, many, one again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct LoadStep {
     /// Seconds until the speed was reached after clients came, and after they left.
     pub(super) up: f64,
     pub(super) down: f64,
@@ -24,7 +24,7 @@ pub(super) struct Step {
 ///
 /// # Errors
 /// If a request fails.
-pub(super) async fn step(traffic: &Arc<Traffic>, clients: usize) -> anyhow::Result<Step> {
+pub(super) async fn step(traffic: &Arc<ClientTraffic>, clients: usize) -> anyhow::Result<LoadStep> {
     let first = Clients::start(traffic, 1);
     tokio::time::sleep(PHASE).await;
     let rises = Instant::now();
@@ -34,14 +34,14 @@ pub(super) async fn step(traffic: &Arc<Traffic>, clients: usize) -> anyhow::Resu
     let falls = Instant::now();
     tokio::time::sleep(PHASE).await;
     arrivals.extend(first.stop().await?.arrivals);
-    Ok(Step {
+    Ok(LoadStep {
         up: settled(&arrivals, rises),
         down: settled(&arrivals, falls),
     })
 }
 
 /// Seconds from `begin` until the speed of the phase's second half was reached first.
-fn settled(arrivals: &[Arrival], begin: Instant) -> f64 {
+fn settled(arrivals: &[TokenArrival], begin: Instant) -> f64 {
     let speed = |from: Duration, over: Duration| {
         let range = begin + from..begin + from + over;
         let within = arrivals.iter().filter(|it| range.contains(&it.at));
@@ -65,8 +65,8 @@ mod tests {
         let begin = Instant::now();
         let ms = Duration::from_millis;
         let every = |from: u64, to: u64, gap: usize| (from..to).step_by(gap);
-        let arrivals = |times: Vec<u64>| -> Vec<Arrival> {
-            let arrival = |at| Arrival {
+        let arrivals = |times: Vec<u64>| -> Vec<TokenArrival> {
+            let arrival = |at| TokenArrival {
                 at: begin + ms(at),
                 tokens: 1,
                 after: None,

@@ -1,7 +1,7 @@
 //! The forward of several positions against that of one: what verifying a block costs.
 
 use super::PartsArgs;
-use super::row::Row;
+use super::row::PartRow;
 use super::subjects::Subjects;
 use crate::timing::in_turn;
 use outrider::progress;
@@ -10,7 +10,7 @@ use outrider::progress;
 const POSITIONS: [usize; 5] = [1, 2, 4, 8, 16];
 
 /// Measures every model at every context.
-pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<Row>> {
+pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<PartRow>> {
     let most = POSITIONS[POSITIONS.len() - 1];
     let mut rows = Vec::new();
     for subject in subjects.all()? {
@@ -22,7 +22,7 @@ pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<
                 subject.verify(&mut cache, &tokens[..positions], &[], &[])
             })?;
             let measured = POSITIONS.iter().zip(&figures).skip(1);
-            rows.extend(measured.map(|(positions, of)| Row {
+            rows.extend(measured.map(|(positions, of)| PartRow {
                 on: subject.name.clone(),
                 context,
                 what: format!("{positions} positions"),

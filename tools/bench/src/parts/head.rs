@@ -8,8 +8,8 @@ use model::{SequenceCache, WeightFormat};
 use speculation::verification::AcceptanceLabel;
 
 use super::PartsArgs;
-use super::row::Row;
-use super::subjects::{Subject, Subjects};
+use super::row::PartRow;
+use super::subjects::{PartSubject, Subjects};
 use crate::timing::in_turn;
 use outrider::progress;
 
@@ -17,7 +17,7 @@ use outrider::progress;
 const GOALS: [f64; 2] = [0.2, 0.03];
 
 /// Measures heads of random weights, of every depth, on each draft model.
-pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<Row>> {
+pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<PartRow>> {
     let mut rows = Vec::new();
     for (subject, goal) in subjects.drafts()?.into_iter().zip(GOALS) {
         // The first case is the forward that the predictions are compared with.
@@ -33,22 +33,28 @@ pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<
                 None => forward(subject, &mut cache),
                 Some(head) => Ok(predict(head, &mut scratch)),
             })?;
-            rows.extend(figures.iter().enumerate().skip(1).map(|(case, of)| Row {
-                on: subject.name.clone(),
-                context,
-                what: format!("head of depth {}", case - 1),
-                baseline: "1 draft token".to_owned(),
-                us: of.us,
-                baseline_us: figures[0].us,
-                ratio: of.ratio,
-                goal: Some(goal),
-            }));
+            rows.extend(
+                figures
+                    .iter()
+                    .enumerate()
+                    .skip(1)
+                    .map(|(case, of)| PartRow {
+                        on: subject.name.clone(),
+                        context,
+                        what: format!("head of depth {}", case - 1),
+                        baseline: "1 draft token".to_owned(),
+                        us: of.us,
+                        baseline_us: figures[0].us,
+                        ratio: of.ratio,
+                        goal: Some(goal),
+                    }),
+            );
         }
     }
     Ok(rows)
 }
 
-fn forward(subject: &mut Subject, cache: &mut SequenceCache) -> anyhow::Result<Duration> {
+fn forward(subject: &mut PartSubject, cache: &mut SequenceCache) -> anyhow::Result<Duration> {
     let tokens = subject.tokens(1);
     subject.verify(cache, &tokens, &[], &[])
 }

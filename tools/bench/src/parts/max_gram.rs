@@ -6,7 +6,7 @@ use speculation::TokenId;
 use speculation::max_gram::{Bigram, MaxGram};
 
 use super::PartsArgs;
-use super::row::Row;
+use super::row::PartRow;
 use crate::timing::in_turn;
 use outrider::progress;
 
@@ -24,7 +24,7 @@ const ROUNDS: usize = 256;
 const TOKENS: usize = 4;
 
 /// Measures unlike texts in contexts of unlike length.
-pub(super) fn rows(args: &PartsArgs) -> anyhow::Result<Vec<Row>> {
+pub(super) fn rows(args: &PartsArgs) -> anyhow::Result<Vec<PartRow>> {
     let bigram = Bigram::new((0..VOCAB).map(|token| (token * 7 + 1) % VOCAB).collect())?;
     let mut rows = Vec::new();
     for (on, token) in [
@@ -38,7 +38,7 @@ pub(super) fn rows(args: &PartsArgs) -> anyhow::Result<Vec<Row>> {
         })?;
         rows.extend(CONTEXTS.iter().zip(&figures).map(|(&context, of)| {
             let us = of.us / (ROUNDS * TOKENS) as f64;
-            Row {
+            PartRow {
                 on: on.to_owned(),
                 context,
                 what: "max-gram, a token".to_owned(),

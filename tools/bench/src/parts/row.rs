@@ -4,7 +4,7 @@ use crate::report::{self, number, text};
 
 /// What something costs, as a multiple of something else.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct PartRow {
     /// The model, or what else it was measured on.
     pub(super) on: String,
     /// Tokens before it.
@@ -22,7 +22,7 @@ pub(super) struct Row {
     pub(super) goal: Option<f64>,
 }
 
-impl Row {
+impl PartRow {
     pub(super) fn fields(&self) -> report::Row {
         let missed = self.goal.is_some_and(|goal| self.ratio > goal);
         vec![

@@ -13,12 +13,12 @@ const HEAD_DIM: usize = 64;
 /// The embedded target model, and a larger one of random weights.
 pub(super) struct Subjects {
     larger: ModelConfig,
-    loaded: Vec<Subject>,
-    draft: Option<Subject>,
+    loaded: Vec<PartSubject>,
+    draft: Option<PartSubject>,
 }
 
 /// A model, and what its forwards need.
-pub(super) struct Subject {
+pub(super) struct PartSubject {
     pub(super) name: String,
     model: Model,
     rows: Rows,
@@ -67,7 +67,7 @@ impl Subjects {
     ///
     /// # Errors
     /// If one cannot be loaded.
-    pub(super) fn all(&mut self) -> anyhow::Result<&mut [Subject]> {
+    pub(super) fn all(&mut self) -> anyhow::Result<&mut [PartSubject]> {
         if self.loaded.is_empty() {
             outrider::progress::show("loading models")?;
             let larger = &self.larger;
@@ -75,8 +75,8 @@ impl Subjects {
             let target = embedded::target().context("the embedded target model")?;
             let larger = Checkpoint::random(larger.clone(), 1).context("the larger model")?;
             self.loaded = vec![
-                Subject::load("embedded".to_owned(), &target)?,
-                Subject::load(name, &larger)?,
+                PartSubject::load("embedded".to_owned(), &target)?,
+                PartSubject::load(name, &larger)?,
             ];
         }
         Ok(&mut self.loaded)
@@ -86,10 +86,10 @@ impl Subjects {
     ///
     /// # Errors
     /// If one cannot be loaded.
-    pub(super) fn drafts(&mut self) -> anyhow::Result<[&mut Subject; 2]> {
+    pub(super) fn drafts(&mut self) -> anyhow::Result<[&mut PartSubject; 2]> {
         if self.draft.is_none() {
             let draft = embedded::draft().context("the embedded draft model")?;
-            self.draft = Some(Subject::load("embedded draft".to_owned(), &draft)?);
+            self.draft = Some(PartSubject::load("embedded draft".to_owned(), &draft)?);
         }
         self.all()?;
         let [draft, larger] = [self.draft.as_mut(), self.loaded.last_mut()];
@@ -98,7 +98,7 @@ impl Subjects {
     }
 }
 
-impl Subject {
+impl PartSubject {
     fn load(name: String, checkpoint: &Checkpoint) -> anyhow::Result<Self> {
         Ok(Self {
             name,

@@ -2,7 +2,7 @@
 //! chain of as many tokens.
 
 use super::PartsArgs;
-use super::row::Row;
+use super::row::PartRow;
 use super::subjects::Subjects;
 use crate::timing::in_turn;
 use outrider::progress;
@@ -14,21 +14,21 @@ const NODES: usize = 16;
 const GOAL: f64 = 1.3;
 
 /// A shape, and the path of it that is kept.
-struct Shape {
+struct KeptShape {
     what: &'static str,
     parents: Vec<Option<u32>>,
     path: Vec<u32>,
 }
 
-fn shapes() -> [Shape; 3] {
-    let chain = Shape {
+fn shapes() -> [KeptShape; 3] {
+    let chain = KeptShape {
         what: "chain",
         parents: Vec::new(),
         path: Vec::new(),
     };
     // Four levels; the first node of each leads to the next level. The last node of all is kept, so
     // that something has to be moved.
-    let comb = Shape {
+    let comb = KeptShape {
         what: "tree, comb 4x4",
         parents: (0..NODES as u32)
             .map(|node| (node / 4).checked_sub(1).map(|level| 4 * level))
@@ -36,7 +36,7 @@ fn shapes() -> [Shape; 3] {
         path: vec![0, 4, 8, 15],
     };
     // Two children a node: 2, 4, 8, and two more.
-    let binary = Shape {
+    let binary = KeptShape {
         what: "tree, binary",
         parents: (0..NODES as u32)
             .map(|node| (node / 2).checked_sub(1))
@@ -47,7 +47,7 @@ fn shapes() -> [Shape; 3] {
 }
 
 /// Measures every model at every context.
-pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<Row>> {
+pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<PartRow>> {
     let shapes = shapes();
     let mut rows = Vec::new();
     for subject in subjects.all()? {
@@ -59,7 +59,7 @@ pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<
                 subject.verify(&mut cache, &tokens, &shape.parents, &shape.path)
             })?;
             let measured = shapes.iter().zip(&figures).skip(1);
-            rows.extend(measured.map(|(shape, of)| Row {
+            rows.extend(measured.map(|(shape, of)| PartRow {
                 on: subject.name.clone(),
                 context,
                 what: format!("{} of {NODES}", shape.what),

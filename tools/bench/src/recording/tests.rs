@@ -58,7 +58,7 @@ fn file(blocks: impl IntoIterator<Item = RecordedBlock>) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Result<Vec<RecordedBlock>, BadRecording> {
-    let mut reader = Reader::new(bytes)?;
+    let mut reader = RecordingReader::new(bytes)?;
     let mut blocks = Vec::new();
     while let Some(block) = reader.next_block()? {
         blocks.push(block);
@@ -71,7 +71,7 @@ fn what_is_written_is_read_and_is_one_message_of_protobuf() {
     let written: Vec<_> = (0..3).map(block).collect();
     let file = file(written.clone());
     assert_eq!(read(&file).expect("a recording"), written);
-    let reader = Reader::new(&file[..]).expect("a recording");
+    let reader = RecordingReader::new(&file[..]).expect("a recording");
     assert_eq!(
         (reader.header().vocab_size, reader.header().version),
         (VOCAB, 1)
@@ -136,7 +136,7 @@ fn a_file_that_is_no_recording_or_of_another_version_says_so() {
         b"\n\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
         b"\n\x05hello",
     ] {
-        let error = Reader::new(bytes).expect_err("refused");
+        let error = RecordingReader::new(bytes).expect_err("refused");
         assert!(matches!(error, BadRecording::Other(_)), "{error}");
     }
     let later = v1::Recording {
@@ -147,7 +147,7 @@ fn a_file_that_is_no_recording_or_of_another_version_says_so() {
         }),
         blocks: Vec::new(),
     };
-    let error = Reader::new(&later.encode_to_vec()[..]).expect_err("refused");
+    let error = RecordingReader::new(&later.encode_to_vec()[..]).expect_err("refused");
     assert!(
         error.to_string().contains("version 2 of the format"),
         "{error}"

@@ -47,7 +47,7 @@ pub(super) struct ChoiceArgs {
 
 /// What is evaluated in one row.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct ReplayRow {
     /// Name of the method, or of the target distribution where no method was asked for.
     pub(super) name: &'static str,
     /// Parameters and their values.
@@ -56,12 +56,12 @@ pub(super) struct Row {
     /// None for plans that verify no blocks.
     pub(super) verification: Option<Verification>,
     /// For those, target forwards a token: one, or those that the rule asks for.
-    pub(super) calls: Calls,
+    pub(super) calls: TargetCalls,
 }
 
 /// How often a plan calls the target model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Calls {
+pub(super) enum TargetCalls {
     /// Once a block.
     Block,
     /// Where the rule defers.
@@ -70,7 +70,7 @@ pub(super) enum Calls {
     Always,
 }
 
-impl Row {
+impl ReplayRow {
     /// Name of the verification; a dash if there is none.
     pub(super) fn verification(&self) -> &'static str {
         self.verification
@@ -84,7 +84,7 @@ impl ChoiceArgs {
     /// # Errors
     /// Names the flag that is unknown, out of range or does not go with another, or the method that
     /// cannot be evaluated on recorded blocks.
-    pub(super) fn rows(&self, sampling: &v1::SamplingParams) -> Result<Vec<Row>> {
+    pub(super) fn rows(&self, sampling: &v1::SamplingParams) -> Result<Vec<ReplayRow>> {
         let flags = [
             ("--rule", !self.rule.is_empty()),
             ("--alpha", !self.alpha.is_empty()),
@@ -121,7 +121,7 @@ impl ChoiceArgs {
                 for &trade_off in &trade_offs {
                     for &verification in &verifications {
                         let target = target.or(self.target.as_deref());
-                        let axes = Axes {
+                        let axes = RowAxes {
                             method,
                             target,
                             verification,
@@ -136,11 +136,11 @@ impl ChoiceArgs {
 
     fn row(
         &self,
-        axes: &Axes<'_>,
+        axes: &RowAxes<'_>,
         rule: Option<&str>,
         (alpha, kl_budget): (Option<f64>, Option<f64>),
         sampling: &v1::SamplingParams,
-    ) -> Result<Row> {
+    ) -> Result<ReplayRow> {
         let number = |number: Option<f64>| number.map(SettingValue::Number);
         let text = |text: Option<&str>| text.map(SettingValue::from);
         let mut spec = MethodSpec::new(axes.method);
@@ -160,12 +160,12 @@ impl ChoiceArgs {
         // Whether the distributions were cut is of no matter: nothing is sent.
         let setup = Setup::at(sampling.temperature.unwrap_or(1.0));
         let choice = Choice::resolve(&spec, setup)?;
-        Row::of(&choice, axes.method.is_empty())
+        ReplayRow::of(&choice, axes.method.is_empty())
     }
 }
 
 /// The axes one row is asked for with.
-struct Axes<'a> {
+struct RowAxes<'a> {
     method: &'a str,
     target: Option<&'a str>,
     verification: Option<&'a str>,
@@ -177,12 +177,12 @@ fn or_preset<T>(given: impl Iterator<Item = T>) -> Vec<Option<T>> {
     if given.is_empty() { vec![None] } else { given }
 }
 
-impl Row {
+impl ReplayRow {
     fn of(choice: &Choice, by_target: bool) -> Result<Self> {
         let (verification, calls) = match choice.plan {
-            Plan::Speculative => (Some(choice.verification), Calls::Block),
-            Plan::OracleCascade => (None, Calls::Always),
-            Plan::TokenCascade { .. } => (None, Calls::Deferred),
+            Plan::Speculative => (Some(choice.verification), TargetCalls::Block),
+            Plan::OracleCascade => (None, TargetCalls::Always),
+            Plan::TokenCascade { .. } => (None, TargetCalls::Deferred),
             Plan::TargetOnly | Plan::DraftOnly => bail!(
                 "'{}' has nothing to evaluate, one of the models speaks alone",
                 choice.effective_name()

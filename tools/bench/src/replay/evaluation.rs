@@ -6,7 +6,7 @@ use speculation::verification::expected::length_distribution;
 use speculation::verification::{AcceptanceLabel, Verification, token};
 use speculation::{TokenId, coupled};
 
-use super::rows::{Chain, Rows};
+use super::rows::{BlockChain, GroupedRows};
 use crate::recording::RecordedBlock;
 
 /// Adds up what a target distribution and a verification do on recorded blocks.
@@ -21,11 +21,11 @@ pub(crate) struct Evaluation {
     aim: TargetDistribution,
     verification: Option<Verification>,
     greedy: bool,
-    sums: Sums,
+    sums: ReplaySums,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct ReplaySums {
     blocks: u64,
     positions: u64,
     weight: f64,
@@ -41,7 +41,7 @@ struct Sums {
 
 /// What came of an [`Evaluation`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Figures {
+pub(crate) struct ReplayFigures {
     /// Blocks looked at.
     pub(crate) blocks: u64,
     /// Draft tokens in them.
@@ -78,7 +78,7 @@ impl Evaluation {
             aim,
             verification,
             greedy,
-            sums: Sums::default(),
+            sums: ReplaySums::default(),
         }
     }
 
@@ -93,8 +93,8 @@ impl Evaluation {
         draft_len: usize,
     ) -> Result<(), BadProposal> {
         let drafted = block.positions.iter().zip(&block.drafts).take(draft_len);
-        let rows: Vec<Rows> = drafted
-            .map(|(position, &token)| Rows::new(position, token, &self.aim, self.greedy))
+        let rows: Vec<GroupedRows> = drafted
+            .map(|(position, &token)| GroupedRows::new(position, token, &self.aim, self.greedy))
             .collect();
         let sums = &mut self.sums;
         let mut reached = 1.0;
@@ -113,7 +113,7 @@ impl Evaluation {
             return Ok(());
         };
         let drafts: Vec<TokenId> = rows.iter().map(|rows| rows.drafted).collect();
-        let lengths = length_distribution(verification, &drafts, &mut Chain::new(&rows))?;
+        let lengths = length_distribution(verification, &drafts, &mut BlockChain::new(&rows))?;
         let moment = |power: i32| -> f64 {
             let terms = lengths.iter().enumerate();
             terms.map(|(len, p)| p * (len as f64).powi(power)).sum()
@@ -126,8 +126,8 @@ impl Evaluation {
     }
 
     /// What came of the blocks so far; none without one.
-    pub(crate) fn figures(&self) -> Option<Figures> {
-        let Sums {
+    pub(crate) fn figures(&self) -> Option<ReplayFigures> {
+        let ReplaySums {
             blocks,
             positions,
             weight,
@@ -138,7 +138,7 @@ impl Evaluation {
         let verified = |figure: f64| self.verification.map(|_| figure);
         let count = blocks as f64;
         let defers = matches!(self.aim, TargetDistribution::Deferral { .. });
-        (blocks > 0).then(|| Figures {
+        (blocks > 0).then(|| ReplayFigures {
             blocks,
             positions,
             acceptance: verified(self.sums.acceptance / weight),
@@ -155,7 +155,7 @@ impl Evaluation {
 
 /// The probability that a token drafted at a position stands if all before it did, over what might
 /// have been drafted there.
-fn acceptance(verification: Verification, rows: &Rows) -> f64 {
+fn acceptance(verification: Verification, rows: &GroupedRows) -> f64 {
     match verification.label {
         Some(AcceptanceLabel::Coupled) => coupled::acceptance(&rows.draft, &rows.target),
         Some(AcceptanceLabel::Rejection) | None => token::acceptance(&rows.draft, &rows.target),

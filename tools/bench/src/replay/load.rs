@@ -9,8 +9,8 @@ use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 use wire::v1;
 
-use super::evaluation::{Evaluation, Figures};
-use crate::recording::{BadRecording, Reader, RecordedBlock, Rest};
+use super::evaluation::{Evaluation, ReplayFigures};
+use crate::recording::{BadRecording, RecordedBlock, RecordingReader, Rest};
 
 /// A recording in memory. It holds at least one block.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Summary {
     /// 1 + draft tokens accepted a block, as the generation counted them.
     pub(super) measured_efficiency: f64,
     /// What its distributions say about the generation: exact target, token verification.
-    pub(super) expected: Figures,
+    pub(super) expected: ReplayFigures,
 }
 
 impl Recording {
@@ -41,7 +41,7 @@ impl Recording {
     /// If it is no recording, or a part of it is wrong: which, and at which byte.
     pub(super) fn load(path: &Path) -> anyhow::Result<Self> {
         let file = std::fs::File::open(path)?;
-        let mut reader = Reader::new(BufReader::new(file))?;
+        let mut reader = RecordingReader::new(BufReader::new(file))?;
         let mut blocks = Vec::new();
         loop {
             match reader.next_block() {

@@ -11,7 +11,7 @@ use crate::recording::{RecordedDistribution, RecordedPosition, Rest};
 
 /// The distributions of one position over the tokens kept and, last, one token for each group of the rest.
 #[derive(Clone, Debug)]
-pub(super) struct Rows {
+pub(super) struct GroupedRows {
     /// The draft token, as an index into the rows.
     pub(super) drafted: TokenId,
     /// The draft model's sampling distribution q.
@@ -30,7 +30,7 @@ pub(super) struct Rows {
     pub(super) between: f64,
 }
 
-impl Rows {
+impl GroupedRows {
     /// The distributions at `recorded`, where `token` was drafted and `aim` is aimed at; `greedy` is
     /// temperature 0.
     pub(super) fn new(
@@ -151,14 +151,14 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 /// A block's distributions, as a verification asks for them. Nothing is known of the position after it, and
 /// what is drawn there does not matter.
 #[derive(Debug)]
-pub(super) struct Chain<'a> {
-    rows: &'a [Rows],
+pub(super) struct BlockChain<'a> {
+    rows: &'a [GroupedRows],
     /// The draft distribution at the position requested last; verifications overwrite it.
     scratch: Vec<f64>,
 }
 
-impl<'a> Chain<'a> {
-    pub(super) fn new(rows: &'a [Rows]) -> Self {
+impl<'a> BlockChain<'a> {
+    pub(super) fn new(rows: &'a [GroupedRows]) -> Self {
         Self {
             rows,
             scratch: Vec::new(),
@@ -166,7 +166,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-impl RoundDistributions<f64> for Chain<'_> {
+impl RoundDistributions<f64> for BlockChain<'_> {
     type Error = BadProposal;
 
     fn at(&mut self, offset: usize) -> Result<PositionDistributions<'_, f64>, BadProposal> {

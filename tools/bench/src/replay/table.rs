@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::choices::{Calls, Row};
-use super::evaluation::Figures;
+use super::choices::{ReplayRow, TargetCalls};
+use super::evaluation::ReplayFigures;
 use super::load::{Recording, Summary};
 use crate::report::{self, number, only_json, text};
 
@@ -11,14 +11,14 @@ use crate::report::{self, number, only_json, text};
 #[derive(Clone, Debug)]
 pub(super) struct KindFigures {
     pub(super) kind: String,
-    pub(super) figures: Figures,
+    pub(super) figures: ReplayFigures,
 }
 
 /// What the recording is, and how far its cut can be trusted.
 pub(super) fn of_recording(recording: &Recording, summary: &Summary) -> report::Row {
     let header = &recording.header;
     let sampling = header.sampling.clone().unwrap_or_default();
-    let Figures {
+    let ReplayFigures {
         blocks,
         positions,
         block_efficiency,
@@ -52,7 +52,7 @@ pub(super) fn of_recording(recording: &Recording, summary: &Summary) -> report::
 }
 
 /// One row.
-pub(super) fn fields(row: &Row, result: &KindFigures) -> report::Row {
+pub(super) fn fields(row: &ReplayRow, result: &KindFigures) -> report::Row {
     let KindFigures { kind, figures } = result;
     let parameters = row.parameters.iter();
     let words: Vec<String> = parameters
@@ -82,11 +82,11 @@ pub(super) fn fields(row: &Row, result: &KindFigures) -> report::Row {
 }
 
 /// Target forwards by output tokens.
-fn calls(row: &Row, figures: &Figures) -> Option<f64> {
+fn calls(row: &ReplayRow, figures: &ReplayFigures) -> Option<f64> {
     match row.calls {
-        Calls::Block => figures.block_efficiency.map(|efficiency| 1.0 / efficiency),
-        Calls::Deferred => figures.deferral_rate,
-        Calls::Always => Some(1.0),
+        TargetCalls::Block => figures.block_efficiency.map(|efficiency| 1.0 / efficiency),
+        TargetCalls::Deferred => figures.deferral_rate,
+        TargetCalls::Always => Some(1.0),
     }
 }
 

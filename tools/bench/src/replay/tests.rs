@@ -7,7 +7,7 @@ mod distributions;
 use speculation::target::{Beta, RULES, TargetDistribution};
 use speculation::verification::Verification;
 
-use super::evaluation::{Evaluation, Figures};
+use super::evaluation::{Evaluation, ReplayFigures};
 use crate::recording::RecordedBlock;
 use definitions::{acceptance, aimed, efficiency};
 use distributions::{Model, VOCAB, paths, recorded};
@@ -58,7 +58,7 @@ fn figures<'a>(
     aim: TargetDistribution,
     verification: Option<Verification>,
     blocks: impl IntoIterator<Item = &'a RecordedBlock>,
-) -> Figures {
+) -> ReplayFigures {
     let mut evaluation = Evaluation::new(aim, verification, false);
     for block in blocks {
         evaluation.add(block, usize::MAX).expect("a block");

@@ -3,7 +3,7 @@
 use anyhow::bail;
 
 use super::ReportArgs;
-use super::known::Known;
+use super::known::KnownColumns;
 
 impl ReportArgs {
     /// Returns the same, with headings put together again that have a comma.
@@ -11,7 +11,7 @@ impl ReportArgs {
     /// # Errors
     /// Names what the report of `command` does not have, and what it has.
     pub(crate) fn checked(mut self, command: &str) -> anyhow::Result<Self> {
-        let Some(known) = Known::of(command) else {
+        let Some(known) = KnownColumns::of(command) else {
             return Ok(self);
         };
         self.columns = joined(&self.columns, |name| known.has_column(name));

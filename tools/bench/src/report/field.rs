@@ -4,14 +4,14 @@ use serde_json::Value;
 
 /// A value and the column it stands in.
 #[derive(Clone, Debug)]
-pub(crate) struct Field {
+pub(crate) struct ReportField {
     /// The column's name, in JSON and on the command line.
     pub(super) key: String,
     /// What stands above the column.
     pub(super) heading: String,
     pub(super) value: Value,
-    pub(super) role: Role,
-    pub(super) form: Form,
+    pub(super) role: FieldRole,
+    pub(super) form: NumberForm,
     /// Instead of the value, for people.
     pub(super) words: Option<String>,
     pub(super) missed: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Field {
 
 /// Where a field stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum FieldRole {
     /// In a column of its own.
     Shown,
     /// In JSON alone.
@@ -32,7 +32,7 @@ pub(super) enum Role {
 
 /// How a number is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Form {
+pub(super) enum NumberForm {
     /// With as many digits as it has.
     Plain,
     /// With so many decimals.
@@ -42,14 +42,14 @@ pub(super) enum Form {
 }
 
 /// A name, a number with as many digits as it has, a count, or nothing.
-pub(crate) fn text(key: impl Into<String>, value: impl Into<Value>) -> Field {
+pub(crate) fn text(key: impl Into<String>, value: impl Into<Value>) -> ReportField {
     let key = key.into();
-    Field {
+    ReportField {
         heading: key.replace('_', " "),
         key,
         value: value.into(),
-        role: Role::Shown,
-        form: Form::Plain,
+        role: FieldRole::Shown,
+        form: NumberForm::Plain,
         words: None,
         missed: false,
     }
@@ -60,9 +60,9 @@ pub(crate) fn number(
     key: impl Into<String>,
     value: impl Into<Option<f64>>,
     decimals: usize,
-) -> Field {
-    let form = Form::Fixed(decimals);
-    Field {
+) -> ReportField {
+    let form = NumberForm::Fixed(decimals);
+    ReportField {
         form,
         ..text(key, value.into())
     }
@@ -73,24 +73,24 @@ pub(crate) fn percent(
     key: impl Into<String>,
     share: impl Into<Option<f64>>,
     decimals: usize,
-) -> Field {
-    let form = Form::Percent(decimals);
-    Field {
+) -> ReportField {
+    let form = NumberForm::Percent(decimals);
+    ReportField {
         form,
         ..text(key, share.into())
     }
 }
 
 /// What people are not shown, unless they ask for it by name.
-pub(crate) fn only_json(key: impl Into<String>, value: impl Into<Value>) -> Field {
-    let role = Role::JsonOnly;
-    Field {
+pub(crate) fn only_json(key: impl Into<String>, value: impl Into<Value>) -> ReportField {
+    let role = FieldRole::JsonOnly;
+    ReportField {
         role,
         ..text(key, value)
     }
 }
 
-impl Field {
+impl ReportField {
     /// Has `heading` stand above the column.
     pub(crate) fn called(self, heading: impl Into<String>) -> Self {
         let heading = heading.into();
@@ -100,13 +100,13 @@ impl Field {
     /// Names the column that the row's cell stands in: rows that are equal but for such fields and the cell
     /// become one for people.
     pub(crate) fn across(self) -> Self {
-        let role = Role::Across;
+        let role = FieldRole::Across;
         Self { role, ..self }
     }
 
     /// Stands in the column that the row's fields [across](Self::across) name.
     pub(crate) fn cell(self) -> Self {
-        let role = Role::Cell;
+        let role = FieldRole::Cell;
         Self { role, ..self }
     }
 
@@ -130,8 +130,8 @@ impl Field {
     pub(super) fn drawn(&self) -> f64 {
         let value = self.value.as_f64().unwrap_or_default();
         match self.form {
-            Form::Percent(_) => 100.0 * value,
-            Form::Plain | Form::Fixed(_) => value,
+            NumberForm::Percent(_) => 100.0 * value,
+            NumberForm::Plain | NumberForm::Fixed(_) => value,
         }
     }
 
@@ -148,13 +148,13 @@ impl Field {
             (Value::Null, _) => "-".to_owned(),
             (Value::String(words), _) => words.clone(),
             (Value::Number(number), form) => match (number.as_f64(), form) {
-                (Some(value), Form::Fixed(decimals)) => format!("{value:.decimals$}"),
-                (Some(share), Form::Percent(decimals)) => {
+                (Some(value), NumberForm::Fixed(decimals)) => format!("{value:.decimals$}"),
+                (Some(share), NumberForm::Percent(decimals)) => {
                     let percent = 100.0 * share;
                     format!("{percent:.decimals$}%")
                 }
                 // Single precision became double on its way here.
-                (Some(value), Form::Plain) if number.is_f64() => (value as f32).to_string(),
+                (Some(value), NumberForm::Plain) if number.is_f64() => (value as f32).to_string(),
                 _ => number.to_string(),
             },
             (other, _) => other.to_string(),

@@ -1,7 +1,7 @@
 //! The tables and columns of each command, so that a name that is nowhere is refused before anything is measured.
 
 /// What a command's report has.
-pub(super) struct Known {
+pub(super) struct KnownColumns {
     /// The command, as it is called on the command line.
     pub(super) command: &'static str,
     pub(super) tables: &'static [&'static str],
@@ -11,7 +11,7 @@ pub(super) struct Known {
     pub(super) headings: &'static [&'static str],
 }
 
-impl Known {
+impl KnownColumns {
     /// Returns what the report of `command` has.
     pub(super) fn of(command: &str) -> Option<&'static Self> {
         KNOWN.iter().find(|known| known.command == command)
@@ -28,8 +28,8 @@ impl Known {
 }
 
 #[rustfmt::skip]
-pub(super) const KNOWN: &[Known] = &[
-    Known {
+pub(super) const KNOWN: &[KnownColumns] = &[
+    KnownColumns {
         command: "batch",
         tables: &["batch"],
         columns: &[
@@ -37,7 +37,7 @@ pub(super) const KNOWN: &[Known] = &[
         ],
         headings: &["ms a token", "tokens/s"],
     },
-    Known {
+    KnownColumns {
         command: "compare",
         tables: &["by-kind", "all", "rounds"],
         columns: &[
@@ -50,7 +50,7 @@ pub(super) const KNOWN: &[Known] = &[
             "target tokens/s", "tokens/s", "calls/token", "tokens/round", "accepted", "deferred", "bytes/round",
         ],
     },
-    Known {
+    KnownColumns {
         command: "decode",
         tables: &["steps", "positions", "llama-cpp"],
         columns: &[
@@ -60,7 +60,7 @@ pub(super) const KNOWN: &[Known] = &[
         ],
         headings: &["ms/token", "tokens/s", "products, ms", "outside", "* positions, ms", "GB/s", "bound"],
     },
-    Known {
+    KnownColumns {
         command: "device",
         tables: &["operations", "golden", "device"],
         columns: &[
@@ -73,7 +73,7 @@ pub(super) const KNOWN: &[Known] = &[
             "32 sequences, tokens/s", "prefill, tokens/s", "largest difference", "greedy continuations",
         ],
     },
-    Known {
+    KnownColumns {
         command: "drafting",
         tables: &["costs", "ways", "best"],
         columns: &[
@@ -83,7 +83,7 @@ pub(super) const KNOWN: &[Known] = &[
         ],
         headings: &["discard", "verify", "draft", "wall time"],
     },
-    Known {
+    KnownColumns {
         command: "http",
         tables: &["http", "streams"],
         columns: &[
@@ -92,7 +92,7 @@ pub(super) const KNOWN: &[Known] = &[
         ],
         headings: &["gRPC, tokens/s", "HTTP, tokens/s", "of which differ", "all freed after they left, ms"],
     },
-    Known {
+    KnownColumns {
         command: "kernels",
         tables: &["kernels"],
         columns: &[
@@ -102,7 +102,7 @@ pub(super) const KNOWN: &[Known] = &[
         ],
         headings: &["MB", "GB/s", "reading, GB/s", "candle/ours"],
     },
-    Known {
+    KnownColumns {
         command: "load",
         tables: &["load", "rounds", "step"],
         columns: &[
@@ -117,19 +117,19 @@ pub(super) const KNOWN: &[Known] = &[
             "forwards", "batch",
         ],
     },
-    Known {
+    KnownColumns {
         command: "parts",
         tables: &["parts"],
         columns: &["on", "context", "what", "us", "baseline", "baseline_us", "ratio", "goal"],
         headings: &["against", "its us"],
     },
-    Known {
+    KnownColumns {
         command: "port",
         tables: &["port"],
         columns: &["sessions", "rows", "context", "crate_ms", "port_ms", "ratio"],
         headings: &["crate, ms", "port, ms"],
     },
-    Known {
+    KnownColumns {
         command: "replay",
         tables: &["recording", "replay"],
         columns: &[
@@ -144,7 +144,7 @@ pub(super) const KNOWN: &[Known] = &[
             "defer", "calls", "TV(π,p)", "KL(p‖π)", "TV(q,p)",
         ],
     },
-    Known {
+    KnownColumns {
         command: "speedup",
         tables: &["draft-lengths", "speedup", "rounds", "synthetic"],
         columns: &[
@@ -155,7 +155,7 @@ pub(super) const KNOWN: &[Known] = &[
         ],
         headings: &["target tokens/s", "tokens/s", "accepted", "tokens/round", "deeper residuals at"],
     },
-    Known {
+    KnownColumns {
         command: "sweep",
         tables: &["points"],
         columns: &[
@@ -166,7 +166,7 @@ pub(super) const KNOWN: &[Known] = &[
         ],
         headings: &["method", "right", "calls/token", "tokens/s", "tokens/round", "accepted", "deferred"],
     },
-    Known {
+    KnownColumns {
         command: "telemetry",
         tables: &["telemetry"],
         columns: &[
@@ -175,7 +175,7 @@ pub(super) const KNOWN: &[Known] = &[
         ],
         headings: &["traced", "tokens/s", "of untraced", "by medians"],
     },
-    Known {
+    KnownColumns {
         command: "train-head",
         tables: &["divergence", "calibration", "stopping"],
         columns: &[
@@ -184,7 +184,7 @@ pub(super) const KNOWN: &[Known] = &[
         ],
         headings: &["divergence, nats", "best constant"],
     },
-    Known {
+    KnownColumns {
         command: "verification",
         tables: &["verification", "cuts"],
         columns: &[

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use super::field::{Field, Role, text};
-use super::{Report, ReportArgs, Row, machine};
+use super::field::{FieldRole, ReportField, text};
+use super::{BenchReport, ReportArgs, Row, machine};
 
 /// Columns of a paragraph.
 const WIDTH: usize = 120;
 
-impl Report {
+impl BenchReport {
     /// What was run where and when, then each table that is asked for, then notes.
     pub(super) fn markdown(&self, requested: &ReportArgs) -> String {
         let seconds = self.began.elapsed().as_secs_f64();
@@ -51,15 +51,15 @@ impl Report {
 /// The fields of `row` that people are shown: those named, or all that are not for programs alone.
 fn chosen(row: &Row, names: &[String]) -> Row {
     if names.is_empty() {
-        let shown = row.iter().filter(|field| field.role != Role::JsonOnly);
+        let shown = row.iter().filter(|field| field.role != FieldRole::JsonOnly);
         return shown.cloned().collect();
     }
     let named = names.iter().filter_map(|name| {
-        let is_named = |field: &&Field| field.key == *name || field.heading == *name;
+        let is_named = |field: &&ReportField| field.key == *name || field.heading == *name;
         let field = row.iter().find(is_named)?;
         Some(match field.role {
-            Role::JsonOnly => Field {
-                role: Role::Shown,
+            FieldRole::JsonOnly => ReportField {
+                role: FieldRole::Shown,
                 ..field.clone()
             },
             _ => field.clone(),
@@ -72,22 +72,24 @@ fn chosen(row: &Row, names: &[String]) -> Row {
 fn gathered(rows: &[Row]) -> Vec<Row> {
     let mut gathered: Vec<Row> = Vec::new();
     for row in rows {
-        let Some(cell) = row.iter().find(|field| field.role == Role::Cell) else {
+        let Some(cell) = row.iter().find(|field| field.role == FieldRole::Cell) else {
             gathered.push(row.clone());
             continue;
         };
         let of = |role| row.iter().filter(move |field| field.role == role);
-        let names: Vec<Field> = of(Role::Shown).cloned().collect();
-        let above: Vec<String> = of(Role::Across).map(Field::shown).collect();
+        let names: Vec<ReportField> = of(FieldRole::Shown).cloned().collect();
+        let above: Vec<String> = of(FieldRole::Across).map(ReportField::shown).collect();
         let above = above.join(", ");
-        let cell = Field {
+        let cell = ReportField {
             key: above.clone(),
             heading: above,
             ..cell.clone()
         };
         let is_same = |known: &&mut Row| {
-            let known = known.iter().map(Field::shown);
-            known.take(names.len()).eq(names.iter().map(Field::shown))
+            let known = known.iter().map(ReportField::shown);
+            known
+                .take(names.len())
+                .eq(names.iter().map(ReportField::shown))
         };
         match gathered.iter_mut().find(is_same) {
             Some(known) => known.push(cell),
@@ -99,13 +101,13 @@ fn gathered(rows: &[Row]) -> Vec<Row> {
 
 /// A table of `rows`, with a column for every field that one of them has.
 fn table(rows: &[Row]) -> String {
-    let mut columns: Vec<&Field> = Vec::new();
+    let mut columns: Vec<&ReportField> = Vec::new();
     for field in rows.iter().flatten() {
         if !columns.iter().any(|known| known.key == field.key) {
             columns.push(field);
         }
     }
-    let cells_of = |column: &Field| -> Vec<Field> {
+    let cells_of = |column: &ReportField| -> Vec<ReportField> {
         let none = || text(column.key.clone(), ());
         let cell = |row: &Row| row.iter().find(|field| field.key == column.key).cloned();
         rows.iter()
@@ -115,8 +117,8 @@ fn table(rows: &[Row]) -> String {
     let mut lines = vec![String::new(); rows.len() + 2];
     for column in columns {
         let cells = cells_of(column);
-        let is_right = cells.iter().all(Field::is_number);
-        let shown: Vec<String> = cells.iter().map(Field::shown).collect();
+        let is_right = cells.iter().all(ReportField::is_number);
+        let shown: Vec<String> = cells.iter().map(ReportField::shown).collect();
         let longest = shown.iter().map(|cell| cell.chars().count()).max();
         let width = longest.unwrap_or_default().max(3);
         let width = width.max(column.heading.chars().count());

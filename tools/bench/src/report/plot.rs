@@ -3,8 +3,8 @@
 use anyhow::anyhow;
 use plotters::prelude::*;
 
-use super::field::Field;
-use super::{Report, Row};
+use super::field::ReportField;
+use super::{BenchReport, Row};
 
 const SIZE: (u32, u32) = (900, 480);
 /// Where the names of the lines begin.
@@ -18,25 +18,25 @@ pub(crate) struct Plot<'a> {
     pub(crate) caption: String,
     /// The column whose cells name the series.
     pub(crate) series: &'a str,
-    pub(crate) x: Axis<'a>,
-    pub(crate) y: Axis<'a>,
+    pub(crate) x: PlotAxis<'a>,
+    pub(crate) y: PlotAxis<'a>,
 }
 
 /// A column, and what stands beside its axis; a share is drawn in percent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Axis<'a> {
+pub(crate) struct PlotAxis<'a> {
     pub(crate) key: &'a str,
     pub(crate) name: &'a str,
 }
 
-impl Axis<'_> {
+impl PlotAxis<'_> {
     fn of(&self, row: &Row) -> f64 {
         let field = row.iter().find(|field| field.key == self.key);
-        field.map_or(0.0, Field::drawn)
+        field.map_or(0.0, ReportField::drawn)
     }
 }
 
-impl Report {
+impl BenchReport {
     /// The plot of what was measured so far.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ fn by_series<'a>(key: &str, rows: &'a [Row]) -> Vec<(String, Vec<&'a Row>)> {
     let mut series: Vec<(String, Vec<&Row>)> = Vec::new();
     for row in rows {
         let name = row.iter().find(|field| field.key == key);
-        let name = name.map(Field::shown).unwrap_or_default();
+        let name = name.map(ReportField::shown).unwrap_or_default();
         match series.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => known.push(row),
             None => series.push((name, vec![row])),
@@ -123,13 +123,13 @@ mod tests {
     use super::*;
 
     fn drawn(points: &[(&str, f64, f64)]) -> String {
-        let mut report = Report::quiet();
+        let mut report = BenchReport::quiet();
         for &(name, quality, calls) in points {
             let y = percent("quality", quality, 1);
             let row = vec![text("series", name), y, number("calls", calls, 3)];
             report.row("points", row).expect("nothing is printed");
         }
-        let axis = |key, name| Axis { key, name };
+        let axis = |key, name| PlotAxis { key, name };
         let plot = Plot {
             table: "points",
             caption: "german, temperature 0".to_owned(),

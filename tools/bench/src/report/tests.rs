@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::*;
 
-fn report(args: ReportArgs) -> Report {
-    let mut report = Report {
+fn report(args: ReportArgs) -> BenchReport {
+    let mut report = BenchReport {
         title: "Some figures".to_owned(),
-        ..Report::new(args)
+        ..BenchReport::new(args)
     };
     for (method, share, calls) in [("coupled", Some(0.314), 0.5), ("a|b", None, 12.25)] {
         let row = vec![
@@ -24,7 +24,7 @@ fn report(args: ReportArgs) -> Report {
 }
 
 /// The lines of tables.
-fn lines(report: &Report) -> Vec<String> {
+fn lines(report: &BenchReport) -> Vec<String> {
     let text = report.text();
     let lines = text.lines().filter(|line| line.starts_with('|'));
     lines.map(str::to_owned).collect()
@@ -107,7 +107,7 @@ fn tables_and_columns_are_chosen_by_name() {
 
 #[test]
 fn rows_are_gathered_under_what_stands_across() {
-    let mut report = Report::quiet();
+    let mut report = BenchReport::quiet();
     for (target, form, ratio) in [
         ("exact", "dense", 1.0),
         ("exact", "sparse", 2.0),

@@ -14,7 +14,7 @@ use super::needs::Need;
 
 /// A page, cut into lines.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct ResultsPage {
     lines: Vec<String>,
     pub(super) sections: Vec<Section>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Section {
     end: usize,
 }
 
-impl Page {
+impl ResultsPage {
     /// Finds the sections of `text`.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ The end.
 
     #[test]
     fn a_section_is_replaced_and_nothing_else() {
-        let page = Page::parse(PAGE).expect("a page");
+        let page = ResultsPage::parse(PAGE).expect("a page");
         let [distributions, replay] = &page.sections[..] else {
             panic!("two sections: {page:?}")
         };
@@ -168,16 +168,16 @@ The end.
         let replaced = page.with(distributions, printed);
         assert_eq!(replaced, expected);
         // What came of it is a page again, and the next section is where it was.
-        let page = Page::parse(&replaced).expect("a page");
+        let page = ResultsPage::parse(&replaced).expect("a page");
         assert_eq!(page.with(&page.sections[0], printed), expected);
         let expected = PAGE.replace("rec -->\n<!-- end", "rec -->\n\nfound\n\n<!-- end");
-        let page = Page::parse(PAGE).expect("a page");
+        let page = ResultsPage::parse(PAGE).expect("a page");
         assert_eq!(page.with(replay, "found"), expected);
     }
 
     #[test]
     fn a_section_says_what_it_takes_and_needs() {
-        let page = Page::parse(PAGE).expect("a page");
+        let page = ResultsPage::parse(PAGE).expect("a page");
         let reported: Vec<String> = page.sections.iter().map(Section::to_string).collect();
         assert_eq!(
             reported[0],
@@ -218,7 +218,7 @@ The end.
                 "'luck' is unknown, expected file PATH",
             ),
         ] {
-            let error = Page::parse(text).expect_err("refused");
+            let error = ResultsPage::parse(text).expect_err("refused");
             let error = format!("{error:#}");
             assert!(error.contains(words), "{error}");
         }

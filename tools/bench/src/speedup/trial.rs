@@ -5,9 +5,9 @@ use std::time::Instant;
 use anyhow::ensure;
 use tokio_util::sync::CancellationToken;
 
-use crate::measure::{Measured, Setting, measure};
+use crate::measure::{Measured, RequestSetting, measure};
 use crate::pairs::Pair;
-use crate::spec::MethodSpec;
+use crate::spec::MeasuredMethod;
 use client::Client;
 use outrider::cluster::Cluster;
 use outrider::config::Config;
@@ -17,14 +17,14 @@ use outrider::progress;
 
 /// How long drafts are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DraftLen {
+pub(super) enum TrialDraftLen {
     /// Always so many tokens.
     Fixed(u32),
     /// As many as pay, by what the session measures.
     Auto,
 }
 
-impl std::fmt::Display for DraftLen {
+impl std::fmt::Display for TrialDraftLen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Fixed(tokens) => write!(f, "{tokens}"),
@@ -43,13 +43,13 @@ pub(super) struct Trial {
 
 /// The same requests with the target alone and with drafts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Compared {
+pub(super) struct TrialComparison {
     pub(super) baseline_seconds: f64,
     pub(super) method_seconds: f64,
     pub(super) method: Measured,
 }
 
-impl Compared {
+impl TrialComparison {
     /// How many times faster the drafts make it, from a request's start to its end.
     pub(super) fn speedup(&self) -> f64 {
         self.baseline_seconds / self.method_seconds.max(f64::MIN_POSITIVE)
@@ -80,7 +80,9 @@ impl Trial {
             max_tokens,
         };
         trial.request(None, prompt, 0).await?;
-        trial.request(Some(DraftLen::Fixed(4)), prompt, 0).await?;
+        trial
+            .request(Some(TrialDraftLen::Fixed(4)), prompt, 0)
+            .await?;
         Ok(trial)
     }
 
@@ -88,17 +90,17 @@ impl Trial {
     /// seconds and what the services say of it.
     async fn request(
         &mut self,
-        draft_len: Option<DraftLen>,
+        draft_len: Option<TrialDraftLen>,
         prompt: &str,
         seed: u64,
     ) -> anyhow::Result<(String, f64, Measured)> {
         let (method, tokens) = match draft_len {
             None => (BASELINE, None),
-            Some(DraftLen::Fixed(tokens)) => ("coupled", Some(tokens)),
-            Some(DraftLen::Auto) => ("coupled", None),
+            Some(TrialDraftLen::Fixed(tokens)) => ("coupled", Some(tokens)),
+            Some(TrialDraftLen::Auto) => ("coupled", None),
         };
-        let setting = Setting {
-            method: MethodSpec::parse(method)?,
+        let setting = RequestSetting {
+            method: MeasuredMethod::parse(method)?,
             temperature: self.temperature,
             draft_len: tokens,
             max_tokens: self.max_tokens,
@@ -118,9 +120,9 @@ impl Trial {
     pub(super) async fn compare(
         &mut self,
         prompts: &[String],
-        draft_lens: &[DraftLen],
-    ) -> anyhow::Result<Vec<Compared>> {
-        let mut compared = vec![Compared::default(); draft_lens.len()];
+        draft_lens: &[TrialDraftLen],
+    ) -> anyhow::Result<Vec<TrialComparison>> {
+        let mut compared = vec![TrialComparison::default(); draft_lens.len()];
         for (seed, prompt) in prompts.iter().enumerate() {
             progress::show(&format!(
                 "T={}: prompt {} of {}",

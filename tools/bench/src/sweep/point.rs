@@ -1,6 +1,6 @@
 //! A method on a task: how often it was right, and what that cost.
 
-use super::task::Task;
+use super::task::CheckedTask;
 use crate::measure::Measured;
 use crate::report::{Row, number, only_json, percent, text};
 use crate::spec::{Series, Variant};
@@ -48,7 +48,7 @@ impl Point {
         (quality * (1.0 - quality) / f64::from(self.outputs.max(1))).sqrt()
     }
 
-    pub(super) fn row(&self, task: &Task, temperature: f32, draft_len: u32) -> Row {
+    pub(super) fn row(&self, task: &CheckedTask, temperature: f32, draft_len: u32) -> Row {
         let measured = &self.measured;
         let right = format!(
             "{:.1} +- {:.1}%",
@@ -69,18 +69,23 @@ impl Point {
             only_json("standard_error", self.standard_error()),
             number(
                 "target_calls_per_token",
-                measured.target_calls_per_token(),
+                measured.totals.target_calls_per_token(),
                 3,
             )
             .called("calls/token"),
-            number("tokens_per_second", measured.tokens_per_second(), 0).called("tokens/s"),
+            number("tokens_per_second", measured.totals.tokens_per_second(), 0).called("tokens/s"),
             number(
                 "mean_acceptance_length",
                 measured.mean_acceptance_length(),
                 2,
             )
             .called("tokens/round"),
-            percent("draft_acceptance_rate", measured.acceptance_rate(), 0).called("accepted"),
+            percent(
+                "draft_acceptance_rate",
+                measured.totals.acceptance_rate(),
+                0,
+            )
+            .called("accepted"),
             percent("deferral_rate", measured.deferral_rate(), 0).called("deferred"),
             only_json("wire_bytes_per_round", measured.wire_bytes_per_round()),
         ]
@@ -90,6 +95,8 @@ impl Point {
 /// A point that was right `right` times of `outputs`, with so many target forwards for 100 tokens.
 #[cfg(test)]
 fn example(series: &str, values: &str, right: u32, target_forwards: f64) -> Point {
+    use outrider::measure::RequestTotals;
+
     Point {
         series: series.to_owned(),
         values: values.to_owned(),
@@ -97,9 +104,12 @@ fn example(series: &str, values: &str, right: u32, target_forwards: f64) -> Poin
         outputs: 20,
         right,
         measured: Measured {
-            tokens: 100.0,
-            total_ms: 50.0,
-            target_forwards,
+            totals: RequestTotals {
+                tokens: 100.0,
+                total_ms: 50.0,
+                target_forwards,
+                ..Default::default()
+            },
             ..Default::default()
         },
     }
@@ -108,7 +118,7 @@ fn example(series: &str, values: &str, right: u32, target_forwards: f64) -> Poin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Report;
+    use crate::report::BenchReport;
 
     #[test]
     fn quality_is_a_share_with_its_error() {
@@ -123,8 +133,8 @@ mod tests {
 
     #[test]
     fn every_point_has_its_line() {
-        let task = Task::load(None, 2).expect("a task");
-        let mut report = Report::quiet();
+        let task = CheckedTask::load(None, 2).expect("a task");
+        let mut report = BenchReport::quiet();
         for point in [
             example("target-only", "", 20, 100.0),
             example("lossy", "alpha=0.5", 15, 40.0),

@@ -11,21 +11,21 @@ const GERMAN: &str = include_str!("../../../../models/default/tasks/german.jsonl
 
 /// A task whose outputs can be checked.
 #[derive(Clone, Debug)]
-pub(super) struct Task {
+pub(super) struct CheckedTask {
     /// What reports call it.
     pub(super) name: String,
     /// At least one.
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<TaskItem>,
 }
 
 /// A prompt and its answer.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Item {
+pub(super) struct TaskItem {
     pub(super) prompt: String,
     answer: String,
 }
 
-impl Item {
+impl TaskItem {
     /// Whether the first line of `output` is the answer, white space around them aside. A first line
     /// that is empty answers nothing: what comes after it does not count.
     pub(super) fn is_answered_by(&self, output: &str) -> bool {
@@ -33,7 +33,7 @@ impl Item {
     }
 }
 
-impl Task {
+impl CheckedTask {
     /// Reads the first `most` items of `file`, or of the built-in task.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_first_line_is_compared_as_a_whole() {
-        let item = Item {
+        let item = TaskItem {
             prompt: String::new(),
             answer: " Der Hund.".to_owned(),
         };
@@ -87,16 +87,16 @@ mod tests {
 
     #[test]
     fn the_built_in_task_is_whole() {
-        let whole = Task::load(None, usize::MAX).expect("a task");
+        let whole = CheckedTask::load(None, usize::MAX).expect("a task");
         assert_eq!(whole.items.len(), 200);
-        let task = Task::load(None, 3).expect("a task");
+        let task = CheckedTask::load(None, 3).expect("a task");
         assert_eq!(task.items.len(), 3);
         for item in task.items {
             assert!(item.prompt.ends_with("Answer:"), "{}", item.prompt);
             assert!(item.is_answered_by(&item.answer));
             assert!(!item.is_answered_by(&item.prompt));
         }
-        assert!(Task::load(None, 0).is_err());
+        assert!(CheckedTask::load(None, 0).is_err());
     }
 
     #[test]
@@ -105,9 +105,15 @@ mod tests {
         let file = folder.path().join("sums.jsonl");
         let lines = "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n\n{\"prompt\": \"2+2=\"}\n";
         std::fs::write(&file, lines).expect("written");
-        let error = format!("{:#}", Task::load(Some(&file), 9).expect_err("refused"));
+        let error = format!(
+            "{:#}",
+            CheckedTask::load(Some(&file), 9).expect_err("refused")
+        );
         assert!(error.contains("line 3"), "{error}");
         assert!(error.contains("answer"), "{error}");
-        assert_eq!(Task::load(Some(&file), 1).expect("a task").name, "sums");
+        assert_eq!(
+            CheckedTask::load(Some(&file), 1).expect("a task").name,
+            "sums"
+        );
     }
 }

@@ -21,7 +21,7 @@ const FORMAT: u32 = 2;
 /// how likely that was to be accepted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sample {
+pub(super) struct TrainingSample {
     /// X, (positions).
     pub(super) response: Vec<TokenId>,
     /// What is drafted for coupling: from the whole draft distribution.
@@ -59,10 +59,10 @@ pub(super) struct Key<'a> {
 pub(super) struct Dataset {
     file: File,
     path: PathBuf,
-    pub(super) samples: Vec<Sample>,
+    pub(super) samples: Vec<TrainingSample>,
 }
 
-impl Sample {
+impl TrainingSample {
     /// What a head for `label` learns.
     pub(super) fn drafts(&self, label: AcceptanceLabel) -> &Drafts {
         match label {
@@ -110,7 +110,7 @@ impl Dataset {
         let bytes = fs::read(&path).with_context(unusable)?;
         let (mut samples, mut whole) = (Vec::new(), 0);
         for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-            match serde_json::from_slice::<Sample>(line) {
+            match serde_json::from_slice::<TrainingSample>(line) {
                 Ok(sample) if line.ends_with(b"\n") && sample.is_whole() => samples.push(sample),
                 _ => break,
             }
@@ -129,7 +129,7 @@ impl Dataset {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn push(&mut self, sample: Sample) -> anyhow::Result<()> {
+    pub(super) fn push(&mut self, sample: TrainingSample) -> anyhow::Result<()> {
         let mut line = serde_json::to_vec(&sample)?;
         line.push(b'\n');
         (self.file.write_all(&line))
@@ -156,8 +156,8 @@ mod tests {
         }
     }
 
-    fn sample(token: TokenId) -> Sample {
-        Sample {
+    fn sample(token: TokenId) -> TrainingSample {
+        TrainingSample {
             response: vec![token, 3],
             coupled: Drafts {
                 tokens: vec![token, 4],

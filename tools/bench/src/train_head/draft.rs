@@ -12,7 +12,7 @@ use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 use speculation::sampling::SamplingParams;
 
 /// The draft model.
-pub(super) struct Draft {
+pub(super) struct DraftModel {
     pub(super) served: ServedModel<Model>,
     rows: Rows,
 }
@@ -20,7 +20,7 @@ pub(super) struct Draft {
 /// A sequence the draft model holds.
 type Cache = <Model as LanguageModel>::Cache;
 
-impl Draft {
+impl DraftModel {
     pub(super) fn new(served: ServedModel<Model>) -> Self {
         let rows = Rows {
             want_hidden: true,

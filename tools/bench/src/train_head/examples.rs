@@ -1,13 +1,13 @@
 //! From samples to what is learnt from, and to what is held out.
 
-use super::learning::{Chain, Examples, Uniforms, mix};
+use super::learning::{Examples, LabelledChain, Uniforms, mix};
 use model::AcceptanceHead;
 use model::head::HeadScratch;
 use speculation::TokenId;
 use speculation::verification::AcceptanceLabel;
 
-use super::dataset::Sample;
-use super::draft::Draft;
+use super::dataset::TrainingSample;
+use super::draft::DraftModel;
 use outrider::progress;
 
 /// One response of so many is held out.
@@ -44,8 +44,8 @@ pub(super) struct Contexts {
 /// # Errors
 /// If a sequence is longer than its context.
 pub(super) fn split(
-    draft: &mut Draft,
-    (prompts, samples): (&[Vec<TokenId>], &[Sample]),
+    draft: &mut DraftModel,
+    (prompts, samples): (&[Vec<TokenId>], &[TrainingSample]),
     ends: &[TokenId],
     contexts: &Contexts,
 ) -> anyhow::Result<Split> {
@@ -103,8 +103,8 @@ fn is_held_out(index: usize, seed: u64) -> bool {
 }
 
 /// What `head` predicts for held-out responses.
-pub(super) fn chains(head: &AcceptanceHead, held_out: &[HeldOut]) -> Vec<Chain> {
-    let (hidden, mut scratch) = (head.info().hidden_size, HeadScratch::default());
+pub(super) fn chains(head: &AcceptanceHead, held_out: &[HeldOut]) -> Vec<LabelledChain> {
+    let (hidden, mut scratch) = (head.info().hidden_size, Scratch::default());
     let mut predict = |states: &[f32]| -> Vec<f32> {
         let states = states.chunks_exact(hidden);
         states
@@ -112,7 +112,7 @@ pub(super) fn chains(head: &AcceptanceHead, held_out: &[HeldOut]) -> Vec<Chain> 
             .collect()
     };
     (held_out.iter())
-        .map(|response| Chain {
+        .map(|response| LabelledChain {
             predicted: predict(&response.states),
             labels: response.labels.clone(),
             ended: response.ended,

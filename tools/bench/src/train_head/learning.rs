@@ -19,4 +19,4 @@ pub(super) use self::evaluation::{calibration, constant_kl, mean_kl};
 pub(super) use self::fit::{Examples, FitOptions, fit};
 pub(super) use self::mixing::mix;
 pub(super) use self::random::Uniforms;
-pub(super) use self::stopping::{Chain, Costs, Replayed, StopAt, replay};
+pub(super) use self::stopping::{LabelledChain, Replayed, StopAt, StopCosts, replay};

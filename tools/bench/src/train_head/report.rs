@@ -2,9 +2,11 @@
 
 use std::io;
 
-use super::learning::{Chain, Costs, Replayed, StopAt, calibration, constant_kl, mean_kl, replay};
+use super::learning::{
+    LabelledChain, Replayed, StopAt, StopCosts, calibration, constant_kl, mean_kl, replay,
+};
 
-use crate::report::{Report, number, text};
+use crate::report::{BenchReport, number, text};
 
 /// Longest draft block replayed.
 const CAP: usize = 20;
@@ -14,18 +16,18 @@ const BINS: usize = 10;
 const STEPS: u32 = 20;
 
 /// How good a head is.
-pub(super) struct Found<'a> {
+pub(super) struct HeadQuality<'a> {
     pub(super) learnt: (&'a [f32], &'a [f32]),
-    pub(super) held_out: &'a [Chain],
-    pub(super) costs: Costs,
+    pub(super) held_out: &'a [LabelledChain],
+    pub(super) costs: StopCosts,
 }
 
-impl Found<'_> {
+impl HeadQuality<'_> {
     /// Adds it to the tables.
     ///
     /// # Errors
     /// If nobody can read it.
-    pub(super) fn add_to(&self, report: &mut Report) -> io::Result<()> {
+    pub(super) fn add_to(&self, report: &mut BenchReport) -> io::Result<()> {
         report.title("An acceptance head");
         let labels = self.all(|chain| &chain.labels);
         let predicted = self.all(|chain| &chain.predicted);
@@ -55,8 +57,8 @@ impl Found<'_> {
         self.stopping(report)
     }
 
-    fn stopping(&self, report: &mut Report) -> io::Result<()> {
-        let Costs { draft, target } = self.costs;
+    fn stopping(&self, report: &mut BenchReport) -> io::Result<()> {
+        let StopCosts { draft, target } = self.costs;
         report.note(format!(
             "stopping: rounds replayed (approximated), at {draft:.3} ms a draft forward, {target:.3} ms a target \
              forward"
@@ -102,7 +104,7 @@ impl Found<'_> {
         best
     }
 
-    fn all(&self, of: impl Fn(&Chain) -> &Vec<f32>) -> Vec<f32> {
+    fn all(&self, of: impl Fn(&LabelledChain) -> &Vec<f32>) -> Vec<f32> {
         self.held_out
             .iter()
             .flat_map(|chain| of(chain).iter().copied())

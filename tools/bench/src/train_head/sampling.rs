@@ -11,9 +11,9 @@ use speculation::proposal::{ProposalForm, ProposalProbs};
 use speculation::sampling::SamplingParams;
 use speculation::verification::AcceptanceLabel;
 
-use super::dataset::{Dataset, Drafts, Sample};
-use super::draft::Draft;
-use super::target::{Response, ResponseRequest, Target};
+use super::dataset::{Dataset, Drafts, TrainingSample};
+use super::draft::DraftModel;
+use super::target::{ResponseRequest, TargetResponse, TrainingTarget};
 use outrider::progress;
 
 /// Responses asked for at once, so that the verifier can batch them.
@@ -28,8 +28,8 @@ const TOLD: ProposalForm = ProposalForm::Sparse { top: SPARSE_TOP };
 /// If the verifier is lost or refuses, or the file cannot be written.
 pub(super) async fn complete(
     dataset: &mut Dataset,
-    draft: &mut Draft,
-    target: &Target,
+    draft: &mut DraftModel,
+    target: &TrainingTarget,
     (prompts, requested): (&[Vec<TokenId>], &ResponseRequest),
 ) -> anyhow::Result<()> {
     let mut coming = VecDeque::new();
@@ -71,10 +71,10 @@ pub(super) async fn complete(
 
 /// Draws what would have been drafted along `response`, and labels it.
 fn label(
-    draft: &mut Draft,
+    draft: &mut DraftModel,
     requested: &ResponseRequest,
-    response: Response,
-) -> anyhow::Result<Sample> {
+    response: TargetResponse,
+) -> anyhow::Result<TrainingSample> {
     let distributions =
         draft.distributions(&requested.prompt, &response.tokens, &requested.sampling)?;
     let noise = Noise::new(requested.seed, 0);
@@ -89,9 +89,9 @@ fn label(
 /// coupled ones would be what the label predicts.
 fn drafts(
     distributions: Vec<Vec<f32>>,
-    response: Response,
+    response: TargetResponse,
     chance: &mut impl Chance<f32>,
-) -> Sample {
+) -> TrainingSample {
     let (mut coupled, mut rejection) = (Drafts::default(), Drafts::default());
     for (position, (mut q, p)) in distributions
         .into_iter()
@@ -108,7 +108,7 @@ fn drafts(
         ProposalProbs::of(&mut q, TOLD);
         draw(&mut rejection, AcceptanceLabel::Rejection, &q);
     }
-    Sample {
+    TrainingSample {
         response: response.tokens,
         coupled,
         rejection,
@@ -128,8 +128,8 @@ pub(super) fn settings(temperature: f32, end_tokens: &[TokenId]) -> SamplingPara
 mod tests {
     use super::*;
 
-    fn response(positions: usize, p: &[f32]) -> Response {
-        Response {
+    fn response(positions: usize, p: &[f32]) -> TargetResponse {
+        TargetResponse {
             tokens: vec![2; positions],
             distributions: vec![p.to_vec(); positions],
         }

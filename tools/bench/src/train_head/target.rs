@@ -15,15 +15,15 @@ use v1::session_request::Request;
 use wire::digest::digest;
 use wire::{sampling, slice, v1};
 
-use outrider::connect::Verifier;
+use outrider::connect::VerifierStub;
 
 /// How long the verifier may take over one round.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A verifier, and what it says it is.
 #[derive(Clone)]
-pub(super) struct Target {
-    client: Verifier,
+pub(super) struct TrainingTarget {
+    client: VerifierStub,
     pub(super) description: v1::PeerDescription,
 }
 
@@ -44,16 +44,16 @@ pub(super) struct Decoded {
 }
 
 /// A response, with the target's distribution before each of its tokens.
-pub(super) struct Response {
+pub(super) struct TargetResponse {
     pub(super) tokens: Vec<TokenId>,
     /// Sampling distributions (positions), each (vocab).
     pub(super) distributions: Vec<Vec<f32>>,
 }
 
 /// An open session.
-struct Session {
-    requests: mpsc::Sender<v1::SessionRequest>,
-    replies: Streaming<v1::SessionReply>,
+struct TargetSession {
+    requests: mpsc::Sender<v1::VerifyRequest>,
+    replies: Streaming<v1::VerifyReply>,
     round: u64,
 }
 
@@ -62,12 +62,12 @@ fn refused(status: &Status) -> anyhow::Error {
     anyhow::anyhow!("the verifier: {}", wire::status::describe(status))
 }
 
-impl Target {
+impl TrainingTarget {
     /// Asks the verifier at `url` what it is.
     ///
     /// # Errors
     /// If nobody answers there.
-    pub(super) async fn connect(mut client: Verifier, url: &str) -> anyhow::Result<Self> {
+    pub(super) async fn connect(mut client: VerifierStub, url: &str) -> anyhow::Result<Self> {
         let described = client.describe(v1::DescribeRequest {}).await;
         let description = described
             .map_err(|status| refused(&status).context(format!("verifier {url}")))?
@@ -91,7 +91,10 @@ impl Target {
     ///
     /// # Errors
     /// If the verifier refuses or is lost, or a distribution is none.
-    pub(super) async fn respond(&self, requested: &ResponseRequest) -> anyhow::Result<Response> {
+    pub(super) async fn respond(
+        &self,
+        requested: &ResponseRequest,
+    ) -> anyhow::Result<TargetResponse> {
         let mut session = self.open(requested).await?;
         let tokens = session.decode(requested.max_tokens).await?.tokens;
         let limits = self.description.limits.unwrap_or_default();
@@ -107,13 +110,13 @@ impl Target {
         let _ = (session.requests)
             .send(Request::Close(v1::Close {}).into())
             .await;
-        Ok(Response {
+        Ok(TargetResponse {
             tokens,
             distributions,
         })
     }
 
-    async fn open(&self, requested: &ResponseRequest) -> anyhow::Result<Session> {
+    async fn open(&self, requested: &ResponseRequest) -> anyhow::Result<TargetSession> {
         let description = &self.description;
         let mut id = [0; 16];
         id[..8].copy_from_slice(&requested.seed.to_le_bytes());
@@ -139,7 +142,7 @@ impl Target {
         let mut client = self.client.clone();
         let replies = client.verify(ReceiverStream::new(outgoing)).await;
         let replies = replies.map_err(|status| refused(&status))?;
-        let mut session = Session {
+        let mut session = TargetSession {
             requests,
             replies: replies.into_inner(),
             round: 0,
@@ -151,7 +154,13 @@ impl Target {
     }
 }
 
-impl Session {
+fn request(request: Request) -> v1::VerifyRequest {
+    v1::VerifyRequest {
+        request: Some(request),
+    }
+}
+
+impl TargetSession {
     async fn receive(&mut self) -> anyhow::Result<Reply> {
         loop {
             let received = tokio::time::timeout(TIMEOUT, self.replies.message())

@@ -14,7 +14,7 @@ use speculation::target::{Beta, RULES, TargetProbs};
 use speculation::verification::{DraftChain, VERIFICATIONS, Verification, verify};
 use speculation::{TokenId, methods};
 
-use super::inputs::{DRAFTS, Inputs, POSITIONS, softmax};
+use super::inputs::{DRAFTS, POSITIONS, VerificationInputs, softmax};
 use crate::timing::{median, microseconds};
 
 /// Tokens of a sparse proposal.
@@ -49,7 +49,7 @@ pub(super) fn choosable() -> impl Iterator<Item = Verification> {
 
 /// What is measured.
 #[derive(Clone, Debug)]
-pub(super) struct Case {
+pub(super) struct VerificationCase {
     /// Name of the target distribution.
     pub(super) target: String,
     /// Softmaxes that a position may cost.
@@ -59,7 +59,7 @@ pub(super) struct Case {
 
 /// What was measured.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Figures {
+pub(super) struct VerificationTimes {
     /// Positions looked at, in all blocks together.
     pub(super) positions: usize,
     pub(super) softmax_us: f64,
@@ -69,13 +69,13 @@ pub(super) struct Figures {
 }
 
 /// A block as it came from a drafter.
-struct Drafted {
+struct DrafterBlock {
     drafts: Vec<TokenId>,
     proposals: Vec<Proposal>,
     bonus: Option<Proposal>,
 }
 
-impl Case {
+impl VerificationCase {
     /// Every target distribution under every verification with every form that goes with it.
     pub(super) fn all() -> Vec<Self> {
         let lossy = [Beta::Fixed(1.0), Beta::Tuned].map(|beta| (TargetKind::Lossy, Some(beta)));
@@ -122,9 +122,9 @@ impl Case {
     /// If a block cannot be decided.
     pub(super) fn measure(
         &self,
-        inputs: &mut Inputs,
+        inputs: &mut VerificationInputs,
         repeats: usize,
-    ) -> Result<Figures, BadProposal> {
+    ) -> Result<VerificationTimes, BadProposal> {
         let drafted: Vec<_> = (0..inputs.blocks)
             .map(|block| self.draft(inputs, block))
             .collect();
@@ -149,7 +149,7 @@ impl Case {
                 ratios.push(position / softmax);
             }
         }
-        Ok(Figures {
+        Ok(VerificationTimes {
             positions,
             softmax_us: median(softmaxes),
             position_us: median(each),
@@ -158,7 +158,7 @@ impl Case {
     }
 
     /// Drafts a block as a drafter does.
-    fn draft(&self, inputs: &Inputs, block: usize) -> Drafted {
+    fn draft(&self, inputs: &VerificationInputs, block: usize) -> DrafterBlock {
         let options = self.choice.proposal_options();
         let noise = Noise::new(SEED, 0);
         let mut chance = RoundChance::new(noise, base_len(block), InnerCall::default());
@@ -175,7 +175,7 @@ impl Case {
             }
         }
         let bonus = proposals.pop().filter(|_| self.choice.bonus_q());
-        Drafted {
+        DrafterBlock {
             drafts,
             proposals,
             bonus,
@@ -185,10 +185,10 @@ impl Case {
     /// Decides a block as a verifier does; how long that took, and how many positions it looked at.
     fn decide(
         &self,
-        inputs: &mut Inputs,
+        inputs: &mut VerificationInputs,
         block: usize,
-        drafted: &Drafted,
-        scratch: &mut RoundScratch<f32>,
+        drafted: &DrafterBlock,
+        scratch: &mut Scratch<f32>,
     ) -> Result<(Duration, usize), BadProposal> {
         let vocab_size = inputs.vocab;
         let mut work = std::mem::take(&mut inputs.work);
@@ -197,7 +197,7 @@ impl Case {
         let noise = Noise::new(SEED, 0);
         let mut chance = RoundChance::new(noise, base_len(block), InnerCall::default());
         let began = Instant::now();
-        let rows = Distributions {
+        let rows = TargetDistributions {
             rows: &mut work,
             vocab: vocab_size,
             want: Want::of_target(self.choice.needs()),
@@ -235,7 +235,7 @@ fn base_len(block: usize) -> u32 {
 }
 
 /// How long it takes to make distributions of the rows of `block`.
-fn time_softmax(inputs: &mut Inputs, block: usize) -> Duration {
+fn time_softmax(inputs: &mut VerificationInputs, block: usize) -> Duration {
     let mut work = std::mem::take(&mut inputs.work);
     work.copy_from_slice(inputs.of_block(&inputs.logits, block));
     let began = Instant::now();
@@ -248,7 +248,7 @@ fn time_softmax(inputs: &mut Inputs, block: usize) -> Duration {
 }
 
 /// The target's rows, which are distributions already.
-struct Distributions<'a> {
+struct TargetDistributions<'a> {
     rows: &'a mut [f32],
     vocab: usize,
     want: Want,
@@ -256,7 +256,7 @@ struct Distributions<'a> {
     made: &'a mut usize,
 }
 
-impl TargetRows<f32> for Distributions<'_> {
+impl TargetRows<f32> for TargetDistributions<'_> {
     type Error = BadProposal;
 
     fn distributions(&mut self, offset: usize) -> Result<TargetProbs<'_, f32>, BadProposal> {

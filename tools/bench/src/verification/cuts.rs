@@ -8,7 +8,7 @@ use speculation::history::History;
 use speculation::pipeline::Pipeline;
 use speculation::sampling::SamplingParams;
 
-use super::inputs::{Inputs, POSITIONS, softmax};
+use super::inputs::{POSITIONS, VerificationInputs, softmax};
 use crate::timing::{median, microseconds};
 
 /// Tokens of output that penalties have seen.
@@ -17,7 +17,7 @@ const SEEN: usize = 1024;
 const TOP_P: f32 = 0.95;
 
 /// A row's way from logits to its distribution.
-pub(super) struct Cut {
+pub(super) struct RowCut {
     pub(super) name: &'static str,
     /// Softmaxes that it may cost, the one that it contains included.
     pub(super) goal: f64,
@@ -31,14 +31,14 @@ enum Probs {
 }
 
 /// What was measured.
-pub(super) struct Figures {
+pub(super) struct RowTimes {
     pub(super) softmax_us: f64,
     pub(super) row_us: f64,
     /// Softmaxes that a row costs: the median of the ratios.
     pub(super) ratio: f64,
 }
 
-impl Cut {
+impl RowCut {
     pub(super) fn all() -> Vec<Self> {
         let default = SamplingParams::default;
         let served = |name, goal, params| Self {
@@ -89,7 +89,7 @@ impl Cut {
     }
 
     /// Measures `repeats` times over all rows, block by block between softmaxes of the same rows.
-    pub(super) fn measure(&self, inputs: &mut Inputs, repeats: usize) -> Figures {
+    pub(super) fn measure(&self, inputs: &mut VerificationInputs, repeats: usize) -> RowTimes {
         let params = match &self.probs {
             Probs::Served(params) => params.clone(),
             Probs::Sorted => SamplingParams::default(),
@@ -123,7 +123,7 @@ impl Cut {
                 ratios.push(microseconds(measured) / microseconds(baseline));
             }
         }
-        Figures {
+        RowTimes {
             softmax_us: median(softmaxes),
             row_us: median(each),
             ratio: median(ratios),
@@ -132,7 +132,11 @@ impl Cut {
 }
 
 /// How long `probs` takes for the rows of `block`.
-fn time(inputs: &mut Inputs, block: usize, mut probs: impl FnMut(&mut [f32])) -> Duration {
+fn time(
+    inputs: &mut VerificationInputs,
+    block: usize,
+    mut probs: impl FnMut(&mut [f32]),
+) -> Duration {
     let mut work = std::mem::take(&mut inputs.work);
     work.copy_from_slice(inputs.of_block(&inputs.logits, block));
     let began = Instant::now();

@@ -25,7 +25,7 @@ const SCATTER: f64 = 1.0;
 const APART: f64 = 0.7;
 
 /// The rows of some blocks, (blocks, POSITIONS, vocab) each.
-pub(super) struct Inputs {
+pub(super) struct VerificationInputs {
     pub(super) vocab: usize,
     pub(super) blocks: usize,
     /// The target's logits.
@@ -40,7 +40,7 @@ pub(super) struct Inputs {
     pub(super) pipeline: Pipeline,
 }
 
-impl Inputs {
+impl VerificationInputs {
     /// `blocks` blocks over `vocab` tokens: always the same.
     pub(super) fn new(vocab: usize, blocks: usize) -> Self {
         let mut pipeline = Pipeline::new(SamplingParams::default());
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn distributions_are_distributions_and_heavy_tailed() {
-        let inputs = Inputs::new(4096, 1);
+        let inputs = VerificationInputs::new(4096, 1);
         for row in inputs.target.chunks(4096).chain(inputs.draft.chunks(4096)) {
             let mass: f32 = row.iter().sum();
             assert!((mass - 1.0).abs() < 1e-4, "{mass}");

@@ -1,17 +1,17 @@
 use super::*;
 
-/// The settings of a command line, word by word.
-fn settings_of(line: &str) -> Settings {
+/// Returns the settings of a command line, word by word.
+fn settings_of(line: &str) -> ChatSettings {
     let matches = parser().get_matches_from(std::iter::once("chat").chain(line.split(' ')));
-    let given = Given::from_arg_matches(&matches).expect("flags");
-    Settings::new(given).expect("flags that will do")
+    let given = GivenFlags::from_arg_matches(&matches).expect("flags");
+    ChatSettings::new(given).expect("flags that will do")
 }
 
-fn temperature(settings: &Settings) -> Option<f32> {
+fn temperature(settings: &ChatSettings) -> Option<f32> {
     settings.request.sampling.as_ref()?.temperature
 }
 
-/// Whether a setting of the method is given.
+/// Returns whether a setting of the method is given.
 fn settings_given(request: &v1::GenerateRequest, name: &str) -> bool {
     let setting = speculation::methods::Setting::find(name).expect(name);
     wire::settings::gives(request, setting)

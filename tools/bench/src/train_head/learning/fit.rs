@@ -6,7 +6,7 @@ use candle_nn::{AdamW, Optimizer, ParamsAdamW};
 use model::head::{AcceptanceHead, HeadInfo, MAX_DEPTH};
 use speculation::verification::AcceptanceLabel;
 
-use super::network::{Network, loss};
+use super::network::{HeadNetwork, loss};
 use super::random::Uniforms;
 
 /// Share of the steps over which the learning rate rises.
@@ -117,7 +117,7 @@ pub(crate) fn fit(
         mix: options.mix,
         seed: options.seed,
     };
-    let network = Network::new(
+    let network = HeadNetwork::new(
         (options.depth, info.stored_blocks(), hidden),
         DType::F32,
         options.seed,

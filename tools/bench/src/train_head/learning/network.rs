@@ -10,7 +10,7 @@ use super::random::Uniforms;
 const STREAM: u32 = 0;
 
 /// A head's parameters, to be changed by an optimiser.
-pub(super) struct Network {
+pub(super) struct HeadNetwork {
     depth: usize,
     /// Weight `(hidden, hidden)` and bias `(hidden)`; one entry if the blocks are tied.
     blocks: Vec<(Var, Var)>,
@@ -26,7 +26,7 @@ pub(super) struct WeightedLoss {
     pub(super) weight: Tensor,
 }
 
-impl Network {
+impl HeadNetwork {
     /// A fresh head: weights and biases uniform within ±1/√hidden, as a linear layer begins by default.
     pub(super) fn new(
         (depth, stored_blocks, hidden): (usize, usize, usize),

@@ -11,7 +11,7 @@ use speculation::drafting::{StopRule, Stopping};
 
 /// Predictions and labels of consecutive positions of one response.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Chain {
+pub(crate) struct LabelledChain {
     /// Predicted probability of acceptance, `(positions)`.
     pub(crate) predicted: Vec<f32>,
     /// The label, `(positions)`.
@@ -37,7 +37,7 @@ pub(crate) enum StopAt {
 
 /// What things cost, in any one unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Costs {
+pub(crate) struct StopCosts {
     /// Time of a draft forward.
     pub(crate) draft: f64,
     /// Time of a target forward.
@@ -89,7 +89,12 @@ impl StopAt {
 /// Replays a round from every position that has `window` more after it in the response, or its end: the
 /// same places for all ways to stop whose longest block is within `window`. What a round emits is
 /// approximated by products of labels, each taken after the response's tokens instead of those accepted.
-pub(crate) fn replay(chains: &[Chain], stop: StopAt, costs: Costs, window: usize) -> Replayed {
+pub(crate) fn replay(
+    chains: &[LabelledChain],
+    stop: StopAt,
+    costs: StopCosts,
+    window: usize,
+) -> Replayed {
     let window = window.max(stop.most());
     let (mut rounds, mut drafted, mut emitted) = (0_usize, 0_usize, 0.0);
     for chain in chains {

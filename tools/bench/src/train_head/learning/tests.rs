@@ -9,7 +9,7 @@ use speculation::verification::AcceptanceLabel;
 
 use super::evaluation::binary_kl;
 use super::fit::schedule;
-use super::network::{Network, loss};
+use super::network::{HeadNetwork, loss};
 use super::*;
 
 /// The cases of `kind` in the golden file.
@@ -127,7 +127,7 @@ fn gradients_are_finite_differences() {
         Tensor::from_vec(values(rows * hidden), (rows, hidden), &Device::Cpu).expect("states");
     let labels = Tensor::from_vec(values(rows), rows, &Device::Cpu).expect("labels");
     for (depth, stored) in [(0, 0), (3, 3), (3, 1)] {
-        let network = Network::new((depth, stored, hidden), DType::F64, 11).expect("a network");
+        let network = HeadNetwork::new((depth, stored, hidden), DType::F64, 11).expect("a network");
         let value = || {
             let weighted =
                 loss(&network.logits(&states).expect("logits"), &labels, 6.0).expect("a loss");
@@ -302,12 +302,12 @@ fn a_block_that_learnt_stopping_would_draft_ends_as_it_is_served() {
 
 #[test]
 fn a_replayed_round_emits_the_products_of_its_labels() {
-    let chain = Chain {
+    let chain = LabelledChain {
         predicted: vec![0.9, 0.5, 0.9, 0.9],
         labels: vec![0.5, 0.25, 1.0, 0.5],
         ended: false,
     };
-    let costs = Costs {
+    let costs = StopCosts {
         draft: 1.0,
         target: 4.0,
     };
@@ -326,7 +326,7 @@ fn a_replayed_round_emits_the_products_of_its_labels() {
     // Two starts.
     assert_eq!((fixed.draft_len, fixed.emitted), (1.0, 1.0 + 0.375));
     // After its end nothing is drafted, so all four positions are starts.
-    let ended = Chain {
+    let ended = LabelledChain {
         ended: true,
         ..chain
     };

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use ops::config::LoadedConfig;
 use serde_json::json;
 
-use crate::check::{Check, Problem, Refused, Role};
+use crate::check::{self, ConfigProblem, ServeRole};
 use crate::config::{Config, schema};
 use crate::failure;
 use crate::global::Global;
@@ -18,11 +18,11 @@ use crate::global::Global;
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
-    action: Action,
+    action: ConfigAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ConfigAction {
     /// Says whether `serve` would take the configuration: one line if it would, otherwise one on stderr for each
     /// setting that it would refuse, with what to do, and an exit code other than 0.
     ///
@@ -34,7 +34,7 @@ enum Action {
     )]
     Check {
         #[command(flatten)]
-        scope: Scope,
+        scope: CheckScope,
         /// Prints {"ok": ..., "problems": [{"key": ..., "problem": ...}]}.
         #[arg(long)]
         json: bool,
@@ -45,7 +45,7 @@ enum Action {
     /// Of a configuration that `serve` would refuse, stderr then says why, and the exit code is not 0.
     Print {
         #[command(flatten)]
-        scope: Scope,
+        scope: CheckScope,
         /// Prints one JSON array. A failure is {"error": {"message": ...}}, in the last line.
         #[arg(long)]
         json: bool,
@@ -59,13 +59,13 @@ enum Action {
 
 /// What of a configuration is checked.
 #[derive(Debug, Args)]
-struct Scope {
+struct CheckScope {
     /// The configuration file; the same as --config.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The process that the configuration is for, as in `outrider serve ROLE`.
     #[arg(long, value_name = "ROLE", value_enum, default_value = "all")]
-    role: Role,
+    role: ServeRole,
     /// Checks the settings alone, for files that are on another machine: models, certificates, tokens.
     #[arg(long)]
     without_files: bool,
@@ -74,14 +74,14 @@ struct Scope {
 /// Prints or checks the configuration.
 pub(crate) fn run(args: &ConfigArgs, global: &Global) -> anyhow::Result<ExitCode> {
     match &args.action {
-        Action::Check { scope, json } => {
+        ConfigAction::Check { scope, json } => {
             check(&global.of_file(scope.file.as_deref())?, scope, *json)
         }
-        Action::Print { scope, json } => {
+        ConfigAction::Print { scope, json } => {
             let loaded = global.of_file(scope.file.as_deref())?.load(json!({}))?;
-            print_checked(&loaded, scope, *json)
+            print(&loaded, scope, *json)
         }
-        Action::Schema => {
+        ConfigAction::Schema => {
             writeln!(stdout(), "{}", serde_json::to_string_pretty(&schema())?)?;
             Ok(ExitCode::SUCCESS)
         }
@@ -89,21 +89,21 @@ pub(crate) fn run(args: &ConfigArgs, global: &Global) -> anyhow::Result<ExitCode
 }
 
 /// Says on stderr what is wrong, one line for each problem.
-fn tell(problems: &[Problem]) {
-    for Problem { problem, .. } in problems {
+fn tell(problems: &[ConfigProblem]) {
+    for ConfigProblem { problem, .. } in problems {
         anstream::eprintln!("error: {problem}");
     }
 }
 
 /// Says what is wrong with the configuration, if anything is.
-fn check(global: &Global, scope: &Scope, as_json: bool) -> anyhow::Result<ExitCode> {
+fn check(global: &Global, scope: &CheckScope, as_json: bool) -> anyhow::Result<ExitCode> {
     let (loaded, unread) = global.survey(json!({}));
     let unread = unread.iter();
     let mut problems: Vec<_> = unread
-        .map(|error| Problem::new(error.key(), error))
+        .map(|error| ConfigProblem::new(error.key(), error))
         .collect();
     if let Some(loaded) = &loaded {
-        problems.extend(Check::of(loaded, scope.role, !scope.without_files).all());
+        problems.extend(check::all(loaded, scope.role, !scope.without_files));
     }
     tell(&problems);
     let is_good = problems.is_empty();
@@ -111,7 +111,8 @@ fn check(global: &Global, scope: &Scope, as_json: bool) -> anyhow::Result<ExitCo
     if as_json {
         writeln!(out, "{}", json!({ "ok": is_good, "problems": problems }))?;
     } else if is_good {
-        let given = loaded.as_ref().map_or(0, number_given);
+        let settings = loaded.iter().flat_map(Loaded::provenance);
+        let given = settings.filter(|it| it.source != "default").count();
         let plural = if given == 1 { "" } else { "s" };
         writeln!(
             out,
@@ -121,51 +122,25 @@ fn check(global: &Global, scope: &Scope, as_json: bool) -> anyhow::Result<ExitCo
     Ok(ExitCode::from(u8::from(!is_good)))
 }
 
-/// How many settings are not the defaults.
-fn number_given(loaded: &LoadedConfig<Config>) -> usize {
-    let settings = loaded.provenance().iter();
-    settings
-        .filter(|setting| setting.source != "default")
-        .count()
-}
-
 /// Prints the configuration, and says if it would be refused.
-fn print_checked(
-    loaded: &LoadedConfig<Config>,
-    scope: &Scope,
-    as_json: bool,
-) -> anyhow::Result<ExitCode> {
-    print(loaded, as_json)?;
-    let problems = Check::of(loaded, scope.role, !scope.without_files).all();
-    tell(&problems);
-    match Refused::if_any(problems) {
-        Ok(()) => return Ok(ExitCode::SUCCESS),
-        Err(refused) if as_json => {
-            writeln!(stdout(), "{}", failure::object(&refused.to_string()))?;
-        }
-        Err(_) => {}
-    }
-    Ok(ExitCode::FAILURE)
-}
-
-fn print(loaded: &LoadedConfig<Config>, as_json: bool) -> anyhow::Result<()> {
+fn print(loaded: &Loaded<Config>, scope: &CheckScope, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut out = stdout().lock();
     let settings = loaded.provenance();
     if as_json {
         writeln!(out, "{}", serde_json::to_string_pretty(settings)?)?;
-        return Ok(());
+    } else {
+        let widths = settings.iter().map(|setting| setting.key.len());
+        let width = widths.max().unwrap_or(0);
+        for setting in settings {
+            let (key, value, source) = (&setting.key, &setting.value, &setting.source);
+            writeln!(out, "{key:width$} = {value}  # {source}")?;
+        }
     }
-    let width = settings
-        .iter()
-        .map(|setting| setting.key.len())
-        .max()
-        .unwrap_or(0);
-    for setting in settings {
-        writeln!(
-            out,
-            "{:width$} = {}  # {}",
-            setting.key, setting.value, setting.source
-        )?;
+    let problems = check::all(loaded, scope.role, !scope.without_files);
+    tell(&problems);
+    let refused = check::refuse(&problems).err();
+    if let Some(error) = refused.as_ref().filter(|_| as_json) {
+        writeln!(out, "{}", failure::object(&error.to_string()))?;
     }
-    Ok(())
+    Ok(ExitCode::from(u8::from(refused.is_some())))
 }
