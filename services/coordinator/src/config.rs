@@ -8,11 +8,11 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use net::channel::ChannelConfig;
+use net::channel::{ChannelConfig, Trust, parse_for};
+use net::listen::{Listen, ServerConfig};
 use net::listen::{Listen, ServerConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use server::channel::{ChannelConfig, Trust, parse_for};
-use server::listen::{Listen, ServerConfig};
 use speculation::methods;
 use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
 

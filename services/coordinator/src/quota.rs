@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use server::auth::{self, Client};
+use net::auth::{self, Client};
 use tokio::time::Instant;
 use wire::status::BadField;
 

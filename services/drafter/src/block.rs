@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use ops::trace::Share;
 use peer::Cost;
-use server::trace::Share;
 use speculation::TokenId;
 use speculation::drafting::{DraftToken, TreeBuilder, TreeShape};
 use speculation::proposal::{Proposal, ProposalForm};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use net::MAX_MESSAGE_BYTES;
+use ops::trace::Span;
+use peer::progress::{self, Reporter};
 use peer::{PeerServer, Role, RoundContext, RoundError};
-use server::progress::{self, Reporter};
-use server::trace::Span;
-use server::transport::MAX_MESSAGE_BYTES;
 use speculation::drafting::Drafting;
 use speculation::max_gram::MaxGram;
 use speculation::proposal::{BadProposal, ProposalForm};

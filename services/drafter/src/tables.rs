@@ -5,8 +5,8 @@ use std::path::Path;
 use model::bigram::{BigramError, BigramFile};
 use model::source::Outline;
 use ops::config::Switch;
+use ops::config::Switch;
 use peer::PeerError;
-use server::config::Switch;
 use wire::v1::PeerDescription;
 
 use crate::config::{AUTOMATIC, DrafterConfig, NO_TABLE, wrong};

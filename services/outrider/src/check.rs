@@ -9,12 +9,12 @@ use anyhow::ensure;
 use clap::ValueEnum;
 use coordinator::CoordinatorError;
 use drafter::PeerError;
+use net::channel::Trust;
+use net::fault::in_one_line;
+use net::tls::TlsError;
+use ops::config::Loaded;
+use ops::telemetry;
 use serde::Serialize;
-use server::causes::in_one_line;
-use server::channel::Trust;
-use server::config::Loaded;
-use server::telemetry;
-use server::tls::TlsError;
 use wire::describe::check_pair;
 
 use crate::config::Config;

@@ -7,10 +7,10 @@ use anstream::stdout;
 use anyhow::bail;
 use clap::{Command, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use net::listen::OptionalListen;
+use ops::admin::{self, AdminConfig};
+use ops::telemetry::LogFormat;
 use serde_json::json;
-use server::admin::{self, AdminConfig};
-use server::listen::OptionalListen;
-use server::telemetry::LogFormat;
 
 use crate::cluster::reachable;
 use crate::global::Global;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use client::Client;
-use server::channel::{self, ChannelConfig, PeerChannel, connection_fault};
-use server::process::Process;
-use server::transport::MAX_MESSAGE_BYTES;
+use net::MAX_MESSAGE_BYTES;
+use net::channel::{self, ChannelConfig, PeerChannel, connection_fault};
+use ops::process::Process;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use wire::status::describe;

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use net::fault::in_one_line;
+use net::fault::in_one_line;
+use ops::telemetry;
 use ops::telemetry;
 use serde_json::json;
-use server::causes::in_one_line;
-use server::telemetry;
 use thiserror::Error;
 
 /// A failure that the JSON on stdout tells already.

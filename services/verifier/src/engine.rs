@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::engine::{EngineError, Progress, StepRows, Task};
+use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
-use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::Decided;
 use speculation::history::History;

@@ -6,8 +6,8 @@ use model::Model;
 use model::engine;
 use model::progress::{Lines, Observer};
 use model::source::{Inspected, InspectedText, ServedModel};
+use ops::process::Process;
 use peer::PeerError;
-use server::process::Process;
 use speculation::ports::LanguageModel;
 use wire::v1;
 

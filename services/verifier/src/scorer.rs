@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use model::engine::EngineHandle;
 use model::source::{InspectedText, SpecialTokens};
+use ops::process::Process;
+use peer::progress::Reporter;
 use peer::{Bounds, Cost, CountedHistory, Granted, Peer, RoundError, Session};
-use server::process::Process;
-use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::Decided;
 use speculation::logprobs::TokenLogprobs;

@@ -6,9 +6,9 @@ mod prompt;
 
 use std::sync::Arc;
 
+use net::MAX_MESSAGE_BYTES;
+use ops::trace::Span;
 use peer::{HeldSession, PeerServer, Role, RoundContext, RoundError};
-use server::trace::Span;
-use server::transport::MAX_MESSAGE_BYTES;
 use speculation::proposal::BadProposal;
 use tonic::Status;
 use tonic::service::Routes;

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use crate::progress::{Progress, Progressing, Stalled};
 use model::engine::StepTiming;
-use server::metrics::PeerMetrics;
-use server::progress::{Progress, Progressing, Stalled};
-use server::trace::Share;
+use ops::metrics::PeerMetrics;
+use ops::trace::Share;
 use tokio::sync::mpsc;
 use tonic::Status;
 use v1::round_answer::Part;

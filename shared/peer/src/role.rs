@@ -4,14 +4,14 @@ use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::lease::Leases;
+use crate::replies::ReplyCache;
 use model::engine::{EngineHandle, EngineSlot, Rejected, Task};
-use server::health::Health;
-use server::lease::Leases;
-use server::listen::ServerConfig;
-use server::metrics::PeerMetrics;
-use server::process::Process;
-use server::replies::Replies as Answers;
-use server::trace::{Span, Traces};
+use net::listen::ServerConfig;
+use ops::health::Health;
+use ops::metrics::PeerMetrics;
+use ops::process::Process;
+use ops::trace::{Span, Traces};
 use speculation::TokenId;
 use speculation::committed::Committed;
 use speculation::history::History;
@@ -54,7 +54,7 @@ pub trait Role: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Answers one round, as far as it is granted, or says that it does no such rounds; `span` is the round's. It is
+    /// ReplyCache one round, as far as it is granted, or says that it does no such rounds; `span` is the round's. It is
     /// dropped, at whatever it awaits, when the client is gone or closes the session, or another stream takes it.
     fn round(
         peer: &PeerServer<Self>,
@@ -126,7 +126,7 @@ pub struct HeldSession<R: Role> {
     /// The models' keys and values, the largest model's first; freed with the session.
     pub slots: Vec<Slot>,
     /// What was answered lately, for copies of a round.
-    pub answers: Answers<RoundKey, Vec<Part>>,
+    pub answers: ReplyCache<RoundKey, Vec<Part>>,
     /// What the role keeps.
     pub memory: R::Memory,
     pub(crate) history: HistorySlot,
@@ -145,7 +145,7 @@ impl<R: Role> HeldSession<R> {
                 .collect(),
             spec: Arc::new(spec),
             committed: Committed::default(),
-            answers: Answers::default(),
+            answers: ReplyCache::default(),
             memory: R::Memory::default(),
             history: HistorySlot::default(),
         }

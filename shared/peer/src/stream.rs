@@ -7,15 +7,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use server::lease::{AttachError, Attached};
-use server::request_id::request_id;
-use server::trace::{self, names};
+use crate::lease::{AttachError, Attached};
+use ops::trace::{self, names};
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 use tracing::Instrument;
 use v1::round_request::Round;
 use v1::session_reply::Reply;
 use v1::session_request::Request;
+use wire::digest::request_id;
 use wire::failure::Failure;
 use wire::status::overloaded;
 use wire::{open, round, v1};

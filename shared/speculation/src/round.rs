@@ -9,7 +9,7 @@ use crate::noise::{InnerCall, Noise};
 use crate::proposal::{BadProposal, Proposal, ProposalProbs};
 use crate::real::Real;
 use crate::target::{DraftProbs, Needs, TargetDistribution, TargetProbs};
-use crate::verification::layers::{Horizon, Layer};
+use crate::verification::layers::{Horizon, ResidualLayer};
 use crate::verification::{
     DraftChain, PositionDistributions, RoundDistributions, Verdict, Verification, verify,
 };
@@ -43,7 +43,7 @@ pub struct BlockInput {
     /// How far drafting would have gone; greedy block verification.
     pub horizon: Horizon,
     /// Residual layers active before the block; greedy block verification.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<ResidualLayer>,
 }
 
 /// What a round is made of, beside the target's rows.

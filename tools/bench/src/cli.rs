@@ -167,7 +167,7 @@ pub(crate) async fn run(cli: BenchCli) -> anyhow::Result<ExitCode> {
         BenchCommand::Record(args) => global.load_for(&args.services)?,
         _ => global.load_quietly(json!({}))?,
     };
-    server::telemetry::init(&config.log)?;
+    ops::telemetry::init(&config.log)?;
     let mut report = BenchReport::new(report);
     let outcome = Box::pin(carry_out(command, config, &mut report)).await;
     // What was measured is printed also where it ended early.

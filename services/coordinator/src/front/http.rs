@@ -40,8 +40,8 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use net::auth::Guard;
 use serde_json::{Value, json};
-use server::auth::Guard;
 
 use super::prepare::SharedState;
 use crate::limits::MAX_REQUEST_BYTES;
@@ -49,11 +49,7 @@ use error::ApiError;
 use state::{HttpState, TextCall, unix_time};
 
 /// Returns what answers on the port. `is_local` says whether it can be reached from this machine alone.
-pub(crate) fn front(
-    shared: &Arc<SharedState>,
-    guard: Guard,
-    is_local: bool,
-) -> server::http::Front {
+pub(crate) fn front(shared: &Arc<SharedState>, guard: Guard, is_local: bool) -> net::http::Front {
     let config = &shared.config.http;
     let routes = routes(shared, guard, is_local);
     let routes = match guard::cors(&config.cors_origins) {

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use server::trace::{Attribute, Kind, Span, names};
+use ops::trace::{Attribute, Kind, Span, names};
 use speculation::goodput::Decision;
 use speculation::session::{Input, Request};
 use speculation::verification::LastToken;

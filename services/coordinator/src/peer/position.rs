@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use server::trace::TraceContext;
+use ops::trace::TraceContext;
 use speculation::TokenId;
 
 use super::error::CallError;

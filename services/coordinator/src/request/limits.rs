@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server::transport::MAX_MESSAGE_BYTES;
+use net::MAX_MESSAGE_BYTES;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::session::Plan;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use futures_util::FutureExt;
-use server::shutdown::{Signals, StopSignal};
+use ops::shutdown::{Signals, StopSignal};
 
 use super::answering::Dialogue;
 use super::commands::{self, ChatCommand, ChatInput, HELP};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use server::causes::in_one_line;
-use server::channel::{connection_fault, is_refused_in_tls, is_tls_fault};
-use server::process::Process;
+use net::channel::{connection_fault, is_refused_in_tls, is_tls_fault};
+use net::fault::in_one_line;
+use ops::process::Process;
 use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;

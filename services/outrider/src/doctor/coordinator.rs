@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use server::admin::{self, Readiness};
+use ops::admin::{self, Readiness};
 use wire::v1::ServedModel;
 
 use super::DoctorClients;

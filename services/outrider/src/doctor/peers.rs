@@ -1,7 +1,7 @@
 //! Whether a coordinator's peers answer and fit each other.
 
 use futures_util::future::join_all;
-use server::process::Process;
+use ops::process::Process;
 use wire::describe::{check_pair, check_protocol};
 use wire::v1::PeerDescription;
 

@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use futures_util::future::join_all;
-use server::admin::AskError;
-use server::process::Process;
+use ops::admin::AskError;
+use ops::process::Process;
 use tokio::net::TcpListener;
 
 use super::DoctorClients;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use engines::{Engine, EngineIdentity, Ids, ScoringEngine, ScoringError};
 use model::source::ModelText;
+use ops::process::Process;
 use peer::PeerError;
-use server::process::Process;
 use speculation::verification::Verification;
 use wire::{digest, v1};
 

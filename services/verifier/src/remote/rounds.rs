@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engines::Ids;
+use peer::progress::Reporter;
 use peer::{Cost, RoundError};
-use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::certificate::chain::Test;
 use speculation::certificate::{Decided, RowQuery};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use ops::trace::names;
+use peer::progress;
 use peer::{Cost, RoundContext, RoundError};
-use server::progress;
-use server::trace::names;
 use speculation::drafting::TreeShape;
 use speculation::methods::Options;
 use speculation::round::BlockInput;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ops::trace::{Span, names};
+use peer::progress;
 use peer::{Cost, Granted, RoundContext, RoundError};
-use server::progress;
-use server::trace::{Span, names};
 use speculation::TokenId;
 use tonic::Status;
 use v1::verify_reply::Reply;

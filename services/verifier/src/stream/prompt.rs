@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use ops::trace::Span;
+use peer::progress;
 use peer::{Cost, RoundContext, RoundError};
-use server::progress;
-use server::trace::Span;
 use v1::round_answer::Part;
 use wire::status::BadField;
 use wire::{logprobs, v1};

@@ -16,12 +16,12 @@ use tonic::service::Routes;
 
 use super::*;
 use crate::error::RoundError;
-use server::health::Health;
-use server::lease::Leases;
-use server::listen::ServerConfig;
-use server::metrics::PeerMetrics;
-use server::process::Process;
-use server::trace::Span;
+use crate::lease::Leases;
+use net::listen::ServerConfig;
+use ops::health::Health;
+use ops::metrics::PeerMetrics;
+use ops::process::Process;
+use ops::trace::Span;
 use speculation::proposal::BadProposal;
 use tonic::service::Routes;
 use wire::v1::round_answer::Part;

@@ -8,11 +8,11 @@ use axum::http::header::{self, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use server::auth::{Client, Guard};
-use server::loopback::{Refusal, Trusted};
-use server::receiving::{RETRY_AFTER, Refused, whole};
-use server::request_id::request_id;
+use net::auth::{Client, Guard};
+use net::loopback::{Refusal, Trusted};
+use net::receiving::{RETRY_AFTER, Refused, whole};
 use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
+use wire::digest::request_id;
 use wire::status::overloaded;
 
 use super::error::ApiError;

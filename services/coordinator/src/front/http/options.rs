@@ -113,14 +113,17 @@ pub(super) fn read(
 }
 
 /// Reads changes to logits by token ids, each of which stands there once, written as numbers are.
-fn logit_bias(fields: &mut JsonFields<'_>) -> Result<Vec<v1::LogitBias>, BadField> {
+fn logit_bias(
+    fields: &mut JsonFields<'_>,
+    name: &'static str,
+) -> Result<Vec<v1::LogitBias>, BadField> {
     let numbers = |json| -> serde_json::Result<Vec<(String, f32)>> {
         let pairs = object(json, MAX_LOGIT_BIAS)?.into_iter();
         let numbers = pairs.map(|(token, bias)| Ok((token, f32::of_json(bias.get())?)));
         numbers.collect()
     };
     let mut read = BTreeMap::new();
-    for (token, bias) in fields.take_by("logit_bias", numbers)?.unwrap_or_default() {
+    for (token, bias) in fields.take_by(name, numbers)?.unwrap_or_default() {
         let bad = |problem: &str| {
             let problem = format!("'{}' {problem}", quoted(&token));
             Err(BadField::new(name, problem))
@@ -140,8 +143,43 @@ fn logit_bias(fields: &mut JsonFields<'_>) -> Result<Vec<v1::LogitBias>, BadFiel
         .collect())
 }
 
+/// Reads the sampling parameters, each as the table has it.
 fn sampling(fields: &mut JsonFields<'_>) -> Result<v1::SamplingParams, BadField> {
-    let whole = |top_k: Option<i64>| match top_k {
+    let mut params = v1::SamplingParams::default();
+    for &SamplingField { name, kind, .. } in &FIELDS {
+        match kind {
+            SamplingKind::Number(_, set) => {
+                if let Some(number) = fields.take(name)? {
+                    set(&mut params, number);
+                }
+            }
+            SamplingKind::Count(_, set) if name == "top_k" => {
+                let top_k = top_k(fields.take(name)?)?;
+                set(&mut params, top_k);
+            }
+            SamplingKind::Count(_, set) => {
+                if let Some(number) = fields.take(name)? {
+                    set(&mut params, number);
+                }
+            }
+            SamplingKind::TokenIds(_, set) => {
+                if let Some(ids) = fields.take(name)? {
+                    set(&mut params, ids);
+                }
+            }
+            SamplingKind::Biases(_, set) => set(&mut params, logit_bias(fields, name)?),
+        }
+    }
+    if params.top_p == Some(0.0) {
+        // The fewest tokens that reach no probability at all: the most likely one.
+        (params.top_p, params.top_k) = (None, 1);
+    }
+    Ok(params)
+}
+
+/// Reads how many tokens are kept.
+fn top_k(given: Option<i64>) -> Result<u32, BadField> {
+    match given {
         // Other servers write -1 for no cut.
         None | Some(-1) => Ok(0),
         Some(top_k) => u32::try_from(top_k).map_err(|_| {

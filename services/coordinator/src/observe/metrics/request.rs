@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::metrics::{Metrics, names};
-use server::process::Process;
+use ops::metrics::{Metrics, names};
+use ops::process::Process;
 use speculation::session::Statistics;
 use tonic::Status;
 use wire::failure::Failure;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use server::metrics::{Counter, Histogram, Metric, Metrics, names};
+use ops::metrics::{Counter, Histogram, Metric, Metrics, names};
 use speculation::goodput::{Decision, Why};
 use speculation::session::{Peer, Statistics};
 use wire::v1;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use server::process::Process;
+use ops::process::Process;
 use speculation::session::Peer;
 use text::ServedText;
 use wire::v1::PeerDescription;
