@@ -7,9 +7,7 @@ use std::collections::HashSet;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
-use net::channel::ChannelConfig;
-use net::channel::{ChannelConfig, Trust, parse_for};
-use net::listen::{Listen, ServerConfig};
+use net::channel::{ChannelConfig, Trust, parse};
 use net::listen::{Listen, ServerConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -197,7 +195,7 @@ impl CoordinatorConfig {
         problems.extend(of_http.map(|(key, problem)| wrong(&key, problem)));
         let models = self.models.iter();
         let urls = models.flat_map(|model| model.drafters.iter().chain(&model.verifiers));
-        let wrong = urls.filter_map(|url| parse_for(url, trust).err());
+        let wrong = urls.filter_map(|url| parse(url, trust).err());
         problems.extend(wrong.map(CoordinatorError::Url));
         problems
     }

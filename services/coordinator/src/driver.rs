@@ -266,7 +266,7 @@ impl Driver {
         if let Some(pending) = self.pending.take().filter(|_| now < self.request.timeout) {
             let peer = pending.request.peer();
             self.observe_failure(pending.round, peer, PeerFault::Timeout, "no answer in time");
-            self.peers.give_up(peer, Loss::Silent);
+            self.peers.give_up(peer, FailureKind::Silent);
         }
         self.session.handle_timeout(now);
         self.observe_losses();

@@ -20,13 +20,13 @@ use speculation::TokenId;
 use speculation::proposal::Proposal;
 use speculation::round::BlockInput;
 use speculation::session::{Input, Peer, Plan, Request};
-use wire::v1::Timing;
+use wire::v1::{self, Timing};
 
 use crate::admitted::AdmittedRequest;
 use error::CallError;
 use opener::Opener;
 use pool::{ServedModel, Target};
-use rounds::{StartedRound, WireBlock};
+use rounds::{ScoredBlock, StartedRound};
 use session::PeerSession;
 
 pub(crate) use position::{Deadline, RoundPosition};
@@ -139,7 +139,8 @@ impl Peers {
     /// needed.
     async fn decide(
         &mut self,
-        block: WireBlock,
+        (block, distributions): (BlockInput, v1::RoundDistributions),
+        proposals: &RoundProposals,
         position: RoundPosition<'_>,
     ) -> Result<PeerAnswer, CallFailure> {
         let began = Instant::now();
@@ -163,14 +164,14 @@ impl Peers {
                         decided: began.elapsed(),
                         distributions: reported,
                         distributions_fetched: fetched,
-                        ..PeerAnswer::new(input, reported)
+                        ..PeerAnswer::new(input, timing)
                     });
                 }
                 (None, block) => block,
             };
             let bonus = self.bonus(position, block.input.drafts.tokens()).await;
             let peer = Peer::Drafter;
-            block.bonus = Some(bonus.map_err(|error| CallFailure { peer, error })?);
+            block.input.bonus = Some(bonus.map_err(|error| CallFailure { peer, error })?);
             fetched += 1;
         }
     }

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use net::auth::{self, Client};
+use net::auth::{RateLimits, TokenHolder};
 use tokio::time::Instant;
 use wire::status::BadField;
 
@@ -22,7 +22,7 @@ pub(crate) struct Quota(Option<Arc<TokenUse>>);
 
 #[derive(Debug)]
 struct TokenUse {
-    limits: auth::Rates,
+    limits: RateLimits,
     requests: Option<Mutex<Bucket>>,
     tokens: Option<Mutex<Bucket>>,
 }

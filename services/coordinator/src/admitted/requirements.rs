@@ -1,14 +1,15 @@
 //! What peers must be able to do for a request.
 
+use speculation::certificate::refusal::{self, RowRefusal};
 use speculation::drafting::{Drafting, TreeShape};
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
 use speculation::verification::AcceptanceLabel;
 use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
+use wire::open::needs_whole_rows;
 use wire::settings::FIELD;
 use wire::status::BadField;
-use wire::whole_rows::NeedsWholeRows;
 use wire::{drafting, v1};
 
 /// What a drafter must be able to do for a request.
@@ -126,7 +127,7 @@ pub(crate) struct VerifierRequirements {
     /// Whether a stop rule ends residuals that last beyond their block.
     stops_layers: bool,
     /// What needs whole rows, if anything does.
-    whole_rows: Option<NeedsWholeRows>,
+    whole_rows: Option<RowRefusal>,
 }
 
 impl VerifierRequirements {
@@ -138,12 +139,13 @@ impl VerifierRequirements {
             has_tree: method.tree != TreeShape::Chain,
             tests_drafts: method.verification.reads_draft,
             stops_layers: method.stop_rule.policy().is_some() && method.verification.carries_layers,
-            whole_rows: NeedsWholeRows::of(
+            whole_rows: refusal::check(
                 params,
                 &method.target,
                 method.verification,
                 method.accept_at_coordinator,
-            ),
+            )
+            .err(),
         }
     }
 
@@ -159,7 +161,7 @@ impl VerifierRequirements {
         if let Some(needs) = self.whole_rows
             && verifier.rows_are_parts
         {
-            let mut bad = needs.refused_by(&verifier.model);
+            let mut bad = needs_whole_rows(needs, &verifier.model);
             if !bad.field.starts_with("sampling.") {
                 bad.field = format!("{FIELD}.{}", bad.field);
             }

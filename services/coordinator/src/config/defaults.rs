@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speculation::drafting::Drafting;
 use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
-use speculation::methods::names::{drafting, draftings, of_drafting};
+use speculation::methods::names::{drafting, of_drafting};
+use speculation::methods::table::DRAFTING;
 
 /// `auto`, or the name of a way of drafting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +32,7 @@ impl TryFrom<String> for DefaultDrafting {
         }
         let found = drafting(&name).map(Self::Fixed);
         found.map_err(|_| {
-            let known = draftings().join(", ");
+            let known = DRAFTING.forms().join(", ");
             format!("'{name}' drafts nothing, expected one of {AUTOMATIC}, {known}")
         })
     }

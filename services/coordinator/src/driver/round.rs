@@ -9,7 +9,7 @@ use wire::v1;
 
 use super::{Driver, jitter};
 use crate::events::{AnswerTiming, PeerFault, RequestEvent};
-use crate::peer::{Answer, Failure, Loss, OutputLogprobs, RoundProposals};
+use crate::peer::{CallFailure, FailureKind, OutputLogprobs, PeerAnswer, RoundProposals};
 
 /// What is known of the round under way, and how far rounds were reported.
 #[derive(Default)]

@@ -21,7 +21,7 @@ use super::RETRY_AFTER;
 use super::generation::RequestContext;
 use super::prepare::SharedState;
 use crate::driver::ResponseStream;
-use crate::peer::pool::{ServedModel, Wanted, described};
+use crate::peer::pool::{PeerQuery, ServedModel, described};
 
 /// Most lists of models made at a time: each asks peers.
 const LISTINGS: usize = 8;

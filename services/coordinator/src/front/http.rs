@@ -49,7 +49,11 @@ use error::ApiError;
 use state::{HttpState, TextCall, unix_time};
 
 /// Returns what answers on the port. `is_local` says whether it can be reached from this machine alone.
-pub(crate) fn front(shared: &Arc<SharedState>, guard: Guard, is_local: bool) -> net::http::Front {
+pub(crate) fn front(
+    shared: &Arc<SharedState>,
+    guard: Guard,
+    is_local: bool,
+) -> net::http::HttpRoutes {
     let config = &shared.config.http;
     let routes = routes(shared, guard, is_local);
     let routes = match guard::cors(&config.cors_origins) {

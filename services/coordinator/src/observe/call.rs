@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use ops::trace::{Kind, Share, Span, names};
+use ops::trace::{Span, SpanKind, TimeBreakdown, names};
 use speculation::session::{Input, Peer, Request};
 use wire::{report, v1};
 

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use ops::trace::{Attribute, Kind, Span, names};
+use ops::trace::{Attribute, Span, SpanKind, names};
 use speculation::goodput::Decision;
 use speculation::session::{Input, Request};
 use speculation::verification::LastToken;

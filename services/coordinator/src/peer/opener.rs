@@ -95,7 +95,7 @@ impl Opener {
                 .and_then(|()| check_room(&request, &description)),
         };
         able.map_err(|lacking| CallError::Unable(Box::new(lacking)))?;
-        let room = request.draft_room(&description, request.lead_len());
+        let room = request.draft_room(&description, request.decoder_prefix_len());
         if peer == Peer::Drafter && room.is_none() {
             // It may have been started anew with a longer one.
             endpoint.forget();
@@ -120,7 +120,7 @@ impl Opener {
 /// Checks that the whole request fits at a verifier: better that another is tried now than that it fails half-way.
 fn check_room(request: &AdmittedRequest, verifier: &v1::PeerDescription) -> Result<(), BadField> {
     let most = u64::from(verifier.context_len);
-    let needed = request.lead_len() as u64 + u64::from(request.max_tokens);
+    let needed = request.decoder_prefix_len() as u64 + u64::from(request.max_tokens);
     if needed <= most {
         return Ok(());
     }

@@ -18,10 +18,10 @@ use crate::config::CoordinatorConfig;
 use crate::error::CoordinatorError;
 
 /// One address of a peer.
-pub(crate) type PeerEndpoint = net::replicas::Endpoint<PeerDescription>;
+pub(crate) type PeerEndpoint = net::replicas::Replica<PeerDescription>;
 
 /// All replicas of one kind of peer.
-type PeerReplicas = net::replicas::Replicas<PeerDescription>;
+type PeerReplicas = net::replicas::ReplicaSet<PeerDescription>;
 
 pub(crate) use clients::{described, drafter_client, failed, verifier_client};
 pub(crate) use estimates::EstimateKind;

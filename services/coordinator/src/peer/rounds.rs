@@ -22,10 +22,9 @@ use super::position::RoundPosition;
 use super::session::PeerSession;
 use crate::admitted::AdmittedRequest;
 
-pub(super) use decide::{WireBlock, decide};
+pub(super) use decide::{ScoredBlock, decide};
 pub(super) use draft::bonus;
 pub use parts::PARTS_AHEAD;
-pub(super) use verify::report;
 
 use draft::PendingDraft;
 use parts::PendingParts;

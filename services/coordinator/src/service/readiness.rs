@@ -36,7 +36,7 @@ async fn watch_verifiers(shared: &SharedState) -> Infallible {
     let (mut heard, mut is_waiting) = (Instant::now(), false);
     loop {
         tokio::time::sleep((timeout / 3).min(LOOK_INTERVAL)).await;
-        let all = join_all(shared.models.iter().map(|model| model.meet_verifiers()));
+        let all = join_all(shared.models.iter().map(|model| model.probe_verifiers()));
         if all.await.contains(&true) {
             heard = Instant::now();
             if is_waiting {

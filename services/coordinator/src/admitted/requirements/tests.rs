@@ -196,7 +196,7 @@ fn what_a_verifier_lacks_is_named() {
         ..Default::default()
     };
     let whole = VerifierRequirements {
-        whole_rows: Some(NeedsWholeRows::AtCoordinator),
+        whole_rows: Some(RowRefusal::AtCoordinator),
         ..PLAIN
     };
     assert_eq!(PLAIN.check(&of_parts), Ok(()));

@@ -131,12 +131,10 @@ impl Likeness {
         }
         let mut others = known.verifiers.values();
         let expected = others.find(|it| it.model_fingerprint == known.used)?;
-        Some(Mismatch::Weights {
-            found: verifier.model.clone(),
-            found_fingerprint: verifier.model_fingerprint.clone(),
-            expected: expected.model.clone(),
-            expected_fingerprint: known.used.clone(),
-        })
+        Some(Mismatch(format!(
+            "it serves '{}' with weights {}, other verifiers of this model serve '{}' with weights {}",
+            verifier.model, verifier.model_fingerprint, expected.model, known.used
+        )))
     }
 }
 

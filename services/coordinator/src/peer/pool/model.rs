@@ -49,7 +49,9 @@ impl ServedModel {
         process: &Process,
     ) -> Result<Self, CoordinatorError> {
         let dns_ttl = Duration::from_millis(config.resolve_every_ms.get());
-        let replicas = |urls: &[String]| PeerReplicas::new(urls, &config.channel, process, dns_ttl);
+        let credentials = &process.credentials;
+        let replicas =
+            |urls: &[String]| PeerReplicas::new(urls, &config.channel, credentials, dns_ttl);
         Ok(Self {
             name: model.name.clone(),
             aliases: model.aliases.clone(),

@@ -7,41 +7,23 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use speculation::noise::Noise;
-use speculation::proposal::{BadProposal, Proposal};
-use speculation::round::{self, RoundInputs, RoundScratch, TargetRows};
+use speculation::proposal::BadProposal;
+use speculation::round::{self, BlockInput, RoundInputs, RoundScratch, TargetRows};
 use speculation::session::Peer;
 use speculation::target::TargetProbs;
-use speculation::verification::layers::{Horizon, ResidualLayer};
 use speculation::verification::{DraftChain, Verdict};
 use wire::slice::{self, Scored};
 use wire::{proposal, v1};
 
-use super::CallFailure;
+use super::{CallFailure, RoundProposals};
 use crate::admitted::AdmittedRequest;
 use crate::peer::error::CallError;
 
-/// A block, and what came over the wire of it.
-pub(crate) struct WireBlock {
-    pub(crate) base_len: u32,
-    pub(crate) drafts: Vec<TokenId>,
-    /// What the drafter sent of the draft model's distribution at each draft token.
-    pub(crate) proposals: Vec<v1::Proposal>,
-    /// The same at the position after them.
-    pub(crate) bonus: Option<v1::Proposal>,
-    pub(crate) horizon: Horizon,
-    pub(crate) layers: Vec<ResidualLayer>,
-    /// The target model's distributions, at each draft token and after them.
-    pub(crate) slices: Vec<v1::Slice>,
-}
-
-/// A block decoded from the wire.
+/// A block to be decided here, read from the wire.
 pub(crate) struct ScoredBlock {
     base_len: u32,
-    pub(crate) drafts: Vec<TokenId>,
-    proposals: Vec<Proposal>,
-    pub(crate) bonus: Option<Proposal>,
-    horizon: Horizon,
-    layers: Vec<ResidualLayer>,
+    pub(crate) input: BlockInput,
+    /// The target model's distributions, at each draft token and after them.
     scored: Vec<Scored>,
 }
 
@@ -53,30 +35,32 @@ impl ScoredBlock {
     /// # Errors
     /// Whose distributions cannot be read.
     pub(crate) async fn read(
-        self,
         request: &Arc<AdmittedRequest>,
-    ) -> Result<ScoredBlock, CallFailure> {
-        let request = Arc::clone(request);
-        blocking(move || self.read_now(&request)).await?
-    }
-
-    fn read_now(self, request: &AdmittedRequest) -> Result<ScoredBlock, CallFailure> {
-        let unscaled = request.needs_target_unscaled();
-        let read = |(at, slice)| slice::from_wire(slice, at, request.vocab_size, unscaled);
-        let scored: Result<Vec<_>, _> = self.slices.into_iter().enumerate().map(read).collect();
-        let (form, fields) = (request.method.proposal, request.proposal_fields());
-        let bonus = self.bonus;
-        let bonus = bonus.map(|bonus| proposal::one_from_wire(bonus, form, fields));
-        let proposals = proposal::from_wire(self.proposals, self.drafts.len(), form, fields);
-        Ok(ScoredBlock {
-            base_len: self.base_len,
-            scored: scored.map_err(|bad| failure(CallError::Malformed(bad.to_string())))?,
-            proposals: proposals.map_err(|bad| rejected(&bad))?,
-            bonus: bonus.transpose().map_err(|bad| rejected(&bad))?,
-            horizon: self.horizon,
-            layers: self.layers,
-            drafts: self.drafts,
-        })
+        base_len: u32,
+        mut input: BlockInput,
+        distributions: v1::RoundDistributions,
+        proposals: &RoundProposals,
+    ) -> Result<Self, CallFailure> {
+        let (request, bonus) = (Arc::clone(request), proposals.bonus.clone());
+        let reading = move || -> Result<Self, CallFailure> {
+            let unscaled = request.needs_target_unscaled();
+            let read = |(at, slice)| slice::from_wire(slice, at, request.vocab_size, unscaled);
+            let slices = distributions.target.into_iter().enumerate();
+            let scored: Result<Vec<_>, _> = slices.map(read).collect();
+            let scored = scored.map_err(|bad| failure(CallError::Malformed(bad.to_string())))?;
+            let (form, fields) = (request.method.proposal, request.proposal_fields());
+            let drafts = input.drafts.len();
+            let proposals = proposal::from_wire(distributions.draft, drafts, form, fields);
+            input.proposals = proposals.map_err(|bad| rejected(&bad))?;
+            let bonus = bonus.map(|bonus| proposal::one_from_wire(bonus, form, fields));
+            input.bonus = bonus.transpose().map_err(|bad| rejected(&bad))?;
+            Ok(Self {
+                base_len,
+                input,
+                scored,
+            })
+        };
+        blocking(reading).await?
     }
 }
 
@@ -136,7 +120,7 @@ fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verd
         vocab_size: request.vocab_size as usize,
     };
     let requested = DraftChain {
-        drafts: &block.drafts,
+        drafts: input.drafts.tokens(),
         base_len: block.base_len,
         ends: &request.sampling.end_tokens,
         horizon: input.horizon,

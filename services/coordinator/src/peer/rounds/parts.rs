@@ -70,7 +70,7 @@ impl PendingParts {
         position: RoundPosition<'_>,
         from: u32,
     ) -> Result<Self, CallError> {
-        let end = opener.request.lead_len().saturating_sub(1);
+        let end = opener.request.decoder_prefix_len().saturating_sub(1);
         let credit = Credit::new(from, end as u32);
         let round = Round::Score(v1::ScoreRound {
             from,

@@ -3,13 +3,13 @@
 use speculation::draft_tree::DraftTree;
 use speculation::round::BlockInput;
 use speculation::session::{Input, Peer, Request as SessionRequest};
-use speculation::verification::layers::{Horizon, Layer};
+use speculation::verification::layers::{Horizon, ResidualLayer};
 use v1::round_answer::Part;
 use v1::round_request::Round;
 use wire::{drafting, slice, v1, verdict};
 
 use super::exchange::Exchange;
-use super::{OutputLogprobs, PeerAnswer, RoundProposals, WireBlock};
+use super::{OutputLogprobs, PeerAnswer, RoundProposals};
 use crate::admitted::AdmittedRequest;
 use crate::peer::error::CallError;
 use crate::peer::opener::Opener;
@@ -34,7 +34,7 @@ impl PendingVerify {
         session: &mut PeerSession,
         opener: &mut Opener,
         position: RoundPosition<'_>,
-        (drafts, horizon, layers): (&DraftTree, Horizon, &[Layer]),
+        (drafts, horizon, layers): (&DraftTree, Horizon, &[ResidualLayer]),
         proposals: &RoundProposals,
     ) -> Result<Self, CallError> {
         let stream = session.ready(opener, position.deadline).await?;
@@ -129,13 +129,12 @@ impl PendingVerify {
         }
     }
 
-    /// Returns the block as it is to be decided here: what the verifier and the drafter sent of it.
+    /// Returns the block as it is to be decided here, and what the drafter and the verifier sent of its distributions.
     pub(crate) fn scored(
         &mut self,
         requested: &SessionRequest,
-        position: RoundPosition<'_>,
         proposals: &RoundProposals,
-    ) -> Result<WireBlock, CallError> {
+    ) -> Result<(BlockInput, v1::RoundDistributions), CallError> {
         let SessionRequest::Verify {
             drafts,
             horizon,
@@ -158,18 +157,4 @@ impl PendingVerify {
         };
         Ok((block, distributions))
     }
-}
-
-/// Returns the distributions of a block, as they are reported.
-pub(crate) fn report(
-    request: &AdmittedRequest,
-    block: &WireBlock,
-) -> Option<v1::RoundDistributions> {
-    request
-        .report_distributions
-        .then(|| v1::RoundDistributions {
-            draft_token_ids: block.drafts.clone(),
-            draft: block.proposals.clone(),
-            target: block.slices.clone(),
-        })
 }

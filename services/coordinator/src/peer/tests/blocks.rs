@@ -67,8 +67,9 @@ async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
     let Ok(StartedRound::Verify(mut started)) = started else {
         panic!("not sent");
     };
-    let scored = started.scored(&requested, position, &proposals);
-    assert_eq!(scored.expect("a block").horizon, 5.into());
+    let scored = started.scored(&requested, &proposals);
+    let (block, _) = scored.expect("a block");
+    assert_eq!(block.horizon, 5.into());
 }
 
 #[tokio::test]
