@@ -139,7 +139,7 @@ impl BigramFile {
         }
         let (words, _) = tensor.data().as_chunks::<4>();
         let next = words.iter().map(|&word| u32::from_le_bytes(word)).collect();
-        let table = Bigram::new(next).map_err(|error: BadBigram| malformed(error.to_string()))?;
+        let table = Bigram::new(next).map_err(|error| malformed(error.to_string()))?;
         let StoredBigram {
             vocab_fingerprint,
             eos_token_ids,

@@ -21,7 +21,7 @@ pub(crate) const RESTART_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The response of one request.
 pub(super) struct ClientResponse {
-    pub(super) output: Output,
+    pub(super) output: OutputText,
     pub(super) sender: ResponseSender,
     /// Whether this coordinator is about to stop.
     pub(super) health: Health,

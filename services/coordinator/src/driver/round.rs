@@ -81,7 +81,7 @@ impl RoundRecord {
 
 impl Driver {
     /// Tells the session, and whoever watches, what came of the request under way.
-    pub(super) fn handle(&mut self, answer: Result<Answer, Failure>) {
+    pub(super) fn handle(&mut self, answer: Result<PeerAnswer, CallFailure>) {
         let Some(pending) = &self.pending else {
             return;
         };
@@ -106,7 +106,7 @@ impl Driver {
         self.end_held_at_stop();
     }
 
-    fn answered(&mut self, answer: Answer) -> Input {
+    fn answered(&mut self, answer: PeerAnswer) -> Input {
         let timing = AnswerTiming {
             elapsed: self.sent.elapsed(),
             reported: answer.reported,
@@ -154,17 +154,17 @@ impl Driver {
         answer.input
     }
 
-    fn failed(&mut self, round: u64, failure: &Failure) -> Input {
-        let Failure { peer, error } = failure;
-        let loss = match error.fault() {
-            _ if error.is_outdated() => Loss::Outdated,
-            PeerFault::Timeout => Loss::Stalled,
-            _ => Loss::Broken,
+    fn failed(&mut self, round: u64, failure: &CallFailure) -> Input {
+        let CallFailure { peer, error } = failure;
+        let kind = match error.fault() {
+            _ if error.is_outdated() => FailureKind::Outdated,
+            PeerFault::Timeout => FailureKind::Stalled,
+            _ => FailureKind::Broken,
         };
-        self.peers.give_up(*peer, loss);
+        self.peers.give_up(*peer, kind);
         if error.blames_proposals() {
             let reason = error.to_string();
-            self.peers.give_up(Peer::Drafter, Loss::Malformed);
+            self.peers.give_up(Peer::Drafter, FailureKind::Malformed);
             self.observe_failure(round, Peer::Drafter, PeerFault::Malformed, &reason);
             return Input::ProposalsRejected { round, reason };
         }

@@ -3,7 +3,7 @@
 use engines::{ScoreRequest, ScoredSequence, ScoringEngine, Sglang, Vllm, VllmRoute};
 use speculation::TokenId;
 use speculation::certificate::{
-    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, Proof, RowQuery,
+    KeyedUniforms, NoiseRanking, PartialDistribution, PartialRow, RowQuery,
 };
 use speculation::history::History;
 use speculation::noise::Noise;

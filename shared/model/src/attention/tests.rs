@@ -74,10 +74,7 @@ impl Views for Rows<'_> {
     }
 }
 
-fn rows<'a, 'v: 'a>(
-    cache: &'a CpuCache,
-    views: impl IntoIterator<WorkItem = View<'v>>,
-) -> Rows<'a> {
+fn rows<'a, 'v: 'a>(cache: &'a CpuCache, views: impl IntoIterator<Item = View<'v>>) -> Rows<'a> {
     let views: Vec<View<'v>> = views.into_iter().collect();
     Rows { cache, views }
 }

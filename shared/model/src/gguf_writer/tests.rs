@@ -32,7 +32,7 @@ fn unstopped(_: WriteProgress<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-fn written(checkpoint: &Checkpoint, format: FileFormat) -> (tempfile::NamedTempFile, Written) {
+fn written(checkpoint: &Checkpoint, format: FileFormat) -> (tempfile::NamedTempFile, WrittenGguf) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let written = write(checkpoint, "test", format, &mut file, &mut unstopped).unwrap();
     verify(checkpoint, file.path()).unwrap();

@@ -88,8 +88,8 @@ impl Round {
         .collect()
     }
 
-    /// Decides, beginning with `asking`; how often more was asked for. None where parts of rows can never tell.
-    fn decide(&self, test: Test, mut asking: RowQuery) -> Option<(Decided, usize)> {
+    /// Decides, beginning with `query`; how often more was asked for. None where parts of rows can never tell.
+    fn decide(&self, test: Test, mut query: RowQuery) -> Option<(Decided, usize)> {
         let mut chain = OpenChain::new(self.rules(test), &self.drafts, BASE);
         let mut history = self.case.history.clone();
         let vocab = self.case.vocab();
@@ -180,7 +180,7 @@ fn coupled_chains_are_decided_as_whole_rows_decide_them() {
     let (mut compared, mut accepted, mut again, mut ended) = (0, 0, 0, 0);
     for number in 0..20_000 {
         let round = Round::new(number);
-        let asking = RowQuery {
+        let query = RowQuery {
             top: 1 + number as usize % 7,
             noise: number as usize % 5,
         };
@@ -208,7 +208,7 @@ fn tests_of_draft_tokens_are_those_of_whole_rows_and_so_is_what_replaces_them() 
     let (mut compared, mut accepted, mut again, mut replaced) = (0, 0, 0, 0);
     for number in 0..20_000 {
         let round = Round::new(number);
-        let asking = RowQuery {
+        let query = RowQuery {
             top: 1 + number as usize % 7,
             noise: number as usize % 5,
         };

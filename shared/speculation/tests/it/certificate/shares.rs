@@ -84,8 +84,8 @@ struct Shares {
     proving: Duration,
 }
 
-fn measure(vocab: usize, temperature: f32, asking: RowQuery) -> Shares {
-    let mut random = Random::new(vocab as u64 + asking.top as u64);
+fn measure(vocab: usize, temperature: f32, query: RowQuery) -> Shares {
+    let mut random = Random::new(vocab as u64 + query.top as u64);
     let mut shares = Shares {
         draws: 0.0,
         unproved: 0.0,
@@ -125,7 +125,7 @@ fn measure(vocab: usize, temperature: f32, asking: RowQuery) -> Shares {
             shares.proving += start.elapsed();
             shares.draws += 1.0;
             shares.unproved += f64::from(choice.is_none());
-            shares.expected += unproved_share(vocab, kth, asking.noise);
+            shares.expected += unproved_share(vocab, kth, query.noise);
         }
     }
     shares
@@ -136,8 +136,8 @@ fn the_unproved_share_is_that_of_the_formula() {
     let few = RowQuery { top: 64, noise: 64 };
     for vocab in [32_768, 151_936] {
         for temperature in [1.0, 0.7] {
-            for asking in [RowQuery::START, few] {
-                let shares = measure(vocab, temperature, asking);
+            for query in [RowQuery::START, few] {
+                let shares = measure(vocab, temperature, query);
                 let (share, expected) = (
                     shares.unproved / shares.draws,
                     shares.expected / shares.draws,
