@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::progress::{Progress, Progressing, Stalled};
 use model::engine::StepTiming;
 use ops::metrics::PeerMetrics;
-use ops::trace::Share;
+use ops::trace::TimeBreakdown;
 use tokio::sync::mpsc;
 use tonic::Status;
 use v1::round_answer::Part;
@@ -16,6 +15,7 @@ use wire::v1;
 
 use crate::error::RoundError;
 use crate::granted::Granted;
+use crate::progress::{ProgressWait, RoundProgress, Stalled};
 
 /// A round under way, and where its replies go.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl RoundContext<'_> {
         progressing: &mut ProgressWait,
         work: impl Future<Output = T>,
     ) -> Result<T, RoundError> {
-        let offer = |Progress { done, total }| {
+        let offer = |RoundProgress { done, total }| {
             let progress = self.round.progress(done, total);
             self.replies.offer(Reply::Progress(progress));
         };
@@ -146,8 +146,8 @@ impl Cost {
     }
 
     /// Returns its parts in a trace; `prefills` tells whether the forwards also brought the session up to date.
-    pub fn share(&self, prefills: bool) -> Share {
-        Share {
+    pub fn share(&self, prefills: bool) -> TimeBreakdown {
+        TimeBreakdown {
             queue: self.step.queue,
             forward: self.step.forward,
             accept: self.accept,

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use model::engine::{EngineError, Rejected, SpawnError};
+use model::engine::{Rejected, SpawnError, TaskError};
 use net::listen::BindError;
 use ops::lifecycle::ServeError;
 use ops::reflection::ReflectionError;

@@ -3,46 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::engine::{EngineHandle, Gauges, MemoryGauges, Totals};
+use model::engine::{EngineHandle, EngineStats};
 use ops::metrics::names;
 
+use crate::lease::SessionCounts;
 use crate::role::{PeerServer, Role};
 use crate::service::Bounds;
 
 impl<R: Role> PeerServer<R> {
-    /// Returns how many sessions have an open stream, and how many wait for their next one.
+    /// Sessions with an open stream, and sessions waiting for their next one.
     pub fn sessions(&self) -> SessionCounts {
         self.sessions.counts()
     }
 
-    /// Tasks and sequences of all engines.
-    pub fn engine(&self) -> Gauges {
-        let engines = self.engines.iter().map(EngineHandle::gauges);
-        engines.fold(Gauges::default(), |sum, one| Gauges {
-            running: sum.running + one.running,
-            queued: sum.queued + one.queued,
-            sequences: sum.sequences + one.sequences,
-            cached_tokens: sum.cached_tokens + one.cached_tokens,
-        })
-    }
-
-    /// Returns the memory of all engines.
-    pub fn memory(&self) -> MemoryGauges {
-        let engines = self.engines.iter().map(EngineHandle::memory);
-        engines.fold(MemoryGauges::default(), |sum, one| MemoryGauges {
-            pages: sum.pages + one.pages,
-            tokens: sum.tokens + one.tokens,
-            budget_tokens: sum.budget_tokens + one.budget_tokens,
-            evictions: sum.evictions + one.evictions,
-            reprefilled_tokens: sum.reprefilled_tokens + one.reprefilled_tokens,
-            shared_tokens: sum.shared_tokens + one.shared_tokens,
-        })
-    }
-
-    /// Returns what all engines did so far.
-    pub fn totals(&self) -> Totals {
-        let engines = self.engines.iter().map(EngineHandle::totals);
-        engines.fold(Totals::default(), |sum, one| sum + one)
+    /// What all engines are doing and did so far.
+    pub fn engine(&self) -> EngineStats {
+        let engines = self.engines.iter().map(EngineHandle::stats);
+        engines.fold(EngineStats::default(), |sum, one| sum + one)
     }
 
     /// Tells, at every scrape and for as long as it lives, how the peer is, and how long each of its models

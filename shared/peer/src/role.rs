@@ -4,8 +4,6 @@ use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::lease::Leases;
-use crate::replies::ReplyCache;
 use model::engine::{EngineHandle, EngineSlot, Rejected, Task};
 use net::listen::ServerConfig;
 use ops::health::Health;
@@ -27,6 +25,8 @@ use wire::{status, v1};
 
 use crate::context::RoundContext;
 use crate::error::RoundError;
+use crate::lease::Leases;
+use crate::replies::ReplyCache;
 
 /// What a drafter or a verifier does in its own way, and what it needs for that.
 pub trait Role: Sized + Send + Sync + 'static {
@@ -124,7 +124,7 @@ pub struct HeldSession<R: Role> {
     /// Its output so far.
     pub committed: Committed,
     /// The models' keys and values, the largest model's first; freed with the session.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<EngineSlot>,
     /// What was answered lately, for copies of a round.
     pub answers: ReplyCache<RoundKey, Vec<Part>>,
     /// What the role keeps.

@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use wire::{open, v1};
 
 use crate::error::PeerError;
+use crate::lease::Leases;
 use crate::role::{PeerServer, Role};
 
 /// Binds, loads, starts and serves until `shutdown` completes; then drains. If that is before the models

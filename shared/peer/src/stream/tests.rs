@@ -8,23 +8,17 @@ use net::listen::ServerConfig;
 use ops::health::Health;
 use ops::metrics::PeerMetrics;
 use ops::process::Process;
+use ops::trace::Span;
 use speculation::proposal::BadProposal;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::codec::{DecodeBuf, Decoder};
 use tonic::service::Routes;
+use wire::v1::round_answer::Part;
 
 use super::*;
 use crate::error::RoundError;
 use crate::lease::Leases;
-use net::listen::ServerConfig;
-use ops::health::Health;
-use ops::metrics::PeerMetrics;
-use ops::process::Process;
-use ops::trace::Span;
-use speculation::proposal::BadProposal;
-use tonic::service::Routes;
-use wire::v1::round_answer::Part;
 
 /// Requests without content, as gRPC frames them.
 const EMPTY: Bytes = Bytes::from_static(&[0; 5]);
