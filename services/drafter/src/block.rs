@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ops::trace::Share;
+use ops::trace::TimeBreakdown;
 use peer::Cost;
 use speculation::TokenId;
 use speculation::drafting::{DraftToken, TreeBuilder, TreeShape};
@@ -73,7 +73,7 @@ impl BlockWriter {
 
     /// Returns where the time went. The first round of a session forwards its prompt; a later one that forwards more
     /// than it drafts brings a session up to date that was lost.
-    pub(crate) fn share(&self, is_first: bool) -> Share {
+    pub(crate) fn share(&self, is_first: bool) -> TimeBreakdown {
         let models = self.end.as_ref().map_or(0, |end| end.forwards.len());
         let drafting = models * (2 * self.nodes.tokens().len() + 2);
         let prefills = is_first || self.cost.step.forwarded_tokens > drafting;

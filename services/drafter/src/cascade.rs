@@ -8,6 +8,7 @@ mod review;
 use std::sync::Arc;
 
 use model::engine::StepRows;
+use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
 use speculation::TokenId;
 use speculation::cascade::{
@@ -47,7 +48,7 @@ pub(crate) async fn draft(
     let mut block = Box::new(CascadeBlock::new(
         proposers, session, requested, grams, progress,
     )?);
-    while let Next::Score { level, from, .. } = block.next() {
+    while let CascadeStep::Score { level, from, .. } = block.next() {
         let (done, scored) = oneshot::channel();
         let task = ReviewTask {
             block: Some(block),

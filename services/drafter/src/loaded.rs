@@ -102,13 +102,12 @@ impl Loaded {
         config: &DrafterConfig,
         observer: &Arc<dyn ProgressObserver>,
     ) -> Result<Self, PeerError> {
-        let first = served.outline();
         let mut models = vec![served];
         // Those of the cascade are of the first one's vocabulary.
         for (setting, source) in config.cascade.sources() {
             let model = source.load_observed(observer);
             let model = model.map_err(|error| wrong(&setting, error))?;
-            fits::same_vocabulary(&model.outline(), &first)
+            fits::same_vocabulary(&model.outline, &models[0].outline)
                 .map_err(|problem| wrong(&setting, problem))?;
             models.push(model);
         }

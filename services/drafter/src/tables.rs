@@ -5,7 +5,6 @@ use std::path::Path;
 use model::bigram::{BigramError, BigramFile};
 use model::source::Outline;
 use ops::config::Switch;
-use ops::config::Switch;
 use peer::PeerError;
 use wire::v1::PeerDescription;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use model::engine::{EngineError, Progress, StepRows, Task};
-use model::head::{AcceptanceHead, Scratch};
+use model::engine::{StepRows, Task, TaskError, TaskProgress};
+use model::head::{AcceptanceHead, HeadScratch};
 use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
 use speculation::TokenId;

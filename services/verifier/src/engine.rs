@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::engine::{EngineError, Progress, StepRows, Task};
+use model::engine::{StepRows, Task, TaskError, TaskProgress};
 use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
 use speculation::TokenId;
@@ -195,14 +195,14 @@ impl<C: RowConsumer> Task for ScoringTask<C> {
         &self.input.kept
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
         let (step, row_len) = (rows.timing(), rows.vocab_size());
         let began = Instant::now();
         let rows = (rows.logits_mut(), row_len);
         let evaluated = self.consumer.evaluate(&mut self.input, rows);
         let accept = began.elapsed();
         self.finish(evaluated.map(|output| (output, Cost { step, accept })));
-        Progress::Done
+        TaskProgress::Done
     }
 
     fn prefilled(&mut self, done: usize, total: usize) {
@@ -213,7 +213,7 @@ impl<C: RowConsumer> Task for ScoringTask<C> {
         self.result.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
-    fn fail(mut self: Box<Self>, error: EngineError) {
+    fn fail(mut self: Box<Self>, error: TaskError) {
         self.finish(Err(error.into()));
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use model::Model;
 use model::engine;
-use model::progress::{Lines, Observer};
-use model::source::{Inspected, InspectedText, ServedModel};
+use model::progress::{ProgressLines, ProgressObserver};
+use model::source::{Inspected, ServedModel, TextEncoding};
 use ops::process::Process;
 use peer::PeerError;
 use speculation::ports::LanguageModel;
@@ -48,7 +48,7 @@ impl LoadedTarget {
 /// [`PeerError`] naming what is wrong with the model or another setting.
 pub fn load(
     config: &VerifierConfig,
-    observer: &Arc<dyn Observer>,
+    observer: &Arc<dyn ProgressObserver>,
 ) -> Result<LoadedTarget, PeerError> {
     if let Some(problem) = config.check().into_iter().next() {
         return Err(problem);
@@ -91,7 +91,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), PeerError> {
     let (listen, of_model) = (config.listen, config.clone());
-    let load = move || load(&of_model, &(Arc::new(Lines::default()) as _));
+    let load = move || load(&of_model, &(Arc::new(ProgressLines::default()) as _));
     let start = |model: LoadedTarget| model.start(&config, process);
     peer::run(listen, load, start, shutdown).await
 }
@@ -122,14 +122,10 @@ where
     };
     let engine = engine::spawn(served.model, bounds.engine(), "target-engine");
     let (engine, _thread) = engine.map_err(PeerError::engine(ROLE))?;
-    let target = Target {
-        text: served.text,
-        remote: None,
-    };
     let role = VerifierRole {
-        text,
+        text: served.text,
         scorer: Arc::new(EngineScorer),
     };
-    let load_time = (served.name, served.load_time);
+    let load_time = (served.outline.name, served.load_time);
     Ok(role.start(vec![engine], description, load_time, &bounds, process))
 }

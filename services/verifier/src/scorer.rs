@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::engine::EngineHandle;
-use model::source::{InspectedText, SpecialTokens};
+use model::source::{SpecialTokens, TextEncoding};
 use ops::process::Process;
 use peer::progress::Reporter;
-use peer::{Bounds, Cost, CountedHistory, Granted, Peer, RoundError, Session};
+use peer::{Bounds, Cost, CountedHistory, Granted, HeldSession, PeerServer, RoundError};
 use speculation::TokenId;
 use speculation::certificate::Decided;
 use speculation::logprobs::TokenLogprobs;
@@ -21,14 +21,14 @@ use wire::open::SessionSpec;
 use wire::v1;
 
 /// A verifier with its model loaded and its engine running.
-pub type Verifier = Peer<VerifierRole>;
+pub type Verifier = PeerServer<VerifierRole>;
 
 /// A session of a verifier.
-pub(crate) type VerifySession = Session<VerifierRole>;
+pub(crate) type VerifySession = HeldSession<VerifierRole>;
 
 /// What a verifier tells of its target model's text, which the coordinator asks it for, and what computes the model.
 pub struct VerifierRole {
-    pub(crate) text: InspectedText,
+    pub(crate) text: TextEncoding,
     pub(crate) scorer: Arc<dyn Scorer>,
 }
 
@@ -78,8 +78,7 @@ pub(crate) trait Scorer: Send + Sync {
         limit: Duration,
     ) -> Result<(Decided, Cost), RoundError>;
 
-    /// Scores a chain of draft tokens that the coordinator decides. Returns one slice for each position, headers still to
-    /// be set, and the cost.
+    /// Scores a chain of draft tokens that the coordinator decides. Returns one slice for each position, and the cost.
     ///
     /// # Errors
     /// If the target cannot be computed, or whole rows are not to be had.
@@ -221,13 +220,13 @@ impl VerifierRole {
             ..description
         };
         let load_times = vec![load_time];
-        Peer::new(self, engines, description, load_times, bounds, process)
+        PeerServer::new(self, engines, description, load_times, bounds, process)
     }
 
     /// Returns the fingerprint of tokenizer, chat template and special tokens, in hexadecimal. A coordinator fetches them
     /// again when it changes.
     fn text_fingerprint(&self) -> String {
-        let InspectedText {
+        let TextEncoding {
             tokenizer_json,
             special_tokens,
             chat_template,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use peer::ReplyStream;
-use tonic::codegen::tokio_stream::Stream;
+use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1;
 use wire::v1::verifier_server;
@@ -12,8 +12,6 @@ use crate::scorer::Verifier;
 
 /// Bytes of tokenizer.json in one message: well below every default limit of message sizes.
 const TOKENIZER_PART_BYTES: usize = 1 << 20;
-
-type BoxStream<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// The service as tonic calls it.
 pub(crate) struct VerifierService(pub(crate) Arc<Verifier>);

@@ -21,79 +21,38 @@ use crate::remote::RemoteSession;
 use crate::scorer::{Verifier, VerifierRole, VerifySession};
 use crate::service::VerifierService;
 
-/// What is asked of a round.
-pub enum RoundRequest {
-    /// That a block be decided, or its distributions sent.
-    Block(Box<v1::VerifyRound>),
-    /// That tokens be decoded without drafts.
-    Decode(v1::DecodeRound),
-    /// Asks for the log probabilities of the prompt.
-    Score(v1::ScoreRound),
-}
-
-impl RoundRequest {
-    /// Returns whether output precedes the round.
-    fn has_output(&self) -> bool {
-        let header = match self {
-            Self::Block(round) => round.header(),
-            Self::Decode(round) => round.header(),
-            Self::Score(round) => round.header(),
-        };
-        header.is_some_and(|header| header.from_len > 0 || !header.committed.is_empty())
-    }
-}
-
 impl Role for VerifierRole {
     const NAME: &'static str = ROLE;
     const SERVICE: &'static str = "outrider.v1.Verifier";
     const MODEL: &'static str = "target model";
     const ANSWER: &'static str = "verdict";
 
-    type Request = v1::VerifyRequest;
-    type Reply = v1::VerifyReply;
-    type Round = RoundRequest;
-    type Answer = v1::Verdict;
     type Memory = RemoteSession;
 
-    fn read(request: v1::VerifyRequest) -> Option<StreamRequest<RoundRequest>> {
-        Some(match request.request? {
-            Request::Open(open) => StreamRequest::Open(open.into()),
-            Request::Round(round) => StreamRequest::Round(RoundRequest::Block(round.into())),
-            Request::Decode(round) => StreamRequest::Round(RoundRequest::Decode(round)),
-            Request::Score(round) => StreamRequest::Round(RoundRequest::Score(round)),
-            Request::Grant(grant) => StreamRequest::Grant(grant.until),
-            Request::Close(_) => StreamRequest::Close,
-        })
-    }
-
-    fn write(said: Said) -> v1::VerifyReply {
-        reply(match said {
-            Said::Opened(opened) => Reply::Opened(opened),
-            Said::NeedFrom(need) => Reply::NeedFrom(need),
-            Said::Progress(progress) => Reply::Progress(progress),
-            Said::Closed(closed) => Reply::Closed(closed),
-            Said::Draining(draining) => Reply::Draining(draining),
-        })
+    fn admit(
+        peer: &PeerServer<Self>,
+        session: &HeldSession<Self>,
+        has_output: bool,
+    ) -> Result<(), Status> {
+        peer.role.scorer.admit(session, has_output)
     }
 
     async fn round(
-        peer: &Peer<Self>,
-        session: &mut Session<Self>,
-        requested: RoundRequest,
-        granted: Granted,
-        epoch: u32,
-        replies: &Replies<v1::VerifyReply>,
-    ) -> Result<(), Status> {
-        peer.role.scorer.admit(session, requested.has_output())?;
-        match requested {
-            RoundRequest::Block(requested) => {
-                block::verify(peer, session, replies, *requested, epoch).await
+        peer: &PeerServer<Self>,
+        session: &mut HeldSession<Self>,
+        round: Round,
+        context: RoundContext<'_>,
+        span: &mut Span,
+    ) -> Result<(), RoundError> {
+        match round {
+            Round::Verify(requested) => {
+                block::verify(peer, session, requested, &context, span).await
             }
-            RoundRequest::Decode(requested) => {
-                decode::decode(peer, session, replies, requested, granted, epoch).await
+            Round::Decode(requested) => {
+                decode::decode(peer, session, requested, &context, span).await
             }
-            RoundRequest::Score(requested) => {
-                prompt::score(peer, session, replies, requested, granted, epoch).await
+            Round::Score(requested) => {
+                prompt::score(peer, session, requested, &context, span).await
             }
             Round::Draft(_) => Err(BadField::new("round", "a verifier does not draft").into()),
         }
@@ -112,7 +71,7 @@ impl Role for VerifierRole {
         BadField::new("proposals", bad.to_string()).into()
     }
 
-    fn routes(peer: Arc<Peer<Self>>) -> Routes {
+    fn routes(peer: Arc<PeerServer<Self>>) -> Routes {
         let service = VerifierServer::new(VerifierService(peer));
         Routes::new(
             service

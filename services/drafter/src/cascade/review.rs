@@ -1,9 +1,9 @@
 //! The part of a block that one model of the cascade makes: a task on its engine.
 
-use model::engine::{EngineError, Progress, StepRows, Task};
+use model::engine::{StepRows, Task, TaskError, TaskProgress};
 use peer::RoundError;
 use speculation::TokenId;
-use speculation::cascade::Next;
+use speculation::cascade::CascadeStep;
 use tokio::sync::oneshot;
 
 use super::CascadeBlock;
@@ -30,11 +30,11 @@ impl ReviewTask {
         }
         // Most forwards of a model follow one another, with Max-Gram between them.
         match block.next() {
-            Next::Score { level, from, .. } if level == self.level => {
+            CascadeStep::Score { level, from, .. } if level == self.level => {
                 self.from = from;
                 Some(block)
             }
-            Next::Score { .. } | Next::Done => {
+            CascadeStep::Score { .. } | CascadeStep::Done => {
                 self.give_back(Ok(block));
                 None
             }
@@ -64,11 +64,11 @@ impl Task for ReviewTask {
         context_len - 1 + self.from
     }
 
-    fn step(&mut self, rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {
         self.block = self.advance(rows);
         match self.block {
-            Some(_) => Progress::Continue,
-            None => Progress::Done,
+            Some(_) => TaskProgress::Continue,
+            None => TaskProgress::Done,
         }
     }
 
@@ -82,7 +82,7 @@ impl Task for ReviewTask {
         self.done.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
-    fn fail(mut self: Box<Self>, error: EngineError) {
+    fn fail(mut self: Box<Self>, error: TaskError) {
         self.give_back(Err(error.into()));
     }
 }

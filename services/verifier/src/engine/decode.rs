@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::engine::{EngineError, Progress, StepRows, Task};
+use model::engine::{StepRows, Task, TaskError, TaskProgress};
 use peer::{Cost, CountedHistory};
 use speculation::TokenId;
 use speculation::coupled::choice;
@@ -70,7 +70,7 @@ impl Task for DecodeTask {
         self.run.tokens.len() - 1
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
         let step = rows.timing();
         self.run.progress.count(step.forwarded_tokens);
         let began = Instant::now();
@@ -80,7 +80,7 @@ impl Task for DecodeTask {
             Ok(chosen) => chosen,
             Err(error) => {
                 self.run.report(Err(error.into()));
-                return Progress::Done;
+                return TaskProgress::Done;
             }
         };
         self.history.push(token);
@@ -90,9 +90,9 @@ impl Task for DecodeTask {
             cost: Cost { step, accept },
         });
         if goes_on {
-            Progress::Continue
+            TaskProgress::Continue
         } else {
-            Progress::Done
+            TaskProgress::Done
         }
     }
 
@@ -104,7 +104,7 @@ impl Task for DecodeTask {
         self.run.is_cancelled()
     }
 
-    fn fail(self: Box<Self>, error: EngineError) {
+    fn fail(self: Box<Self>, error: TaskError) {
         self.run.report(Err(error.into()));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use peer::RoundError;
 use speculation::certificate::Decided;
 use speculation::pipeline::{Pipeline, Want};
-use speculation::round::{self, BlockInput, RoundInputs, Scratch, TargetRows};
+use speculation::round::{self, BlockInput, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::TargetProbs;
 use speculation::verification::{self, Verdict};
 use wire::{slice, v1};
@@ -18,7 +18,7 @@ use super::{RowConsumer, ScoringInput};
 
 thread_local! {
     /// Rows of the engine's thread that every round writes to.
-    static SCRATCH: RefCell<(Scratch<f32>, Vec<f32>)> = RefCell::default();
+    static SCRATCH: RefCell<(RoundScratch<f32>, Vec<f32>)> = RefCell::default();
 }
 
 /// Decides `block`, a chain, by its rows of logits (drafts + 1, their length).
@@ -43,7 +43,7 @@ fn verify_chain(
         bonus: block.bonus.as_ref(),
         vocab_size: spec.vocab_size as usize,
     };
-    let chain = verification::Block {
+    let chain = verification::DraftChain {
         drafts: block.drafts.tokens(),
         base_len: input.base_len as u32,
         ends: &spec.sampling.end_tokens,
@@ -134,7 +134,7 @@ struct LogitRows<'a> {
     rows: &'a mut [f32],
     row_len: usize,
     want: Want,
-    /// Scratch.
+    /// RoundScratch.
     unscaled: &'a mut Vec<f32>,
 }
 

@@ -8,7 +8,7 @@ use peer::progress::Reporter;
 use peer::{Cost, CountedHistory, RoundError};
 use speculation::TokenId;
 use speculation::certificate::chain::{Rules, Test};
-use speculation::certificate::{Chain, Decided, PartialRow, Refusal, RowQuery};
+use speculation::certificate::{Decided, OpenChain, PartialRow, RowQuery, RowRefusal};
 use speculation::pipeline::DistributionError;
 use wire::failure::Failure;
 use wire::open::SessionSpec;
@@ -23,7 +23,7 @@ const PART: usize = 2_048;
 
 /// A chain that is to be decided.
 pub(super) struct OpenChain {
-    pub(super) chain: Chain,
+    pub(super) chain: OpenChain,
     /// That after the draft tokens that stand.
     pub(super) history: CountedHistory,
     /// Prompt, output and draft tokens.
@@ -56,7 +56,7 @@ impl OpenChain {
         let committed = tokens.len();
         tokens.extend(drafts);
         let base_len = (committed - spec.lead().len()) as u32;
-        let chain = Chain::new(rules(spec, test), drafts, base_len);
+        let chain = OpenChain::new(rules(spec, test), drafts, base_len);
         Self {
             query: chain.start(&[], false),
             chain,
@@ -76,7 +76,7 @@ impl OpenChain {
         self.history.push(token);
         self.committed += 1;
         let base_len = (self.committed - spec.lead().len()) as u32;
-        self.chain = Chain::new(rules(spec, Test::Coupled), &[], base_len);
+        self.chain = OpenChain::new(rules(spec, Test::Coupled), &[], base_len);
         self.query = self.chain.start(&[], false);
         self
     }

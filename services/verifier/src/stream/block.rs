@@ -2,57 +2,36 @@
 
 use std::time::Duration;
 
-use ops::trace::names;
-use peer::progress;
-use peer::{Cost, RoundContext, RoundError};
+use ops::trace::Span;
+use peer::{Cost, RoundContext, RoundError, progress};
 use speculation::drafting::TreeShape;
 use speculation::methods::Options;
 use speculation::round::BlockInput;
 use speculation::verification::layers::Horizon;
-use tonic::Status;
-use v1::verify_reply::Reply;
+use v1::round_answer::Part;
 use wire::open::SessionSpec;
 use wire::status::BadField;
 use wire::{drafting, logprobs, proposal, v1, verdict};
 
-use super::{check_room, reply};
-use crate::scorer::{Verifier, VerifierRole, VerifySession};
+use super::check_room;
+use crate::scorer::{Verifier, VerifySession};
 
 /// Answers one block by scoring it.
 pub(super) async fn verify(
     verifier: &Verifier,
     session: &mut VerifySession,
-    replies: &Replies<v1::VerifyReply>,
-    mut wire: v1::VerifyRound,
-    epoch: u32,
-) -> Result<(), Status> {
-    let began = Instant::now();
-    let (header, slices) = (wire.header.take(), wire.slices);
+    wire: v1::VerifyRound,
+    context: &RoundContext<'_>,
+    span: &mut Span,
+) -> Result<(), RoundError> {
+    let slices = wire.slices;
     let block = requested(verifier, session, wire)?;
-    let round = round::from_wire(header, epoch, session.spec.vocab_size)?;
-    let trace_context = &round.trace_context;
-    let mut span = verifier.traces.round(names::VERIFY, trace_context, began);
-    if let Some(kept) = session.answers.find(&round.key) {
-        span.set(names::REPLAYED, true);
-        let header = Some(round.reply_header(true));
-        let again = v1::Verdict {
-            header,
-            ..kept.clone()
-        };
-        return replies.send(reply(Reply::Verdict(again))).await;
-    }
     let scored = block.drafts.len() + 1;
-    let turn = Turn {
-        round,
-        began,
-        replies,
-    };
-    let answering = answer(verifier, session, &turn, block, slices);
-    if let Some(cost) = traced::<VerifierRole, _>(&mut span, answering).await? {
+    if let Some(cost) = answer(verifier, session, context, block, slices).await? {
         // Where rows come in parts, tokens are forwarded again for more of the same rows.
         let rows_are_parts = verifier.description.rows_are_parts;
         let prefills = !rows_are_parts && cost.step.forwarded_tokens > scored;
-        span.add_share(&cost.share(prefills), began, None);
+        span.add_share(&cost.share(prefills), context.began, None);
     }
     Ok(())
 }
@@ -61,11 +40,11 @@ pub(super) async fn verify(
 async fn answer(
     verifier: &Verifier,
     session: &mut VerifySession,
-    turn: &Turn<'_, VerifierRole>,
+    context: &RoundContext<'_>,
     block: BlockInput,
     slices: Option<v1::SliceRequest>,
 ) -> Result<Option<Cost>, RoundError> {
-    let (round, replies, scorer) = (&turn.round, turn.replies, &verifier.role.scorer);
+    let (round, scorer) = (&context.round, &verifier.role.scorer);
     // A node stands at its depth, so what a tree needs of the context is its longest path.
     let levels = block.drafts.levels() as usize;
     check_room(verifier, session, round.key.base_len, levels)?;
@@ -76,7 +55,7 @@ async fn answer(
     if session.spec.accept_at_coordinator {
         let drafts = block.drafts.tokens();
         let scoring = scorer.slices(session, drafts, slices.unwrap_or_default(), reporter);
-        let (mut slices, mut cost) = turn.wait(&mut progressing, scoring).await??;
+        let (mut slices, mut cost) = context.wait(&mut progressing, scoring).await??;
         // Nothing is decided here.
         cost.accept = Duration::ZERO;
         if let Some(last) = slices.last_mut() {
@@ -90,11 +69,11 @@ async fn answer(
         return Ok(Some(cost));
     }
     let deciding = scorer.decide(session, block, reporter, round.timeout);
-    let (decided, cost) = turn.wait(&mut progressing, deciding).await??;
-    let timing = cost.timing(turn.began, verifier.sessions().attached);
+    let (decided, cost) = context.wait(&mut progressing, deciding).await??;
+    let timing = cost.timing(context.began, verifier.sessions().attached);
     let verdict = v1::Verdict {
         logprobs: decided.logprobs.iter().map(logprobs::to_wire).collect(),
-        ..verdict::to_wire(decided.verdict, round.reply_header(false), timing)
+        ..verdict::to_wire(decided.verdict, timing)
     };
     cost.count(&verifier.metrics);
     let part = Part::Verdict(verdict);

@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ops::trace::{Span, names};
-use peer::progress;
-use peer::{Cost, Granted, RoundContext, RoundError};
+use peer::{Cost, Granted, RoundContext, RoundError, progress};
 use speculation::TokenId;
-use tonic::Status;
-use v1::verify_reply::Reply;
+use v1::round_answer::Part;
 use wire::status::BadField;
 use wire::{logprobs, v1};
 
-use super::{check_room, reply};
-use crate::scorer::{DecodeRun, DecodedToken, Verifier, VerifierRole, VerifySession};
+use super::check_room;
+use crate::scorer::{DecodeRun, DecodedToken, Verifier, VerifySession};
 
 /// Decodes alone, as far as it is granted, and streams the tokens as they come.
 pub(super) async fn decode(
@@ -26,24 +24,15 @@ pub(super) async fn decode(
     if requested.max_tokens == 0 {
         return Err(BadField::new("max_tokens", "0 is out of range, expected at least 1").into());
     }
-    let began = Instant::now();
-    let round = round::from_wire(requested.header, epoch, session.spec.vocab_size)?;
-    let trace_context = &round.trace_context;
-    let mut span = verifier.traces.round(names::DECODE, trace_context, began);
-    let turn = Turn {
-        round,
-        began,
-        replies,
-    };
     let mut decoding = DecodeRound {
         verifier,
+        context,
         max_tokens: requested.max_tokens,
         granted: context.granted.clone().from_first(requested.until),
-        context,
         decoded: Vec::new(),
         total: Cost::default(),
     };
-    let ended = traced::<VerifierRole, _>(&mut span, decoding.run(session)).await;
+    let ended = decoding.run(session).await;
     let (total, decoded) = (decoding.total, decoding.decoded.len());
     let prefills = total.step.forwarded_tokens > decoded + 1;
     span.add_share(&total.share(prefills), context.began, None);
@@ -54,7 +43,7 @@ pub(super) async fn decode(
 /// A round under way.
 struct DecodeRound<'a> {
     verifier: &'a Verifier,
-    turn: Turn<'a, VerifierRole>,
+    context: &'a RoundContext<'a>,
     max_tokens: u32,
     granted: Granted,
     /// Tokens sent so far.
@@ -68,7 +57,7 @@ impl DecodeRound<'_> {
         // The last token is never forwarded, so it needs no place.
         let more = self.max_tokens as usize - 1;
         check_room(self.verifier, session, base_len, more)?;
-        if !self.turn.advance(session).await? {
+        if !session.advance(self.context).await? {
             return Ok(());
         }
         loop {
@@ -87,10 +76,10 @@ impl DecodeRound<'_> {
         let (left, granted) = (self.max_tokens - before as u32, self.granted.clone());
         let (run, mut results) = DecodeRun::new(session, &self.decoded, left, granted, reporter);
         let starting = Arc::clone(&self.verifier.role.scorer).decode(session, run, limit);
-        self.turn.wait(&mut progressing, starting).await??;
+        self.context.wait(&mut progressing, starting).await??;
         loop {
             let began = Instant::now();
-            let next = self.turn.wait(&mut progressing, results.recv()).await?;
+            let next = self.context.wait(&mut progressing, results.recv()).await?;
             let next = match next {
                 Some(next) => next?,
                 // It stopped where no more was granted, which may have changed since.
@@ -112,12 +101,10 @@ impl DecodeRound<'_> {
     ) -> Result<bool, RoundError> {
         let (verifier, cost) = (self.verifier, next.cost);
         let index = self.decoded.len() as u32;
-        let mut header = self.turn.round.reply_header(false);
-        header.base_len += index;
         let ends = session.spec.sampling.end_tokens.contains(&next.token);
         let last = ends || index + 1 == self.max_tokens;
         let message = v1::Decoded {
-            header: Some(header),
+            from: self.context.round.key.base_len + index,
             token_ids: vec![next.token],
             logprobs: next.logprobs.iter().map(logprobs::to_wire).collect(),
             last,
@@ -131,10 +118,7 @@ impl DecodeRound<'_> {
             verifier.metrics.forwarded(forward, sequences);
         }
         self.total.add(&cost);
-        self.turn
-            .replies
-            .send(reply(Reply::Decoded(message)))
-            .await?;
+        self.context.answer(Part::Decoded(message)).await?;
         Ok(last)
     }
 }

@@ -3,14 +3,12 @@
 use std::time::Instant;
 
 use ops::trace::Span;
-use peer::progress;
-use peer::{Cost, RoundContext, RoundError};
+use peer::{Cost, RoundContext, RoundError, progress};
 use v1::round_answer::Part;
 use wire::status::BadField;
 use wire::{logprobs, v1};
 
-use super::reply;
-use crate::scorer::{Verifier, VerifierRole, VerifySession};
+use crate::scorer::{Verifier, VerifySession};
 
 /// Most rows of a forward: no more than a block of drafts may have, so that other sessions wait no longer for it.
 const PART: usize = 64;
@@ -39,9 +37,9 @@ pub(super) async fn score(
             let began = Instant::now();
             let end = wanted.min(start + PART).min(granted.until() as usize);
             let (reporter, mut progressing) = progress::channel();
-            let (scorer, limit) = (&verifier.role.scorer, turn.round.timeout);
+            let (scorer, limit) = (&verifier.role.scorer, context.round.timeout);
             let scoring = scorer.score_prompt(session, start..end, reporter, limit);
-            let (scores, cost) = turn.wait(&mut progressing, scoring).await??;
+            let (scores, cost) = context.wait(&mut progressing, scoring).await??;
             cost.count(&verifier.metrics);
             total.add(&cost);
             let scored = v1::Scored {
@@ -55,8 +53,8 @@ pub(super) async fn score(
         }
         Ok::<_, RoundError>(())
     };
-    let ended = traced::<VerifierRole, _>(&mut span, scoring).await;
-    span.add_share(&total.share(true), began, None);
+    let ended = scoring.await;
+    span.add_share(&total.share(true), context.began, None);
     ended
 }
 
