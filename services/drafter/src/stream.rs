@@ -60,7 +60,7 @@ impl Role for Proposers {
             drafter, session, requested, &mut draft, &context, reporter,
         ));
         let drafted = context.wait(&mut progressing, drafting).await;
-        span.add_share(&draft.share(key.round == 1), context.began, None);
+        span.add_breakdown(&draft.share(key.round == 1), context.began, None);
         drafted??;
         // Max-Gram has no engine to wait for.
         if draft.cost.step.batch_sequences > 0 {

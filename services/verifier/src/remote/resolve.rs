@@ -22,7 +22,7 @@ use super::{Remote, RemoteSession, standing};
 const PART: usize = 2_048;
 
 /// A chain that is to be decided.
-pub(super) struct OpenChain {
+pub(super) struct EngineChain {
     pub(super) chain: OpenChain,
     /// That after the draft tokens that stand.
     pub(super) history: CountedHistory,
@@ -42,7 +42,7 @@ pub(super) struct OpenChain {
     salt: Arc<str>,
 }
 
-impl OpenChain {
+impl EngineChain {
     /// Creates the chain of `drafts` after prompt and output, `tokens`, of a session of `spec`; `history` is that after
     /// them. The row kept in `memory` is taken.
     pub(super) fn new(
@@ -113,9 +113,9 @@ impl Remote {
     /// If the engine gives no rows, or what is asked for cannot be decided by parts of them.
     pub(super) async fn resolve(
         &self,
-        mut open: OpenChain,
+        mut open: EngineChain,
         limit: Duration,
-    ) -> Result<(OpenChain, Decided, Cost), RoundError> {
+    ) -> Result<(EngineChain, Decided, Cost), RoundError> {
         let mut cost = Cost::default();
         loop {
             let began = Instant::now();
@@ -243,8 +243,7 @@ fn refused(refusal: RowRefusal) -> RoundError {
         // Such sessions are not opened.
         RowRefusal::RepetitionPenalty
         | RowRefusal::Verification(_)
-        | RowRefusal::TargetDistribution
-        | RowRefusal::AtCoordinator => {
+        | RowRefusal::TargetDistribution => {
             RoundError::Other(Failure::NotOffered.status(refusal.to_string()))
         }
     }

@@ -21,7 +21,7 @@ use wire::{digest, v1};
 
 use super::Remote;
 use super::queue::RowRequest;
-use super::resolve::OpenChain;
+use super::resolve::EngineChain;
 use crate::scorer::{DecodeRun, DecodedToken, Scorer, Verifier, VerifySession};
 
 /// Draft distributions with more tokens are not asked for token by token.
@@ -83,7 +83,7 @@ impl Scorer for Remote {
         let most = likeliest.iter().map(Vec::len).max().unwrap_or(0);
         let test = drafted.map_or(Test::Coupled, Test::Token);
         let history = session.history();
-        let mut open = OpenChain::new(&spec, &mut session.memory, history, tokens, drafts, test);
+        let mut open = EngineChain::new(&spec, &mut session.memory, history, tokens, drafts, test);
         open.query = if most > MOST_DRAFTED {
             RowQuery::whole(spec.vocab_size as usize)
         } else {
@@ -105,7 +105,7 @@ impl Scorer for Remote {
         read.await?;
         let (history, tokens) = (run.history(session), run.tokens.clone());
         let memory = &mut session.memory;
-        let open = OpenChain::new(&run.spec, memory, history, tokens, &[], Test::Coupled);
+        let open = EngineChain::new(&run.spec, memory, history, tokens, &[], Test::Coupled);
         let cancelled = run.cancelled();
         tokio::spawn(async move {
             tokio::select! {
@@ -150,7 +150,7 @@ impl Scorer for Remote {
     }
 }
 
-async fn decode_all(remote: &Remote, mut run: DecodeRun, mut open: OpenChain, limit: Duration) {
+async fn decode_all(remote: &Remote, mut run: DecodeRun, mut open: EngineChain, limit: Duration) {
     loop {
         let resolved = remote.resolve(open, limit).await;
         // A chain without draft tokens emits one token.

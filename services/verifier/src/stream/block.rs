@@ -31,7 +31,7 @@ pub(super) async fn verify(
         // Where rows come in parts, tokens are forwarded again for more of the same rows.
         let rows_are_parts = verifier.description.rows_are_parts;
         let prefills = !rows_are_parts && cost.step.forwarded_tokens > scored;
-        span.add_share(&cost.share(prefills), context.began, None);
+        span.add_breakdown(&cost.share(prefills), context.began, None);
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(super) async fn decode(
     let ended = decoding.run(session).await;
     let (total, decoded) = (decoding.total, decoding.decoded.len());
     let prefills = total.step.forwarded_tokens > decoded + 1;
-    span.add_share(&total.share(prefills), context.began, None);
+    span.add_breakdown(&total.share(prefills), context.began, None);
     span.set(names::DECODED_TOKENS, decoded as i64);
     ended
 }

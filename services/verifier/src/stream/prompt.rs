@@ -54,7 +54,7 @@ pub(super) async fn score(
         Ok::<_, RoundError>(())
     };
     let ended = scoring.await;
-    span.add_share(&total.share(true), context.began, None);
+    span.add_breakdown(&total.share(true), context.began, None);
     ended
 }
 
