@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::Model;
 use model::engine;
 use model::progress::{ProgressLines, ProgressObserver};
-use model::source::{Inspected, ServedModel, TextEncoding};
+use model::source::{Inspected, ServedModel};
 use ops::process::Process;
 use peer::PeerError;
 use speculation::ports::LanguageModel;

@@ -243,7 +243,8 @@ fn refused(refusal: RowRefusal) -> RoundError {
         // Such sessions are not opened.
         RowRefusal::RepetitionPenalty
         | RowRefusal::Verification(_)
-        | RowRefusal::TargetDistribution => {
+        | RowRefusal::TargetDistribution
+        | RowRefusal::AtCoordinator => {
             RoundError::Other(Failure::NotOffered.status(refusal.to_string()))
         }
     }
