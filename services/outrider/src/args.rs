@@ -2,6 +2,7 @@
 
 mod method;
 mod request;
+mod sampling;
 mod services;
 mod suggested;
 

@@ -12,7 +12,7 @@ use drafter::PeerError;
 use net::channel::Trust;
 use net::fault::in_one_line;
 use net::tls::TlsError;
-use ops::config::Loaded;
+use ops::config::LoadedConfig;
 use ops::telemetry;
 use serde::Serialize;
 use wire::describe::check_pair;
@@ -26,7 +26,7 @@ pub(crate) use ports::of_services as listens;
 /// Returns all of a configuration that `serve` would refuse to `role`, each once; of the files that it names too if
 /// `with_files`.
 pub(crate) fn all(
-    loaded: &Loaded<Config>,
+    loaded: &LoadedConfig<Config>,
     role: ServeRole,
     with_files: bool,
 ) -> Vec<ConfigProblem> {
@@ -39,7 +39,7 @@ pub(crate) fn all(
 
 /// Returns what is wrong with the settings, and with files of certificates and tokens; each once.
 pub(crate) fn settings(
-    loaded: &Loaded<Config>,
+    loaded: &LoadedConfig<Config>,
     role: ServeRole,
     with_files: bool,
 ) -> Vec<ConfigProblem> {

@@ -87,7 +87,7 @@ impl Cluster {
     fn serve(
         mut config: Config,
         (process, of_peers): Processes,
-        (draft, target): (Option<Loaded>, verifier::Loaded),
+        (draft, target): (Option<drafter::Loaded>, verifier::LoadedTarget),
         ports: ClusterPorts,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {

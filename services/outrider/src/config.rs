@@ -3,15 +3,10 @@
 use coordinator::CoordinatorConfig;
 use drafter::DrafterConfig;
 use net::auth::AuthConfig;
-use net::auth::AuthConfig;
-use net::listen::OptionalListen;
 use net::listen::OptionalListen;
 use net::tls::TlsConfig;
-use net::tls::TlsConfig;
-use ops::admin::AdminConfig;
 use ops::admin::AdminConfig;
 use ops::telemetry::{LogConfig, LogFormat, TelemetryConfig};
-use ops::telemetry::{LogConfig, TelemetryConfig};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};

@@ -111,7 +111,7 @@ fn check(global: &Global, scope: &CheckScope, as_json: bool) -> anyhow::Result<E
     if as_json {
         writeln!(out, "{}", json!({ "ok": is_good, "problems": problems }))?;
     } else if is_good {
-        let settings = loaded.iter().flat_map(Loaded::provenance);
+        let settings = loaded.iter().flat_map(LoadedConfig::provenance);
         let given = settings.filter(|it| it.source != "default").count();
         let plural = if given == 1 { "" } else { "s" };
         writeln!(
@@ -123,7 +123,11 @@ fn check(global: &Global, scope: &CheckScope, as_json: bool) -> anyhow::Result<E
 }
 
 /// Prints the configuration, and says if it would be refused.
-fn print(loaded: &Loaded<Config>, scope: &CheckScope, as_json: bool) -> anyhow::Result<ExitCode> {
+fn print(
+    loaded: &LoadedConfig<Config>,
+    scope: &CheckScope,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
     let mut out = stdout().lock();
     let settings = loaded.provenance();
     if as_json {

@@ -71,7 +71,7 @@ pub(crate) async fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<Exi
 
 /// Returns what `serve` would refuse, but for the models' files, which have sections of their own.
 fn configuration(
-    loaded: Option<&Loaded<Config>>,
+    loaded: Option<&LoadedConfig<Config>>,
     unread: &[ConfigError],
     role: ServeRole,
 ) -> Findings {
@@ -100,7 +100,7 @@ fn refused(findings: &mut Findings, problem: &ConfigProblem) {
 }
 
 /// Adds what the models' files tell to the report.
-fn of_files(report: &mut Findings, loaded: &Loaded<Config>, args: &DoctorArgs) {
+fn of_files(report: &mut Findings, loaded: &LoadedConfig<Config>, args: &DoctorArgs) {
     let config = &loaded.value;
     let requested = Requested::of(loaded, args.role, args.coordinator.is_some());
     let (models, findings) = files::look(config, args.role, requested);
@@ -140,7 +140,7 @@ fn believing_itself(config: &Config) -> Config {
 }
 
 /// Adds what listens and answers to the report, all asked at once.
-async fn of_network(report: &mut Findings, loaded: &Loaded<Config>, args: &DoctorArgs) {
+async fn of_network(report: &mut Findings, loaded: &LoadedConfig<Config>, args: &DoctorArgs) {
     let (config, role) = (&loaded.value, args.role);
     let others = DoctorClients::of(config);
     let own = DoctorClients::of(&believing_itself(config));

@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use net::fault::in_one_line;
-use net::fault::in_one_line;
-use ops::telemetry;
 use ops::telemetry;
 use serde_json::json;
 use thiserror::Error;

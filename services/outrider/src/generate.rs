@@ -26,7 +26,11 @@ pub(crate) trait Printer {
     /// Tells something that happens on the way, in one line.
     fn note(&mut self, line: &str);
     /// Ends an answer: complete, or early because of `fault`.
-    fn ended(&mut self, answer: &Answer, fault: Option<&AnswerFault>) -> anyhow::Result<()>;
+    fn ended(
+        &mut self,
+        answer: &CollectedAnswer,
+        fault: Option<&AnswerFault>,
+    ) -> anyhow::Result<()>;
 }
 
 /// The failure or signal that ended an answer early.

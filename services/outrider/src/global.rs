@@ -56,7 +56,7 @@ impl Global {
     }
 
     /// Returns the configuration as far as it can be read, and what cannot.
-    pub(crate) fn survey(&self, flags: Value) -> (Option<Loaded<Config>>, Vec<ConfigError>) {
+    pub(crate) fn survey(&self, flags: Value) -> (Option<LoadedConfig<Config>>, Vec<ConfigError>) {
         let flags = self.with_flags(flags);
         layers::survey(self.config.as_deref(), vars_os(), &flags)
     }

@@ -92,7 +92,7 @@ pub async fn measure(
     client: &Client,
     method: &impl Display,
     request: GenerateRequest,
-) -> anyhow::Result<client::Answer> {
+) -> anyhow::Result<client::CollectedAnswer> {
     let request = GenerateRequest {
         report_rounds: true,
         ..request

@@ -8,8 +8,8 @@ use anstream::stdout;
 use clap::Args;
 use serde_json::{Value, json};
 use speculation::methods::{
-    EffectiveSetting, METHODS, Method, Range, TargetKind, Value as SettingDefault, axes_listing,
-    find,
+    EffectiveSetting, METHODS, Method, ParameterValue, Range, SETTINGS, Setting, SettingKind,
+    TargetKind, find,
 };
 use speculation::target::{Beta, RULES};
 
@@ -49,20 +49,26 @@ fn registry() -> Value {
             "summary": rule.summary,
         })
     });
-    let axes = axes_listing().into_iter().map(|axis| {
-        let values = axis
-            .values
-            .iter()
-            .map(|value| json!({ "form": value.form, "range": value.range, "help": value.help }));
-        let values: Vec<_> = values.collect();
-        let listed = json!({ "help": axis.help, "default": axis.default, "values": values });
-        (axis.name, listed)
-    });
     json!({
         "methods": METHODS.iter().map(method).collect::<Vec<_>>(),
         "rules": rules.collect::<Vec<_>>(),
-        "axes": axes.collect::<Value>(),
+        "axes": SETTINGS.iter().filter_map(axis).collect::<Value>(),
     })
+}
+
+/// Returns name and description of `setting`, if it is an axis.
+fn axis(setting: &Setting) -> Option<(&'static str, Value)> {
+    let SettingKind::Axis {
+        default, values, ..
+    } = setting.kind
+    else {
+        return None;
+    };
+    let values: Vec<_> = (values().iter())
+        .map(|value| json!({ "form": value.form, "range": value.range, "help": value.help }))
+        .collect();
+    let described = json!({ "help": setting.help, "default": default, "values": values });
+    Some((setting.name, described))
 }
 
 /// Returns one method, for programs.
@@ -111,14 +117,14 @@ fn range(range: Range) -> Value {
     }
 }
 
-fn value(value: SettingDefault) -> Value {
+fn value(value: ParameterValue) -> Value {
     match value {
-        SettingDefault::Number(number) | SettingDefault::Beta(Beta::Fixed(number)) => {
+        ParameterValue::Number(number) | ParameterValue::Beta(Beta::Fixed(number)) => {
             json!(number)
         }
-        SettingDefault::None => Value::Null,
-        SettingDefault::Count(count) => json!(count),
-        SettingDefault::Flag(flag) => json!(flag),
-        SettingDefault::Rule(_) | SettingDefault::Beta(Beta::Tuned) => json!(value.to_string()),
+        ParameterValue::None => Value::Null,
+        ParameterValue::Count(count) => json!(count),
+        ParameterValue::Flag(flag) => json!(flag),
+        ParameterValue::Rule(_) | ParameterValue::Beta(Beta::Tuned) => json!(value.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::progress::{Lines, Observer, Progress};
+use model::progress::{ProgressLines, ProgressObserver, WorkProgress};
 
 /// Rewrites the line with `what`; writes nothing where stderr is no terminal.
 pub fn show(what: &str) -> std::io::Result<()> {
@@ -51,13 +51,13 @@ impl Bars {
     }
 
     /// Who shows how far one model is.
-    pub fn observer(&self) -> Arc<dyn Observer> {
+    pub fn observer(&self) -> Arc<dyn ProgressObserver> {
         match &self.drawn {
             Some(bars) => Arc::new(Bar {
                 bars: bars.clone(),
                 current: Mutex::default(),
             }),
-            None => Arc::new(Lines::default()),
+            None => Arc::new(ProgressLines::default()),
         }
     }
 
@@ -97,7 +97,7 @@ impl Current {
     }
 
     /// Draws the bar, if it is time to.
-    fn show(&mut self, at: Progress<'_>, bars: &MultiProgress) {
+    fn show(&mut self, at: WorkProgress<'_>, bars: &MultiProgress) {
         if self.shown.is_none() && self.began.elapsed() >= UNSEEN {
             let bar = ProgressBar::new(at.total_bytes)
                 .with_position(at.done_bytes)
@@ -121,8 +121,8 @@ impl Drop for Current {
     }
 }
 
-impl Observer for Bar {
-    fn progress(&self, at: Progress<'_>) {
+impl ProgressObserver for Bar {
+    fn progress(&self, at: WorkProgress<'_>) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if at.is_done() {
             *current = None;
@@ -145,7 +145,7 @@ impl Observer for Bar {
 
 #[cfg(test)]
 mod tests {
-    use model::progress::Work;
+    use model::progress::WorkKind;
 
     use super::*;
 
@@ -156,8 +156,8 @@ mod tests {
             current: Mutex::default(),
         };
         let tell = |name, done_bytes| {
-            bar.progress(Progress {
-                work: Work::Loading,
+            bar.progress(WorkProgress {
+                work: WorkKind::Loading,
                 name,
                 done_bytes,
                 total_bytes: 10,

@@ -100,7 +100,7 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
 }
 
 /// Returns one line on what was written.
-fn summary(args: &QuantizeArgs, written: &Written) -> String {
+fn summary(args: &QuantizeArgs, written: &WrittenGguf) -> String {
     let megabytes = megabytes(written.bytes);
     let (path, format, tensors) = (args.destination.display(), args.to, written.tensors);
     let others: Vec<String> = (written.fallbacks.iter())

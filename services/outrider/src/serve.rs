@@ -221,7 +221,7 @@ fn fit_open_files(role: ServeRole, config: &mut Config) {
     ];
     let served = services.into_iter().filter(|(is_served, ..)| *is_served);
     let mut ports: Vec<_> = served
-        .map(|(_, server, count)| Ports { server, count })
+        .map(|(_, server, count)| PortGroup { server, count })
         .collect();
     open_files::fit(outside, &mut ports);
 }

@@ -194,7 +194,7 @@ async fn a_close_and_a_second_round_are_noticed_in_the_midst_of_a_round() {
         let is_over = || monitor.sessions().attached + monitor.engine().running == 0;
         eventually("nothing is computed", is_over).await;
         assert_eq!(monitor.sessions().detached, usize::from(!closes));
-        let forwards = monitor.totals().forwards;
+        let forwards = monitor.engine().forwards;
         assert!(forwards < u64::from(TOKENS), "{forwards} forwards");
     }
 }

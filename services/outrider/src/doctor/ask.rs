@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use net::channel::{connection_fault, is_refused_in_tls, is_tls_fault};
-use net::fault::in_one_line;
+use net::fault::{connection_fault, in_one_line, is_refused_in_tls, is_tls_fault};
 use ops::process::Process;
 use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::HealthCheckRequest;

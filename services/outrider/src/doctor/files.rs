@@ -197,7 +197,11 @@ pub(super) struct Requested {
 impl Requested {
     /// Returns the models that a process of `role` has by choice, or by default where it is not told of any others;
     /// `names_coordinator` says whether the report is about a coordinator that is named.
-    pub(super) fn of(loaded: &Loaded<Config>, role: ServeRole, names_coordinator: bool) -> Self {
+    pub(super) fn of(
+        loaded: &LoadedConfig<Config>,
+        role: ServeRole,
+        names_coordinator: bool,
+    ) -> Self {
         let (verifier, drafter) = (&loaded.value.verifier, &loaded.value.drafter);
         let is_target_chosen =
             !is_default(loaded, "verifier.model.path") || !verifier.remote.url.is_empty();

@@ -1,6 +1,6 @@
 //! The processors: instruction sets of the CPU, how many cores may be used, and whether a GPU computes what the CPU does.
 
-use model::Place;
+use model::ComputeDevice;
 use speculation::simd::Level;
 
 use super::report::Findings;
@@ -60,14 +60,14 @@ fn machine_cores() -> Option<usize> {
 }
 
 /// Compares the device `requested` with the CPU, if one is, and returns what is found.
-pub(super) fn gpu(requested: Option<Place>) -> Findings {
+pub(super) fn gpu(requested: Option<ComputeDevice>) -> Findings {
     let mut findings = Findings::of("gpu");
     match requested {
         None if cfg!(feature = "cuda") => {
             findings.info("this build has GPU support; --device cuda compares a GPU with the CPU");
         }
         None => findings.info("this build has no GPU support, and models are computed on the CPU"),
-        Some(Place::Cpu) => {
+        Some(ComputeDevice::Cpu) => {
             findings.info("the CPU is what a GPU is compared with: give --device cuda");
         }
         Some(place) => compare(&mut findings, place),
@@ -76,7 +76,7 @@ pub(super) fn gpu(requested: Option<Place>) -> Findings {
 }
 
 #[cfg(feature = "cuda")]
-fn compare(findings: &mut Findings, place: Place) {
+fn compare(findings: &mut Findings, place: ComputeDevice) {
     let remedy = "see what nvidia-smi lists and docs/gpu.md; until then use device cpu";
     let outcomes = match model::device_check::self_check(place) {
         Ok(outcomes) => outcomes,
@@ -92,7 +92,7 @@ fn compare(findings: &mut Findings, place: Place) {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn compare(findings: &mut Findings, place: Place) {
+fn compare(findings: &mut Findings, place: ComputeDevice) {
     findings.error(
         format!("this build has no GPU support and cannot use {place}"),
         "build with `cargo build --release --features cuda` where the CUDA compiler is installed (docs/gpu.md)",

@@ -22,7 +22,7 @@ fn origin_name(origin: v1::Origin) -> String {
     name.trim_start_matches("ORIGIN_").to_lowercase()
 }
 
-fn reason_name(answer: &Answer, fault: Option<&AnswerFault>) -> &'static str {
+fn reason_name(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> &'static str {
     match answer.finished.reason() {
         v1::FinishReason::Unspecified if fault.is_some_and(|it| it.code == Code::Cancelled) => {
             "cancelled"
@@ -43,7 +43,11 @@ impl Printer for AnswerJson {
         eprintln!("{line}");
     }
 
-    fn ended(&mut self, answer: &Answer, fault: Option<&AnswerFault>) -> anyhow::Result<()> {
+    fn ended(
+        &mut self,
+        answer: &CollectedAnswer,
+        fault: Option<&AnswerFault>,
+    ) -> anyhow::Result<()> {
         writeln!(stdout(), "{}", object(answer, fault))?;
         Ok(())
     }
@@ -61,7 +65,7 @@ const OF_THE_END: [&str; 7] = [
 ];
 
 /// Returns the object of an answer that is complete, or that `fault` ended early.
-fn object(answer: &Answer, fault: Option<&AnswerFault>) -> Value {
+fn object(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> Value {
     let (started, finished) = (&answer.started, &answer.finished);
     let timing = finished.timing.unwrap_or_default();
     let error = fault.map(|fault| {

@@ -85,7 +85,7 @@ pub(crate) async fn read(
 }
 
 /// Returns whether there is anything to be told of an answer.
-pub(crate) fn is_begun(answer: &Answer) -> bool {
+pub(crate) fn is_begun(answer: &CollectedAnswer) -> bool {
     !answer.started.request_id.is_empty()
 }
 

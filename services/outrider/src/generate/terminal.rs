@@ -86,7 +86,11 @@ impl Printer for Terminal {
         eprintln!("{line}");
     }
 
-    fn ended(&mut self, answer: &Answer, fault: Option<&AnswerFault>) -> anyhow::Result<()> {
+    fn ended(
+        &mut self,
+        answer: &CollectedAnswer,
+        fault: Option<&AnswerFault>,
+    ) -> anyhow::Result<()> {
         if fault.is_some() && answer.token_ids.is_empty() {
             // Nothing was shown; the failure says all there is to say.
             return Ok(());

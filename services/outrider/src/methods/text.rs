@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use speculation::methods::{
-    AxisValue, EffectiveSetting, METHODS, Method, TargetKind, Value, axes_listing, names,
+    AxisValue, EffectiveSetting, METHODS, Method, ParameterValue, SETTINGS, SettingKind,
+    TargetKind, names,
 };
 use speculation::target::RULES;
 
@@ -101,11 +102,18 @@ fn axes(out: &mut impl Write) -> io::Result<()> {
         out,
         "\nA method sets some of these axes. A request may set any of them by itself."
     )?;
-    for axis in axes_listing() {
-        let flag = axis.name.replace('_', "-");
-        writeln!(out, "  {flag:<13} {}; default {}", axis.help, axis.default)?;
-        if axis.values.iter().all(|value| value.help.is_empty()) {
-            let forms: Vec<_> = match axis.name {
+    for setting in SETTINGS {
+        let SettingKind::Axis {
+            default, values, ..
+        } = setting.kind
+        else {
+            continue;
+        };
+        let flag = setting.name.replace('_', "-");
+        writeln!(out, "  {flag:<13} {}; default {default}", setting.help)?;
+        let values = values();
+        if values.iter().all(|value| value.help.is_empty()) {
+            let forms: Vec<_> = match setting.name {
                 "target" => vec!["exact", "lossy", "or a rule below"],
                 _ => setting.forms(),
             };

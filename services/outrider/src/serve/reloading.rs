@@ -28,7 +28,7 @@ pub(super) struct SighupReload<R> {
     pub(super) read: R,
 }
 
-impl<R: Fn() -> anyhow::Result<Loaded<Config>> + Send + Sync + 'static> SighupReload<R> {
+impl<R: Fn() -> anyhow::Result<LoadedConfig<Config>> + Send + Sync + 'static> SighupReload<R> {
     /// Starts a task that reads everything again on every SIGHUP, which then no longer ends the process.
     ///
     /// # Errors
