@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use client::Client;
+use net::Credentials;
 use net::MAX_MESSAGE_BYTES;
 use net::channel::{self, ChannelConfig, PeerChannel};
 use net::fault::connection_fault;
@@ -53,7 +54,7 @@ pub async fn ask<T>(
 
 /// Returns a client of the coordinator of this process, on loopback.
 pub fn within(url: &str) -> anyhow::Result<Client> {
-    let channel = channel::connect(url, &ChannelConfig::default(), &Process::default());
+    let channel = channel::connect(url, &ChannelConfig::default(), &Credentials::default());
     Ok(telling(url, Client::new(channel?)))
 }
 
@@ -82,7 +83,7 @@ pub fn told(status: &Status) -> String {
 /// Returns a client of the verifier at `url`, as `config` says: it is talked to as a coordinator would.
 pub fn to_verifier(url: &str, config: &Config) -> anyhow::Result<VerifierStub> {
     let process = process::of_peer(config, &Process::default())?;
-    let channel = channel::connect(url, &config.coordinator.channel, &process);
+    let channel = channel::connect(url, &config.coordinator.channel, &process.credentials);
     let client = VerifierClient::new(channel.context("--verifier")?);
     Ok(client.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }

@@ -52,7 +52,7 @@ fn registry() -> Value {
     json!({
         "methods": METHODS.iter().map(method).collect::<Vec<_>>(),
         "rules": rules.collect::<Vec<_>>(),
-        "axes": SETTINGS.iter().filter_map(axis).collect::<Value>(),
+        "axes": SETTINGS.iter().filter_map(|setting| axis(setting)).collect::<Value>(),
     })
 }
 
