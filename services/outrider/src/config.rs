@@ -6,7 +6,7 @@ use net::auth::AuthConfig;
 use net::listen::OptionalListen;
 use net::tls::TlsConfig;
 use ops::admin::AdminConfig;
-use ops::telemetry::{LogConfig, LogFormat, TelemetryConfig};
+use ops::telemetry::{LogConfig, TelemetryConfig};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};

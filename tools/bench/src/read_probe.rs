@@ -9,7 +9,7 @@ use speculation::simd::Level;
 #[derive(Debug)]
 pub(crate) struct ReadProbe {
     memory: Vec<CacheLine>,
-    threads: Threads,
+    cpu: Cpu,
 }
 
 /// A line of the caches.
@@ -26,7 +26,7 @@ impl ReadProbe {
         let lines = bytes.div_ceil(64 * LINES) * LINES;
         Self {
             memory: vec![CacheLine([1; 16]); lines],
-            threads: Threads::of_process(),
+            cpu: Cpu::detect(),
         }
     }
 

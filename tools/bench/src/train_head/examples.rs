@@ -104,7 +104,7 @@ fn is_held_out(index: usize, seed: u64) -> bool {
 
 /// What `head` predicts for held-out responses.
 pub(super) fn chains(head: &AcceptanceHead, held_out: &[HeldOut]) -> Vec<LabelledChain> {
-    let (hidden, mut scratch) = (head.info().hidden_size, Scratch::default());
+    let (hidden, mut scratch) = (head.info().hidden_size, HeadScratch::default());
     let mut predict = |states: &[f32]| -> Vec<f32> {
         let states = states.chunks_exact(hidden);
         states

@@ -52,8 +52,8 @@ pub(super) struct TargetResponse {
 
 /// An open session.
 struct TargetSession {
-    requests: mpsc::Sender<v1::VerifyRequest>,
-    replies: Streaming<v1::VerifyReply>,
+    requests: mpsc::Sender<v1::SessionRequest>,
+    replies: Streaming<v1::SessionReply>,
     round: u64,
 }
 
@@ -151,12 +151,6 @@ impl TrainingTarget {
             Reply::Opened(_) => Ok(session),
             _ => bail!("the verifier does not begin with opened"),
         }
-    }
-}
-
-fn request(request: Request) -> v1::VerifyRequest {
-    v1::VerifyRequest {
-        request: Some(request),
     }
 }
 

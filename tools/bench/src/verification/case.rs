@@ -188,7 +188,7 @@ impl VerificationCase {
         inputs: &mut VerificationInputs,
         block: usize,
         drafted: &DrafterBlock,
-        scratch: &mut Scratch<f32>,
+        scratch: &mut RoundScratch<f32>,
     ) -> Result<(Duration, usize), BadProposal> {
         let vocab_size = inputs.vocab;
         let mut work = std::mem::take(&mut inputs.work);
