@@ -113,7 +113,7 @@ async fn train(
     if let Some(path) = &args.draft {
         source.path.clone_from(path);
     }
-    let served = tokio::task::spawn_blocking(move || source.load_without_heads());
+    let served = tokio::task::spawn_blocking(move || without_heads(&source));
     let mut draft = DraftModel::new(served.await?.context("--draft")?);
     let (client, url, started) = if let Some(url) = &args.verifier {
         (connect::to_verifier(url, &config)?, url.clone(), None)
