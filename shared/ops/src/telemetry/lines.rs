@@ -103,7 +103,7 @@ mod tests {
             (&lines[1]["level"], &lines[1]["error"]),
             (&"WARN".into(), &"\"no\"".into())
         );
-        for (key, part) in [("timestamp", "Z"), ("target", "server")] {
+        for (key, part) in [("timestamp", "Z"), ("target", "ops")] {
             let reported = lines[1][key].as_str();
             assert!(
                 reported.is_some_and(|reported| reported.contains(part)),
