@@ -36,16 +36,22 @@ pub(super) fn file(
     config: &ModelConfig,
     random: RandomWeights<impl Fn(&str) -> f32>,
 ) -> Result<TensorFile, WeightsError> {
-    let mut generator = SplitMix(random.seed);
+    let RandomWeights {
+        seed,
+        format,
+        drawn: most,
+        scale,
+    } = random;
+    let mut generator = SplitMix(seed);
     let norm = if config.norm_plus_one { 0.0 } else { 1.0 };
     let mut bytes = Vec::new();
     let mut tensors = BTreeMap::new();
     for (name, shape) in shapes(config, TensorNames::TEXT) {
         let begin = bytes.len();
         let stored = if let [rows, inputs] = shape[..] {
-            let stored = random.format.stored(inputs);
-            let drawn = rows.min((random.drawn / inputs).max(1));
-            let width = (3.0 / inputs as f32).sqrt() * (random.scale)(&name);
+            let stored = format.stored(inputs);
+            let drawn = rows.min((most / inputs).max(1));
+            let width = (3.0 / inputs as f32).sqrt() * scale(&name);
             let values = (0..drawn * inputs).map(|_| width * generator.next_signed());
             let values: Vec<f32> = values.collect();
             let piece = encode(&values, stored).map_err(|reason| WeightsError::Encode {
