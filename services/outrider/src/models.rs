@@ -167,18 +167,20 @@ fn of_hub(model: CachedModel) -> LocalModel {
     } = model;
     let (name, commit) = (&snapshot.repo, &snapshot.commit);
     let bytes: u64 = snapshot.files.iter().map(|file| file.size).sum();
-    let mut text = name.clone();
+    let mut lines = vec![name.clone()];
     // There is no commit where not one file is whole.
     if !commit.is_empty() {
-        text += &format!("\n  commit {commit}  {}", revisions.join(", "));
+        lines.push(format!("  commit {commit}  {}", revisions.join(", ")));
     }
-    text += &format!("\n  {bytes} bytes in {} files", snapshot.files.len());
+    lines.push(format!("  {bytes} bytes in {} files", snapshot.files.len()));
     if let Some(missing) = &missing {
-        text += &format!("\n  incomplete: {missing}; `outrider models pull {name}` completes it");
+        lines.push(format!(
+            "  incomplete: {missing}; `outrider models pull {name}` completes it"
+        ));
     }
     let mut files = Vec::new();
     for file in &snapshot.files {
-        text += &format!("\n    {}  {} bytes", file.name, file.size);
+        lines.push(format!("    {}  {} bytes", file.name, file.size));
         files.push(json!({ "name": file.name, "bytes": file.size, "hash": file.labelled_hash() }));
     }
     let json = json!({
@@ -191,5 +193,6 @@ fn of_hub(model: CachedModel) -> LocalModel {
         "bytes": bytes,
         "files": files,
     });
+    let text = lines.join("\n");
     LocalModel { json, text }
 }

@@ -43,7 +43,7 @@ fn each_thing_that_serve_would_refuse_is_refused() {
     let empty = folder.path().join("empty").display().to_string();
     let secret = folder.path().join("secret").display().to_string();
     std::fs::write(&secret, "key").expect("written");
-    let mut transcript = String::new();
+    let mut transcript = Vec::new();
     for line in [
         "[coordinator];draft_len = 65",
         "[coordinator];method = 'nonsense'",
@@ -87,9 +87,9 @@ fn each_thing_that_serve_would_refuse_is_refused() {
         let said = fails(&mut checking(folder.path(), &text));
         assert_eq!(said.lines().count(), 1, "{text}: {said}");
         assert!(said.starts_with("error: "), "{said}");
-        transcript += &format!("{}\n{said}\n", line.replace(';', "\n"));
+        transcript.push(format!("{}\n{said}\n", line.replace(';', "\n")));
     }
-    shown("refused-configurations", &transcript);
+    shown("refused-configurations", &transcript.concat());
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn bad_settings_name_the_key_and_where_it_came_from() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("outrider.toml");
     let path = file.to_str().expect("UTF-8");
-    let mut transcript = String::new();
+    let mut transcript = Vec::new();
     for line in [
         "[drafter];lissten = '127.0.0.1:1'",
         "[coordinator];draft_len = 'many'",
@@ -32,9 +32,9 @@ fn bad_settings_name_the_key_and_where_it_came_from() {
             refused(&[&["serve", "verifier", "--config", path][..], &words(listen)].concat());
         // Without the lines of the log.
         let error = said.lines().find(|line| line.starts_with("error: "));
-        transcript += &format!("{text}\n{}\n\n", error.expect("an error"));
+        transcript.push(format!("{text}\n{}\n\n", error.expect("an error")));
     }
-    shown("refused-settings", &transcript);
+    shown("refused-settings", &transcript.concat());
     let key = "OUTRIDER__DRAFTER__NONSENSE";
     says(&fails(outrider(&["config", "print"]).env(key, "1")), key);
 }

@@ -30,9 +30,7 @@ pub(crate) fn shown(name: &str, text: &str) {
 /// Compares with the snapshot called `name` what each line of arguments is refused with.
 #[track_caller]
 pub(crate) fn refusals(name: &str, lines: &[&str]) {
-    let mut transcript = String::new();
-    for line in lines {
-        transcript += &format!("$ outrider {line}\n{}\n", refused(&words(line)));
-    }
-    shown(name, &transcript);
+    let told = |line: &&str| format!("$ outrider {line}\n{}\n", refused(&words(line)));
+    let transcript: Vec<_> = lines.iter().map(told).collect();
+    shown(name, &transcript.concat());
 }
