@@ -9,7 +9,6 @@
 //! | [`request`] | what is asked of an engine |
 //! | [`engine`] | what an engine can do, and the port |
 //! | [`probe`] | what an engine is and can do, asked before it is used |
-//! | [`identity`] | what it says of itself, asked again and again |
 //! | [`sglang`], [`vllm`] | an engine's request bodies and answers |
 //! | `checks` | that an answer is one to what was asked |
 //! | [`http`], [`settings`] | the connection: bounds, deadlines, waits; where it goes |
