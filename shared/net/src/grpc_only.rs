@@ -58,7 +58,7 @@ fn is_grpc(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// A channel whose calls fail with [`SpeaksHttp`] where the server answers otherwise than in gRPC.
+/// A channel whose calls fail with `SpeaksHttp` where the server answers otherwise than in gRPC.
 #[derive(Clone, Debug)]
 pub struct GrpcChannel(pub(crate) Channel);
 
