@@ -3,8 +3,6 @@
 use speculation::simd::{Kernel, Level};
 
 use super::blocked::Tile;
-#[cfg(target_arch = "x86_64")]
-use super::x86;
 use crate::cpu::{Cpu, SharedSlice};
 
 /// Inputs that share a scale.
@@ -14,7 +12,7 @@ pub(super) const STEPS: usize = BLOCK / 4;
 /// Numbers of activations from which threads share quantising them.
 const PARALLEL: usize = 8 << 10;
 /// Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits.
-pub(super) const ROUNDING: f32 = 12_582_912.0;
+const ROUNDING: f32 = 12_582_912.0;
 
 /// 32 inputs of one activation row.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +152,7 @@ fn quantize_whole(values: &[f32; BLOCK]) -> (f32, [i32; BLOCK]) {
 
 /// Returns what quants are multiplied by, and what values are, in a block whose largest magnitude has these bits.
 #[inline(always)]
-pub(super) fn scales(largest: u32) -> (f32, f32) {
+fn scales(largest: u32) -> (f32, f32) {
     let largest = f32::from_bits(largest);
     if !largest.is_finite() {
         // A broken block must not come out as plausible numbers.
@@ -193,7 +191,7 @@ pub(super) fn quantize(level: Level, values: &[f32]) -> InputBlock {
     #[cfg(target_arch = "x86_64")]
     if let (Level::Avx512Vnni { .. }, Some(values)) = (level, values.as_array()) {
         // SAFETY: this level is made only on CPUs with the features that the function enables.
-        return unsafe { x86::quantize_avx512(values) };
+        return unsafe { quantize_avx512(values) };
     }
     let (scale, quants) = quantize_block(values);
     let mut packed = [0; STEPS];
@@ -202,6 +200,44 @@ pub(super) fn quantize(level: Level, values: &[f32]) -> InputBlock {
         *packed = i32::from_le_bytes([a as u8, b as u8, c as u8, d as u8]);
     }
     InputBlock::new(scale, packed, quants.iter().sum())
+}
+
+/// Quantises one block with the roundings of the portable loop, so to the same bits.
+#[inline]
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+fn quantize_avx512(values: &[f32; BLOCK]) -> InputBlock {
+    #[allow(clippy::wildcard_imports, reason = "names of instructions")]
+    use std::arch::x86_64::*;
+
+    // SAFETY: two times 16 of 32 floats.
+    let (first, second) = unsafe {
+        let start = values.as_ptr();
+        (_mm512_loadu_ps(start), _mm512_loadu_ps(start.add(16)))
+    };
+    let largest = _mm512_reduce_max_epu32(_mm512_max_epu32(
+        _mm512_castps_si512(_mm512_abs_ps(first)),
+        _mm512_castps_si512(_mm512_abs_ps(second)),
+    ));
+    let (scale, inverse) = scales(largest);
+    if scale.is_nan() {
+        return InputBlock::new(scale, [0; STEPS], 0);
+    }
+    let (inverse, rounding) = (_mm512_set1_ps(inverse), _mm512_set1_ps(ROUNDING));
+    let none = _mm512_castps_si512(rounding);
+    let first = _mm512_add_ps(_mm512_mul_ps(first, inverse), rounding);
+    let first = _mm512_sub_epi32(_mm512_castps_si512(first), none);
+    let second = _mm512_add_ps(_mm512_mul_ps(second, inverse), rounding);
+    let second = _mm512_sub_epi32(_mm512_castps_si512(second), none);
+    let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(first, second));
+    let mut quants = [0; STEPS];
+    let halves: *mut __m128i = quants.as_mut_ptr().cast();
+    // SAFETY: two times 16 of 32 bytes.
+    unsafe {
+        _mm_storeu_si128(halves, _mm512_cvtepi32_epi8(first));
+        _mm_storeu_si128(halves.add(1), _mm512_cvtepi32_epi8(second));
+    }
+    InputBlock::new(scale, quants, sum)
 }
 
 #[cfg(test)]
