@@ -240,3 +240,26 @@ impl SpecialIds {
         SpecialTokens::by_id(self.bos, self.ends.first().copied(), tokenizer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ::llama_cpp::SplitMode;
+
+    use super::*;
+
+    #[test]
+    fn gpus_and_how_a_model_is_divided_among_them_are_named() {
+        let mut settings = Settings {
+            split_mode: SplitMode::Row,
+            ..Settings::default()
+        };
+        let gpus = ["CUDA0 A card".to_owned()];
+        let name = |settings: &Settings, gpus: &[String]| kernels(settings, KvType::F16, 3, gpus);
+        let on_gpus = format!("llama.cpp-{VERSION}-kv-f16-gpu-999-split-row-threads-3");
+        assert_eq!(name(&settings, &gpus), on_gpus);
+        let on_cpu = format!("llama.cpp-{VERSION}-kv-f16-threads-3");
+        assert_eq!(name(&settings, &[]), on_cpu);
+        settings.gpu_layers = 0;
+        assert_eq!(name(&settings, &gpus), on_cpu);
+    }
+}
