@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, serialize};
@@ -42,11 +42,7 @@ impl AcceptanceHead {
     /// Names the file, the field and what is expected of it.
     pub fn open(file: &Path) -> Result<Self, HeadError> {
         let origin = file.display().to_string();
-        let bytes = fs::read(file).map_err(|source| HeadError::Io {
-            file: origin.clone(),
-            action: "read",
-            source,
-        })?;
+        let bytes = fs::read(file).map_err(HeadError::io(file, "read"))?;
         Self::from_bytes(bytes, &origin)
     }
 
@@ -153,13 +149,9 @@ impl AcceptanceHead {
         let mut beside = file.as_os_str().to_owned();
         beside.push(format!(".{}.part", std::process::id()));
         let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, file));
-        written.map_err(|source: io::Error| {
+        written.map_err(|error| {
             let _ = fs::remove_file(&beside);
-            HeadError::Io {
-                file: file.display().to_string(),
-                action: "written",
-                source,
-            }
+            HeadError::io(file, "written")(error)
         })
     }
 }
@@ -169,14 +161,10 @@ impl AcceptanceHead {
 /// # Errors
 /// If the folder cannot be read.
 pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, HeadError> {
-    let unreadable = |source| HeadError::Io {
-        file: folder.display().to_string(),
-        action: "read",
-        source,
-    };
+    let unreadable = HeadError::io(folder, "read");
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let name = entry.map_err(unreadable)?.file_name();
+    for entry in fs::read_dir(folder).map_err(&unreadable)? {
+        let name = entry.map_err(&unreadable)?.file_name();
         let name = name.to_string_lossy();
         if name.starts_with("head-") && name.ends_with(".safetensors") {
             files.push(folder.join(&*name));
@@ -186,13 +174,17 @@ pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, HeadError> {
     Ok(files)
 }
 
-/// Checks that no two of `heads` have one label.
+/// Opens the heads in `folder` as `fit` takes them, at most one for each label.
 ///
 /// # Errors
-/// Names the second one.
-pub(crate) fn one_for_each_label(
-    heads: Vec<AcceptanceHead>,
+/// If one cannot be read, if `fit` refuses one, or if two have one label.
+pub(crate) fn fitting_in(
+    folder: &Path,
+    fit: impl Fn(AcceptanceHead) -> Result<AcceptanceHead, HeadError>,
 ) -> Result<Vec<AcceptanceHead>, HeadError> {
+    let files = files_in(folder)?.into_iter();
+    let heads = files.map(|file| fit(AcceptanceHead::open(&file)?));
+    let heads = heads.collect::<Result<Vec<_>, _>>()?;
     for (index, head) in heads.iter().enumerate() {
         let same = |other: &&AcceptanceHead| other.info.label == head.info.label;
         if let Some(other) = heads[..index].iter().find(same) {
