@@ -99,7 +99,11 @@ fn chat_templates_come_in_three_forms() {
         (&[], None),
     ] {
         let checkpoint = Checkpoint::open(folder(files).path()).unwrap();
-        assert_eq!(checkpoint.chat_template(), expected, "{files:?}");
+        assert_eq!(
+            checkpoint.text.chat_template.as_deref(),
+            expected,
+            "{files:?}"
+        );
     }
 }
 
@@ -136,7 +140,14 @@ fn the_embedded_target_translates() {
 
     let target = embedded::target().unwrap();
     let tokenizer = target.tokenizer().unwrap();
-    assert!(target.chat_template().unwrap().contains("Question: "));
+    assert!(
+        target
+            .text
+            .chat_template
+            .as_deref()
+            .unwrap()
+            .contains("Question: ")
+    );
     let prompt = "Question: Translate to German: The dog sees the cat.\nAnswer:";
     let mut tokens = tokenizer.encode(prompt, true).unwrap().get_ids().to_vec();
     let prompt_len = tokens.len();
