@@ -55,10 +55,10 @@ impl ModelSource {
         let located = located.ok_or_else(|| SourceError::TextNotHere(self.path.clone()))?;
         let (files, tokens) = match &located {
             Located::Stored(folder) if !folder.is_file() => {
-                let config = optional(&folder.join("config.json")).map_err(at)?;
+                let config = optional(&folder.join("config.json")).map_err(&at)?;
                 let config = config.ok_or_else(|| at(CheckpointError::NoConfig(folder.clone())))?;
                 let tokens = ModelTokens::read(&config).map_err(|error| at(error.into()))?;
-                (TokenizerFiles::open(folder).map_err(at)?, tokens)
+                (TokenizerFiles::open(folder).map_err(&at)?, tokens)
             }
             whole => of_checkpoint(self.open_located(whole, &unobserved())?),
         };
