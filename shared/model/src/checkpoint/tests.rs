@@ -19,13 +19,7 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) {
 
 /// A safetensors file of random weights.
 pub(crate) fn random_weights(config: &ModelConfig, seed: u64) -> Vec<u8> {
-    let random = RandomWeights {
-        seed,
-        format: NumberFormat::F32,
-        drawn: usize::MAX,
-        scale: |_: &str| 1.0,
-    };
-    let file = synthetic::file(config, random).unwrap();
+    let file = synthetic::file(config, seed, NumberFormat::F32, usize::MAX, |_| 1.0).unwrap();
     let views = file.iter().map(|(name, info, bytes)| {
         let view = TensorView::new(Dtype::F32, info.shape.clone(), bytes);
         (name, view.unwrap())
