@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensorError, serialize};
+use safetensors::{Dtype, serialize};
 use serde::{Deserialize, Serialize};
 
 use super::{AcceptanceHead, HeadError, HeadInfo, HeadWeights, MAX_DEPTH};
@@ -85,42 +85,37 @@ impl AcceptanceHead {
     /// # Errors
     /// If it cannot be put into safetensors.
     pub fn to_bytes(&self) -> Result<Vec<u8>, HeadError> {
-        let malformed = |error: SafeTensorError| HeadError::Malformed {
+        let malformed = |error: &dyn std::fmt::Display| HeadError::Malformed {
             file: self.origin.clone(),
             reason: error.to_string(),
         };
         let (hidden, info) = (self.info.hidden_size, &self.info);
-        let mut tensors = vec![
-            (
-                "out.weight".to_owned(),
-                vec![2, hidden],
-                &self.weights.out_weight,
-            ),
-            ("out.bias".to_owned(), vec![2], &self.weights.out_bias),
-        ];
+        let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
+        let mut add = |name: String, shape: Vec<usize>, values: &[f32]| {
+            let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+            tensors.push((name, shape, bytes.collect()));
+        };
         for (index, (weight, bias)) in self.weights.blocks.iter().enumerate() {
-            tensors.push((
+            add(
                 format!("blocks.{index}.weight"),
                 vec![hidden, hidden],
                 weight,
-            ));
-            tensors.push((format!("blocks.{index}.bias"), vec![hidden], bias));
+            );
+            add(format!("blocks.{index}.bias"), vec![hidden], bias);
         }
-        let bytes: Vec<Vec<u8>> = tensors
-            .iter()
-            .map(|(_, _, values)| {
-                values
-                    .iter()
-                    .flat_map(|value| value.to_le_bytes())
-                    .collect()
-            })
-            .collect();
-        let views = tensors
-            .into_iter()
-            .zip(&bytes)
-            .map(|((name, shape, _), bytes)| Ok((name, TensorView::new(Dtype::F32, shape, bytes)?)))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(malformed)?;
+        let weights = &self.weights;
+        add(
+            "out.weight".to_owned(),
+            vec![2, hidden],
+            &weights.out_weight,
+        );
+        add("out.bias".to_owned(), vec![2], &weights.out_bias);
+        let views = tensors.iter().map(|(name, shape, bytes)| {
+            let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
+            view.map(|view| (name, view))
+        });
+        let views = views.collect::<Result<Vec<_>, _>>();
+        let views = views.map_err(|error| malformed(&error))?;
         let stored = StoredHead {
             format: FORMAT,
             depth: info.depth,
@@ -132,12 +127,9 @@ impl AcceptanceHead {
             mix: info.mix,
             seed: info.seed,
         };
-        let entry = serde_json::to_string(&stored).map_err(|error| HeadError::Malformed {
-            file: self.origin.clone(),
-            reason: error.to_string(),
-        })?;
+        let entry = serde_json::to_string(&stored).map_err(|error| malformed(&error))?;
         let metadata = HashMap::from([(ENTRY.to_owned(), entry)]);
-        serialize(views, Some(metadata)).map_err(malformed)
+        serialize(views, Some(metadata)).map_err(|error| malformed(&error))
     }
 
     /// Writes its file: first beside it, then in its place, so that it is whole or not there.
