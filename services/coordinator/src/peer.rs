@@ -95,11 +95,16 @@ impl Peers {
     ) -> Result<PeerAnswer, CallFailure> {
         let (round, peer) = (pending.round, pending.request.peer());
         let failed = |error| CallFailure { peer, error };
+        let opener = &mut self.opener;
+        let session = match peer {
+            Peer::Drafter => &mut self.drafter,
+            Peer::Verifier => &mut self.verifier,
+        };
         let started = if let Some(ref mut started) = pending.started {
             started
         } else {
-            let peers = (&mut self.opener, &mut self.drafter, &mut self.verifier);
-            let starting = StartedRound::start(peers, &pending.request, position, proposals);
+            let request = &pending.request;
+            let starting = StartedRound::start(session, opener, request, position, proposals);
             match starting.await {
                 Ok(started) => pending.started.insert(started),
                 Err(CallError::TooLong { max_draft_tokens }) => {
@@ -112,27 +117,13 @@ impl Peers {
                 Err(error) => return Err(failed(error)),
             }
         };
-        let request = Arc::clone(&self.opener.request);
-        let (drafter, verifier) = (&mut self.drafter, &mut self.verifier);
-        let block = match started {
-            StartedRound::Draft(draft) => {
-                let answer = draft.next(drafter, &request, position).await;
-                return answer.map_err(failed);
-            }
-            StartedRound::Parts(parts) => {
-                let answer = parts.next(verifier, &mut self.opener, position).await;
-                return answer.map_err(failed);
-            }
-            StartedRound::Verify(verify) => {
-                let answer = verify.next(verifier, &request, position).await;
-                match answer.map_err(failed)? {
-                    Some(answer) => return Ok(answer),
-                    None => verify.scored(&pending.request, proposals),
-                }
-            }
-        };
-        let block = block.map_err(failed)?;
-        self.decide(block, proposals, position).await
+        let answer = started.next(session, opener, position).await;
+        if let Some(answer) = answer.map_err(failed)? {
+            return Ok(answer);
+        }
+        let block = started.scored(&pending.request, proposals);
+        self.decide(block.map_err(failed)?, proposals, position)
+            .await
     }
 
     /// Decides a block here, and asks the drafter for its distribution after the block if that turns out to be

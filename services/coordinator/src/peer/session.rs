@@ -22,7 +22,7 @@ const MOVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One session at one peer.
 pub(crate) struct PeerSession {
-    peer: Peer,
+    pub(super) peer: Peer,
     /// The stream, while there is one.
     stream: Option<PeerStream>,
     /// A stream that was silent. While it stands, the peer keeps the session and goes on with its work; the next
