@@ -11,7 +11,7 @@ use wire::open::MAX_TENANT_BYTES;
 use wire::status::BadField;
 use wire::{logprobs, sampling, settings, v1};
 
-use crate::admitted::{AdmittedRequest, DrafterRequirements, VerifierRequirements};
+use crate::admitted::{AdmittedRequest, DrafterRequirements, Requirements, VerifierRequirements};
 use crate::config::CoordinatorConfig;
 use crate::peer::pool::{ServedModel, Target};
 use limits::{check_stops, in_range, max_tokens, timeout};
@@ -83,8 +83,10 @@ pub(crate) fn check(
     Ok(AdmittedRequest {
         model: model.name().to_owned(),
         has_drafters: model.has_drafters(),
-        drafter_requirements: DrafterRequirements::of(&method),
-        verifier_requirements: VerifierRequirements::of(&method, &params),
+        requirements: Requirements {
+            drafter: DrafterRequirements::of(&method),
+            verifier: VerifierRequirements::of(&method, &params),
+        },
         is_reproducible: method.is_reproducible() && !description.rows_vary,
         method,
         prompt,

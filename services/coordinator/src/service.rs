@@ -9,6 +9,7 @@ use net::MAX_MESSAGE_BYTES;
 use net::channel::Trust;
 use net::receiving::Gate;
 use ops::health::Health;
+use ops::metrics::{Metrics, names};
 use ops::process::Process;
 use ops::{lifecycle, reflection};
 use speculation::session::Peer;
@@ -21,7 +22,7 @@ use crate::config::{CoordinatorConfig, HttpConfig};
 use crate::error::CoordinatorError;
 use crate::front::{Admission, GrpcService, SharedState, Tokenizing, http, reading_places};
 use crate::limits::MAX_REQUEST_BYTES;
-use crate::observe::{CoordinatorGauges, Observation, PeerGauges};
+use crate::observe::Observation;
 use crate::peer::pool::{Models, ServedModel};
 
 /// Full name of the gRPC service.
@@ -95,8 +96,8 @@ impl Coordinator {
         );
         process.warnings.add(misfits(&models));
         let names = models.names();
-        let gauges = gauges(&models, &admission);
-        let observation = Observation::new(&process, names.into_iter(), gauges);
+        let observation = Observation::new(&process, names.into_iter());
+        register_gauges(&process.metrics, &models, &admission);
         let shared = Arc::new(SharedState {
             models,
             admission,
@@ -211,15 +212,18 @@ fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 
     }
 }
 
-/// Returns what tells how the coordinator is, for as long as it lives.
-fn gauges(
-    models: &Arc<Models>,
-    admission: &Admission,
-) -> impl Fn() -> Option<CoordinatorGauges> + Send + Sync + 'static {
+/// Tells at every scrape how the coordinator is, for as long as it lives.
+fn register_gauges(metrics: &Metrics, models: &Arc<Models>, admission: &Admission) {
     let (models, admission) = (Arc::downgrade(models), admission.clone());
-    move || {
+    metrics.sample(move |samples| {
         let models = models.upgrade()?;
-        let of_kind = |model: &Arc<ServedModel>, kind: Peer| {
+        let most = admission.max_requests() as f64;
+        samples.add(&names::REQUESTS_RUNNING, &[], admission.running() as f64);
+        samples.add(&names::REQUESTS_LIMIT, &[], most);
+        let each = models
+            .iter()
+            .flat_map(|model| Peer::ALL.map(|kind| (model, kind)));
+        for (model, kind) in each {
             let (alive, resting) = model.counts(kind);
             let misfit = match kind {
                 Peer::Drafter if model.compatibility.problem().is_some() => alive,
@@ -227,20 +231,11 @@ fn gauges(
                 Peer::Verifier => model.likeness.refused().min(alive),
             };
             let alive = alive - misfit;
-            let states = [("alive", alive), ("resting", resting), ("misfit", misfit)];
-            PeerGauges {
-                model: model.name().to_owned(),
-                role: kind.name(),
-                states,
+            for (state, count) in [("alive", alive), ("resting", resting), ("misfit", misfit)] {
+                let labels = [model.name(), kind.name(), state];
+                samples.add(&names::PEERS, &labels, count as f64);
             }
-        };
-        let peers = models
-            .iter()
-            .flat_map(|model| Peer::ALL.map(|kind| of_kind(model, kind)));
-        Some(CoordinatorGauges {
-            running: admission.running(),
-            max_requests: admission.max_requests(),
-            peers: peers.collect(),
-        })
-    }
+        }
+        Some(())
+    });
 }

@@ -13,7 +13,7 @@ use ops::process::Process;
 use speculation::session::Peer;
 use wire::v1::PeerDescription;
 
-use crate::admitted::{DrafterRequirements, VerifierRequirements};
+use crate::admitted::Requirements;
 use crate::config::CoordinatorConfig;
 use crate::error::CoordinatorError;
 
@@ -97,24 +97,4 @@ pub(crate) struct PeerQuery {
     pub(crate) session: [u8; 16],
     /// What it must be able to do; none where it is only asked who it is.
     pub(crate) requirements: Option<Requirements>,
-}
-
-/// What a peer must be able to do for a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Requirements {
-    Drafter(DrafterRequirements),
-    Verifier(VerifierRequirements),
-}
-
-impl Requirements {
-    /// Returns whether `endpoint` is not known to fall short.
-    fn may_be_met_by(self, endpoint: &PeerEndpoint) -> bool {
-        endpoint.description().is_none_or(|known| {
-            let checked = match self {
-                Self::Drafter(required) => required.check(&known),
-                Self::Verifier(required) => required.check(&known),
-            };
-            checked.is_ok()
-        })
-    }
 }

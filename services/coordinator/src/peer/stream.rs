@@ -202,9 +202,7 @@ impl PeerStream {
             // It refuses what by its description it could do: it may have been started anew.
             self.endpoint.forget();
         }
-        Err(CallError::Status {
-            status: Box::new(status),
-        })
+        Err(CallError::Status(Box::new(status)))
     }
 
     /// Records that the peer's latest answer was right; it holds the output's first `held` tokens.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use engines::{EngineIdentity, ScoreRequest, ScoredSequence, ScoringEngine, ScoringError};
+use engines::{EngineIdentity, ScoringEngine, ScoringError};
 use peer::PeerError;
 use speculation::TokenId;
 
@@ -35,20 +35,8 @@ pub(super) struct Watch {
 }
 
 fn known_row(engine: &dyn ScoringEngine, timeout: Duration) -> Result<SeenRow, ScoringError> {
-    let sequence = ScoredSequence {
-        tokens: &KNOWN,
-        committed: KNOWN.len(),
-        asked: &[Vec::new()],
-        salt: "",
-    };
-    let request = ScoreRequest {
-        sequences: &[sequence],
-        top: KNOWN_TOP,
-    };
-    let rows = engine.score(&request, Instant::now() + timeout)?;
-    let row = rows.first().and_then(|rows| rows.first());
-    let row = row.ok_or(ScoringError::Answer("holds no row"))?;
-    Ok(SeenRow::of(KNOWN.len(), row))
+    let row = engine.row_after(&KNOWN, KNOWN_TOP, &[], Instant::now() + timeout)?;
+    Ok(SeenRow::of(KNOWN.len(), &row))
 }
 
 impl Watch {

@@ -180,7 +180,9 @@ impl ServedModel {
     /// Returns whether a session may go to this peer, as far as is known.
     fn suits(&self, query: &PeerQuery, endpoint: &PeerEndpoint) -> bool {
         let is_refused = query.peer == Peer::Verifier && self.likeness.refuses(endpoint.address());
-        !is_refused && (query.requirements).is_none_or(|it| it.may_be_met_by(endpoint))
+        let known = query.requirements.zip(endpoint.description());
+        let falls_short = known.is_some_and(|(it, known)| it.check(query.peer, &known).is_err());
+        !is_refused && !falls_short
     }
 
     /// Returns the peer that `query` asks for; one that is not known to fall short of its requirements, if there is
