@@ -11,6 +11,7 @@ use net::receiving::Gate;
 use ops::health::Health;
 use ops::metrics::{Metrics, names};
 use ops::process::Process;
+use ops::service_error::ServiceError;
 use ops::{lifecycle, reflection};
 use speculation::session::Peer;
 use tokio::net::TcpListener;
@@ -18,8 +19,7 @@ use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use wire::v1::coordinator_server::CoordinatorServer;
 
-use crate::config::{CoordinatorConfig, HttpConfig};
-use crate::error::CoordinatorError;
+use crate::config::{CoordinatorConfig, HttpConfig, wrong};
 use crate::front::{Admission, GrpcService, SharedState, Tokenizing, http, reading_places};
 use crate::limits::MAX_REQUEST_BYTES;
 use crate::observe::Observation;
@@ -40,29 +40,29 @@ pub struct Coordinator {
 /// coordinators on a machine the first gets it, and the others go on without.
 ///
 /// # Errors
-/// [`CoordinatorError`] naming the address.
+/// [`ServiceError`] naming the address.
 pub async fn bind_http(
     config: &HttpConfig,
     is_chosen: bool,
-) -> Result<Option<TcpListener>, CoordinatorError> {
+) -> Result<Option<TcpListener>, ServiceError> {
     let what = "port of the OpenAI API (coordinator.http.listen)";
     let bound = config.listen.bind(is_chosen, 1, what).await;
-    bound.map_err(|error| CoordinatorError::Setting {
-        key: "http.listen".to_owned(),
-        problem: format!("{error}; several coordinators on a machine need a port each, or \"off\""),
+    bound.map_err(|error| {
+        let remedy = "several coordinators on a machine need a port each, or \"off\"";
+        wrong("http.listen", format!("{error}; {remedy}"))
     })
 }
 
 /// Binds and serves until `shutdown` completes; then drains. `is_http_chosen`: see [`bind_http`].
 ///
 /// # Errors
-/// [`CoordinatorError`] naming the setting that is wrong, or why serving ended early.
+/// [`ServiceError`] naming the setting that is wrong, or why serving ended early.
 pub async fn run(
     config: CoordinatorConfig,
     process: Process,
     is_http_chosen: bool,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), CoordinatorError> {
+) -> Result<(), ServiceError> {
     let listener = config.listen.bind().await?;
     let http = bind_http(&config.http, is_http_chosen).await?;
     let coordinator = Coordinator::new(config, process)?.with_http(http);
@@ -74,7 +74,7 @@ impl Coordinator {
     ///
     /// # Errors
     /// Names the setting that cannot be used.
-    pub fn new(config: CoordinatorConfig, process: Process) -> Result<Self, CoordinatorError> {
+    pub fn new(config: CoordinatorConfig, process: Process) -> Result<Self, ServiceError> {
         if let Some(problem) = config
             .check(Trust::of(&process.credentials))
             .into_iter()
@@ -132,7 +132,7 @@ impl Coordinator {
         self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
-    ) -> Result<(), CoordinatorError> {
+    ) -> Result<(), ServiceError> {
         // Of a message that comes compressed, what it is unpacked to is bounded, too.
         let service = CoordinatorServer::new(GrpcService::new(Arc::clone(&self.shared)))
             .accept_compressed(CompressionEncoding::Gzip)

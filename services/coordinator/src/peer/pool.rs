@@ -10,12 +10,12 @@ mod texts;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ops::process::Process;
+use ops::service_error::ServiceError;
 use speculation::session::Peer;
 use wire::v1::PeerDescription;
 
 use crate::admitted::Requirements;
 use crate::config::CoordinatorConfig;
-use crate::error::CoordinatorError;
 
 /// One address of a peer.
 pub(crate) type PeerEndpoint = net::replicas::Replica<PeerDescription>;
@@ -35,10 +35,7 @@ pub(crate) struct Models(Vec<Arc<ServedModel>>);
 impl Models {
     /// # Errors
     /// Names the setting that cannot be used.
-    pub(crate) fn new(
-        config: &CoordinatorConfig,
-        process: &Process,
-    ) -> Result<Self, CoordinatorError> {
+    pub(crate) fn new(config: &CoordinatorConfig, process: &Process) -> Result<Self, ServiceError> {
         let groups = config.groups();
         let models = groups
             .iter()

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use engines::{EngineIdentity, ScoringEngine, ScoringError};
-use peer::PeerError;
+use ops::service_error::ServiceError;
 use speculation::TokenId;
 
 use super::SECTION;
@@ -85,11 +85,11 @@ impl Watch {
     ///
     /// # Errors
     /// If there is no thread for it.
-    pub(super) fn begin(self, verifier: &Arc<Verifier>) -> Result<(), PeerError> {
+    pub(super) fn begin(self, verifier: &Arc<Verifier>) -> Result<(), ServiceError> {
         let verifier = Arc::downgrade(verifier);
         let thread = std::thread::Builder::new().name("target-remote-watch".to_owned());
         let begun = thread.spawn(move || self.look(&verifier));
-        begun.map_err(|error| PeerError::setting(ROLE, SECTION, error))?;
+        begun.map_err(|error| ServiceError::setting(ROLE, SECTION, error))?;
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ops::process::Process;
+use ops::service_error::ServiceError;
 use speculation::session::Peer;
 use text::ServedText;
 use wire::v1::PeerDescription;
@@ -13,8 +14,7 @@ use super::estimates::Estimates;
 use super::likeness::{Compatibility, Likeness};
 use super::texts::Texts;
 use super::{PeerEndpoint, PeerQuery, PeerReplicas};
-use crate::config::{CoordinatorConfig, ModelGroup};
-use crate::error::CoordinatorError;
+use crate::config::{CoordinatorConfig, ModelGroup, wrong};
 use crate::peer::error::CallError;
 
 /// A served model with its peers.
@@ -47,11 +47,13 @@ impl ServedModel {
         model: &ModelGroup,
         config: &CoordinatorConfig,
         process: &Process,
-    ) -> Result<Self, CoordinatorError> {
+    ) -> Result<Self, ServiceError> {
         let dns_ttl = Duration::from_millis(config.resolve_every_ms.get());
         let credentials = &process.credentials;
-        let replicas =
-            |urls: &[String]| PeerReplicas::new(urls, &config.channel, credentials, dns_ttl);
+        let replicas = |urls: &[String]| {
+            let replicas = PeerReplicas::new(urls, &config.channel, credentials, dns_ttl);
+            replicas.map_err(|error| wrong("models", error))
+        };
         Ok(Self {
             name: model.name.clone(),
             aliases: model.aliases.clone(),
