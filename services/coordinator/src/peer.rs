@@ -217,23 +217,14 @@ impl Peers {
         }
     }
 
-    /// Gives up waiting for `peer`.
-    pub(crate) fn give_up(&mut self, peer: Peer, kind: FailureKind) {
-        self.session(peer).give_up(kind);
-    }
-
     /// `peer` is overloaded; how long to wait before it is asked again. `jitter` is from 0 to 1.
     pub(crate) fn overloaded(&self, peer: Peer, retry_after: Duration, jitter: f64) -> Duration {
         let endpoint = self.endpoint(peer);
         endpoint.map_or(retry_after, |it| it.overloaded(retry_after, jitter))
     }
 
-    /// Frees the session at `peer`.
-    pub(crate) fn close(&mut self, peer: Peer) {
-        self.session(peer).close();
-    }
-
-    fn session(&mut self, peer: Peer) -> &mut PeerSession {
+    /// Returns the session at `peer`.
+    pub(crate) fn session(&mut self, peer: Peer) -> &mut PeerSession {
         match peer {
             Peer::Drafter => &mut self.drafter,
             Peer::Verifier => &mut self.verifier,

@@ -192,22 +192,15 @@ fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 
     let models = Arc::downgrade(models);
     move || {
         let models = models.upgrade()?;
-        let misfit = |model: &Arc<ServedModel>| {
-            let problem = model.compatibility.problem()?;
+        let of_model = |model: &Arc<ServedModel>| {
             let name = model.name();
-            Some(format!("no drafter of model '{name}' fits: {problem}"))
+            let misfit = model.compatibility.problem();
+            let misfit = misfit.map(|it| format!("no drafter of model '{name}' fits: {it}"));
+            let unlike = model.likeness.problems().into_iter();
+            let unlike = unlike.map(|problem| format!("model '{name}': {problem}"));
+            misfit.into_iter().chain(unlike).collect::<Vec<_>>()
         };
-        let unlike = |model: &Arc<ServedModel>| {
-            let of_model = |problem| format!("model '{}': {problem}", model.name());
-            model
-                .likeness
-                .problems()
-                .into_iter()
-                .map(of_model)
-                .collect::<Vec<_>>()
-        };
-        let misfits = models.iter().filter_map(misfit);
-        let all: Vec<_> = misfits.chain(models.iter().flat_map(unlike)).collect();
+        let all: Vec<_> = models.iter().flat_map(of_model).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 }

@@ -97,7 +97,8 @@ pub struct PeerServer<R: Role> {
     /// What it counts.
     pub metrics: PeerMetrics,
     pub(crate) sessions: Leases<HeldSession<R>>,
-    pub(crate) health: Health,
+    /// Whether it takes sessions.
+    pub health: Health,
     pub(crate) server: ServerConfig,
     pub(crate) process: Process,
 }

@@ -65,16 +65,6 @@ impl<R: Role> PeerServer<R> {
         peer
     }
 
-    /// Takes sessions again, after [`Self::wait`].
-    pub fn ready(&self) {
-        self.health.ready();
-    }
-
-    /// Is not ready for as long as something that it needs is missing.
-    pub fn wait(&self) {
-        self.health.wait();
-    }
-
     /// Serves on `listener` until `shutdown` completes, then drains.
     ///
     /// # Errors

@@ -123,9 +123,9 @@ impl Watch {
             match (was_ready, problem.is_none()) {
                 (false, true) => {
                     tracing::info!("the engine is back");
-                    verifier.ready();
+                    verifier.health.ready();
                 }
-                (true, false) => verifier.wait(),
+                (true, false) => verifier.health.wait(),
                 _ => {}
             }
             was_ready = problem.is_none();

@@ -171,7 +171,7 @@ impl HttpState {
         let metadata = MetadataMap::from_headers(headers.clone());
         let context = RequestContext {
             metadata: &metadata,
-            client: caller.client.as_ref(),
+            client: caller.as_ref(),
             deadline: None,
             kept_per_token,
         };

@@ -75,7 +75,7 @@ pub(super) async fn tokenize(
     let model = state.model(&model)?;
     // It takes a place among the requests: a long text keeps a processor busy for seconds. The work has the place, as
     // it goes on if the client leaves.
-    let place = state.shared.admission.admit(caller.client.as_ref(), 1)?;
+    let place = state.shared.admission.admit(caller.as_ref(), 1)?;
     let Target { description, text } = state.shared.target_in_time(model).await?;
     let context_len = description.context_len;
     check_bytes(prompt.len(), context_len)?;
@@ -116,7 +116,7 @@ pub(super) async fn detokenize(
     };
     let ((model, tokens), reading) = state.read(body, read).await?;
     let model = state.model(&model)?;
-    let place = state.shared.admission.admit(caller.client.as_ref(), 1)?;
+    let place = state.shared.admission.admit(caller.as_ref(), 1)?;
     let Target { description, text } = state.shared.target_in_time(model).await?;
     let most = most_tokens(description.context_len);
     BadField::at_most("tokens", tokens.len(), most, "tokens")?;

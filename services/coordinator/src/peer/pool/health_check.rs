@@ -65,7 +65,7 @@ impl ServedModel {
     }
 
     async fn probe_all_drafters(&self) {
-        let Some(target) = self.known_target() else {
+        let Some(target) = self.last_target(None) else {
             return;
         };
         let (mut problem, mut fits, mut drafts) = (None, false, false);

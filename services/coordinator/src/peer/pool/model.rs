@@ -100,11 +100,6 @@ impl ServedModel {
         self.replicas(kind).all().await
     }
 
-    /// Returns the target as a verifier last described it.
-    pub(super) fn known_target(&self) -> Option<Target> {
-        self.last_target(None)
-    }
-
     /// Returns for how long all its verifiers are overloaded, by their own words; none if one is not.
     pub(crate) fn overloaded_for(&self) -> Option<Duration> {
         self.verifiers.overloaded_for()
@@ -148,7 +143,7 @@ impl ServedModel {
     }
 
     /// Keeps `now` if there is one, and returns what the target said last.
-    fn last_target(&self, now: Option<Target>) -> Option<Target> {
+    pub(super) fn last_target(&self, now: Option<Target>) -> Option<Target> {
         // Nothing here panics half-way, so what is behind a poisoned lock is whole.
         let mut last = self
             .last_target
