@@ -253,15 +253,9 @@ impl Peers {
     }
 
     /// Returns the peers whose numerics changed since the last call.
-    pub(crate) fn take_changed(&mut self) -> impl Iterator<Item = Peer> + use<> {
-        let changed = [Peer::Drafter, Peer::Verifier].map(|peer| {
-            (
-                peer,
-                std::mem::take(&mut self.session(peer).numerics_changed),
-            )
-        });
-        let changed = changed.into_iter();
-        changed.filter_map(|(peer, has_changed)| has_changed.then_some(peer))
+    pub(crate) fn take_changed(&mut self) -> impl Iterator<Item = Peer> {
+        let peers = Peer::ALL.into_iter();
+        peers.filter(|&peer| std::mem::take(&mut self.session(peer).numerics_changed))
     }
 
     /// How often the session moved, whatever it means for the output.

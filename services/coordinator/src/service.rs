@@ -33,7 +33,7 @@ pub struct Coordinator {
     shared: Arc<SharedState>,
     process: Process,
     /// Where the OpenAI API is served, if it is.
-    http: Option<TcpListener>,
+    pub http: Option<TcpListener>,
 }
 
 /// Binds the port of the OpenAI API, if there is one. Where nobody chose the address (`is_chosen`), of several
@@ -65,7 +65,8 @@ pub async fn run(
 ) -> Result<(), ServiceError> {
     let listener = config.listen.bind().await?;
     let http = bind_http(&config.http, is_http_chosen).await?;
-    let coordinator = Coordinator::new(config, process)?.with_http(http);
+    let mut coordinator = Coordinator::new(config, process)?;
+    coordinator.http = http;
     coordinator.serve(listener, shutdown).await
 }
 
@@ -112,15 +113,6 @@ impl Coordinator {
             process,
             http: None,
         })
-    }
-
-    /// Has the coordinator serve the OpenAI API on `listener` too, if there is one.
-    #[must_use]
-    pub fn with_http(self, listener: Option<TcpListener>) -> Self {
-        Self {
-            http: listener,
-            ..self
-        }
     }
 
     /// Serves on `listener` until `shutdown` completes, then drains. Reports itself ready once
