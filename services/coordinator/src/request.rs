@@ -14,10 +14,10 @@ use wire::{logprobs, sampling, settings, v1};
 use crate::admitted::{AdmittedRequest, DrafterRequirements, Requirements, VerifierRequirements};
 use crate::config::CoordinatorConfig;
 use crate::peer::pool::{ServedModel, Target};
-use limits::{check_stops, in_range, max_tokens, timeout};
+use limits::{check_stops, max_tokens, timeout};
 
 pub(crate) use limits::distribution_bytes;
-pub(crate) use prompt::{PromptInput, check_bytes, check_ids};
+pub(crate) use prompt::{PromptInput, check_bytes};
 
 /// What holds where a request does not say.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ pub(crate) fn check(
     let spec = settings::from_wire(&request)?;
     let limits = description.limits.unwrap_or_default();
     let most_drafts = limits.max_draft_tokens.max(1);
-    in_range("choice", request.choice, 0, Noise::MAX_CHOICE)?;
+    BadField::in_range("choice", request.choice, 0..=Noise::MAX_CHOICE)?;
     check_stops(&request.stop)?;
     let stop_tokens = request.stop_token_ids.len();
     BadField::at_most("stop_token_ids", stop_tokens, MAX_STOP_TOKENS, "tokens")?;

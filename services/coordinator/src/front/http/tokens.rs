@@ -16,7 +16,7 @@ use super::guard::Caller;
 use super::state::HttpState;
 use crate::limits::{MAX_REQUEST_BYTES, MAX_TOKENIZED};
 use crate::peer::pool::Target;
-use crate::request::{check_bytes, check_ids};
+use crate::request::check_bytes;
 
 /// The query of `/tokenizer_info`.
 #[derive(Deserialize)]
@@ -120,7 +120,7 @@ pub(super) async fn detokenize(
     let Target { description, text } = state.shared.target_in_time(model).await?;
     let most = most_tokens(description.context_len);
     BadField::at_most("tokens", tokens.len(), most, "tokens")?;
-    check_ids("tokens", &tokens, description.vocab_size)?;
+    BadField::in_vocabulary("tokens", &tokens, description.vocab_size)?;
     let decode = move || -> Result<String, Status> {
         let _places = (place, reading);
         text.text_within(&tokens, MAX_REQUEST_BYTES).ok_or_else(|| {
