@@ -270,6 +270,6 @@ impl Peers {
 
     /// Bytes exchanged with the peers so far.
     pub(crate) fn traffic(&self) -> Traffic {
-        *stream::lock(&self.opener.traffic)
+        *self.opener.traffic.lock()
     }
 }

@@ -7,10 +7,11 @@ mod likeness;
 mod model;
 mod texts;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ops::process::Process;
 use ops::service_error::ServiceError;
+use parking_lot::Mutex;
 use speculation::session::Peer;
 use wire::v1::PeerDescription;
 
@@ -74,8 +75,7 @@ impl<K: PartialEq, V: Clone + Default, const MOST: usize> Recent<K, V, MOST> {
     /// Returns the value of `key`: a new one if it is not known, for which the one asked for the longest time ago makes
     /// room.
     pub(crate) fn find(&self, key: K) -> V {
-        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let found = known.iter().position(|(other, _)| *other == key);
         let value = found.map(|at| known.remove(at).1).unwrap_or_default();
         if known.len() == MOST {

@@ -1,10 +1,11 @@
 //! A served model: its drafters and its verifiers, and what is known of them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ops::process::Process;
 use ops::service_error::ServiceError;
+use parking_lot::Mutex;
 use speculation::session::Peer;
 use text::ServedText;
 use wire::v1::PeerDescription;
@@ -144,11 +145,7 @@ impl ServedModel {
 
     /// Keeps `now` if there is one, and returns what the target said last.
     pub(super) fn last_target(&self, now: Option<Target>) -> Option<Target> {
-        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-        let mut last = self
-            .last_target
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_target.lock();
         *last = now.or_else(|| last.take());
         last.clone()
     }
