@@ -58,13 +58,12 @@ pub fn start(
     };
     let engine = |(level, served): (usize, ServedModel<Model>)| {
         let name = format!("draft-engine-{level}");
-        let (engine, _thread) = engine::spawn(served.model, engine_config, &name)?;
-        Ok(engine)
+        let spawned = engine::spawn(served.model, engine_config, &name);
+        let (engine, _thread) = spawned.map_err(ServiceError::engine(ROLE))?;
+        Ok::<_, ServiceError>(engine)
     };
     let engines = (1..).zip(models).map(engine);
-    let engines = engines
-        .collect::<Result<_, _>>()
-        .map_err(ServiceError::engine(ROLE))?;
+    let engines = engines.collect::<Result<_, _>>()?;
     Ok(PeerServer::new(
         proposers,
         engines,
