@@ -47,6 +47,10 @@ enum Awaited {
 }
 
 /// What a message of an answer comes to.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it is taken apart at once"
+)]
 enum Taken {
     /// Nothing yet: more is to come.
     Part,
