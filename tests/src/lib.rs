@@ -2,4 +2,5 @@
 
 pub mod acceptance;
 pub mod contract;
+pub mod session;
 pub mod toy;

@@ -164,6 +164,9 @@ impl AdmittedRequest {
     }
 }
 
+/// Tokens that the target decodes alone before a drafter that was lost is tried again.
+const FALLBACK_TOKENS: u32 = 32;
+
 /// Pause before the first repetition of a request to a peer.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
@@ -182,6 +185,10 @@ pub(crate) fn session_config(
         plan => plan,
     };
     SessionConfig {
+        plan,
+        draft_len: request.draft_len,
+        max_tokens: request.max_tokens,
+        vocab_size: request.vocab_size,
         goodput: estimate,
         tree: method.tree,
         end_tokens: request.sampling.end_tokens.clone(),
@@ -201,12 +208,7 @@ pub(crate) fn session_config(
         } else {
             0
         },
-        ..SessionConfig::new(
-            plan,
-            request.draft_len,
-            request.max_tokens,
-            request.vocab_size,
-        )
+        fallback_tokens: FALLBACK_TOKENS,
     }
 }
 
