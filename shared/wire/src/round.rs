@@ -83,10 +83,7 @@ pub fn from_wire(
         let problem = format!("{} is not the stream's, {epoch}", header.epoch);
         return Err(BadField::new("epoch", problem));
     }
-    if let Some(token) = header.committed.iter().find(|&&token| token >= vocab_size) {
-        let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
-        return Err(BadField::new("committed", problem));
-    }
+    BadField::in_vocabulary("committed", &header.committed, vocab_size)?;
     let base_len = u32::try_from(header.committed.len())
         .ok()
         .and_then(|len| header.from_len.checked_add(len))
