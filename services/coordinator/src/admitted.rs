@@ -13,7 +13,6 @@ use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
 use speculation::session::{Peer, Plan, SessionConfig};
 use speculation::verification::AcceptanceLabel;
-use wire::draft_block::ProposalBounds;
 use wire::open::ProposalFields;
 use wire::{proposal, sampling, target, v1};
 
@@ -135,12 +134,9 @@ impl AdmittedRequest {
         }
     }
 
-    /// Returns the bounds that a drafter's proposals must keep.
-    pub(crate) fn proposal_bounds(&self) -> ProposalBounds {
-        ProposalBounds {
-            form: self.method.proposal,
-            vocab_size: self.vocab_size,
-        }
+    /// Returns whether a drafter's proposal is of the form that is asked for, and no larger than it may be.
+    pub(crate) fn allows(&self, proposal: &v1::Proposal) -> bool {
+        proposal::fits(proposal, self.method.proposal, self.vocab_size)
     }
 
     /// Returns whether a decision at the coordinator needs the confidences of the target model.

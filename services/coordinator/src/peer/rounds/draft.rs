@@ -96,8 +96,8 @@ impl PendingDraft {
                 Some(Part::Block(part)) => part,
                 Some(_) => return Err(stream.malformed(UNASKED)),
             };
-            let bounds = request.proposal_bounds();
-            let pushed = self.block.push(&mut part, self.most, bounds);
+            let fits = |proposal: &v1::Proposal| request.allows(proposal);
+            let pushed = self.block.push(&mut part, self.most, fits);
             pushed.map_err(|problem| stream.malformed(problem))?;
             if part.last {
                 let answer = self.finish(position.round, part, request);
@@ -201,11 +201,10 @@ pub(crate) async fn bonus(
             Some(_) => return Err(stream.malformed(UNASKED)),
         }
     };
-    let bounds = request.proposal_bounds();
-    let Some(bonus) = part.bonus.filter(|bonus| bounds.allow(bonus)) else {
+    let Some(bonus) = part.bonus.filter(|bonus| request.allows(bonus)) else {
         return Err(stream.malformed("the distribution after the block did not come"));
     };
-    let read = proposal::one_from_wire(bonus, bounds.form, request.proposal_fields());
+    let read = proposal::one_from_wire(bonus, request.method.proposal, request.proposal_fields());
     let read = read.map_err(|error| stream.malformed(error.to_string()))?;
     session.succeeded(position.emitted);
     Ok(read)
