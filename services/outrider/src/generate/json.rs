@@ -153,46 +153,15 @@ fn num_spec_tokens(settings: &[v1::Setting]) -> u32 {
 }
 
 fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
-    let reasons: Vec<Value> = statistics
-        .fallbacks
-        .iter()
-        .map(|fallback| json!({ "position": fallback.position, "reason": fallback.reason }))
-        .collect();
-    // Where no draft token was verified there is nothing to be a rate of.
-    let verified = |figure: f64| (statistics.num_draft_tokens > 0).then_some(figure);
-    json!({
-        "mean_acceptance_length": verified(statistics.mean_acceptance_length),
-        "draft_acceptance_rate": verified(statistics.draft_acceptance_rate),
-        "acceptance_histogram": statistics.acceptance_histogram,
-        "num_spec_steps": statistics.num_spec_steps,
-        "num_accepted_draft_tokens": statistics.num_accepted_draft_tokens,
-        "num_draft_tokens": statistics.num_draft_tokens,
-        "per_step_accepted": statistics.per_step_accepted,
-        "per_step_drafted": statistics.per_step_drafted,
-        "fallbacks": reasons.len(),
-        "fallback_reasons": reasons,
-        "target_forwards": statistics.target_forwards,
-        "drafted": statistics.drafted,
-        "discarded": statistics.discarded,
-        "withheld": statistics.withheld,
-        "retries": statistics.retries,
-        "migrations": statistics.migrations,
-        "deferral_rate": statistics.deferral_rate,
-        "rejection_rate": statistics.rejection_rate,
-        "draft_forwards": statistics.draft_forwards,
-        "draft_forwards_by_model": statistics.draft_forwards_by_model,
-        "forced": statistics.forced,
-        "at_max_run": statistics.at_max_run,
-        "target_calls_per_token": statistics.target_calls_per_token,
-        "wire_bytes": statistics.wire_bytes,
-        "wire_bytes_per_round": statistics.wire_bytes_per_round,
-        "rounds": statistics.rounds,
-        "fallback_tokens": statistics.fallback_tokens,
-        "rested_tokens": statistics.rested_tokens,
-        "predicted_gain": statistics.predicted_gain,
-        "measured_gain": statistics.measured_gain,
-        "length_decision": statistics.length_decision,
-    })
+    let mut told = json!(statistics);
+    if statistics.num_draft_tokens == 0 {
+        // Where no draft token was verified there is nothing to be a rate of.
+        told["mean_acceptance_length"] = Value::Null;
+        told["draft_acceptance_rate"] = Value::Null;
+    }
+    told["fallback_reasons"] = told["fallbacks"].take();
+    told["fallbacks"] = json!(statistics.fallbacks.len());
+    told
 }
 
 #[cfg(test)]
