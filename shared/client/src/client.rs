@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use futures_util::stream::{self, Stream, TryStreamExt};
 use net::Credentials;
@@ -132,13 +131,5 @@ impl Generation {
             answer.add(event);
         }
         Ok(answer)
-    }
-}
-
-impl Stream for Generation {
-    type Item = Result<GenerationEvent, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.events.as_mut().poll_next(cx)
     }
 }

@@ -113,7 +113,7 @@ impl IncomingConnections {
         }
         let failed = Arc::clone(&self.failed);
         // A client of HTTP/1 is let in at a port of gRPC too, to be told where it is.
-        let acceptor = self.tls.http_acceptor();
+        let acceptor = self.tls.acceptor();
         let (protocol, gate) = (self.protocol, self.gate.clone());
         let opening = opening::open(connection, protocol, acceptor, slot, gate, failed);
         let opening = self.opening.spawn(opening);

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body::Body as _;
 use tonic::body::Body;
 use tonic::codegen::http::header::EXPECT;
 use tonic::codegen::http::{Request, Version};
@@ -142,18 +143,15 @@ impl Gate {
     }
 
     /// Bounds the body of an HTTP request that came on `connection`, to at most `most` bytes.
-    pub(crate) fn bound_request<B>(
+    pub(crate) fn bound_request(
         &self,
         connection: &ConnectionContext,
         most: usize,
-        mut request: Request<B>,
-    ) -> Request<axum::body::Body>
-    where
-        B: http_body::Body<Data = Bytes, Error: Into<axum::BoxError>> + Send + Unpin + 'static,
-    {
+        mut request: Request<axum::body::Body>,
+    ) -> Request<axum::body::Body> {
         request.extensions_mut().insert(connection.info.clone());
         if request.body().is_end_stream() {
-            return request.map(axum::body::Body::new);
+            return request;
         }
         let held = self.held(connection.received.clone());
         // HTTP/2 can end a stream and keep its connection; and who awaits leave to send its body sees the refusal.

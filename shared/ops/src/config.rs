@@ -34,14 +34,8 @@ use layer::ConfigLayer;
 pub struct LoadedConfig<T> {
     /// The configuration after all layers.
     pub value: T,
-    settings: Vec<SettingProvenance>,
-}
-
-impl<T> LoadedConfig<T> {
-    /// Lists every setting in the order of its key, with its value and origin; secrets are masked.
-    pub fn provenance(&self) -> &[SettingProvenance] {
-        &self.settings
-    }
+    /// Every setting in the order of its key, with its value and origin; secrets are masked.
+    pub provenance: Vec<SettingProvenance>,
 }
 
 /// Loads a configuration: `T::default()` < `file` < `environment` < `flags`.
@@ -130,7 +124,7 @@ impl ConfigLayers {
         let merged = profiles.remove(&Profile::Default).unwrap_or_default();
         Ok(LoadedConfig {
             value,
-            settings: provenance::settings("", &merged, &figment),
+            provenance: provenance::settings("", &merged, &figment),
         })
     }
 

@@ -182,8 +182,10 @@ pub fn start(
 pub struct Telemetry {
     tracer: Option<SdkTracerProvider>,
     logger: Option<SdkLoggerProvider>,
-    traces: Traces,
-    levels: LogLevels,
+    /// What the services of the process trace with.
+    pub traces: Traces,
+    /// Which events are logged.
+    pub levels: LogLevels,
 }
 
 impl Telemetry {
@@ -234,16 +236,6 @@ impl Telemetry {
             started.logger = Some(provider.build());
         }
         Ok(started)
-    }
-
-    /// Returns what the services of the process trace with.
-    pub fn traces(&self) -> &Traces {
-        &self.traces
-    }
-
-    /// Returns which events are logged.
-    pub fn levels(&self) -> &LogLevels {
-        &self.levels
     }
 
     /// Returns how long [`Telemetry::flush`] takes at most.

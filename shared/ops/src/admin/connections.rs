@@ -13,9 +13,9 @@ use net::incoming::OPENING_TIMEOUT;
 use net::log_throttle::LogThrottle;
 use net::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tower::{ServiceExt, service_fn};
 
 /// Most connections at a time. Beyond it the oldest is closed: whoever is answered has long gone, and a scraper that
@@ -36,16 +36,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves `router` on `listener` without end. Connections end with this future.
 pub(super) async fn serve(router: Router, listener: TcpListener) {
-    let mut open = JoinSet::new();
-    // The same tasks, the oldest first.
-    let mut order: VecDeque<AbortHandle> = VecDeque::new();
+    // The oldest first.
+    let mut open = VecDeque::new();
     let full = LogThrottle::default();
     loop {
-        let accepted = tokio::select! {
-            Some(_) = open.join_next() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        let (connection, client) = match accepted {
+        let (connection, client) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "the admin port cannot accept a connection");
@@ -53,11 +48,9 @@ pub(super) async fn serve(router: Router, listener: TcpListener) {
                 continue;
             }
         };
-        order.retain(|connection| !connection.is_finished());
-        if order.len() >= MAX_CONNECTIONS
-            && let Some(oldest) = order.pop_front()
-        {
-            oldest.abort();
+        open.retain(|connection: &AbortOnDropHandle<()>| !connection.is_finished());
+        if open.len() >= MAX_CONNECTIONS {
+            drop(open.pop_front());
             if let Some(others) = full.passes() {
                 tracing::warn!(
                     %client,
@@ -68,7 +61,8 @@ pub(super) async fn serve(router: Router, listener: TcpListener) {
                 );
             }
         }
-        order.push_back(open.spawn(serve_connection(connection, router.clone())));
+        let serving = tokio::spawn(serve_connection(connection, router.clone()));
+        open.push_back(AbortOnDropHandle::new(serving));
     }
 }
 
