@@ -36,7 +36,7 @@ pub use whole::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS};
 pub const MAX_SMALL_BYTES: usize = 16 << 20;
 
 /// Services, and which of their methods take a stream of messages.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Described {
     /// The services.
     pub routes: Routes,
@@ -44,26 +44,6 @@ pub struct Described {
     pub client_streaming: Arc<[&'static str]>,
     /// The gate that is shared with another port, if one is.
     pub gate: Option<Gate>,
-}
-
-impl Described {
-    /// Puts the services behind the `gate` of another port.
-    #[must_use]
-    pub fn behind(self, gate: Gate) -> Self {
-        let gate = Some(gate);
-        Self { gate, ..self }
-    }
-}
-
-/// Services none of whose methods takes a stream of messages.
-impl From<Routes> for Described {
-    fn from(routes: Routes) -> Self {
-        Self {
-            routes,
-            client_streaming: Arc::default(),
-            gate: None,
-        }
-    }
 }
 
 /// What requests carry of the connection that they came on.

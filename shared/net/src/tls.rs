@@ -191,7 +191,7 @@ impl TlsError {
     pub fn key(&self) -> String {
         match self {
             Self::Missing { setting, .. } => format!("tls.{setting}"),
-            Self::File(file) => file.setting().to_owned(),
+            Self::File(file) => file.setting.clone(),
             Self::Unusable(_) => "tls".to_owned(),
         }
     }

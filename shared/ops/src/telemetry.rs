@@ -109,7 +109,7 @@ impl TelemetryError {
     pub fn key(&self) -> &str {
         match self {
             Self::Setting { key, .. } => key,
-            Self::Authorities(file) => file.setting(),
+            Self::Authorities(file) => &file.setting,
             _ => "telemetry",
         }
     }
