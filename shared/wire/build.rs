@@ -40,6 +40,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // The command line prints them as JSON.
         .type_attribute(".outrider.v1.SpeculationStatistics", SERIALIZE)
         .type_attribute(".outrider.v1.Fallback", SERIALIZE)
+        .type_attribute(".outrider.v1.RequestTiming", SERIALIZE)
+        .type_attribute(".outrider.v1.TopLogprob", SERIALIZE)
         .codec_path("crate::bounds::BoundedCodec")
         .compile_fds(compiler.file_descriptor_set())?;
     Ok(())

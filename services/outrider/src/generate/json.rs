@@ -67,7 +67,6 @@ const OF_THE_END: [&str; 7] = [
 /// Returns the object of an answer that is complete, or that `fault` ended early.
 fn object(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> Value {
     let (started, finished) = (&answer.started, &answer.finished);
-    let timing = finished.timing.unwrap_or_default();
     let error = fault.map(|fault| {
         let code = format!("{:?}", fault.code);
         json!({ "message": fault.message, "code": code })
@@ -104,11 +103,7 @@ fn object(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> Value {
         },
         "speculation": speculation,
         "metrics": { "speculative_decoding": Value::from_iter(of_vllm) },
-        "timing": {
-            "time_to_first_token_ms": timing.time_to_first_token_ms,
-            "total_ms": timing.total_ms,
-            "tokens_per_second": timing.tokens_per_second,
-        },
+        "timing": finished.timing.unwrap_or_default(),
     });
     if !answer.logprobs.is_empty() {
         object["logprobs"] = answer.logprobs.iter().map(logprobs).collect();
@@ -123,9 +118,7 @@ fn object(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> Value {
 
 /// Returns the log probabilities of a token; null stands for one without any probability.
 fn logprobs(of_token: &v1::TokenLogprobs) -> Value {
-    let top = of_token.top.iter();
-    let top = top.map(|top| json!({ "token_id": top.token_id, "logprob": top.logprob }));
-    json!({ "logprob": of_token.logprob, "top": top.collect::<Vec<_>>() })
+    json!({ "logprob": of_token.logprob, "top": of_token.top })
 }
 
 /// What of the statistics has the names that users of vLLM parse.
