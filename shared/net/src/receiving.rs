@@ -10,7 +10,6 @@ mod budget;
 mod message;
 mod whole;
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use tonic::service::Routes;
 use tonic::transport::server::TcpConnectInfo;
 use tower::util::MapRequestLayer;
 
+use crate::fault::beneath;
 use crate::listen::ServerConfig;
 use crate::slots::Activity;
 pub(crate) use budget::ByteBudget;
@@ -148,13 +148,7 @@ impl Gate {
 pub async fn whole(body: axum::body::Body) -> Result<Bytes, ReceiveError> {
     let read = axum::body::to_bytes(body, usize::MAX).await;
     read.map_err(|error| {
-        let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
-        while let Some(error) = cause {
-            if let Some(refused) = error.downcast_ref::<ReceiveError>() {
-                return refused.clone();
-            }
-            cause = error.source();
-        }
-        ReceiveError::CutShort
+        let refused = beneath(&error).find_map(|cause| cause.downcast_ref::<ReceiveError>());
+        refused.cloned().unwrap_or(ReceiveError::CutShort)
     })
 }

@@ -130,7 +130,10 @@ impl ConfigLayers {
 
     /// Leaves out what was given at `path`; whether there was anything.
     fn forget(&mut self, path: &[String]) -> bool {
-        let forgotten = self.given.iter_mut().map(|layer| layer.forget(path));
+        let forgotten = self
+            .given
+            .iter_mut()
+            .map(|layer| layer::forget(&mut layer.values, path));
         forgotten.fold(false, |any, forgotten| any | forgotten)
     }
 }
