@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use futures_util::future::join_all;
 use ops::admin::AskError;
+use ops::config::LoadedConfig;
 use ops::process::Process;
 use tokio::net::TcpListener;
 
@@ -15,13 +16,7 @@ use super::report::Findings;
 use crate::check::{ServeRole, listens};
 use crate::cluster::reachable;
 use crate::config::Config;
-
-/// Which addresses somebody chose; `serve` does without the others.
-#[derive(Clone, Copy)]
-pub(super) struct ChosenPorts {
-    pub(super) admin: bool,
-    pub(super) http: bool,
-}
+use crate::global::is_default;
 
 /// Whether an address can be listened on.
 enum PortState {
@@ -34,11 +29,11 @@ enum PortState {
 
 /// Returns what is found of the addresses that `role` listens on, all at once.
 pub(super) async fn findings(
-    config: &Config,
+    loaded: &LoadedConfig<Config>,
     role: ServeRole,
-    chosen: ChosenPorts,
     own: &DoctorClients,
 ) -> Findings {
+    let config = &loaded.value;
     let admin = config
         .admin
         .listen
@@ -77,9 +72,9 @@ pub(super) async fn findings(
             PortState::Taken(who) => {
                 has_coordinator |= key == "coordinator.listen"
                     && !matches!(who, Err(Silence::NobodyThere | Silence::Other(_)));
+                // `serve` does without the ports that nobody chose.
                 let is_needed = match key {
-                    "admin.listen" => chosen.admin,
-                    "coordinator.http.listen" => chosen.http,
+                    "admin.listen" | "coordinator.http.listen" => !is_default(loaded, key),
                     _ => true,
                 };
                 taken(&mut findings, &at, key, who, is_needed);

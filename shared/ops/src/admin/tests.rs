@@ -120,7 +120,7 @@ async fn a_second_process_on_a_machine_has_an_admin_port_too() {
         ..AdminConfig::default()
     };
     let admin = start(&config, &Process::default(), false).await.unwrap();
-    assert!(admin.unwrap().address().port() > taken.port());
+    assert!(admin.unwrap().address.port() > taken.port());
 }
 
 #[tokio::test]
@@ -388,7 +388,7 @@ async fn a_page_of_a_browser_does_not_reach_a_port_of_this_machine_alone() {
     let everywhere = serve(everywhere, &Process::default(), &config).unwrap();
     let behind_proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let behind_proxy = serve(behind_proxy, &Process::default(), &config).unwrap();
-    let port = everywhere.address().port();
+    let port = everywhere.address.port();
     let everywhere_here = SocketAddr::from(([127, 0, 0, 1], port));
     let status = async |address: SocketAddr, headers: &str| {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -406,17 +406,13 @@ async fn a_page_of_a_browser_does_not_reach_a_port_of_this_machine_alone() {
         ("host: localhost\r\norigin: http://page.example", 403),
         ("host: localhost\r\norigin: http://localhost:3000", 200),
     ] {
-        assert_eq!(
-            status(local.address(), headers).await,
-            expected,
-            "{headers}"
-        );
+        assert_eq!(status(local.address, headers).await, expected, "{headers}");
         assert_eq!(status(everywhere_here, headers).await, 200, "{headers}");
     }
     for (host, expected) in [("ops.example:9464", 200), ("other.example", 403)] {
         let header = format!("host: {host}");
         assert_eq!(
-            status(behind_proxy.address(), &header).await,
+            status(behind_proxy.address, &header).await,
             expected,
             "{host}"
         );
