@@ -14,7 +14,6 @@ use crate::policy::{Patience, Policy};
 
 /// A call that was not answered, and is about to be made again.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct RetryWait<'a> {
     /// Why it was not.
     pub status: &'a Status,
