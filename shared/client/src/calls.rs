@@ -29,7 +29,8 @@ type OnWait = Arc<dyn Fn(&RetryWait<'_>) + Send + Sync>;
 #[derive(Clone)]
 pub struct Client {
     coordinator: CoordinatorClient<PeerChannel>,
-    pub(crate) policy: Policy,
+    /// How the client deals with a coordinator that is not there, or has too much to do.
+    pub policy: Policy,
     pub(crate) on_wait: Option<OnWait>,
 }
 

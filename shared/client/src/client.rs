@@ -39,11 +39,6 @@ impl Client {
         self
     }
 
-    /// Returns how the client deals with a coordinator that is not there, or has too much to do.
-    pub fn policy(&self) -> Policy {
-        self.policy
-    }
-
     /// Has `tell` called whenever a call has to wait. That an answer under way was lost is told by
     /// [`GenerationEvent::Lost`](crate::GenerationEvent::Lost) beforehand.
     #[must_use]
@@ -70,7 +65,7 @@ impl Client {
         let list = |mut coordinator: CoordinatorClient<_>| async move {
             coordinator.list_models(v1::ListModelsRequest {}).await
         };
-        let policy = self.policy();
+        let policy = self.policy;
         let patience = Patience::new(&policy, is_starting_up, policy.startup);
         let listed = self.make(patience, list).await;
         Ok(listed.map_err(Error::Status)?.models)

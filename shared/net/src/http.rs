@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::{ServiceExt, service_fn};
 
-use crate::incoming::{IncomingConnections, OPENING_TIMEOUT, OpenedConnection, PortProtocol};
+use crate::incoming::{IncomingConnections, OpenedConnection, PortProtocol, silence};
 use crate::listen::ServerConfig;
 use crate::log_throttle::LogThrottle;
 use crate::receiving::Gate;
@@ -52,7 +52,7 @@ pub struct HttpRoutes {
     pub max_request_bytes: usize,
     /// Longest time for which a connection waits for a client that neither sends a request nor reads its answers. The
     /// headers of a further request on a connection of HTTP/1 must come in this time, those of the first one within
-    /// [`OPENING_TIMEOUT`] of its first bytes.
+    /// [`OPENING_TIMEOUT`](crate::OPENING_TIMEOUT) of its first bytes.
     pub idle_timeout: Duration,
 }
 
@@ -148,12 +148,7 @@ async fn serve_connection(
     let server = builder(connection.speaks_http2, port.max_streams, idle_timeout);
     let speaks_http1 = !connection.speaks_http2;
     let requested = CancellationToken::new();
-    let silent = timeout(OPENING_TIMEOUT, requested.clone().cancelled_owned());
-    let silent = async {
-        if silent.await.is_ok() {
-            std::future::pending::<()>().await;
-        }
-    };
+    let silent = silence(requested.clone());
     let service = service_fn(move |request: Request<_>| {
         requested.cancel();
         let working = connection.activity.begin();

@@ -7,10 +7,11 @@ use futures_util::future::join_all;
 use ops::admin::AskError;
 use ops::config::LoadedConfig;
 use ops::process::Process;
+use speculation::session::Peer;
 use tokio::net::TcpListener;
 
 use super::DoctorClients;
-use super::ask::{self, PeerKind, Silence};
+use super::ask::{self, Silence};
 use super::dial::Dialled;
 use super::report::Findings;
 use crate::check::{ServeRole, listens};
@@ -92,8 +93,8 @@ async fn look(key: &str, address: SocketAddr, dialled: &Dialled, process: &Proce
         Err(_) => PortState::Taken(match key {
             "admin.listen" => admin_at(reachable(address)).await,
             "coordinator.listen" => coordinator_at(dialled, process).await,
-            "drafter.listen" => peer_at(dialled, PeerKind::Drafter, process).await,
-            "verifier.listen" => peer_at(dialled, PeerKind::Verifier, process).await,
+            "drafter.listen" => peer_at(dialled, Peer::Drafter, process).await,
+            "verifier.listen" => peer_at(dialled, Peer::Verifier, process).await,
             _ => Err(Silence::NobodyThere),
         }),
     }
@@ -140,7 +141,7 @@ fn taken(
     }
 }
 
-async fn peer_at(dialled: &Dialled, kind: PeerKind, process: &Process) -> Result<String, Silence> {
+async fn peer_at(dialled: &Dialled, kind: Peer, process: &Process) -> Result<String, Silence> {
     let answer = ask::peer(dialled, kind, process).await?;
     Ok(format!(
         "by an outrider {} of '{}'",

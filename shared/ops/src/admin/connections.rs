@@ -9,11 +9,10 @@ use axum::extract::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use net::incoming::OPENING_TIMEOUT;
+use net::incoming::silence;
 use net::log_throttle::LogThrottle;
 use net::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tower::{ServiceExt, service_fn};
@@ -93,14 +92,9 @@ async fn serve_connection(connection: TcpStream, router: Router) {
     });
     let serving =
         server.serve_connection(TokioIo::new(connection), TowerToHyperService::new(service));
-    let silent = async {
-        if timeout(OPENING_TIMEOUT, asked.cancelled()).await.is_ok() {
-            std::future::pending::<()>().await;
-        }
-    };
     tokio::select! {
         // However it ended: nobody waits for anything on it any more.
         _ = serving => {}
-        () = silent => {}
+        () = silence(asked) => {}
     }
 }
