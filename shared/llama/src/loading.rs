@@ -81,14 +81,6 @@ pub enum LoadError {
     },
 }
 
-/// How contexts of one model are made.
-#[derive(Clone, Debug)]
-pub(crate) struct ContextSettings {
-    pub(crate) threads: u32,
-    pub(crate) kv: KvType,
-    pub(crate) flash_attention: bool,
-}
-
 /// llama.cpp, started once in this process, its log lines with the others of this program.
 fn backend() -> Result<&'static LlamaBackend, LoadError> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
@@ -180,12 +172,13 @@ fn check_kind(model: &LlamaModel) -> Result<(), LoadError> {
 /// Makes a context of `model` that holds `cells` tokens.
 pub(crate) fn context<'a>(
     model: &'a LlamaModel,
-    settings: &ContextSettings,
+    settings: &Settings,
+    kv: KvType,
     cells: usize,
 ) -> Result<LlamaContext<'a>, LoadError> {
     let backend = backend()?;
     let _alone = one_at_a_time();
-    let kv = match settings.kv {
+    let kv = match kv {
         KvType::F32 => KvCacheType::F32,
         KvType::F16 => KvCacheType::F16,
     };
@@ -224,7 +217,8 @@ self_cell!(
 );
 
 impl Owned {
-    /// Loads the GGUF file at `path` with room for `cells` tokens, whose keys and values are in `kv`.
+    /// Loads the GGUF file at `path` with room for `cells` tokens, whose keys and values are in `kv`. The
+    /// settings that it returns name the threads of a forward.
     ///
     /// # Errors
     /// If llama.cpp does not read it, or a setting is out of range.
@@ -233,15 +227,14 @@ impl Owned {
         settings: &Settings,
         kv: KvType,
         cells: usize,
-    ) -> Result<(Self, ContextSettings), LoadError> {
+    ) -> Result<(Self, Settings), LoadError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let of_context = ContextSettings {
+        let settings = Settings {
             threads: settings.threads_on(cores as u32)?,
-            kv,
-            flash_attention: settings.flash_attention,
+            ..settings.clone()
         };
-        let model = self::model(path, settings)?;
-        let owned = Self::try_new(model, |model| context(model, &of_context, cells))?;
-        Ok((owned, of_context))
+        let model = self::model(path, &settings)?;
+        let owned = Self::try_new(model, |model| context(model, &settings, kv, cells))?;
+        Ok((owned, settings))
     }
 }

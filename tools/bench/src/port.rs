@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use clap::Args;
 use llama_cpp::{Bare, KvType, Settings};
-use model::gguf_writer::{self, FileFormat, WriteProgress};
+use model::gguf_writer::{self, FileFormat};
 use model::llama_cpp::LlamaCache;
+use model::progress::WorkProgress;
 use model::{LlamaModel, embedded};
 use outrider::progress;
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
@@ -155,7 +156,7 @@ impl<'a> Port<'a> {
 fn embedded_target() -> anyhow::Result<tempfile::NamedTempFile> {
     let checkpoint = embedded::model("target")?;
     let mut file = tempfile::Builder::new().suffix(".gguf").tempfile()?;
-    let mut go_on = |_: WriteProgress<'_>| ControlFlow::Continue(());
+    let mut go_on = |_: WorkProgress<'_>| ControlFlow::Continue(());
     gguf_writer::write(
         &checkpoint,
         "target",

@@ -9,7 +9,7 @@ use speculation::certificate::Decided;
 use speculation::pipeline::{Pipeline, Want};
 use speculation::round::{self, BlockInput, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::TargetProbs;
-use speculation::verification::{self, Verdict};
+use speculation::verification::Verdict;
 use wire::{slice, v1};
 
 use super::logprobs::of_emitted;
@@ -38,21 +38,14 @@ fn verify_chain(
         target: &spec.target,
         verification: spec.verification,
         greedy,
-        drafts: block.drafts.tokens(),
-        proposals: &block.proposals,
-        bonus: block.bonus.as_ref(),
-        vocab_size: spec.vocab_size as usize,
-    };
-    let chain = verification::DraftChain {
-        drafts: block.drafts.tokens(),
+        block,
         base_len: input.base_len as u32,
         ends: &spec.sampling.end_tokens,
-        horizon: block.horizon,
-        layers: &block.layers,
+        vocab_size: spec.vocab_size as usize,
     };
     SCRATCH.with_borrow_mut(|(scratch, unscaled)| {
         let rows = LogitRows::new(input, want, rows, unscaled);
-        round::decide(inputs, &chain, spec.noise, rows, scratch)
+        round::decide(inputs, spec.noise, rows, scratch)
     })
 }
 
@@ -87,9 +80,7 @@ impl RowConsumer for BlockInput {
 }
 
 /// What is wanted of each position of a chain that the coordinator decides.
-pub(super) struct SliceOptions(pub(super) v1::SliceRequest);
-
-impl RowConsumer for SliceOptions {
+impl RowConsumer for v1::SliceRequest {
     /// One slice a position, headers still to be set.
     type Output = Vec<v1::Slice>;
 
@@ -98,11 +89,10 @@ impl RowConsumer for SliceOptions {
         input: &mut ScoringInput,
         rows: (&mut [f32], usize),
     ) -> Result<Vec<v1::Slice>, RoundError> {
-        let Self(wanted) = *self;
         let want = Want {
-            max: wanted.confidences,
-            entropy: wanted.confidences,
-            unscaled: wanted.unscaled,
+            max: self.confidences,
+            entropy: self.confidences,
+            unscaled: self.unscaled,
         };
         let mut unscaled = Vec::new();
         let drafts = input.drafts().0.len();
@@ -110,14 +100,13 @@ impl RowConsumer for SliceOptions {
         (0..=drafts)
             .map(|offset| {
                 let distributions = rows.distributions(offset)?;
-                let unscaled = distributions.unscaled.filter(|_| wanted.unscaled);
-                let top = wanted.top;
+                let unscaled = distributions.unscaled.filter(|_| self.unscaled);
                 let mut slice = slice::to_wire(
                     offset,
                     distributions.probs,
                     unscaled,
                     distributions.confidence,
-                    top,
+                    self.top,
                 );
                 slice.last = offset == drafts;
                 Ok(slice)
