@@ -50,7 +50,7 @@ pub static FIELDS: [SamplingField; 11] = [
     SamplingField {
         name: "temperature",
         placeholder: "T",
-        help: "divides the logits: 0 is greedy; if not given 1, and 0.7 in `outrider chat`",
+        help: "divides the logits: 0 is greedy; 1 if not given, in chats 0.7",
         kind: Number((0.0, 100.0), |to, it| to.temperature = Some(it)),
     },
     SamplingField {
