@@ -8,7 +8,7 @@ use super::{Checkpoint, MODELS, WeightFormat, folder, fresh, golden};
 
 fn write(checkpoint: &Checkpoint, format: FileFormat, path: &Path) {
     let mut file = std::fs::File::create(path).unwrap();
-    let mut unstopped = |_: gguf_writer::WriteProgress<'_>| ControlFlow::Continue(());
+    let mut unstopped = |_: model::progress::WorkProgress<'_>| ControlFlow::Continue(());
     gguf_writer::write(checkpoint, "golden", format, &mut file, &mut unstopped).unwrap();
     gguf_writer::verify(checkpoint, path).unwrap();
 }

@@ -13,7 +13,7 @@ pub fn write_all() {
     let checkpoint = checkpoint(1);
     for format in [FileFormat::F32, FileFormat::Q8_0] {
         let mut bytes = Vec::new();
-        let unstopped = &mut |_: gguf_writer::WriteProgress<'_>| ControlFlow::Continue(());
+        let unstopped = &mut |_: model::progress::WorkProgress<'_>| ControlFlow::Continue(());
         gguf_writer::write(&checkpoint, "tiny", format, &mut bytes, unstopped).expect("a file");
         write_bytes("gguf", format.name(), &bytes);
     }

@@ -152,7 +152,7 @@ impl CascadeBlock {
 
     /// Lets the model whose rows are here review.
     fn review(&mut self, from: usize, rows: StepRows<'_>) -> Result<(), RoundError> {
-        let timing = rows.timing();
+        let timing = rows.timing;
         self.progress.step(timing.forwarded_tokens);
         self.cost.add(&Cost::of(timing));
         // What an earlier review counted of drafts is taken back.

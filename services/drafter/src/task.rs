@@ -209,7 +209,7 @@ impl Task for DraftTask {
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
-        let timing = rows.timing();
+        let timing = rows.timing;
         self.forwards[0] += 1;
         if let Some(head) = &self.head
             && self.stopping.wants_prediction()

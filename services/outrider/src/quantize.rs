@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use model::gguf_writer::{self, FileFormat, GgufWriteError, WriteProgress, WrittenGguf};
-use model::progress::{ProgressObserver, WorkKind, WorkProgress};
+use model::gguf_writer::{self, FileFormat, GgufWriteError, WrittenGguf};
+use model::progress::{ProgressObserver, WorkProgress};
 use model::source::ModelSource;
 
 use crate::interrupt;
@@ -75,7 +75,7 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
     let observer = bars.observer();
     let checkpoint = source.open_observed(&observer).context("SRC")?;
     let mut report = QuantizeReport::new(&args.destination, observer);
-    let mut progress = |at: gguf_writer::WriteProgress<'_>| {
+    let mut progress = |at: WorkProgress<'_>| {
         report.show(at);
         if stopped.load(Ordering::Relaxed) {
             ControlFlow::Break(())
@@ -141,13 +141,11 @@ impl QuantizeReport {
     }
 
     /// Shows where writing is. That nobody can be told is no reason to stop.
-    fn show(&mut self, at: WriteProgress<'_>) {
+    fn show(&mut self, at: WorkProgress<'_>) {
         if let Some(bar) = &self.bar {
             bar.progress(WorkProgress {
-                work: WorkKind::Writing,
                 name: &self.file,
-                done_bytes: at.done_bytes,
-                total_bytes: at.total_bytes,
+                ..at
             });
             return;
         }
@@ -163,19 +161,22 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-fn line(at: WriteProgress<'_>) -> String {
+fn line(at: WorkProgress<'_>) -> String {
     let (done, total) = (megabytes(at.done_bytes), megabytes(at.total_bytes));
-    format!("{done:.1} of {total:.1} MB, {}", at.tensor)
+    format!("{done:.1} of {total:.1} MB, {}", at.name)
 }
 
 #[cfg(test)]
 mod tests {
+    use model::progress::WorkKind;
+
     use super::*;
 
     #[test]
     fn a_line_tells_bytes_and_the_tensor() {
-        let at = WriteProgress {
-            tensor: "output.weight",
+        let at = WorkProgress {
+            work: WorkKind::Writing,
+            name: "output.weight",
             done_bytes: 1_500_000,
             total_bytes: 3_000_000,
         };

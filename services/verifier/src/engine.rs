@@ -195,10 +195,10 @@ impl<C: RowConsumer> Task for ScoringTask<C> {
         &self.input.kept
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
-        let (step, row_len) = (rows.timing(), rows.vocab_size());
+    fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {
+        let (step, row_len) = (rows.timing, rows.vocab_size);
         let began = Instant::now();
-        let rows = (rows.logits_mut(), row_len);
+        let rows = (rows.logits, row_len);
         let evaluated = self.consumer.evaluate(&mut self.input, rows);
         let accept = began.elapsed();
         self.finish(evaluated.map(|output| (output, Cost { step, accept })));

@@ -8,7 +8,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 
 use crate::ledger::{BadEntry, BatchToken, CellLedger, DecodeError, SEQUENCES, SequenceId};
-use crate::loading::{self, BATCH, ContextSettings, LoadError, Owned};
+use crate::loading::{self, BATCH, LoadError, Owned};
 use crate::pieces::{self, LlamaVocabulary};
 use crate::settings::{KvType, Settings};
 
@@ -18,7 +18,8 @@ const FIRST_CELLS: usize = BATCH as usize;
 /// A model, and the memory of up to [`SEQUENCES`] sequences.
 pub struct Context {
     owned: Owned,
-    settings: ContextSettings,
+    settings: Settings,
+    kv: KvType,
     ledger: CellLedger,
     batch: LlamaBatch<'static>,
     vocab_size: usize,
@@ -36,6 +37,7 @@ impl Context {
         let mut loaded = Self {
             owned,
             settings,
+            kv,
             ledger: CellLedger::new(FIRST_CELLS, vocab_size),
             batch: LlamaBatch::new(BATCH as usize, SEQUENCES as i32),
             vocab_size,
@@ -81,9 +83,9 @@ impl Context {
     /// If a sequence holds tokens.
     pub fn reserve(&mut self, cells: usize) -> Result<(), LoadError> {
         assert!(self.ledger.is_empty(), "sequences hold tokens");
-        let settings = &self.settings;
+        let (settings, kv) = (&self.settings, self.kv);
         self.owned.with_dependent_mut(|model, context| {
-            *context = loading::context(model, settings, cells)?;
+            *context = loading::context(model, settings, kv, cells)?;
             Ok::<_, LoadError>(())
         })?;
         self.ledger.resize(cells);
@@ -228,7 +230,7 @@ impl Context {
         let heads = model.n_head().max(1) as usize;
         let head_dim = usize::try_from(model.n_embd()).unwrap_or_default() / heads;
         let key_len = head_dim * model.n_head_kv() as usize;
-        let held = 2 * model.n_layer() as usize * key_len * self.settings.kv.bytes();
+        let held = 2 * model.n_layer() as usize * key_len * self.kv.bytes();
         held + BATCH as usize * (heads + 1) * size_of::<f32>()
     }
 

@@ -9,8 +9,6 @@ mod ledger;
 mod settings;
 
 #[cfg(feature = "llama-cpp")]
-mod bare;
-#[cfg(feature = "llama-cpp")]
 mod context;
 #[cfg(feature = "llama-cpp")]
 mod loading;
@@ -22,8 +20,7 @@ pub use settings::{KvType, Settings, SplitMode, TooManyThreads};
 
 #[cfg(feature = "llama-cpp")]
 pub use self::{
-    bare::Bare,
     context::Context,
-    loading::{Build, LoadError, VERSION, build},
+    loading::{BATCH, Build, LoadError, Owned, VERSION, build},
     pieces::{LlamaVocabulary, VocabularyPiece},
 };

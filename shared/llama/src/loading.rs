@@ -23,7 +23,7 @@ use crate::settings::{KvType, Settings, SplitMode, TooManyThreads};
 pub const VERSION: &str = "0.1.160";
 
 /// Most tokens computed at once; more are computed one part after the other.
-pub(crate) const BATCH: u32 = 512;
+pub const BATCH: u32 = 512;
 
 /// `LLAMA_FLASH_ATTN_TYPE_DISABLED`.
 const FLASH_OFF: i32 = 0;
@@ -79,14 +79,6 @@ pub enum LoadError {
         /// Tokens it was to hold.
         cells: usize,
     },
-}
-
-/// How contexts of one model are made.
-#[derive(Clone, Debug)]
-pub(crate) struct ContextSettings {
-    pub(crate) threads: u32,
-    pub(crate) kv: KvType,
-    pub(crate) flash_attention: bool,
 }
 
 /// llama.cpp, started once in this process, its log lines with the others of this program.
@@ -180,12 +172,13 @@ fn check_kind(model: &LlamaModel) -> Result<(), LoadError> {
 /// Makes a context of `model` that holds `cells` tokens.
 pub(crate) fn context<'a>(
     model: &'a LlamaModel,
-    settings: &ContextSettings,
+    settings: &Settings,
+    kv: KvType,
     cells: usize,
 ) -> Result<LlamaContext<'a>, LoadError> {
     let backend = backend()?;
     let _alone = one_at_a_time();
-    let kv = match settings.kv {
+    let kv = match kv {
         KvType::F32 => KvCacheType::F32,
         KvType::F16 => KvCacheType::F16,
     };
@@ -216,7 +209,7 @@ pub(crate) fn context<'a>(
 
 self_cell!(
     /// A context borrows its model.
-    pub(crate) struct Owned {
+    pub struct Owned {
         owner: LlamaModel,
         #[covariant]
         dependent: LlamaContext,
@@ -224,24 +217,24 @@ self_cell!(
 );
 
 impl Owned {
-    /// Loads the GGUF file at `path` with room for `cells` tokens, whose keys and values are in `kv`.
+    /// Loads the GGUF file at `path` with room for `cells` tokens, whose keys and values are in `kv`. The
+    /// settings that it returns name the threads of a forward.
     ///
     /// # Errors
     /// If llama.cpp does not read it, or a setting is out of range.
-    pub(crate) fn load(
+    pub fn load(
         path: &Path,
         settings: &Settings,
         kv: KvType,
         cells: usize,
-    ) -> Result<(Self, ContextSettings), LoadError> {
+    ) -> Result<(Self, Settings), LoadError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let of_context = ContextSettings {
+        let settings = Settings {
             threads: settings.threads_on(cores as u32)?,
-            kv,
-            flash_attention: settings.flash_attention,
+            ..settings.clone()
         };
-        let model = self::model(path, settings)?;
-        let owned = Self::try_new(model, |model| context(model, &of_context, cells))?;
-        Ok((owned, of_context))
+        let model = self::model(path, &settings)?;
+        let owned = Self::try_new(model, |model| context(model, &settings, kv, cells))?;
+        Ok((owned, settings))
     }
 }

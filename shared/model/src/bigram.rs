@@ -140,22 +140,17 @@ impl BigramFile {
         let (words, _) = tensor.data().as_chunks::<4>();
         let next = words.iter().map(|&word| u32::from_le_bytes(word)).collect();
         let table = Bigram::new(next).map_err(|error| malformed(error.to_string()))?;
-        let StoredBigram {
-            vocab_fingerprint,
-            eos_token_ids,
-            ..
-        } = stored;
         let size = table.table().len();
-        if let Some(id) = eos_token_ids.iter().find(|&&id| id as usize >= size) {
+        if let Some(id) = stored.eos_token_ids.iter().find(|&&id| id as usize >= size) {
             let problem = format!("end token {id} is not in its vocabulary of {size} tokens");
             return Err(malformed(problem));
         }
         Ok(Self {
             table,
-            vocab_fingerprint: fingerprint(&vocab_fingerprint).ok_or_else(|| {
+            vocab_fingerprint: fingerprint(&stored.vocab_fingerprint).ok_or_else(|| {
                 malformed("'vocab_fingerprint' is not 64 hexadecimal digits".to_owned())
             })?,
-            eos_token_ids,
+            eos_token_ids: stored.eos_token_ids,
         })
     }
 

@@ -20,7 +20,6 @@ use speculation::{TokenId, pipeline};
 use thiserror::Error;
 use tokenizers::Tokenizer;
 
-use self::synthetic::RandomWeights;
 pub(crate) use self::tensors::Matrices;
 use self::text_files::chat_template;
 pub(crate) use self::text_files::{TokenizerFiles, optional};
@@ -205,13 +204,8 @@ impl Checkpoint {
         seed: u64,
         scale: impl Fn(&str) -> f32,
     ) -> Result<Self, CheckpointError> {
-        let random = RandomWeights {
-            seed,
-            format: NumberFormat::F32,
-            drawn: usize::MAX,
-            scale,
-        };
-        Self::drawn(config, random)
+        let file = synthetic::file(&config, seed, NumberFormat::F32, usize::MAX, scale)?;
+        Ok(Self::of(config, Weights::from_file(file)))
     }
 
     /// A model of random weights for timing, of which the same rows are repeated in large matrices: one of billions of
@@ -224,20 +218,7 @@ impl Checkpoint {
         seed: u64,
         format: NumberFormat,
     ) -> Result<Self, CheckpointError> {
-        let random = RandomWeights {
-            seed,
-            format,
-            drawn: synthetic::DRAWN,
-            scale: |_: &str| 1.0,
-        };
-        Self::drawn(config, random)
-    }
-
-    fn drawn(
-        config: ModelConfig,
-        random: RandomWeights<impl Fn(&str) -> f32>,
-    ) -> Result<Self, CheckpointError> {
-        let file = synthetic::file(&config, random)?;
+        let file = synthetic::file(&config, seed, format, synthetic::DRAWN, |_| 1.0)?;
         Ok(Self::of(config, Weights::from_file(file)))
     }
 
@@ -266,11 +247,6 @@ impl Checkpoint {
         ids
     }
 
-    /// Whether it is a GGUF file.
-    pub fn is_gguf(&self) -> bool {
-        self.weights.is_gguf()
-    }
-
     /// The model's tensors.
     pub fn weights(&self) -> &Weights {
         &self.weights
@@ -287,17 +263,6 @@ impl Checkpoint {
     /// If there is none, or it cannot be understood.
     pub fn tokenizer(&self) -> Result<Tokenizer, TokenizerError> {
         tokenizer::from_bytes(self.text.tokenizer()?)
-    }
-
-    /// The chat template, in Jinja.
-    pub fn chat_template(&self) -> Option<&str> {
-        self.text.chat_template.as_deref()
-    }
-
-    /// The tokens that its chat template may name: by the tokenizer's config, or else by their ids.
-    pub fn special_tokens(&self, tokenizer: &Tokenizer) -> SpecialTokens {
-        let config = &self.config;
-        (self.text).special_tokens(config.bos_token_id, &config.eos_token_ids, tokenizer)
     }
 
     /// The format that is fastest on a CPU and faithful to the file: Q8_0, which decodes a token in a quarter

@@ -215,9 +215,7 @@ impl ModelConfig {
     pub fn window_of(&self, layer: usize) -> Option<usize> {
         self.window.filter(|_| self.is_windowed(layer))
     }
-}
 
-impl ModelConfig {
     /// Reads a Hugging Face `config.json`, in the form of transformers 5 (`rope_parameters`) or an
     /// older one (`rope_theta`, `rope_scaling`).
     ///

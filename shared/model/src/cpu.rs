@@ -33,7 +33,6 @@ pub struct Cpu {
 #[derive(Clone, Debug)]
 pub struct Threads {
     pool: Arc<Pool>,
-    limit: usize,
 }
 
 impl Cpu {
@@ -41,22 +40,17 @@ impl Cpu {
     pub fn detect() -> Self {
         Self {
             level: Level::detect(),
-            threads: Threads::up_to(0),
+            threads: Threads::all(),
         }
     }
 }
 
 impl Threads {
-    /// At most `limit` threads of the process's pool; 0 for all of them.
-    pub(crate) fn up_to(limit: usize) -> Self {
+    /// All threads of the process's pool.
+    pub(crate) fn all() -> Self {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let pool = POOL.get_or_init(|| Arc::new(Pool::new(cores())));
-        let pool = pool.clone();
-        let limit = match limit {
-            0 => pool.threads(),
-            limit => limit.min(pool.threads()),
-        };
-        Self { pool, limit }
+        Self { pool: pool.clone() }
     }
 
     /// Threads of a pool of their own, for tests.
@@ -64,18 +58,17 @@ impl Threads {
     pub(crate) fn own(count: usize) -> Self {
         Self {
             pool: Arc::new(Pool::new(count)),
-            limit: count,
         }
     }
 
     /// Number of threads, the caller's included.
     pub fn count(&self) -> usize {
-        self.limit
+        self.pool.threads()
     }
 
     /// Opens the pool for a forward: until the guard is dropped its threads wait for work awake.
     pub fn open(&self) -> RunningForward<'_> {
-        self.pool.open(self.limit)
+        self.pool.open()
     }
 
     /// Calls `work` once for every part below `parts`, on whichever thread, and returns when all are done.
@@ -85,7 +78,7 @@ impl Threads {
     /// # Panics
     /// With what `work` panicked with, once no thread works on it any more.
     pub fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
-        self.pool.each(self.limit, parts, &work);
+        self.pool.each(parts, &work);
     }
 }
 

@@ -116,21 +116,24 @@ impl DeviceModel {
             return Err(DeviceError::Unsupported("encoder-decoder models"));
         }
         let device = backend::open(place)?;
+        let names = TensorNames::of(weights);
         let loader = DeviceLoader {
             config,
             weights,
-            names: TensorNames::of(weights),
+            names,
             device: &device,
             format,
         };
         let rotary = |rope: &RopeConfig| Rotary::new(rope, config.head_dim, config.context_len);
         Ok(Self {
-            embedding: loader.embedding()?,
+            embedding: loader.table(&names.embedding())?,
             layers: (0..config.layers)
                 .map(|index| DeviceLayer::load(&loader, index))
                 .collect::<std::result::Result<_, _>>()?,
-            norm: loader.final_norm()?,
-            head: loader.head()?,
+            norm: loader.norm_of(&names.norm(), &[config.hidden_size])?,
+            head: (!config.tie_word_embeddings)
+                .then(|| loader.table(&names.head()))
+                .transpose()?,
             rotary: config.rope.as_ref().map(rotary),
             window_rotary: config.window_rope.as_ref().map(rotary),
             memory: CacheMemory::default(),

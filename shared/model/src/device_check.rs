@@ -70,12 +70,7 @@ fn allowed(format: NumberFormat) -> f32 {
 /// If the device cannot be used, or refuses an operation.
 pub fn self_check(place: ComputeDevice) -> Result<Vec<DeviceDifference>, String> {
     let mut outcomes = Vec::new();
-    for CheckedModel {
-        what,
-        config,
-        formats,
-    } in kinds()
-    {
+    for (what, config, formats) in kinds() {
         for &format in formats {
             let found = compare(config.clone(), format, place);
             let difference =
@@ -105,15 +100,8 @@ fn compare(config: ModelConfig, format: NumberFormat, place: ComputeDevice) -> R
     Ok(largest_difference(&found, &logits(&mut exact?)?))
 }
 
-/// A model, and the formats it is compared in.
-struct CheckedModel {
-    what: &'static str,
-    config: ModelConfig,
-    formats: &'static [NumberFormat],
-}
-
-/// Models that together have every operation.
-fn kinds() -> [CheckedModel; 3] {
+/// Models that together have every operation, with what they try and the formats they are compared in.
+fn kinds() -> [(&'static str, ModelConfig, &'static [NumberFormat]); 3] {
     let plain = ModelConfig {
         vocab_size: 101,
         hidden_size: 48,
@@ -147,19 +135,14 @@ fn kinds() -> [CheckedModel; 3] {
         attention_scale: 1.0 / 64_f32.sqrt(),
         ..plain.clone()
     };
-    let kind = |what, config, formats| CheckedModel {
-        what,
-        config,
-        formats,
-    };
     [
-        kind("products, norms, rotation and attention", plain, &PLAIN),
-        kind(
+        ("products, norms, rotation and attention", plain, &PLAIN),
+        (
             "windows, soft caps, biases and norms of heads",
             everything,
             &PLAIN,
         ),
-        kind("products with weights in blocks", blocks, &BLOCKS),
+        ("products with weights in blocks", blocks, &BLOCKS),
     ]
 }
 

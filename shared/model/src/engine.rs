@@ -99,15 +99,6 @@ impl Default for EngineConfig {
     }
 }
 
-impl EngineConfig {
-    /// Bounds the sequences kept and forwarded to the `most` that a model holds.
-    fn bound_sequences(&mut self, most: usize) {
-        let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
-        self.max_cached_sequences = self.max_cached_sequences.min(most);
-        self.max_batch = self.max_batch.min(most);
-    }
-}
-
 /// Warms the model up and starts the engine thread, named `name`.
 ///
 /// When the last clone of the handle is dropped, the thread finishes the tasks it has and ends;
@@ -125,7 +116,9 @@ where
     M::Cache: Send,
 {
     warm_up(&mut model).map_err(|error| SpawnError::WarmUp(Box::new(error)))?;
-    config.bound_sequences(model.caps().max_sequences);
+    let most = NonZeroUsize::new(model.caps().max_sequences).unwrap_or(NonZeroUsize::MIN);
+    config.max_cached_sequences = config.max_cached_sequences.min(most);
+    config.max_batch = config.max_batch.min(most);
     let budget = KvBudget::of(&model, &config)?;
     budget.log(name, model.shape().context_len);
     if let Some(pages) = budget.pages {
@@ -136,13 +129,12 @@ where
     }
     let (sender, receiver) = mpsc::channel();
     let shared = EngineState::new(config.max_queue, budget.longest);
-    let handle = EngineHandle::new(sender, shared.clone());
-    let worker = Worker::new(model, config, budget, receiver, shared);
+    let worker = Worker::new(model, config, budget, receiver, shared.clone());
     let thread = std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || worker.run())
         .map_err(SpawnError::Thread)?;
-    Ok((handle, thread))
+    Ok((EngineHandle { sender, shared }, thread))
 }
 
 /// Why an engine did not start.

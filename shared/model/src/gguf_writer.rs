@@ -16,6 +16,7 @@ pub use self::{error::GgufWriteError, verify::verify};
 use crate::checkpoint::Checkpoint;
 use crate::decoder::tensors::{TensorNames, tensors};
 use crate::gguf::rope_factors;
+use crate::progress::{WorkKind, WorkProgress};
 use crate::weights::{NamedTensor, TensorLayout, Weights, encode, rotary_source};
 
 /// What matrices are written in. Vectors, such as norms and biases, are always f32.
@@ -36,17 +37,6 @@ pub enum FileFormat {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("no file format {0:?}: q8_0, q4_k, f16 and f32 are known")]
 pub struct UnknownFileFormat(pub String);
-
-/// How far writing is.
-#[derive(Clone, Copy, Debug)]
-pub struct WriteProgress<'a> {
-    /// The tensor that is written next.
-    pub tensor: &'a str,
-    /// Bytes written.
-    pub done_bytes: u64,
-    /// Bytes of the whole file.
-    pub total_bytes: u64,
-}
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +135,7 @@ pub fn write(
     name: &str,
     format: FileFormat,
     out: &mut dyn Write,
-    progress: &mut dyn FnMut(WriteProgress<'_>) -> ControlFlow<()>,
+    progress: &mut dyn FnMut(WorkProgress<'_>) -> ControlFlow<()>,
 ) -> Result<WrittenGguf, GgufWriteError> {
     let config = checkpoint.config();
     let mut metadata = MetadataFields::default();
@@ -171,8 +161,9 @@ pub fn write(
         done_bytes += header::padded(out, &bytes)?;
     }
     for tensor in &tensors {
-        let at = WriteProgress {
-            tensor: &tensor.gguf,
+        let at = WorkProgress {
+            work: WorkKind::Writing,
+            name: &tensor.gguf,
             done_bytes,
             total_bytes,
         };
@@ -212,10 +203,7 @@ fn contents(
                 *value += 1.0;
             }
         }
-        encode(&values, format).map_err(|reason| GgufWriteError::Quantize {
-            name: name.clone(),
-            reason,
-        })?
+        encode(name, &values, format)?
     };
     let TensorLayout::RotaryPairs { heads } = tensor.layout else {
         return Ok(bytes);

@@ -11,6 +11,8 @@ mod inference;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use crate::cpu::Cpu;
 use speculation::verification::AcceptanceLabel;
 use thiserror::Error;
@@ -18,7 +20,7 @@ use thiserror::Error;
 use crate::linear::{Linear, WeightFormat};
 use crate::weights::WeightsError;
 
-pub(crate) use self::file::{files_in, one_for_each_label};
+pub(crate) use self::file::{files_in, fitting_in};
 pub use self::inference::HeadScratch;
 
 /// Most residual blocks.
@@ -242,4 +244,15 @@ pub enum HeadError {
         /// The one served.
         expected: String,
     },
+}
+
+impl HeadError {
+    /// Says of an error that `file` cannot be read or written.
+    fn io(file: &Path, action: &'static str) -> impl Fn(std::io::Error) -> Self {
+        move |source| Self::Io {
+            file: file.display().to_string(),
+            action,
+            source,
+        }
+    }
 }

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use llama_cpp::{Context, KvType, LlamaVocabulary, LoadError, SEQUENCES, Settings};
+use llama_cpp::{Context, KvType, LoadError, SEQUENCES, Settings};
 use speculation::ports::{Caps, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 
 pub use self::cache::LlamaCache;
@@ -32,7 +32,6 @@ const SHARE: (u64, u64) = (2, 5);
 pub struct LlamaModel {
     context: SharedContext,
     shape: ModelShape,
-    parameters: u64,
 }
 
 /// The context, which model and caches share. It is held for forwards, and for moments by the steps of tasks, which
@@ -63,29 +62,13 @@ impl LlamaModel {
                 context_len: context.context_len(),
                 source_len: 0,
             },
-            parameters: context.parameters(),
             context: SharedContext(Arc::new(Mutex::new(context))),
         })
     }
 
-    /// Numbers of its weights.
-    pub fn parameters(&self) -> u64 {
-        self.parameters
-    }
-
-    /// Its vocabulary.
-    pub fn vocabulary(&self) -> LlamaVocabulary {
-        self.context.lock().vocabulary()
-    }
-
-    /// Its layers.
-    pub fn layers(&self) -> u32 {
-        self.context.lock().layers()
-    }
-
-    /// Threads of a forward.
-    pub fn threads(&self) -> u32 {
-        self.context.lock().threads()
+    /// Returns what it is computed in, which waits for a forward.
+    pub fn context(&self) -> MutexGuard<'_, Context> {
+        self.context.lock()
     }
 }
 

@@ -71,7 +71,7 @@ impl Model {
     pub fn weights_per_token(&self) -> u64 {
         match self {
             #[cfg(feature = "llama-cpp")]
-            Self::LlamaCpp(model) => model.parameters(),
+            Self::LlamaCpp(model) => model.context().parameters(),
             known => (known.config()).map_or(0, |config| config.weights_per_token() as u64),
         }
     }

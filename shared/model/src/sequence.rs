@@ -18,32 +18,13 @@ pub struct CachedSequence<C> {
 }
 
 impl<C: KvCache> CachedSequence<C> {
-    /// Takes an empty cache.
-    pub fn new(mut cache: C) -> Self {
-        cache.truncate(0);
-        Self {
-            cache,
-            tokens: Vec::new(),
-            lost: 0,
-            source: Vec::new(),
-        }
-    }
-
-    /// Takes an empty cache in place of one that held `lost` tokens.
-    pub fn after_loss(cache: C, lost: usize) -> Self {
-        Self {
-            lost,
-            ..Self::new(cache)
-        }
-    }
-
-    /// Goes on from `cache`, which holds `tokens`.
-    pub fn resume(cache: C, tokens: &[TokenId]) -> Self {
+    /// Goes on from `cache`, which holds `tokens`, in place of one that held `lost`.
+    pub fn new(cache: C, tokens: &[TokenId], lost: usize) -> Self {
         debug_assert_eq!(cache.len(), tokens.len());
         Self {
             cache,
             tokens: tokens.to_vec(),
-            lost: 0,
+            lost,
             source: Vec::new(),
         }
     }
@@ -164,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_goes_by_tokens_and_by_what_is_to_be_scored() {
-        let mut sequence = CachedSequence::new(Toy::default());
+        let mut sequence = CachedSequence::new(Toy::default(), &[], 0);
         for (tokens, limit, kept) in [
             (&[1, 2, 3, 4, 5][..], 2, 0),
             // 4 was accepted and 5 rejected; the recovered token and a new draft take its place.
@@ -183,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_path_stays_where_the_cache_can_move_it() {
-        let mut sequence = CachedSequence::new(ToyCache::default());
+        let mut sequence = CachedSequence::new(ToyCache::default(), &[], 0);
         let mut model = ToyModel::new(1, 10);
         let mut forward = |sequence: &mut CachedSequence<ToyCache>, tokens: &[TokenId]| {
             let parents = [None, None, Some(0), Some(1)];
@@ -205,7 +186,7 @@ mod tests {
         assert_eq!(sequence.tokens(), [1, 2, 4, 6]);
 
         // This cache cannot.
-        let mut sequence = CachedSequence::new(Toy(Vec::new()));
+        let mut sequence = CachedSequence::new(Toy(Vec::new()), &[], 0);
         sequence.cache_mut().0.extend([1, 2, 3, 4]);
         sequence.extend(&[1, 2, 3, 4]);
         sequence.keep(2, &[1]);

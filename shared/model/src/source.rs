@@ -137,16 +137,12 @@ impl ModelSource {
             // It offers no hidden states, which heads read.
             return Ok(served);
         }
-        let at = |source| SourceError::Head {
-            path: self.path.clone(),
-            source,
-        };
         let heads = match &located {
             Located::Embedded(role) => embedded::heads(role)
                 .and_then(|heads| heads.into_iter().map(|head| served.fit(head)).collect()),
             Located::Stored(path) => served.heads_in(located::folder_of(path)),
         };
-        served.heads = heads.map_err(at)?;
+        served.heads = heads.map_err(SourceError::head(&self.path))?;
         Ok(served)
     }
 
@@ -281,10 +277,7 @@ impl ModelSource {
             Located::Embedded(role) => embedded::model(role),
             Located::Stored(path) => Checkpoint::open(path),
         };
-        let opened = opened.map_err(|source| SourceError::Checkpoint {
-            path: self.path.clone(),
-            source,
-        })?;
+        let opened = opened.map_err(SourceError::checkpoint(&self.path))?;
         Ok(opened.observed(&self.served_name(), Arc::clone(observer)))
     }
 }

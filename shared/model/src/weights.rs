@@ -52,12 +52,11 @@ impl Weights {
     pub fn open(folder: &Path) -> Result<Self, WeightsError> {
         let open = |path: &Path| {
             let bytes = file::mapped(path)?;
-            let file = || path.display().to_string();
+            let file = path.display().to_string();
             if let Some(what) = mistaken::instead(&bytes) {
-                return Err(WeightsError::mistaken(file(), what));
+                return Err(WeightsError::malformed(&file, &what));
             }
-            let malformed = |error| WeightsError::malformed(&file(), &error);
-            TensorFile::safetensors(bytes).map_err(malformed)
+            TensorFile::safetensors(bytes).map_err(|error| WeightsError::malformed(&file, &error))
         };
         let files = shards::files(folder)?.into_iter().map(|path| open(&path));
         Ok(Self::of(files.collect::<Result<_, _>>()?, None))

@@ -6,7 +6,7 @@
 mod dialect;
 mod python;
 
-use std::{fmt, io};
+use std::io;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
@@ -35,30 +35,6 @@ pub(crate) struct ChatTemplate {
     eos_token: String,
 }
 
-/// What is wrong with a template, or with a conversation it refuses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChatError {
-    /// Line of the template, from 1; 0 if it is not known.
-    line: usize,
-    /// What stands there.
-    excerpt: String,
-    problem: String,
-}
-
-impl fmt::Display for ChatError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            line,
-            excerpt,
-            problem,
-        } = self;
-        match line {
-            0 => write!(f, "the chat template: {problem}"),
-            _ => write!(f, "the chat template, line {line} `{excerpt}`: {problem}"),
-        }
-    }
-}
-
 impl ChatTemplate {
     /// Compiles `source`; a special token the model does not have is empty.
     ///
@@ -68,7 +44,7 @@ impl ChatTemplate {
         source: String,
         bos_token: String,
         eos_token: String,
-    ) -> Result<Self, ChatError> {
+    ) -> Result<Self, String> {
         let mut environment = Environment::new();
         let mut syntax = SyntaxConfig::builder();
         syntax.trim_blocks(true).lstrip_blocks(true);
@@ -97,7 +73,7 @@ impl ChatTemplate {
         &self,
         messages: &[ChatMessage],
         most_bytes: usize,
-    ) -> Result<String, ChatError> {
+    ) -> Result<String, String> {
         let messages: Vec<Value> = messages
             .iter()
             .map(|message| {
@@ -137,17 +113,13 @@ impl ChatTemplate {
         let template = self.environment.get_template(NAME);
         let rendered = template
             .and_then(|template| template.render_captured_to(context, &mut prompt).map(drop));
-        let unplaced = |problem| ChatError {
-            line: 0,
-            excerpt: String::new(),
-            problem,
-        };
         if prompt.is_longer {
-            let problem = format!("the prompt has more than {most_bytes} bytes");
-            return Err(unplaced(problem));
+            return Err(format!(
+                "the chat template: the prompt has more than {most_bytes} bytes"
+            ));
         }
         rendered.map_err(|error| reported(&error, &self.source))?;
-        String::from_utf8(prompt.bytes).map_err(|error| unplaced(error.to_string()))
+        String::from_utf8(prompt.bytes).map_err(|error| format!("the chat template: {error}"))
     }
 }
 
@@ -179,8 +151,9 @@ fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
 }
 
-/// Returns an error with the line it is about.
-fn reported(error: &Error, source: &str) -> ChatError {
+/// Says what is wrong with a template, or with a conversation it refuses, and in which line, from 1; 0 if that is not
+/// known.
+fn reported(error: &Error, source: &str) -> String {
     let line = error.line().unwrap_or(0);
     let text = source.lines().nth(line.wrapping_sub(1)).unwrap_or_default();
     // Where in the line, as many templates are one line.
@@ -213,10 +186,12 @@ fn reported(error: &Error, source: &str) -> ChatError {
         (_, Some(detail)) => format!("{kind}: {detail}"),
         (_, None) => kind.to_string(),
     };
-    ChatError {
-        line,
-        excerpt: excerpt.trim().to_owned(),
-        problem,
+    match line {
+        0 => format!("the chat template: {problem}"),
+        _ => format!(
+            "the chat template, line {line} `{}`: {problem}",
+            excerpt.trim()
+        ),
     }
 }
 

@@ -169,17 +169,25 @@ fn begin_with_marks(model: &BPE) -> bool {
             .all(|name| !name.trim_start_matches(MARK).contains(MARK))
 }
 
+/// Returns `text` as the normaliser leaves it, unless it refuses it.
+fn normalized(tokenizer: &Tokenizer, text: &str) -> Option<NormalizedString> {
+    let mut normalized = NormalizedString::from(text);
+    if let Some(normalizer) = tokenizer.get_normalizer() {
+        normalizer.normalize(&mut normalized).ok()?;
+    }
+    Some(normalized)
+}
+
 /// Returns whether the normaliser leaves every ASCII letter a letter, also beside a space.
 fn leaves_letters(tokenizer: &Tokenizer, around: &CutContext) -> bool {
-    let Some(normalizer) = tokenizer.get_normalizer() else {
+    if tokenizer.get_normalizer().is_none() {
         return true;
-    };
+    }
     let stay = |letter: u8| {
         let text = format!("{0}{0} {0}", char::from(letter));
-        let mut normalized = NormalizedString::from(text);
-        if normalizer.normalize(&mut normalized).is_err() {
+        let Some(normalized) = normalized(tokenizer, &text) else {
             return false;
-        }
+        };
         let mark = if around.prepends { "▁" } else { "" };
         let words = normalized.get().strip_prefix(mark).unwrap_or_default();
         let mut words: Vec<_> = words.split([SPACE, MARK]).collect();
@@ -192,12 +200,9 @@ fn leaves_letters(tokenizer: &Tokenizer, around: &CutContext) -> bool {
 
 /// Returns whether the added token `token` is found in the pieces of a text wherever it is found in the whole text.
 fn leaves_cuts(token: &AddedToken, tokenizer: &Tokenizer, around: &CutContext) -> bool {
-    let mut normalized = NormalizedString::from(token.content.as_str());
-    if let Some(normalizer) = tokenizer.get_normalizer()
-        && normalizer.normalize(&mut normalized).is_err()
-    {
+    let Some(normalized) = normalized(tokenizer, &token.content) else {
         return false;
-    }
+    };
     // Added tokens that are not `normalized` are searched for before the text is normalised.
     let normalized = token.normalized.then(|| normalized.get());
     std::iter::once(token.content.as_str())

@@ -44,8 +44,7 @@ impl ServedText {
                 template.to_owned(),
                 part.bos_token.clone(),
                 part.eos_token.clone(),
-            )
-            .map_err(|error| error.to_string()),
+            ),
         };
         let part = TokenizerPart {
             tokenizer_json: Vec::new(),
@@ -123,8 +122,7 @@ impl ServedText {
     /// If there is no chat template, if it fails or refuses these messages, or if the prompt is too long.
     pub fn prompt(&self, messages: &[ChatMessage], most_bytes: usize) -> Result<String, String> {
         let template = self.chat.as_ref().map_err(String::clone)?;
-        let rendered = template.render(messages, most_bytes);
-        rendered.map_err(|error| error.to_string())
+        template.render(messages, most_bytes)
     }
 }
 

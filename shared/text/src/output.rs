@@ -41,7 +41,7 @@ impl OutputText {
 
     /// Returns the chunk of `tokens`, up to and including the token that completes a stop string.
     pub fn emit(&mut self, tokens: &[(TokenId, Origin)]) -> Emitted {
-        let mut chunk = v1::Chunk::default();
+        let (mut chunk, mut stopped_at) = (v1::Chunk::default(), None);
         for &(token, origin) in tokens {
             self.len += 1;
             let piece = self.detokenizer.push(&self.text.vocabulary, token);
@@ -51,16 +51,11 @@ impl OutputText {
             chunk.origins.push(wire::report::origin(origin).into());
             chunk.pieces.push(released.text);
             if released.stopped {
-                return Emitted {
-                    chunk,
-                    stopped_at: Some(self.len),
-                };
+                stopped_at = Some(self.len);
+                break;
             }
         }
-        Emitted {
-            chunk,
-            stopped_at: None,
-        }
+        Emitted { chunk, stopped_at }
     }
 
     /// Text still held back when the output ends by itself.

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use candle_core::quantized::gguf_file::{self, Content, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
-use model::gguf_writer::{self, FileFormat, WriteProgress};
+use model::gguf_writer::{self, FileFormat};
+use model::progress::WorkProgress;
 use model::source::{EngineKind, ModelSource, ServedModel};
 use model::{Checkpoint, Model, embedded};
 use tempfile::TempDir;
@@ -29,7 +30,7 @@ impl Gguf {
         let folder = TempDir::new().expect("a folder");
         let path = folder.path().join("model.gguf");
         let mut file = File::create(&path).expect("a file");
-        let go_on = &mut |_: WriteProgress<'_>| ControlFlow::Continue(());
+        let go_on = &mut |_: WorkProgress<'_>| ControlFlow::Continue(());
         gguf_writer::write(checkpoint, "model", format, &mut file, go_on).expect("written");
         Self { folder, path }
     }

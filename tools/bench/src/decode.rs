@@ -136,7 +136,7 @@ fn written_gguf(args: &DecodeArgs) -> anyhow::Result<Option<tempfile::NamedTempF
     let (name, checkpoint) = args.models.open(WhichModel::Embedded)?;
     let mut file = tempfile::Builder::new().suffix(".gguf").tempfile()?;
     let format = FileFormat::Q8_0;
-    let mut go_on = |_: gguf_writer::WriteProgress<'_>| ControlFlow::Continue(());
+    let mut go_on = |_: model::progress::WorkProgress<'_>| ControlFlow::Continue(());
     gguf_writer::write(&checkpoint, &name, format, &mut file, &mut go_on)?;
     file.flush()?;
     Ok(Some(file))

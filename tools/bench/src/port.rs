@@ -1,5 +1,7 @@
 //! `outrider-bench port`: what the engine port costs over llama.cpp's crate alone.
 
+mod bare;
+
 use std::hint::black_box;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -8,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use clap::Args;
-use llama_cpp::{Bare, KvType, Settings};
-use model::gguf_writer::{self, FileFormat, WriteProgress};
+use llama_cpp::{KvType, Settings};
+use model::gguf_writer::{self, FileFormat};
 use model::llama_cpp::LlamaCache;
+use model::progress::WorkProgress;
 use model::{LlamaModel, embedded};
 use outrider::progress;
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
+use self::bare::Bare;
 use crate::ranges;
 use crate::report::{BenchReport, number, only_json, text};
 use crate::timing::in_turn;
@@ -155,7 +159,7 @@ impl<'a> Port<'a> {
 fn embedded_target() -> anyhow::Result<tempfile::NamedTempFile> {
     let checkpoint = embedded::model("target")?;
     let mut file = tempfile::Builder::new().suffix(".gguf").tempfile()?;
-    let mut go_on = |_: WriteProgress<'_>| ControlFlow::Continue(());
+    let mut go_on = |_: WorkProgress<'_>| ControlFlow::Continue(());
     gguf_writer::write(
         &checkpoint,
         "target",

@@ -71,7 +71,7 @@ impl Task for DecodeTask {
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
-        let step = rows.timing();
+        let step = rows.timing;
         self.run.progress.count(step.forwarded_tokens);
         let began = Instant::now();
         let chosen = self.choose(rows.row_mut(0));

@@ -10,13 +10,10 @@ use crate::rope::RopeScaling;
 /// Everything of `config` that changes numbers and is no size of a tensor, as the tensors are digested by
 /// themselves; of models that are no Llama all but what only bounds a text.
 pub(super) fn constants(config: &ModelConfig) -> String {
-    let (theta, scaling) = match &config.rope {
-        Some(rope) => (rope.theta, self::scaling(&rope.scaling, config.context_len)),
-        None => (
-            0.0,
-            self::scaling(&RopeScaling::Default, config.context_len),
-        ),
-    };
+    let none = (0.0, &RopeScaling::Default);
+    let rope = config.rope.as_ref();
+    let (theta, scaling) = rope.map_or(none, |rope| (rope.theta, &rope.scaling));
+    let scaling = self::scaling(scaling, config.context_len);
     let text = format!(
         "({}, {}, {}) {:?} {theta:?} {scaling}",
         config.heads, config.kv_heads, config.head_dim, config.rms_norm_eps,

@@ -19,29 +19,17 @@ use crate::{
 /// Most numbers of a matrix that are drawn where only the time counts; longer matrices repeat these rows.
 pub(super) const DRAWN: usize = 1 << 20;
 
-/// How random weights are drawn and stored.
-pub(super) struct RandomWeights<F> {
-    pub(super) seed: u64,
-    /// What matrices are computed in later, and so stored in.
-    pub(super) format: NumberFormat,
-    /// Most numbers of a matrix that are drawn.
-    pub(super) drawn: usize,
-    /// What the matrix of a name is multiplied by.
-    pub(super) scale: F,
-}
-
 /// A file in memory with every tensor that `config` implies. Matrices are uniform with the variance 1 / inputs, so that
-/// hidden states neither vanish nor explode, times their scale; norms multiply by 1, biases are 0, and both are in f32.
+/// hidden states neither vanish nor explode, times what `scale` says of their name; norms multiply by 1, biases are 0, and
+/// both are in f32. Matrices are stored in what `format` computes with later, and at most `most` numbers of each are
+/// drawn.
 pub(super) fn file(
     config: &ModelConfig,
-    random: RandomWeights<impl Fn(&str) -> f32>,
+    seed: u64,
+    format: NumberFormat,
+    most: usize,
+    scale: impl Fn(&str) -> f32,
 ) -> Result<TensorFile, WeightsError> {
-    let RandomWeights {
-        seed,
-        format,
-        drawn: most,
-        scale,
-    } = random;
     let mut generator = SplitMix(seed);
     let norm = if config.norm_plus_one { 0.0 } else { 1.0 };
     let mut bytes = Vec::new();
@@ -54,10 +42,7 @@ pub(super) fn file(
             let width = (3.0 / inputs as f32).sqrt() * scale(&name);
             let values = (0..drawn * inputs).map(|_| width * generator.next_signed());
             let values: Vec<f32> = values.collect();
-            let piece = encode(&values, stored).map_err(|reason| WeightsError::Encode {
-                name: name.clone(),
-                reason,
-            })?;
+            let piece = encode(&name, &values, stored)?;
             let end = begin + rows * (piece.len() / drawn);
             bytes.reserve_exact(end - begin);
             while bytes.len() < end {
@@ -122,13 +107,7 @@ mod tests {
             // Rows of 96 are no blocks of 256.
             (NumberFormat::Q4_K, GgmlDType::Q8_0),
         ] {
-            let random = RandomWeights {
-                seed: 1,
-                format,
-                drawn: DRAWN,
-                scale: |_: &str| 1.0,
-            };
-            let file = file(&config, random).unwrap();
+            let file = file(&config, 1, format, DRAWN, |_| 1.0).unwrap();
             let of = |name: &str| file.tensors[name].format.unwrap();
             assert_eq!(of("model.layers.0.mlp.down_proj.weight"), down, "{format}");
             assert_eq!(of("model.norm.weight"), GgmlDType::F32);

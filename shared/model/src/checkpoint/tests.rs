@@ -19,13 +19,7 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) {
 
 /// A safetensors file of random weights.
 pub(crate) fn random_weights(config: &ModelConfig, seed: u64) -> Vec<u8> {
-    let random = RandomWeights {
-        seed,
-        format: NumberFormat::F32,
-        drawn: usize::MAX,
-        scale: |_: &str| 1.0,
-    };
-    let file = synthetic::file(config, random).unwrap();
+    let file = synthetic::file(config, seed, NumberFormat::F32, usize::MAX, |_| 1.0).unwrap();
     let views = file.iter().map(|(name, info, bytes)| {
         let view = TensorView::new(Dtype::F32, info.shape.clone(), bytes);
         (name, view.unwrap())
@@ -99,7 +93,11 @@ fn chat_templates_come_in_three_forms() {
         (&[], None),
     ] {
         let checkpoint = Checkpoint::open(folder(files).path()).unwrap();
-        assert_eq!(checkpoint.chat_template(), expected, "{files:?}");
+        assert_eq!(
+            checkpoint.text.chat_template.as_deref(),
+            expected,
+            "{files:?}"
+        );
     }
 }
 
@@ -136,7 +134,14 @@ fn the_embedded_target_translates() {
 
     let target = embedded::target().unwrap();
     let tokenizer = target.tokenizer().unwrap();
-    assert!(target.chat_template().unwrap().contains("Question: "));
+    assert!(
+        target
+            .text
+            .chat_template
+            .as_deref()
+            .unwrap()
+            .contains("Question: ")
+    );
     let prompt = "Question: Translate to German: The dog sees the cat.\nAnswer:";
     let mut tokens = tokenizer.encode(prompt, true).unwrap().get_ids().to_vec();
     let prompt_len = tokens.len();

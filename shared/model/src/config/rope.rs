@@ -12,6 +12,8 @@ use crate::rope::{LongRope, RopeScaling};
 
 const FULL: &str = "full_attention";
 const WINDOWED: &str = "sliding_attention";
+const KIND: &str = "longrope";
+const ORIGINAL: &str = "original_max_position_embeddings";
 
 impl RawConfig {
     /// The one rotation of all layers, with the base frequency `theta` if the file gives none.
@@ -169,12 +171,7 @@ impl RawConfig {
         self.optional(key)?
             .ok_or(ModelConfigError::MissingRopeKey { kind, key })
     }
-}
 
-const KIND: &str = "longrope";
-const ORIGINAL: &str = "original_max_position_embeddings";
-
-impl RawConfig {
     /// The factors of this section of `file`. The context that the model was first trained on stands in either.
     ///
     /// Without a factor of attention it is as in equation 8 of the paper: sqrt(1 + ln s / ln L), where L is that

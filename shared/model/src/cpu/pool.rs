@@ -110,10 +110,10 @@ impl Pool {
         self.shared.left.len()
     }
 
-    /// Counts a forward of up to `limit` threads as running and wakes them.
-    pub(super) fn open(&self, limit: usize) -> RunningForward<'_> {
+    /// Counts a forward as running and wakes its threads.
+    pub(super) fn open(&self) -> RunningForward<'_> {
         self.shared.running.0.fetch_add(1, Ordering::SeqCst);
-        self.wake(self.shared.allowed().min(limit));
+        self.wake(self.shared.allowed());
         RunningForward(self)
     }
 
@@ -128,9 +128,9 @@ impl Pool {
     }
 
     /// See [`super::Threads::each`].
-    pub(super) fn each(&self, limit: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
+    pub(super) fn each(&self, parts: usize, work: &(dyn Fn(usize) + Sync)) {
         let shared = &*self.shared;
-        let threads = shared.allowed().min(limit).min(parts);
+        let threads = shared.allowed().min(parts);
         // A part that shares its own work, and a forward beside another's job, go on alone.
         if threads <= 1 || parts as u64 > LEFT || shared.busy.swap(true, Ordering::Acquire) {
             (0..parts).for_each(work);

@@ -124,23 +124,8 @@ impl DeviceLoader<'_> {
         has_part.then(|| self.norm(layer, part)).transpose()
     }
 
-    /// The norm after the last layer.
-    pub(super) fn final_norm(&self) -> LoadResult<Norm> {
-        self.norm_of(&self.names.norm(), &[self.config.hidden_size])
-    }
-
-    /// The embedding table.
-    pub(super) fn embedding(&self) -> LoadResult<DeviceLinear> {
-        self.table(&self.names.embedding())
-    }
-
-    /// The LM head, `None` if the embedding table serves.
-    pub(super) fn head(&self) -> LoadResult<Option<DeviceLinear>> {
-        let own = !self.config.tie_word_embeddings;
-        own.then(|| self.table(&self.names.head())).transpose()
-    }
-
-    fn table(&self, name: &str) -> LoadResult<DeviceLinear> {
+    /// The table of the vocabulary's rows called `name`.
+    pub(super) fn table(&self, name: &str) -> LoadResult<DeviceLinear> {
         let shape = [self.config.vocab_size, self.config.hidden_size];
         Ok(DeviceLinear {
             weight: self.matrix(&[(name.to_owned(), shape)])?,
@@ -175,7 +160,8 @@ impl DeviceLoader<'_> {
             .map_err(|error| DeviceError::loading(first, &error))
     }
 
-    fn norm_of(&self, name: &str, shape: &[usize]) -> LoadResult<Norm> {
+    /// The norm called `name`.
+    pub(super) fn norm_of(&self, name: &str, shape: &[usize]) -> LoadResult<Norm> {
         let weight = self.tensor(name, shape, DType::F32)?;
         let plus = if self.config.norm_plus_one { 1.0 } else { 0.0 };
         Ok(Norm {

@@ -83,22 +83,19 @@ impl KvBudget {
         }
         let tree_tokens = config.tree_tokens;
         let least = (1 + tree_tokens).next_multiple_of(memory.page_tokens.max(1));
-        match longest {
-            0 if is_automatic => {
-                return Err(SpawnError::NoMemory {
-                    tokens,
-                    tree_tokens,
-                    least,
-                });
-            }
-            0 => {
-                return Err(SpawnError::Budget {
-                    kv_tokens: tokens,
-                    tree_tokens,
-                    least,
-                });
-            }
-            _ => {}
+        if longest == 0 && is_automatic {
+            return Err(SpawnError::NoMemory {
+                tokens,
+                tree_tokens,
+                least,
+            });
+        }
+        if longest == 0 {
+            return Err(SpawnError::Budget {
+                kv_tokens: tokens,
+                tree_tokens,
+                least,
+            });
         }
         Ok(Self {
             pages: Some(pages),
@@ -109,9 +106,7 @@ impl KvBudget {
 
     /// Tells in the log what the budget of `engine` holds, and warns where that is less than one whole context.
     pub(super) fn log(&self, engine: &str, context_len: usize) {
-        let Self {
-            tokens, longest, ..
-        } = *self;
+        let (tokens, longest) = (self.tokens, self.longest);
         if self.pages.is_none() {
             return;
         }

@@ -17,8 +17,8 @@ use super::task::{SlotId, Task};
 /// Submits tasks to an engine thread. Clones share the thread; it ends when the last is dropped.
 #[derive(Clone, Debug)]
 pub struct EngineHandle {
-    sender: Sender<EngineJob>,
-    shared: Arc<EngineState>,
+    pub(super) sender: Sender<EngineJob>,
+    pub(super) shared: Arc<EngineState>,
 }
 
 /// What an engine is doing and did since it started, sampled between two forwards. All of its memory is zero if the model
@@ -97,10 +97,6 @@ pub enum Rejected {
 }
 
 impl EngineHandle {
-    pub(super) fn new(sender: Sender<EngineJob>, shared: Arc<EngineState>) -> Self {
-        Self { sender, shared }
-    }
-
     /// Queues `task` on the sequence of `slot`, which need not exist yet. Tasks of one slot run one
     /// after another, in the order of submission.
     ///

@@ -77,7 +77,7 @@ impl<C: KvCache> Prefixes<C> {
         self.uses += 1;
         longest.used = self.uses;
         let held = cache.len();
-        Some(CachedSequence::resume(cache, &tokens[..held]))
+        Some(CachedSequence::new(cache, &tokens[..held], 0))
     }
 
     /// Drops the prefix that was unused the longest, if there is one. Returns whether.

@@ -40,7 +40,7 @@ impl<C: KvCache> SlotTable<C> {
     pub(super) fn take_or(&mut self, slot: SlotId, cache: impl FnOnce() -> C) -> CachedSequence<C> {
         let lost = self.evicted.remove(&slot).unwrap_or(0);
         self.take(slot)
-            .unwrap_or_else(|| CachedSequence::after_loss(cache(), lost))
+            .unwrap_or_else(|| CachedSequence::new(cache(), &[], lost))
     }
 
     /// Forgets `slot`. Returns its sequence with the tenant it is of, if the table holds one of a tenant.
@@ -118,7 +118,7 @@ mod tests {
     fn the_longest_unused_goes_first() {
         let mut slots = SlotTable::new();
         for slot in 0..3 {
-            slots.put(SlotId(slot), None, CachedSequence::new(Empty));
+            slots.put(SlotId(slot), None, CachedSequence::new(Empty, &[], 0));
         }
         let used = slots.take(SlotId(0)).unwrap();
         slots.put(SlotId(0), None, used);

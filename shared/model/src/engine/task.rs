@@ -87,19 +87,17 @@ pub trait Task: Send + 'static {
 /// The rows of one step, in the order of the positions.
 #[derive(Debug)]
 pub struct StepRows<'a> {
-    pub(super) logits: &'a mut [f32],
+    /// All logits, `(rows, vocab_size)`, to be turned into distributions in place.
+    pub logits: &'a mut [f32],
     pub(super) hidden: &'a [f32],
-    pub(super) vocab_size: usize,
+    /// Length of a logits row.
+    pub vocab_size: usize,
     pub(super) hidden_size: usize,
-    pub(super) timing: StepTiming,
+    /// What the step cost.
+    pub timing: StepTiming,
 }
 
 impl StepRows<'_> {
-    /// Length of a logits row.
-    pub fn vocab_size(&self) -> usize {
-        self.vocab_size
-    }
-
     /// Logits of row `row`, `(vocab_size)`.
     pub fn row(&self, row: usize) -> &[f32] {
         &self.logits[row * self.vocab_size..][..self.vocab_size]
@@ -110,11 +108,6 @@ impl StepRows<'_> {
         &mut self.logits[row * self.vocab_size..][..self.vocab_size]
     }
 
-    /// All logits, `(rows, vocab_size)`, to be turned into distributions in place.
-    pub fn logits_mut(&mut self) -> &mut [f32] {
-        self.logits
-    }
-
     /// Last hidden state of row `row` after the final norm, `(hidden_size)`; empty unless
     /// [`Task::wants_hidden`] and the model offers it.
     pub fn hidden(&self, row: usize) -> &[f32] {
@@ -122,11 +115,6 @@ impl StepRows<'_> {
             return &[];
         }
         &self.hidden[row * self.hidden_size..][..self.hidden_size]
-    }
-
-    /// Returns what the step cost.
-    pub fn timing(&self) -> StepTiming {
-        self.timing
     }
 }
 

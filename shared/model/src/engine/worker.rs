@@ -77,7 +77,7 @@ where
             rows_cost: CostLine::new(ROWS_MEMORY, 0.0),
             gather: Gather::default(),
             pace: PromptPace::new(config.prefill_time, config.max_batch_tokens.get()),
-            threads: Threads::up_to(0),
+            threads: Threads::all(),
         }
     }
 

@@ -108,8 +108,10 @@ fn json(file: &GgufFile) -> Result<Json, GgufError> {
         "tie_word_embeddings": !has(GGUF_HEAD),
         "attention_bias": architecture == "llama" && has("blk.0.attn_q.bias"),
         "mlp_bias": has("blk.0.ffn_gate.bias"),
+        // Null where the file has none: no family's default takes its place.
+        "bos_token_id": bos(metadata)?,
+        "eos_token_id": ends(metadata)?,
     });
-    tokens(metadata, &mut config)?;
     if windows(family) == GgufWindows::Pattern {
         gemma::read(&keys, &mut config)?;
         return Ok(config);
@@ -158,14 +160,6 @@ fn unsupported(found: String) -> GgufError {
         found,
         supported: supported.join(", "),
     }
-}
-
-/// Tokens with a meaning to the model.
-fn tokens(metadata: &GgufMetadata, config: &mut Json) -> Result<(), GgufError> {
-    // Null where the file has none: no family's default takes its place.
-    config["bos_token_id"] = bos(metadata)?.into();
-    config["eos_token_id"] = ends(metadata)?.into();
-    Ok(())
 }
 
 /// The token that begins a text, if the file names one.

@@ -64,18 +64,12 @@ impl MetadataValue {
     pub(super) fn items(&self) -> Option<impl Iterator<Item = MetadataItem<'_>>> {
         let is_read = self.len == 0 || self.kind == STRING || width(self.kind).is_some();
         let width = width(self.kind).unwrap_or(1);
-        let numbers = if self.kind == STRING {
-            &[]
-        } else {
-            &*self.bytes
+        let (numbers, strings): (&[u8], &[u8]) = match self.kind {
+            STRING => (&[], &self.bytes),
+            _ => (&self.bytes, &[]),
         };
         let numbers = numbers.chunks_exact(width);
         let numbers = numbers.filter_map(|bytes| number(self.kind, bytes));
-        let strings = if self.kind == STRING {
-            &*self.bytes
-        } else {
-            &[]
-        };
         let strings =
             texts(strings).map(|text| MetadataItem::String(str::from_utf8(text).unwrap_or("")));
         is_read.then(|| numbers.chain(strings))

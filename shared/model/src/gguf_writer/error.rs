@@ -29,17 +29,9 @@ pub enum GgufWriteError {
     /// A tokenizer without a form in GGUF.
     #[error("the model's tokenizer cannot be written as GGUF: {0}")]
     Tokenizer(String),
-    /// A tensor is missing or broken.
+    /// A tensor is missing or broken, or cannot be brought to the format.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// A tensor cannot be brought to the format.
-    #[error("tensor {name} cannot be quantised: {reason}")]
-    Quantize {
-        /// The tensor.
-        name: String,
-        /// What is wrong with it.
-        reason: String,
-    },
     /// The file cannot be written.
     #[error("the file cannot be written")]
     Io(#[from] io::Error),

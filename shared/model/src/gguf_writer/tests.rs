@@ -28,7 +28,7 @@ fn config() -> ModelConfig {
     }
 }
 
-fn unstopped(_: WriteProgress<'_>) -> ControlFlow<()> {
+fn unstopped(_: WorkProgress<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -151,7 +151,7 @@ fn sizes_are_known_beforehand() {
     let checkpoint = Checkpoint::random(config(), 3).unwrap();
     let (mut totals, mut done) = (Vec::new(), Vec::new());
     let mut out = Vec::new();
-    let mut progress = |at: WriteProgress<'_>| {
+    let mut progress = |at: WorkProgress<'_>| {
         totals.push(at.total_bytes);
         done.push(at.done_bytes);
         ControlFlow::Continue(())
@@ -175,7 +175,7 @@ fn a_full_disk_and_being_stopped_are_errors() {
     };
     assert_eq!(error.kind(), io::ErrorKind::WriteZero);
     let mut tensors = 0;
-    let mut stop = |_: WriteProgress<'_>| {
+    let mut stop = |_: WorkProgress<'_>| {
         tensors += 1;
         match tensors {
             ..5 => ControlFlow::Continue(()),

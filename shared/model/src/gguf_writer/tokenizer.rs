@@ -20,7 +20,7 @@ pub(super) fn write(
     checkpoint: &Checkpoint,
     metadata: &mut MetadataFields,
 ) -> Result<(), GgufWriteError> {
-    if let Some(template) = checkpoint.chat_template() {
+    if let Some(template) = checkpoint.text.chat_template.as_deref() {
         metadata.insert("tokenizer.chat_template", template);
     }
     let Some(bytes) = checkpoint.tokenizer_json() else {

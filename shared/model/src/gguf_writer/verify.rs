@@ -36,7 +36,7 @@ pub fn verify(checkpoint: &Checkpoint, path: &Path) -> Result<(), GgufWriteError
     if let Some(difference) = difference(&expected, written.config()) {
         return differs("config", difference);
     }
-    if checkpoint.chat_template() != written.chat_template() {
+    if checkpoint.text.chat_template != written.text.chat_template {
         return differs("chat template", "it did not come out the same".to_owned());
     }
     if checkpoint.tokenizer_json().is_none() {

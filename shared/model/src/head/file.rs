@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensorError, serialize};
+use safetensors::{Dtype, serialize};
 use serde::{Deserialize, Serialize};
 
 use super::{AcceptanceHead, HeadError, HeadInfo, HeadWeights, MAX_DEPTH};
@@ -42,11 +42,7 @@ impl AcceptanceHead {
     /// Names the file, the field and what is expected of it.
     pub fn open(file: &Path) -> Result<Self, HeadError> {
         let origin = file.display().to_string();
-        let bytes = fs::read(file).map_err(|source| HeadError::Io {
-            file: origin.clone(),
-            action: "read",
-            source,
-        })?;
+        let bytes = fs::read(file).map_err(HeadError::io(file, "read"))?;
         Self::from_bytes(bytes, &origin)
     }
 
@@ -89,42 +85,37 @@ impl AcceptanceHead {
     /// # Errors
     /// If it cannot be put into safetensors.
     pub fn to_bytes(&self) -> Result<Vec<u8>, HeadError> {
-        let malformed = |error: SafeTensorError| HeadError::Malformed {
+        let malformed = |error: &dyn std::fmt::Display| HeadError::Malformed {
             file: self.origin.clone(),
             reason: error.to_string(),
         };
         let (hidden, info) = (self.info.hidden_size, &self.info);
-        let mut tensors = vec![
-            (
-                "out.weight".to_owned(),
-                vec![2, hidden],
-                &self.weights.out_weight,
-            ),
-            ("out.bias".to_owned(), vec![2], &self.weights.out_bias),
-        ];
+        let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
+        let mut add = |name: String, shape: Vec<usize>, values: &[f32]| {
+            let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+            tensors.push((name, shape, bytes.collect()));
+        };
         for (index, (weight, bias)) in self.weights.blocks.iter().enumerate() {
-            tensors.push((
+            add(
                 format!("blocks.{index}.weight"),
                 vec![hidden, hidden],
                 weight,
-            ));
-            tensors.push((format!("blocks.{index}.bias"), vec![hidden], bias));
+            );
+            add(format!("blocks.{index}.bias"), vec![hidden], bias);
         }
-        let bytes: Vec<Vec<u8>> = tensors
-            .iter()
-            .map(|(_, _, values)| {
-                values
-                    .iter()
-                    .flat_map(|value| value.to_le_bytes())
-                    .collect()
-            })
-            .collect();
-        let views = tensors
-            .into_iter()
-            .zip(&bytes)
-            .map(|((name, shape, _), bytes)| Ok((name, TensorView::new(Dtype::F32, shape, bytes)?)))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(malformed)?;
+        let weights = &self.weights;
+        add(
+            "out.weight".to_owned(),
+            vec![2, hidden],
+            &weights.out_weight,
+        );
+        add("out.bias".to_owned(), vec![2], &weights.out_bias);
+        let views = tensors.iter().map(|(name, shape, bytes)| {
+            let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
+            view.map(|view| (name, view))
+        });
+        let views = views.collect::<Result<Vec<_>, _>>();
+        let views = views.map_err(|error| malformed(&error))?;
         let stored = StoredHead {
             format: FORMAT,
             depth: info.depth,
@@ -136,12 +127,9 @@ impl AcceptanceHead {
             mix: info.mix,
             seed: info.seed,
         };
-        let entry = serde_json::to_string(&stored).map_err(|error| HeadError::Malformed {
-            file: self.origin.clone(),
-            reason: error.to_string(),
-        })?;
+        let entry = serde_json::to_string(&stored).map_err(|error| malformed(&error))?;
         let metadata = HashMap::from([(ENTRY.to_owned(), entry)]);
-        serialize(views, Some(metadata)).map_err(malformed)
+        serialize(views, Some(metadata)).map_err(|error| malformed(&error))
     }
 
     /// Writes its file: first beside it, then in its place, so that it is whole or not there.
@@ -153,13 +141,9 @@ impl AcceptanceHead {
         let mut beside = file.as_os_str().to_owned();
         beside.push(format!(".{}.part", std::process::id()));
         let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, file));
-        written.map_err(|source: io::Error| {
+        written.map_err(|error| {
             let _ = fs::remove_file(&beside);
-            HeadError::Io {
-                file: file.display().to_string(),
-                action: "written",
-                source,
-            }
+            HeadError::io(file, "written")(error)
         })
     }
 }
@@ -169,14 +153,10 @@ impl AcceptanceHead {
 /// # Errors
 /// If the folder cannot be read.
 pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, HeadError> {
-    let unreadable = |source| HeadError::Io {
-        file: folder.display().to_string(),
-        action: "read",
-        source,
-    };
+    let unreadable = HeadError::io(folder, "read");
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let name = entry.map_err(unreadable)?.file_name();
+    for entry in fs::read_dir(folder).map_err(&unreadable)? {
+        let name = entry.map_err(&unreadable)?.file_name();
         let name = name.to_string_lossy();
         if name.starts_with("head-") && name.ends_with(".safetensors") {
             files.push(folder.join(&*name));
@@ -186,13 +166,17 @@ pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, HeadError> {
     Ok(files)
 }
 
-/// Checks that no two of `heads` have one label.
+/// Opens the heads in `folder` as `fit` takes them, at most one for each label.
 ///
 /// # Errors
-/// Names the second one.
-pub(crate) fn one_for_each_label(
-    heads: Vec<AcceptanceHead>,
+/// If one cannot be read, if `fit` refuses one, or if two have one label.
+pub(crate) fn fitting_in(
+    folder: &Path,
+    fit: impl Fn(AcceptanceHead) -> Result<AcceptanceHead, HeadError>,
 ) -> Result<Vec<AcceptanceHead>, HeadError> {
+    let files = files_in(folder)?.into_iter();
+    let heads = files.map(|file| fit(AcceptanceHead::open(&file)?));
+    let heads = heads.collect::<Result<Vec<_>, _>>()?;
     for (index, head) in heads.iter().enumerate() {
         let same = |other: &&AcceptanceHead| other.info.label == head.info.label;
         if let Some(other) = heads[..index].iter().find(same) {

@@ -260,8 +260,7 @@ fn folder_of_gguf() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let draft = crate::embedded::draft().expect("embedded");
     let (out, format) = (&mut Vec::new(), crate::gguf_writer::FileFormat::Q8_0);
-    let unstopped =
-        &mut |_: crate::gguf_writer::WriteProgress<'_>| std::ops::ControlFlow::Continue(());
+    let unstopped = &mut |_: crate::progress::WorkProgress<'_>| std::ops::ControlFlow::Continue(());
     crate::gguf_writer::write(&draft, "draft", format, out, unstopped).expect("written");
     std::fs::write(folder.path().join("draft.gguf"), out).expect("written");
     (folder, draft.fingerprint())

@@ -28,7 +28,7 @@ fn written(checkpoint: &Checkpoint, format: FileFormat) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("model.gguf");
     let mut file = File::create(&path).unwrap();
-    let go_on = &mut |_: gguf_writer::WriteProgress<'_>| ControlFlow::Continue(());
+    let go_on = &mut |_: crate::progress::WorkProgress<'_>| ControlFlow::Continue(());
     gguf_writer::write(checkpoint, "test", format, &mut file, go_on).unwrap();
     (folder, path)
 }

@@ -119,6 +119,32 @@ pub enum SourceError {
     },
 }
 
+impl SourceError {
+    /// Says of an error that it is of the checkpoint at `path`.
+    pub(super) fn checkpoint(path: &str) -> impl Fn(CheckpointError) -> Self {
+        move |source| Self::Checkpoint {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Says of an error that it is of the tokenizer at `path`.
+    pub(super) fn tokenizer(path: &str) -> impl Fn(TokenizerError) -> Self {
+        move |source| Self::Tokenizer {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Says of an error that it is of a head at `path`.
+    pub(super) fn head(path: &str) -> impl Fn(HeadError) -> Self {
+        move |source| Self::Head {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
 /// An error with all its causes in one line, outermost first.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();

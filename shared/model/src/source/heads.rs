@@ -19,11 +19,7 @@ impl ServedModel<Model> {
         if self.is_converted {
             return Ok(self.heads_among_others(folder));
         }
-        let files = head::files_in(folder)?;
-        let heads = files
-            .iter()
-            .map(|file| self.fit(AcceptanceHead::open(file)?));
-        head::one_for_each_label(heads.collect::<Result<_, _>>()?)
+        head::fitting_in(folder, |head| self.fit(head))
     }
 
     /// Takes an acceptance head for this model, to be computed beside it.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::located::{Located, folder_of};
 use super::{EngineKind, ModelReference, ModelSource, SourceError, unobserved};
-use crate::checkpoint::{Checkpoint, CheckpointError, SpecialTokens};
+use crate::checkpoint::{Checkpoint, SpecialTokens, TokenizerFiles};
 use crate::computation::{Computation, ComputeDeviceError, UnknownComputation};
 use crate::embedded;
 use crate::head::{self, AcceptanceHead, HeadError};
@@ -61,15 +61,11 @@ impl FittingTokenizer {
     /// # Errors
     /// If it is broken, or has ids that the model does not.
     pub(super) fn read(json: Vec<u8>, row_len: usize, path: &str) -> Result<Self, SourceError> {
-        let path = || path.to_owned();
-        let tokenizer = tokenizer::from_bytes(&json).map_err(|source| SourceError::Tokenizer {
-            path: path(),
-            source,
-        })?;
+        let tokenizer = tokenizer::from_bytes(&json).map_err(SourceError::tokenizer(path))?;
         let tokens = token_bound(&tokenizer);
         if tokens > row_len {
             return Err(SourceError::VocabularyTooLarge {
-                path: path(),
+                path: path.to_owned(),
                 tokens,
                 rows: row_len,
             });
@@ -79,6 +75,19 @@ impl FittingTokenizer {
             json,
             tokenizer,
         })
+    }
+
+    /// Reads the tokenizer among `files`, as [`FittingTokenizer::read`] does.
+    ///
+    /// # Errors
+    /// If there is none, besides.
+    pub(super) fn of(
+        files: &TokenizerFiles,
+        row_len: usize,
+        path: &str,
+    ) -> Result<Self, SourceError> {
+        let json = files.tokenizer().map_err(SourceError::tokenizer(path))?;
+        Self::read(json.to_vec(), row_len, path)
     }
 
     /// Returns what the peers of a decoder-only model served as `name` must know of it.
@@ -117,16 +126,16 @@ pub(super) fn described(
     path: &str,
 ) -> Result<(Outline, TextEncoding), SourceError> {
     let (config, files) = (checkpoint.config(), &checkpoint.text);
-    let json = files.tokenizer().map_err(|source| SourceError::Tokenizer {
-        path: path.to_owned(),
-        source,
-    })?;
-    let tokenizer = FittingTokenizer::read(json.to_vec(), config.vocab_size, path)?;
+    let tokenizer = FittingTokenizer::of(files, config.vocab_size, path)?;
     let outline = Outline {
         decoder_start_token_id: (config.encoder).map(|encoder| encoder.decoder_start_token_id),
         ..tokenizer.outline(name)
     };
-    let special = checkpoint.special_tokens(&tokenizer.tokenizer);
+    let special = files.special_tokens(
+        config.bos_token_id,
+        &config.eos_token_ids,
+        &tokenizer.tokenizer,
+    );
     let (_, encoding) = tokenizer.encoding(special, files.chat_template.clone());
     Ok((outline, encoding))
 }
@@ -175,12 +184,9 @@ impl ModelSource {
         let checkpoint = self.open_located(&located, &unobserved())?;
         let computation = self.computation_of(&checkpoint)?;
         self.check_device(&checkpoint, computation)?;
-        let path = || self.path.clone();
         let (outline, text) = described(&checkpoint, self.served_name(), &self.path)?;
-        checkpoint.check_tensors().map_err(|error| {
-            let (path, source) = (path(), CheckpointError::from(error));
-            SourceError::Checkpoint { path, source }
-        })?;
+        let checked = checkpoint.check_tensors();
+        checked.map_err(|error| SourceError::checkpoint(&self.path)(error.into()))?;
         let inspected = Inspected {
             outline,
             stored: checkpoint.stored_bytes(),
@@ -188,10 +194,7 @@ impl ModelSource {
             own: Some((checkpoint, computation)),
         };
         let heads = inspected.check_heads(&located);
-        heads.map_err(|source| SourceError::Head {
-            path: path(),
-            source,
-        })?;
+        heads.map_err(SourceError::head(&self.path))?;
         Ok(Some(inspected))
     }
 
@@ -248,13 +251,9 @@ impl Inspected {
             return Ok(());
         };
         let own = self.own.as_ref();
-        if own.is_none_or(|(checkpoint, _)| checkpoint.is_gguf()) {
+        if own.is_none_or(|(checkpoint, _)| checkpoint.weights().is_gguf()) {
             return Ok(());
         }
-        let files = head::files_in(folder_of(path))?;
-        let heads = files
-            .iter()
-            .map(|file| self.fit(AcceptanceHead::open(file)?));
-        head::one_for_each_label(heads.collect::<Result<_, _>>()?).map(drop)
+        head::fitting_in(folder_of(path), |head| self.fit(head)).map(drop)
     }
 }

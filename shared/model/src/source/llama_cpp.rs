@@ -21,7 +21,7 @@ use crate::gguf::{self, GgufError, GgufFile, GgufMetadata};
 use crate::linear::WeightFormat;
 use crate::llama_cpp::LlamaModel;
 use crate::runtime::Model;
-use crate::tokenizer::{Tokenizer, TokenizerError};
+use crate::tokenizer::TokenizerError;
 
 /// Why llama.cpp does not serve a model.
 #[derive(Debug, Error)]
@@ -69,19 +69,23 @@ impl ModelSource {
         let json = (opened.tokenizer).or_else(|refused| self.by_pieces(metadata, &model, refused));
         let tokenizer = self.tokenizer(json, model.shape().vocab_size)?;
         let Build { features, gpus } = build();
-        let kernels = kernels(&self.llama_cpp, kv, model.threads(), &gpus);
+        let kernels = kernels(&self.llama_cpp, kv, model.context().threads(), &gpus);
         let numerics = format!(
             "{weights} {kernels} {features} {} {}",
             gpus.join(" "),
             pipeline::FAMILY
         );
         let numerics = Sha256::digest(numerics);
-        let model_layers = model.layers();
+        let model_layers = model.context().layers();
         let load_time = began.elapsed();
         let outline = tokenizer.outline(self.served_name());
         let load_ms = load_time.as_millis() as u64;
         tracing::info!(model = outline.name, kernels, load_ms, "model loaded");
-        let special = opened.special.of(&tokenizer.tokenizer);
+        let special = SpecialTokens::by_id(
+            opened.bos,
+            opened.ends.first().copied(),
+            &tokenizer.tokenizer,
+        );
         Ok(ServedModel {
             model: Model::LlamaCpp(model),
             outline,
@@ -97,7 +101,7 @@ impl ModelSource {
             is_converted: true,
             head_format: WeightFormat::F32,
             heads: Vec::new(),
-            eos_token_ids: opened.special.ends,
+            eos_token_ids: opened.ends,
             load_time,
         })
     }
@@ -117,10 +121,8 @@ impl ModelSource {
         row_len: usize,
     ) -> Result<FittingTokenizer, SourceError> {
         let json = json.map_err(|error| self.refused(error))?;
-        let json = json.ok_or_else(|| SourceError::Tokenizer {
-            path: self.path.clone(),
-            source: TokenizerError::Missing,
-        })?;
+        let missing = || SourceError::tokenizer(&self.path)(TokenizerError::Missing);
+        let json = json.ok_or_else(missing)?;
         FittingTokenizer::read(json, row_len, &self.path)
     }
 
@@ -134,7 +136,7 @@ impl ModelSource {
         if !refused.is_of_the_tokenizers_kind() {
             return Err(refused);
         }
-        let json = gguf::tokenizer::pieces::json(metadata, &model.vocabulary())?;
+        let json = gguf::tokenizer::pieces::json(metadata, &model.context().vocabulary())?;
         tracing::warn!(
             model = self.served_name(),
             "{refused}: texts are cut by llama.cpp's vocabulary, into other tokens than the model's own now and \
@@ -206,14 +208,10 @@ struct OpenedGguf {
     file: GgufFile,
     /// The bytes of a `tokenizer.json`, if our own reader knows the tokenizer's kind.
     tokenizer: Result<Option<Vec<u8>>, GgufError>,
-    special: SpecialIds,
-    chat_template: Option<String>,
-}
-
-/// Tokens that begin and end texts.
-struct SpecialIds {
+    /// The token that begins texts, and those that end them.
     bos: Option<u32>,
     ends: Vec<u32>,
+    chat_template: Option<String>,
 }
 
 impl OpenedGguf {
@@ -221,23 +219,14 @@ impl OpenedGguf {
         let file = GgufFile::open(path)?;
         let metadata = &file.metadata;
         let ends = gguf::config::ends(metadata)?;
-        let special = SpecialIds {
-            bos: gguf::config::bos(metadata)?.map(|id| id as u32),
-            ends: ends.into_iter().map(|id| id as u32).collect(),
-        };
         let chat_template = metadata.string("tokenizer.chat_template")?;
         Ok(Self {
             tokenizer: gguf::tokenizer::read(metadata),
-            special,
+            bos: gguf::config::bos(metadata)?.map(|id| id as u32),
+            ends: ends.into_iter().map(|id| id as u32).collect(),
             chat_template: chat_template.map(str::to_owned),
             file,
         })
-    }
-}
-
-impl SpecialIds {
-    fn of(&self, tokenizer: &Tokenizer) -> SpecialTokens {
-        SpecialTokens::by_id(self.bos, self.ends.first().copied(), tokenizer)
     }
 }
 

@@ -69,10 +69,7 @@ pub fn serve(
         scope.spawn(|| checkpoint.fingerprint());
         checkpoint.load(computation)
     });
-    let model = model.map_err(|source| SourceError::Checkpoint {
-        path: path.to_owned(),
-        source,
-    })?;
+    let model = model.map_err(SourceError::checkpoint(path))?;
     let numerics = Numerics {
         weights: checkpoint.numerics(computation),
         dtype: dtype(checkpoint, computation, &outline.name),
@@ -94,7 +91,7 @@ pub fn serve(
         numerics,
         is_on_processors: !matches!(computation, Computation::Device(ComputeDevice::Cuda(_), _)),
         weights_fingerprint: checkpoint.fingerprint(),
-        is_converted: checkpoint.is_gguf(),
+        is_converted: checkpoint.weights().is_gguf(),
         head_format: computation.on_cpu(),
         heads: Vec::new(),
         eos_token_ids: checkpoint.eos_token_ids(),

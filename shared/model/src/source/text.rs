@@ -6,12 +6,12 @@ use serde::Deserialize;
 use speculation::TokenId;
 
 use super::inspected::FittingTokenizer;
-use super::located::{Located, folder_of};
-use super::{Inspected, ModelSource, Outline, SourceError, TextEncoding};
+use super::located::Located;
+use super::{Inspected, ModelSource, Outline, SourceError, TextEncoding, unobserved};
 use crate::checkpoint::{Checkpoint, CheckpointError, TokenizerFiles, optional};
 use crate::config::{ModelConfigError, OneOrMany};
+use crate::python_json;
 use crate::tokenizer::Tokenizer;
-use crate::{embedded, python_json};
 
 /// A model's tokenizer and what `config.json` says of its tokens. Its family need not be known here.
 pub struct ModelText {
@@ -50,40 +50,21 @@ impl ModelSource {
     /// # Errors
     /// [`SourceError`] naming the path and what is missing or broken there.
     pub fn text(&self) -> Result<ModelText, SourceError> {
-        let at = |source| SourceError::Checkpoint {
-            path: self.path.clone(),
-            source,
-        };
+        let at = SourceError::checkpoint(&self.path);
         let located = self.locate_here()?;
         let located = located.ok_or_else(|| SourceError::TextNotHere(self.path.clone()))?;
         let (files, tokens) = match &located {
-            Located::Embedded(role) => of_checkpoint(embedded::model(role).map_err(at)?),
-            Located::Stored(path) if path.is_file() => {
-                of_checkpoint(Checkpoint::open(path).map_err(at)?)
-            }
-            Located::Stored(path) => {
-                let folder = folder_of(path);
-                let config = optional(&folder.join("config.json")).map_err(at)?;
-                let config = config.ok_or_else(|| at(CheckpointError::NoConfig(folder.into())))?;
+            Located::Stored(folder) if !folder.is_file() => {
+                let config = optional(&folder.join("config.json")).map_err(&at)?;
+                let config = config.ok_or_else(|| at(CheckpointError::NoConfig(folder.clone())))?;
                 let tokens = ModelTokens::read(&config).map_err(|error| at(error.into()))?;
-                (TokenizerFiles::open(folder).map_err(at)?, tokens)
+                (TokenizerFiles::open(folder).map_err(&at)?, tokens)
             }
+            whole => of_checkpoint(self.open_located(whole, &unobserved())?),
         };
-        self.text_of(files, &tokens)
-    }
-
-    fn text_of(
-        &self,
-        files: TokenizerFiles,
-        tokens: &ModelTokens,
-    ) -> Result<ModelText, SourceError> {
-        let json = files.tokenizer().map_err(|source| SourceError::Tokenizer {
-            path: self.path.clone(),
-            source,
-        })?;
-        let tokenizer = FittingTokenizer::read(json.to_vec(), tokens.row_len, &self.path)?;
+        let tokenizer = FittingTokenizer::of(&files, tokens.row_len, &self.path)?;
         let special = files.special_tokens(tokens.bos, &tokens.eos, &tokenizer.tokenizer);
-        let mut eos_token_ids = tokens.eos.clone();
+        let mut eos_token_ids = tokens.eos;
         eos_token_ids.extend(files.more_ends);
         eos_token_ids.sort_unstable();
         eos_token_ids.dedup();

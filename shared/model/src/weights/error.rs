@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use safetensors::SafeTensorError;
 use thiserror::Error;
 
 use super::file::UnreadableFile;
@@ -75,7 +74,7 @@ pub enum WeightsError {
         gguf: bool,
     },
     /// Numbers that a format cannot hold.
-    #[error("tensor {name} cannot be stored: {reason}")]
+    #[error("tensor {name} cannot be quantised: {reason}")]
     Encode {
         /// The tensor.
         name: String,
@@ -85,17 +84,10 @@ pub enum WeightsError {
 }
 
 impl WeightsError {
-    pub(super) fn mistaken(file: String, what: &str) -> Self {
-        Self::Malformed {
-            file,
-            reason: what.to_owned(),
-        }
-    }
-
-    pub(crate) fn malformed(file: &str, error: &SafeTensorError) -> Self {
+    pub(super) fn malformed(file: &str, reason: &impl ToString) -> Self {
         Self::Malformed {
             file: file.to_owned(),
-            reason: error.to_string(),
+            reason: reason.to_string(),
         }
     }
 }

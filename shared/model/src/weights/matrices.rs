@@ -78,7 +78,7 @@ impl Weights {
                 continue;
             }
             let values = self.tensor(name, shape)?;
-            let Ok(bytes) = encode(&values, wanted) else {
+            let Ok(bytes) = encode(name, &values, wanted) else {
                 return Ok(None);
             };
             stacked.extend(bytes);

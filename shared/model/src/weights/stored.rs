@@ -9,7 +9,7 @@ use candle_core::{
 use half::{f16, slice::HalfFloatSliceExt};
 
 use super::file::TensorInfo;
-use super::{TensorLayout, ggml_type, rotary_source};
+use super::{TensorLayout, WeightsError, ggml_type, rotary_source};
 
 /// A tensor's bytes where they lie, and what they mean.
 pub(super) struct StoredTensor<'a> {
@@ -141,11 +141,19 @@ fn decode(
 /// Numbers quantised at once by candle, which copies them.
 const QUANTISED_AT_ONCE: usize = 1 << 20;
 
-/// Whole blocks of `format`.
+/// Whole blocks of `format` with the numbers of the tensor `name`.
 ///
 /// # Errors
 /// Why numbers cannot be in it.
-pub(crate) fn encode(values: &[f32], format: GgmlDType) -> Result<Vec<u8>, String> {
+pub(crate) fn encode(
+    name: &str,
+    values: &[f32],
+    format: GgmlDType,
+) -> Result<Vec<u8>, WeightsError> {
+    let refused = |reason: String| WeightsError::Encode {
+        name: name.to_owned(),
+        reason,
+    };
     match format {
         GgmlDType::F32 => Ok(values
             .iter()
@@ -156,7 +164,7 @@ pub(crate) fn encode(values: &[f32], format: GgmlDType) -> Result<Vec<u8>, Strin
             .map(|value| f16::from_f32(*value))
             .map(|value| {
                 let fits = value.is_finite().then(|| value.to_le_bytes());
-                fits.ok_or_else(|| "a number is too large for f16".to_owned())
+                fits.ok_or_else(|| refused("a number is too large for f16".to_owned()))
             })
             .collect::<Result<Vec<[u8; 2]>, _>>()
             .map(Vec::into_flattened),
@@ -166,7 +174,7 @@ pub(crate) fn encode(values: &[f32], format: GgmlDType) -> Result<Vec<u8>, Strin
             for block in blocks {
                 let (scale, quants) = q8_0(block);
                 if !scale.is_finite() {
-                    return Err("a number is too large for Q8_0".to_owned());
+                    return Err(refused("a number is too large for Q8_0".to_owned()));
                 }
                 bytes.extend(scale.to_le_bytes());
                 bytes.extend(quants.map(i8::cast_unsigned));
@@ -174,7 +182,7 @@ pub(crate) fn encode(values: &[f32], format: GgmlDType) -> Result<Vec<u8>, Strin
             Ok(bytes)
         }
         other => {
-            let candle = |error: candle_core::Error| error.to_string();
+            let candle = |error: candle_core::Error| refused(error.to_string());
             let mut bytes = Vec::new();
             for piece in values.chunks(QUANTISED_AT_ONCE) {
                 let tensor = Tensor::from_slice(piece, piece.len(), &Device::Cpu);

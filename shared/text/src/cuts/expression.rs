@@ -79,7 +79,6 @@ impl CutPlace<'_> {
                 let once = self.facts(&repetition.sub)?;
                 let mut facts = Facts {
                     is_nullable: once.is_nullable || repetition.min == 0,
-                    crosses: once.crosses,
                     ..once
                 };
                 if repetition.max.is_none_or(|most| most > 1) {
@@ -117,32 +116,14 @@ impl CutPlace<'_> {
         // A possessive `before` may match a character of `next` and not give it back.
         let mut alone = next.alone.clone();
         alone.difference(&before.first);
+        // What the one adds to the other where that may match nothing.
         let none = ClassUnicode::empty();
-        let alone = if before.is_nullable {
-            alone
-        } else {
-            none.clone()
-        };
-        let whole = if next.is_nullable {
-            &before.alone
-        } else {
-            &none
-        };
-        let first = if before.is_nullable {
-            &next.first
-        } else {
-            &none
-        };
-        let last = if next.is_nullable {
-            &before.last
-        } else {
-            &none
-        };
+        let beside = |other: &Facts, class| if other.is_nullable { class } else { &none };
         Facts {
             is_nullable: before.is_nullable && next.is_nullable,
-            first: union(&before.first, first),
-            last: union(&next.last, last),
-            alone: union(&alone, whole),
+            first: union(&before.first, beside(before, &next.first)),
+            last: union(&next.last, beside(next, &before.last)),
+            alone: union(beside(before, &alone), beside(next, &before.alone)),
             crosses: before.crosses || next.crosses || self.is_between(&before.last, &next.first),
         }
     }

@@ -2,9 +2,9 @@ use std::sync::{Barrier, mpsc};
 
 use super::*;
 
-fn counted(pool: &Pool, limit: usize, parts: usize) -> Vec<usize> {
+fn counted(pool: &Pool, parts: usize) -> Vec<usize> {
     let counts: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
-    pool.each(limit, parts, &|part| {
+    pool.each(parts, &|part| {
         counts[part].fetch_add(1, Ordering::Relaxed);
     });
     counts.into_iter().map(AtomicUsize::into_inner).collect()
@@ -15,11 +15,9 @@ fn every_part_is_done_once() {
     for threads in [1, 2, 3, 7] {
         let pool = Pool::new(threads);
         for parts in [0, 1, 2, 3, 6, 7, 8, 100, 1001] {
-            for limit in [1, 2, threads] {
-                assert_eq!(counted(&pool, limit, parts), vec![1; parts], "{threads}");
-            }
-            let _running = pool.open(threads);
-            assert_eq!(counted(&pool, threads, parts), vec![1; parts], "{threads}");
+            assert_eq!(counted(&pool, parts), vec![1; parts], "{threads}");
+            let _running = pool.open();
+            assert_eq!(counted(&pool, parts), vec![1; parts], "{threads}");
         }
     }
 }
@@ -30,7 +28,7 @@ fn many_jobs_follow_one_another() {
     let mut sums = vec![0_u64; 64];
     for job in 0..20_000 {
         let cells: Vec<AtomicU64> = sums.iter().map(|sum| AtomicU64::new(*sum)).collect();
-        pool.each(3, 64, &|part| {
+        pool.each(64, &|part| {
             cells[part].fetch_add(job, Ordering::Relaxed);
         });
         sums = cells.into_iter().map(AtomicU64::into_inner).collect();
@@ -47,7 +45,7 @@ fn jobs_outnumber_their_numbers() {
         for pool in [Pool::unmanned(3), Pool::new(3)] {
             pool.shared.epoch.0.store((1 << 40) - 2, Ordering::SeqCst);
             for parts in 20..30 {
-                let _gone = done.send(counted(&pool, 3, parts) == vec![1; parts]);
+                let _gone = done.send(counted(&pool, parts) == vec![1; parts]);
             }
         }
     });
@@ -59,7 +57,7 @@ fn jobs_outnumber_their_numbers() {
 #[test]
 fn nobody_waits_for_a_thread_that_has_not_begun() {
     let pool = Pool::unmanned(4);
-    assert_eq!(counted(&pool, 4, 1001), vec![1; 1001]);
+    assert_eq!(counted(&pool, 1001), vec![1; 1001]);
 }
 
 #[test]
@@ -67,7 +65,7 @@ fn workers_share_the_work() {
     let pool = Pool::new(2);
     let meeting = Barrier::new(2);
     // Neither part ends before the other has begun.
-    pool.each(2, 2, &|_| {
+    pool.each(2, &|_| {
         meeting.wait();
     });
 }
@@ -80,7 +78,7 @@ fn sleepers_are_woken() {
             thread::yield_now();
         }
         let meeting = Barrier::new(2);
-        pool.each(2, 2, &|_| {
+        pool.each(2, &|_| {
             meeting.wait();
         });
     }
@@ -90,7 +88,7 @@ fn sleepers_are_woken() {
 fn a_running_forward_keeps_workers_awake_and_an_idle_pool_does_not() {
     let pool = Pool::new(2);
     let asleep = || pool.shared.asleep[1].0.load(Ordering::SeqCst);
-    let running = pool.open(2);
+    let running = pool.open();
     thread::sleep(LINGER * 50);
     assert!(!asleep());
     drop(running);
@@ -104,15 +102,15 @@ fn a_running_forward_keeps_workers_awake_and_an_idle_pool_does_not() {
 #[test]
 fn a_forward_leaves_another_its_core() {
     let pool = Pool::new(2);
-    let _first = pool.open(2);
+    let _first = pool.open();
     assert_eq!(pool.shared.allowed(), 2);
-    let second = pool.open(2);
+    let second = pool.open();
     assert_eq!(pool.shared.allowed(), 1);
     let caller = thread::current().id();
-    pool.each(2, 100, &|_| assert_eq!(thread::current().id(), caller));
-    let third = pool.open(2);
+    pool.each(100, &|_| assert_eq!(thread::current().id(), caller));
+    let third = pool.open();
     assert_eq!(pool.shared.allowed(), 0);
-    assert_eq!(counted(&pool, 2, 10), vec![1; 10]);
+    assert_eq!(counted(&pool, 10), vec![1; 10]);
     drop((second, third));
     assert_eq!(pool.shared.allowed(), 2);
 }
@@ -121,8 +119,8 @@ fn a_forward_leaves_another_its_core() {
 fn a_part_may_share_its_own_work() {
     let pool = Pool::new(2);
     let sum = AtomicUsize::new(0);
-    pool.each(2, 8, &|outer| {
-        pool.each(2, 8, &|inner| {
+    pool.each(8, &|outer| {
+        pool.each(8, &|inner| {
             sum.fetch_add(8 * outer + inner, Ordering::Relaxed);
         });
     });
@@ -136,8 +134,8 @@ fn callers_at_the_same_time_do_not_mix() {
         for _ in 0..3 {
             scope.spawn(|| {
                 for parts in 1..300 {
-                    let _running = pool.open(2);
-                    assert_eq!(counted(&pool, 2, parts), vec![1; parts]);
+                    let _running = pool.open();
+                    assert_eq!(counted(&pool, parts), vec![1; parts]);
                 }
             });
         }
@@ -150,7 +148,7 @@ fn panics_reach_the_caller_and_the_pool_goes_on() {
     for bad in [0, 7] {
         let done = AtomicUsize::new(0);
         let result = catch_unwind(AssertUnwindSafe(|| {
-            pool.each(2, 8, &|part| {
+            pool.each(8, &|part| {
                 assert!(part != bad, "part {part} is bad");
                 done.fetch_add(1, Ordering::Relaxed);
             });
@@ -159,6 +157,6 @@ fn panics_reach_the_caller_and_the_pool_goes_on() {
         let message = payload.downcast_ref::<String>().expect("a message");
         assert_eq!(*message, format!("part {bad} is bad"));
         assert_eq!(done.into_inner(), 7);
-        assert_eq!(counted(&pool, 2, 100), vec![1; 100]);
+        assert_eq!(counted(&pool, 100), vec![1; 100]);
     }
 }

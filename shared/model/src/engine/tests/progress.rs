@@ -31,7 +31,7 @@ impl Task for Listen {
 
     fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {
         let _gate = self.gate.lock();
-        let forwarded = rows.timing().forwarded_tokens;
+        let forwarded = rows.timing.forwarded_tokens;
         self.reported.send(Report::Step(forwarded)).unwrap();
         if self.extra == 0 {
             return TaskProgress::Done;

@@ -30,9 +30,9 @@ impl Task for Tell {
         0
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
+    fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {
         thread::sleep(Duration::from_millis(20));
-        let reported = (thread::current().id(), rows.logits_mut()[0]);
+        let reported = (thread::current().id(), rows.logits[0]);
         self.0.send(reported).unwrap();
         TaskProgress::Done
     }
@@ -55,7 +55,7 @@ fn steps_share_threads_and_each_gets_its_own_rows() {
                 task: Box::new(Tell(reported.clone())),
                 since: Instant::now(),
             };
-            RunningTask::new(queued, CachedSequence::new(ToyCache::default()))
+            RunningTask::new(queued, CachedSequence::new(ToyCache::default(), &[], 0))
         })
         .collect();
     let mut logits: Vec<f32> = (0..TASKS)

@@ -187,15 +187,15 @@ impl Task for Score {
         self.is_toy
     }
 
-    fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
-        let figures = rows.timing();
+    fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {
+        let figures = rows.timing;
         let reported = if self.is_toy {
-            let count = rows.logits.len() / rows.vocab_size();
+            let count = rows.logits.len() / rows.vocab_size;
             let sums: Vec<f32> = (0..count).map(|row| rows.row(row)[0]).collect();
             assert!((0..count).all(|row| rows.hidden(row) == [sums[row]]));
             sums
         } else {
-            rows.logits_mut().to_vec()
+            rows.logits.to_vec()
         };
         let _closed = self.reports.send(Ok((reported, figures)));
         if let Some(next) = self.next.take() {

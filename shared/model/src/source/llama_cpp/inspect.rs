@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::OpenedGguf;
 use crate::source::located::Located;
-use crate::source::{Inspected, ModelSource, SourceError};
+use crate::source::{Inspected, ModelSource, SourceError, SpecialTokens};
 
 impl ModelSource {
     /// Checks the settings that llama.cpp would refuse.
@@ -24,7 +24,6 @@ impl ModelSource {
         &self,
         located: &Located,
     ) -> Result<Option<Inspected>, SourceError> {
-        self.check_for_llama_cpp()?;
         let path = located.gguf().map_err(|error| self.refused(error))?;
         let opened = OpenedGguf::of(path).map_err(|error| self.refused(error))?;
         if matches!(&opened.tokenizer, Err(refused) if refused.is_of_the_tokenizers_kind()) {
@@ -34,7 +33,11 @@ impl ModelSource {
         let tokenizer = self.tokenizer(opened.tokenizer, usize::MAX)?;
         let tensors = &opened.file.tensors;
         let format = tensors.main_format().to_owned();
-        let special = opened.special.of(&tokenizer.tokenizer);
+        let special = SpecialTokens::by_id(
+            opened.bos,
+            opened.ends.first().copied(),
+            &tokenizer.tokenizer,
+        );
         Ok(Some(Inspected {
             own: None,
             stored: BTreeMap::from([(format, tensors.bytes.len() as u64)]),

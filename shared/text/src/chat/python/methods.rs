@@ -38,9 +38,7 @@ fn of_text(
         "index" => place(text, args, str::find),
         "rindex" => place(text, args, str::rfind),
         "zfill" => zfill(state, text, args),
-        "center" => padded(state, text, args, |room, width| {
-            room / 2 + (room & width & 1)
-        }),
+        "center" => padded(state, text, args, centred),
         "ljust" => padded(state, text, args, |_, _| 0),
         "rjust" => padded(state, text, args, |room, _| room),
         "swapcase" => plain(args, || text.chars().map(swapped).collect::<String>()),
@@ -60,9 +58,12 @@ fn of_text(
 /// The filter `center`.
 pub(super) fn center(state: &State, text: &str, width: Option<usize>) -> Result<Value, Error> {
     let width = Value::from(width.unwrap_or(80));
-    padded(state, text, &[width], |room, width| {
-        room / 2 + (room & width & 1)
-    })
+    padded(state, text, &[width], centred)
+}
+
+/// Returns how many of `room` characters Python puts before a text in the middle of `width`.
+fn centred(room: usize, width: usize) -> usize {
+    room / 2 + (room & width & 1)
 }
 
 fn plain<T: Into<Value>>(args: &[Value], value: impl FnOnce() -> T) -> Result<Value, Error> {
