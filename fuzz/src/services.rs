@@ -96,9 +96,9 @@ impl CoordinatorTask {
         };
         let (listener, url) = listener();
         let _runtime = RUNTIME.enter();
-        let coordinator = Coordinator::new(config, Process::default()).expect("a coordinator");
+        let mut coordinator = Coordinator::new(config, Process::default()).expect("a coordinator");
         let (http, http_url) = http.unzip();
-        let coordinator = coordinator.with_http(http);
+        coordinator.http = http;
         let serving = coordinator.serve(listener, std::future::pending());
         let task = RUNTIME.spawn(serving).abort_handle();
         Self {

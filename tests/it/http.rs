@@ -92,8 +92,8 @@ async fn serving_by(
     let mut config = config(&[peers.0.url()], &[peers.1.url()]);
     configure(&mut config);
     let (listening, http) = listener().await;
-    let coordinator = Coordinator::new(config, process.clone()).expect("a coordinator");
-    let coordinator = coordinator.with_http(Some(listening));
+    let mut coordinator = Coordinator::new(config, process.clone()).expect("a coordinator");
+    coordinator.http = Some(listening);
     let serve = |listener, stop| coordinator.serve(listener, stop);
     Serving {
         coordinator: Service::start(process, serve).await,

@@ -19,7 +19,7 @@ use wire::{proposal, sampling, target, v1};
 
 use crate::config::CoordinatorConfig;
 
-pub(crate) use requirements::{DrafterRequirements, VerifierRequirements, has_head};
+pub(crate) use requirements::{DrafterRequirements, Requirements, VerifierRequirements, has_head};
 
 /// A request in range.
 #[derive(Clone, Debug)]
@@ -35,8 +35,7 @@ pub(crate) struct AdmittedRequest {
     pub(crate) method: Choice,
     /// Whether the seed gives the same tokens again: the method does, and the rows of no peer that it depends on vary.
     pub(crate) is_reproducible: bool,
-    pub(crate) drafter_requirements: DrafterRequirements,
-    pub(crate) verifier_requirements: VerifierRequirements,
+    pub(crate) requirements: Requirements,
     pub(crate) prompt: Vec<TokenId>,
     pub(crate) decoder_start_token_id: Option<TokenId>,
     pub(crate) sampling: SamplingParams,

@@ -4,17 +4,17 @@ mod defaults;
 mod http;
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use net::channel::{ChannelConfig, Trust, parse};
 use net::listen::{Listen, ServerConfig};
+use ops::service_error::ServiceError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speculation::methods;
 use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
-
-use crate::error::CoordinatorError;
 
 pub use defaults::{DefaultDraftLen, DefaultDrafting};
 pub use http::HttpConfig;
@@ -187,7 +187,7 @@ impl ModelGroup {
 
 impl CoordinatorConfig {
     /// Returns the faults of the settings, for a process that may connect as `trust` says.
-    pub fn check(&self, trust: Trust) -> Vec<CoordinatorError> {
+    pub fn check(&self, trust: Trust) -> Vec<ServiceError> {
         let mut problems = self.check_drafting();
         problems.extend(self.check_method().err());
         problems.extend(self.check_models());
@@ -195,12 +195,12 @@ impl CoordinatorConfig {
         problems.extend(of_http.map(|(key, problem)| wrong(&key, problem)));
         let models = self.models.iter();
         let urls = models.flat_map(|model| model.drafters.iter().chain(&model.verifiers));
-        let wrong = urls.filter_map(|url| parse(url, trust).err());
-        problems.extend(wrong.map(CoordinatorError::Url));
+        let errors = urls.filter_map(|url| parse(url, trust).err());
+        problems.extend(errors.map(|error| wrong("models", error)));
         problems
     }
 
-    fn check_drafting(&self) -> Vec<CoordinatorError> {
+    fn check_drafting(&self) -> Vec<ServiceError> {
         let lengths = [
             ("draft_len", self.draft_len.fixed()),
             ("draft_cap", Some(self.draft_cap)),
@@ -213,7 +213,7 @@ impl CoordinatorConfig {
         too_long.collect()
     }
 
-    fn check_method(&self) -> Result<(), CoordinatorError> {
+    fn check_method(&self) -> Result<(), ServiceError> {
         let method = methods::find(&self.method);
         let method = method.map_err(|bad| wrong("method", bad.problem))?;
         if self.lossless_only && !method.is_lossless() {
@@ -226,7 +226,7 @@ impl CoordinatorConfig {
         Ok(())
     }
 
-    fn check_models(&self) -> Vec<CoordinatorError> {
+    fn check_models(&self) -> Vec<ServiceError> {
         let mut problems = Vec::new();
         let mut names = HashSet::new();
         if self.models.is_empty() {
@@ -253,9 +253,6 @@ impl CoordinatorConfig {
 }
 
 /// Returns the error of a setting of the coordinator.
-fn wrong(key: &str, problem: impl Into<String>) -> CoordinatorError {
-    CoordinatorError::Setting {
-        key: key.to_owned(),
-        problem: problem.into(),
-    }
+pub(crate) fn wrong(key: &str, problem: impl Into<Box<dyn Error + Send + Sync>>) -> ServiceError {
+    ServiceError::setting("coordinator", key, problem)
 }

@@ -214,7 +214,7 @@ impl Driver {
             Action::EmitScores { from, count } => self.emit_scores(from, count).await,
             Action::Close(peer) => {
                 self.pending = None;
-                self.peers.close(peer);
+                self.peers.session(peer).close();
             }
             Action::Finish(reason) => return Some(reason),
         }
@@ -266,7 +266,7 @@ impl Driver {
         if let Some(pending) = self.pending.take().filter(|_| now < self.request.timeout) {
             let peer = pending.request.peer();
             self.observe_failure(pending.round, peer, PeerFault::Timeout, "no answer in time");
-            self.peers.give_up(peer, FailureKind::Silent);
+            self.peers.session(peer).give_up(FailureKind::Silent);
         }
         self.session.handle_timeout(now);
         self.observe_losses();

@@ -8,7 +8,6 @@
 mod admitted;
 mod config;
 mod driver;
-mod error;
 mod events;
 mod front;
 pub mod limits;
@@ -19,5 +18,4 @@ mod request;
 mod service;
 
 pub use config::{CoordinatorConfig, DefaultDraftLen, DefaultDrafting, HttpConfig, ModelGroup};
-pub use error::CoordinatorError;
 pub use service::{Coordinator, bind_http, run};

@@ -23,8 +23,6 @@ use logs::RequestLog;
 use metrics::{ModelMetrics, RequestMetrics};
 use spans::RequestSpans;
 
-pub(crate) use metrics::{CoordinatorGauges, PeerGauges};
-
 /// Where what is told of requests goes.
 #[derive(Clone, Debug)]
 pub(crate) struct Observation {
@@ -34,13 +32,9 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// Observes requests for `models`. `gauges` is asked at every scrape, for as long as it answers.
-    pub(crate) fn new<'a>(
-        process: &Process,
-        models: impl Iterator<Item = &'a str>,
-        gauges: impl Fn() -> Option<CoordinatorGauges> + Send + Sync + 'static,
-    ) -> Self {
-        metrics::register(&process.metrics, gauges);
+    /// Observes requests for `models`.
+    pub(crate) fn new<'a>(process: &Process, models: impl Iterator<Item = &'a str>) -> Self {
+        metrics::register(&process.metrics);
         let of_model = |name: &str| {
             let metrics = ModelMetrics::new(&process.metrics, name);
             (name.to_owned(), Arc::new(metrics))

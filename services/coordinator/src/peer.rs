@@ -95,11 +95,16 @@ impl Peers {
     ) -> Result<PeerAnswer, CallFailure> {
         let (round, peer) = (pending.round, pending.request.peer());
         let failed = |error| CallFailure { peer, error };
+        let opener = &mut self.opener;
+        let session = match peer {
+            Peer::Drafter => &mut self.drafter,
+            Peer::Verifier => &mut self.verifier,
+        };
         let started = if let Some(ref mut started) = pending.started {
             started
         } else {
-            let peers = (&mut self.opener, &mut self.drafter, &mut self.verifier);
-            let starting = StartedRound::start(peers, &pending.request, position, proposals);
+            let request = &pending.request;
+            let starting = StartedRound::start(session, opener, request, position, proposals);
             match starting.await {
                 Ok(started) => pending.started.insert(started),
                 Err(CallError::TooLong { max_draft_tokens }) => {
@@ -112,27 +117,13 @@ impl Peers {
                 Err(error) => return Err(failed(error)),
             }
         };
-        let request = Arc::clone(&self.opener.request);
-        let (drafter, verifier) = (&mut self.drafter, &mut self.verifier);
-        let block = match started {
-            StartedRound::Draft(draft) => {
-                let answer = draft.next(drafter, &request, position).await;
-                return answer.map_err(failed);
-            }
-            StartedRound::Parts(parts) => {
-                let answer = parts.next(verifier, &mut self.opener, position).await;
-                return answer.map_err(failed);
-            }
-            StartedRound::Verify(verify) => {
-                let answer = verify.next(verifier, &request, position).await;
-                match answer.map_err(failed)? {
-                    Some(answer) => return Ok(answer),
-                    None => verify.scored(&pending.request, proposals),
-                }
-            }
-        };
-        let block = block.map_err(failed)?;
-        self.decide(block, proposals, position).await
+        let answer = started.next(session, opener, position).await;
+        if let Some(answer) = answer.map_err(failed)? {
+            return Ok(answer);
+        }
+        let block = started.scored(&pending.request, proposals);
+        self.decide(block.map_err(failed)?, proposals, position)
+            .await
     }
 
     /// Decides a block here, and asks the drafter for its distribution after the block if that turns out to be
@@ -226,23 +217,14 @@ impl Peers {
         }
     }
 
-    /// Gives up waiting for `peer`.
-    pub(crate) fn give_up(&mut self, peer: Peer, kind: FailureKind) {
-        self.session(peer).give_up(kind);
-    }
-
     /// `peer` is overloaded; how long to wait before it is asked again. `jitter` is from 0 to 1.
     pub(crate) fn overloaded(&self, peer: Peer, retry_after: Duration, jitter: f64) -> Duration {
         let endpoint = self.endpoint(peer);
         endpoint.map_or(retry_after, |it| it.overloaded(retry_after, jitter))
     }
 
-    /// Frees the session at `peer`.
-    pub(crate) fn close(&mut self, peer: Peer) {
-        self.session(peer).close();
-    }
-
-    fn session(&mut self, peer: Peer) -> &mut PeerSession {
+    /// Returns the session at `peer`.
+    pub(crate) fn session(&mut self, peer: Peer) -> &mut PeerSession {
         match peer {
             Peer::Drafter => &mut self.drafter,
             Peer::Verifier => &mut self.verifier,
@@ -271,15 +253,9 @@ impl Peers {
     }
 
     /// Returns the peers whose numerics changed since the last call.
-    pub(crate) fn take_changed(&mut self) -> impl Iterator<Item = Peer> + use<> {
-        let changed = [Peer::Drafter, Peer::Verifier].map(|peer| {
-            (
-                peer,
-                std::mem::take(&mut self.session(peer).numerics_changed),
-            )
-        });
-        let changed = changed.into_iter();
-        changed.filter_map(|(peer, has_changed)| has_changed.then_some(peer))
+    pub(crate) fn take_changed(&mut self) -> impl Iterator<Item = Peer> {
+        let peers = Peer::ALL.into_iter();
+        peers.filter(|&peer| std::mem::take(&mut self.session(peer).numerics_changed))
     }
 
     /// How often the session moved, whatever it means for the output.
@@ -294,6 +270,6 @@ impl Peers {
 
     /// Bytes exchanged with the peers so far.
     pub(crate) fn traffic(&self) -> Traffic {
-        *stream::lock(&self.opener.traffic)
+        *self.opener.traffic.lock()
     }
 }

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use net::auth::{RateLimits, TokenHolder};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use wire::status::BadField;
 
@@ -42,7 +43,7 @@ impl TokenQuotas {
         let Some(client) = client.filter(|client| client.rates != RateLimits::default()) else {
             return Quota::default();
         };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let quota = known.entry(client.token).or_default();
         if quota.0.as_ref().is_none_or(|of| of.limits != client.rates) {
             // The file was changed, or the token is new.
@@ -73,7 +74,7 @@ impl Quota {
         let Some((bucket, most)) = of.requests.as_ref().zip(of.limits.requests) else {
             return Ok(());
         };
-        let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = bucket.lock();
         bucket.take(1).map_err(|shortage| {
             let wait = match shortage {
                 Shortage::For(wait) => wait,
@@ -103,9 +104,7 @@ impl Quota {
     /// Returns what `used` makes of the bucket of tokens; none if tokens are not limited.
     fn with_tokens<T>(&self, used: impl FnOnce(&mut Bucket) -> T) -> Option<T> {
         let bucket = self.0.as_ref()?.tokens.as_ref()?;
-        Some(used(
-            &mut bucket.lock().unwrap_or_else(PoisonError::into_inner),
-        ))
+        Some(used(&mut bucket.lock()))
     }
 
     fn too_many_tokens(&self, tokens: u64, shortage: Shortage) -> Exceeded {

@@ -11,13 +11,13 @@ use wire::open::MAX_TENANT_BYTES;
 use wire::status::BadField;
 use wire::{logprobs, sampling, settings, v1};
 
-use crate::admitted::{AdmittedRequest, DrafterRequirements, VerifierRequirements};
+use crate::admitted::{AdmittedRequest, DrafterRequirements, Requirements, VerifierRequirements};
 use crate::config::CoordinatorConfig;
 use crate::peer::pool::{ServedModel, Target};
-use limits::{check_stops, in_range, max_tokens, timeout};
+use limits::{check_stops, max_tokens, timeout};
 
 pub(crate) use limits::distribution_bytes;
-pub(crate) use prompt::{PromptInput, check_bytes, check_ids};
+pub(crate) use prompt::{PromptInput, check_bytes};
 
 /// What holds where a request does not say.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ pub(crate) fn check(
     let spec = settings::from_wire(&request)?;
     let limits = description.limits.unwrap_or_default();
     let most_drafts = limits.max_draft_tokens.max(1);
-    in_range("choice", request.choice, 0, Noise::MAX_CHOICE)?;
+    BadField::in_range("choice", request.choice, 0..=Noise::MAX_CHOICE)?;
     check_stops(&request.stop)?;
     let stop_tokens = request.stop_token_ids.len();
     BadField::at_most("stop_token_ids", stop_tokens, MAX_STOP_TOKENS, "tokens")?;
@@ -83,8 +83,10 @@ pub(crate) fn check(
     Ok(AdmittedRequest {
         model: model.name().to_owned(),
         has_drafters: model.has_drafters(),
-        drafter_requirements: DrafterRequirements::of(&method),
-        verifier_requirements: VerifierRequirements::of(&method, &params),
+        requirements: Requirements {
+            drafter: DrafterRequirements::of(&method),
+            verifier: VerifierRequirements::of(&method, &params),
+        },
         is_reproducible: method.is_reproducible() && !description.rows_vary,
         method,
         prompt,

@@ -9,7 +9,9 @@ use net::MAX_MESSAGE_BYTES;
 use net::channel::Trust;
 use net::receiving::Gate;
 use ops::health::Health;
+use ops::metrics::{Metrics, names};
 use ops::process::Process;
+use ops::service_error::ServiceError;
 use ops::{lifecycle, reflection};
 use speculation::session::Peer;
 use tokio::net::TcpListener;
@@ -17,11 +19,10 @@ use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use wire::v1::coordinator_server::CoordinatorServer;
 
-use crate::config::{CoordinatorConfig, HttpConfig};
-use crate::error::CoordinatorError;
+use crate::config::{CoordinatorConfig, HttpConfig, wrong};
 use crate::front::{Admission, GrpcService, SharedState, Tokenizing, http, reading_places};
 use crate::limits::MAX_REQUEST_BYTES;
-use crate::observe::{CoordinatorGauges, Observation, PeerGauges};
+use crate::observe::Observation;
 use crate::peer::pool::{Models, ServedModel};
 
 /// Full name of the gRPC service.
@@ -32,39 +33,40 @@ pub struct Coordinator {
     shared: Arc<SharedState>,
     process: Process,
     /// Where the OpenAI API is served, if it is.
-    http: Option<TcpListener>,
+    pub http: Option<TcpListener>,
 }
 
 /// Binds the port of the OpenAI API, if there is one. Where nobody chose the address (`is_chosen`), of several
 /// coordinators on a machine the first gets it, and the others go on without.
 ///
 /// # Errors
-/// [`CoordinatorError`] naming the address.
+/// [`ServiceError`] naming the address.
 pub async fn bind_http(
     config: &HttpConfig,
     is_chosen: bool,
-) -> Result<Option<TcpListener>, CoordinatorError> {
+) -> Result<Option<TcpListener>, ServiceError> {
     let what = "port of the OpenAI API (coordinator.http.listen)";
     let bound = config.listen.bind(is_chosen, 1, what).await;
-    bound.map_err(|error| CoordinatorError::Setting {
-        key: "http.listen".to_owned(),
-        problem: format!("{error}; several coordinators on a machine need a port each, or \"off\""),
+    bound.map_err(|error| {
+        let remedy = "several coordinators on a machine need a port each, or \"off\"";
+        wrong("http.listen", format!("{error}; {remedy}"))
     })
 }
 
 /// Binds and serves until `shutdown` completes; then drains. `is_http_chosen`: see [`bind_http`].
 ///
 /// # Errors
-/// [`CoordinatorError`] naming the setting that is wrong, or why serving ended early.
+/// [`ServiceError`] naming the setting that is wrong, or why serving ended early.
 pub async fn run(
     config: CoordinatorConfig,
     process: Process,
     is_http_chosen: bool,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), CoordinatorError> {
+) -> Result<(), ServiceError> {
     let listener = config.listen.bind().await?;
     let http = bind_http(&config.http, is_http_chosen).await?;
-    let coordinator = Coordinator::new(config, process)?.with_http(http);
+    let mut coordinator = Coordinator::new(config, process)?;
+    coordinator.http = http;
     coordinator.serve(listener, shutdown).await
 }
 
@@ -73,7 +75,7 @@ impl Coordinator {
     ///
     /// # Errors
     /// Names the setting that cannot be used.
-    pub fn new(config: CoordinatorConfig, process: Process) -> Result<Self, CoordinatorError> {
+    pub fn new(config: CoordinatorConfig, process: Process) -> Result<Self, ServiceError> {
         if let Some(problem) = config
             .check(Trust::of(&process.credentials))
             .into_iter()
@@ -95,8 +97,8 @@ impl Coordinator {
         );
         process.warnings.add(misfits(&models));
         let names = models.names();
-        let gauges = gauges(&models, &admission);
-        let observation = Observation::new(&process, names.into_iter(), gauges);
+        let observation = Observation::new(&process, names.into_iter());
+        register_gauges(&process.metrics, &models, &admission);
         let shared = Arc::new(SharedState {
             models,
             admission,
@@ -113,15 +115,6 @@ impl Coordinator {
         })
     }
 
-    /// Has the coordinator serve the OpenAI API on `listener` too, if there is one.
-    #[must_use]
-    pub fn with_http(self, listener: Option<TcpListener>) -> Self {
-        Self {
-            http: listener,
-            ..self
-        }
-    }
-
     /// Serves on `listener` until `shutdown` completes, then drains. Reports itself ready once
     /// a verifier of any model has answered.
     ///
@@ -131,7 +124,7 @@ impl Coordinator {
         self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
-    ) -> Result<(), CoordinatorError> {
+    ) -> Result<(), ServiceError> {
         // Of a message that comes compressed, what it is unpacked to is bounded, too.
         let service = CoordinatorServer::new(GrpcService::new(Arc::clone(&self.shared)))
             .accept_compressed(CompressionEncoding::Gzip)
@@ -191,35 +184,31 @@ fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 
     let models = Arc::downgrade(models);
     move || {
         let models = models.upgrade()?;
-        let misfit = |model: &Arc<ServedModel>| {
-            let problem = model.compatibility.problem()?;
+        let of_model = |model: &Arc<ServedModel>| {
             let name = model.name();
-            Some(format!("no drafter of model '{name}' fits: {problem}"))
+            let misfit = model.compatibility.problem();
+            let misfit = misfit.map(|it| format!("no drafter of model '{name}' fits: {it}"));
+            let unlike = model.likeness.problems().into_iter();
+            let unlike = unlike.map(|problem| format!("model '{name}': {problem}"));
+            misfit.into_iter().chain(unlike).collect::<Vec<_>>()
         };
-        let unlike = |model: &Arc<ServedModel>| {
-            let of_model = |problem| format!("model '{}': {problem}", model.name());
-            model
-                .likeness
-                .problems()
-                .into_iter()
-                .map(of_model)
-                .collect::<Vec<_>>()
-        };
-        let misfits = models.iter().filter_map(misfit);
-        let all: Vec<_> = misfits.chain(models.iter().flat_map(unlike)).collect();
+        let all: Vec<_> = models.iter().flat_map(of_model).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 }
 
-/// Returns what tells how the coordinator is, for as long as it lives.
-fn gauges(
-    models: &Arc<Models>,
-    admission: &Admission,
-) -> impl Fn() -> Option<CoordinatorGauges> + Send + Sync + 'static {
+/// Tells at every scrape how the coordinator is, for as long as it lives.
+fn register_gauges(metrics: &Metrics, models: &Arc<Models>, admission: &Admission) {
     let (models, admission) = (Arc::downgrade(models), admission.clone());
-    move || {
+    metrics.sample(move |samples| {
         let models = models.upgrade()?;
-        let of_kind = |model: &Arc<ServedModel>, kind: Peer| {
+        let most = admission.max_requests() as f64;
+        samples.add(&names::REQUESTS_RUNNING, &[], admission.running() as f64);
+        samples.add(&names::REQUESTS_LIMIT, &[], most);
+        let each = models
+            .iter()
+            .flat_map(|model| Peer::ALL.map(|kind| (model, kind)));
+        for (model, kind) in each {
             let (alive, resting) = model.counts(kind);
             let misfit = match kind {
                 Peer::Drafter if model.compatibility.problem().is_some() => alive,
@@ -227,20 +216,11 @@ fn gauges(
                 Peer::Verifier => model.likeness.refused().min(alive),
             };
             let alive = alive - misfit;
-            let states = [("alive", alive), ("resting", resting), ("misfit", misfit)];
-            PeerGauges {
-                model: model.name().to_owned(),
-                role: kind.name(),
-                states,
+            for (state, count) in [("alive", alive), ("resting", resting), ("misfit", misfit)] {
+                let labels = [model.name(), kind.name(), state];
+                samples.add(&names::PEERS, &labels, count as f64);
             }
-        };
-        let peers = models
-            .iter()
-            .flat_map(|model| Peer::ALL.map(|kind| of_kind(model, kind)));
-        Some(CoordinatorGauges {
-            running: admission.running(),
-            max_requests: admission.max_requests(),
-            peers: peers.collect(),
-        })
-    }
+        }
+        Some(())
+    });
 }

@@ -6,7 +6,7 @@ use ops::trace::TimeBreakdown;
 use peer::Cost;
 use speculation::TokenId;
 use speculation::drafting::{DraftToken, TreeBuilder, TreeShape};
-use speculation::proposal::{Proposal, ProposalForm};
+use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
 use wire::v1::round_answer::Part;
 use wire::{drafting, proposal, v1};
 
@@ -127,6 +127,21 @@ pub(crate) struct DraftStep {
     pub(crate) ending: Option<BlockEnd>,
     /// Where the time went.
     pub(crate) cost: Cost,
+}
+
+impl DraftStep {
+    /// Returns the step to token `id` with what is told of its distribution, and what stands beside it in a tree.
+    pub(crate) fn to(id: TokenId, probs: ProposalProbs, siblings: Vec<TokenId>) -> Self {
+        let proposal = Proposal {
+            probs,
+            ..Default::default()
+        };
+        let token = DraftToken { id, proposal };
+        Self {
+            drawn: Some(DraftNode { token, siblings }),
+            ..Self::default()
+        }
+    }
 }
 
 /// A draft token.

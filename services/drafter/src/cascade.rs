@@ -14,18 +14,17 @@ use speculation::TokenId;
 use speculation::cascade::{
     BlockLimits, CallNoise, Cascade, CascadeStep, DraftDistributions, DraftRows, Grams, Reviewing,
 };
-use speculation::drafting::{self, DraftToken, TreeShape};
+use speculation::drafting::{self, TreeShape};
 use speculation::history::History;
 use speculation::max_gram::{Bigram, MaxGram};
 use speculation::pipeline::{Pipeline, Want};
-use speculation::proposal::Proposal;
 use speculation::verification::Draws;
 use tokio::sync::oneshot;
 use wire::failure::Failure;
 use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
-use crate::block::{BlockEnd, DraftNode, DraftStep};
+use crate::block::{BlockEnd, DraftStep};
 use crate::draft_params::DraftParams;
 use crate::grams;
 use crate::proposers::{DraftSession, Proposers};
@@ -214,20 +213,8 @@ impl CascadeBlock {
             if self.spec.sampling.end_tokens.contains(&token.id) {
                 cause = StopCause::EndToken;
             }
-            let proposal = Proposal {
-                probs: token.probs.proposal(form),
-                ..Default::default()
-            };
-            drafted.push(DraftStep {
-                drawn: Some(DraftNode {
-                    token: DraftToken {
-                        id: token.id,
-                        proposal,
-                    },
-                    siblings,
-                }),
-                ..Default::default()
-            });
+            let probs = token.probs.proposal(form);
+            drafted.push(DraftStep::to(token.id, probs, siblings));
         }
         if let Some(last) = drafted.last_mut() {
             last.cost = self.cost;

@@ -48,11 +48,7 @@ impl DraftParams {
     ) -> Result<Self, BadField> {
         let limits = drafter.description.limits.unwrap_or_default();
         let (least, limit) = (u32::from(!wire.bonus_q), limits.max_draft_tokens);
-        if !(least..=limit).contains(&wire.max_tokens) {
-            let requested = wire.max_tokens;
-            let problem = format!("{requested} is out of range, expected {least} to {limit}");
-            return Err(BadField::new("max_tokens", problem));
-        }
+        BadField::in_range("max_tokens", wire.max_tokens, least..=limit)?;
         let (stop_rule, max_tokens) =
             drafting::rule_from_wire(wire.draft_length.as_ref(), wire.max_tokens)?;
         let requested = Self {

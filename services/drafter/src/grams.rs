@@ -1,12 +1,10 @@
 //! Drafting with Max-Gram alone, and the upkeep of its index.
 
-use speculation::TokenId;
-use speculation::drafting::DraftToken;
 use speculation::max_gram::{Bigram, MaxGram, Sure};
-use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
+use speculation::proposal::{ProposalForm, ProposalProbs};
 use wire::v1::StopCause;
 
-use crate::block::{BlockEnd, DraftNode, DraftStep};
+use crate::block::{BlockEnd, DraftStep};
 use crate::draft_params::DraftParams;
 use crate::proposers::DraftSession;
 
@@ -73,10 +71,7 @@ pub(crate) async fn draft(
             cause = StopCause::Policy;
             break;
         }
-        drafted.push(DraftStep {
-            drawn: Some(point(id, probs.clone(), siblings)),
-            ..Default::default()
-        });
+        drafted.push(DraftStep::to(id, probs.clone(), siblings));
         if ends.contains(&id) {
             cause = StopCause::EndToken;
             break;
@@ -93,15 +88,4 @@ pub(crate) async fn draft(
         });
     }
     drafted
-}
-
-fn point(id: TokenId, probs: ProposalProbs, siblings: Vec<TokenId>) -> DraftNode {
-    let proposal = Proposal {
-        probs,
-        ..Default::default()
-    };
-    DraftNode {
-        token: DraftToken { id, proposal },
-        siblings,
-    }
 }

@@ -1,7 +1,7 @@
 //! What a drafter's configuration names, looked at before anything is loaded.
 
 use model::source::{Inspected, ModelSource};
-use peer::PeerError;
+use ops::service_error::ServiceError;
 use wire::drafting;
 use wire::v1::PeerDescription;
 
@@ -19,7 +19,7 @@ pub struct Inspection {
     /// that is not known yet.
     pub description: Option<PeerDescription>,
     /// What is wrong.
-    pub problems: Vec<PeerError>,
+    pub problems: Vec<ServiceError>,
 }
 
 /// Looks at the files that `config` names as loading them does, but for the bytes of weights. A model of the hub that
@@ -70,7 +70,7 @@ pub fn inspect(config: &DrafterConfig, target: Option<&PeerDescription>) -> Insp
     found
 }
 
-fn check_cascade(config: &DrafterConfig, has_table: bool) -> Result<(), PeerError> {
+fn check_cascade(config: &DrafterConfig, has_table: bool) -> Result<(), ServiceError> {
     let has_max_gram = tables::has_max_gram(config, has_table)?;
     let names: Vec<_> = std::iter::once(&config.model)
         .chain(&config.cascade.models)

@@ -27,6 +27,5 @@ mod task;
 pub use config::{CascadeSection, DrafterConfig};
 pub use inspection::{Inspection, inspect};
 pub use loaded::Loaded;
-pub use peer::PeerError;
 pub use proposers::{Drafter, Proposers};
 pub use service::{run, start};

@@ -8,7 +8,7 @@ use model::bigram::BigramFile;
 use model::head::AcceptanceHead;
 use model::progress::{ProgressLines, ProgressObserver};
 use model::source::{ServedModel, share_threads};
-use peer::PeerError;
+use ops::service_error::ServiceError;
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
 use wire::v1::PeerDescription;
@@ -36,8 +36,8 @@ impl Loaded {
     /// Loads all that `config` names.
     ///
     /// # Errors
-    /// [`PeerError`] naming the setting, and what is wrong with it.
-    pub fn load(config: &DrafterConfig) -> Result<Self, PeerError> {
+    /// [`ServiceError`] naming the setting, and what is wrong with it.
+    pub fn load(config: &DrafterConfig) -> Result<Self, ServiceError> {
         Self::load_observed(config, &(Arc::new(ProgressLines::default()) as _))
     }
 
@@ -48,7 +48,7 @@ impl Loaded {
     pub fn load_observed(
         config: &DrafterConfig,
         observer: &Arc<dyn ProgressObserver>,
-    ) -> Result<Self, PeerError> {
+    ) -> Result<Self, ServiceError> {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
         }
@@ -67,8 +67,11 @@ impl Loaded {
     /// describes itself so. Without a table of bigrams, what is drafted is copied from the text.
     ///
     /// # Errors
-    /// [`PeerError`] naming the setting, and what is wrong with it.
-    pub fn for_target(target: &PeerDescription, config: &DrafterConfig) -> Result<Self, PeerError> {
+    /// [`ServiceError`] naming the setting, and what is wrong with it.
+    pub fn for_target(
+        target: &PeerDescription,
+        config: &DrafterConfig,
+    ) -> Result<Self, ServiceError> {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
         }
@@ -78,7 +81,7 @@ impl Loaded {
     fn without_model(
         config: &DrafterConfig,
         target: Option<&PeerDescription>,
-    ) -> Result<Self, PeerError> {
+    ) -> Result<Self, ServiceError> {
         let (vocabulary, bigram) = tables::without_model(config, target)?;
         Ok(Self {
             models: Vec::new(),
@@ -93,7 +96,10 @@ impl Loaded {
     ///
     /// # Errors
     /// As [`Loaded::load`].
-    pub fn beside(served: ServedModel<Model>, config: &DrafterConfig) -> Result<Self, PeerError> {
+    pub fn beside(
+        served: ServedModel<Model>,
+        config: &DrafterConfig,
+    ) -> Result<Self, ServiceError> {
         Self::with_smaller(served, config, &(Arc::new(ProgressLines::default()) as _))
     }
 
@@ -101,7 +107,7 @@ impl Loaded {
         served: ServedModel<Model>,
         config: &DrafterConfig,
         observer: &Arc<dyn ProgressObserver>,
-    ) -> Result<Self, PeerError> {
+    ) -> Result<Self, ServiceError> {
         let mut models = vec![served];
         // Those of the cascade are of the first one's vocabulary.
         for (setting, source) in config.cascade.sources() {
@@ -125,7 +131,7 @@ impl Loaded {
     pub fn of(
         mut models: Vec<ServedModel<Model>>,
         config: &DrafterConfig,
-    ) -> Result<Self, PeerError> {
+    ) -> Result<Self, ServiceError> {
         config.check_limits()?;
         let heads = heads(&mut models[0], config).map_err(|error| wrong("heads", error))?;
         let bigram = tables::beside(&models[0].outline, config);

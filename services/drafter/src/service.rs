@@ -8,7 +8,8 @@ use model::bigram::BigramFile;
 use model::engine::{self, EngineConfig};
 use model::source::ServedModel;
 use ops::process::Process;
-use peer::{PeerError, PeerServer, ReplyStream};
+use ops::service_error::ServiceError;
+use peer::{PeerServer, ReplyStream};
 use speculation::drafting::Drafting;
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1::drafter_server;
@@ -23,12 +24,12 @@ use crate::proposers::{Drafter, Proposers};
 /// are loaded, nothing is waited for.
 ///
 /// # Errors
-/// [`PeerError`] naming what is wrong with address, models or another setting, or why serving ended early.
+/// [`ServiceError`] naming what is wrong with address, models or another setting, or why serving ended early.
 pub async fn run(
     config: DrafterConfig,
     process: Process,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), PeerError> {
+) -> Result<(), ServiceError> {
     let (listen, of_models) = (config.listen, config.clone());
     let load = move || Loaded::load(&of_models);
     let start = |loaded| start(loaded, &config, process);
@@ -43,7 +44,7 @@ pub fn start(
     loaded: Loaded,
     config: &DrafterConfig,
     process: Process,
-) -> Result<Arc<Drafter>, PeerError> {
+) -> Result<Arc<Drafter>, ServiceError> {
     let bounds = config.bounds();
     let description = describe(&loaded, config);
     let models = loaded.models.iter();
@@ -57,13 +58,12 @@ pub fn start(
     };
     let engine = |(level, served): (usize, ServedModel<Model>)| {
         let name = format!("draft-engine-{level}");
-        let (engine, _thread) = engine::spawn(served.model, engine_config, &name)?;
-        Ok(engine)
+        let spawned = engine::spawn(served.model, engine_config, &name);
+        let (engine, _thread) = spawned.map_err(ServiceError::engine(ROLE))?;
+        Ok::<_, ServiceError>(engine)
     };
     let engines = (1..).zip(models).map(engine);
-    let engines = engines
-        .collect::<Result<_, _>>()
-        .map_err(PeerError::engine(ROLE))?;
+    let engines = engines.collect::<Result<_, _>>()?;
     Ok(PeerServer::new(
         proposers,
         engines,

@@ -5,7 +5,7 @@ use std::path::Path;
 use model::bigram::{BigramError, BigramFile};
 use model::source::Outline;
 use ops::config::Switch;
-use peer::PeerError;
+use ops::service_error::ServiceError;
 use wire::v1::PeerDescription;
 
 use crate::config::{AUTOMATIC, DrafterConfig, NO_TABLE, wrong};
@@ -22,7 +22,7 @@ const BESIDE_MODEL: &str = "bigram.safetensors";
 pub(crate) fn without_model(
     config: &DrafterConfig,
     target: Option<&PeerDescription>,
-) -> Result<(DraftVocabulary, Option<BigramFile>), PeerError> {
+) -> Result<(DraftVocabulary, Option<BigramFile>), ServiceError> {
     let Some(target) = target else {
         let table = alone(config)?;
         return Ok((DraftVocabulary::of_table(&table), Some(table)));
@@ -36,7 +36,7 @@ pub(crate) fn without_model(
 ///
 /// # Errors
 /// If there is to be none; else names the file and what is wrong with it.
-fn alone(config: &DrafterConfig) -> Result<BigramFile, PeerError> {
+fn alone(config: &DrafterConfig) -> Result<BigramFile, ServiceError> {
     let file = match config.bigram.as_str() {
         NO_TABLE => {
             let problem = "none, and drafter.model.path is none too: a drafter without a model knows its vocabulary \
@@ -98,7 +98,7 @@ fn of_vocabulary(
 ///
 /// # Errors
 /// If it must be, and there is no table.
-pub(crate) fn has_max_gram(config: &DrafterConfig, has_table: bool) -> Result<bool, PeerError> {
+pub(crate) fn has_max_gram(config: &DrafterConfig, has_table: bool) -> Result<bool, ServiceError> {
     match config.cascade.max_gram {
         Switch::Auto => Ok(has_table),
         Switch::Off => Ok(false),

@@ -7,12 +7,11 @@ use std::error::Error;
 
 use anyhow::ensure;
 use clap::ValueEnum;
-use coordinator::CoordinatorError;
-use drafter::PeerError;
 use net::channel::Trust;
 use net::fault::in_one_line;
 use net::tls::TlsError;
 use ops::config::LoadedConfig;
+use ops::service_error::ServiceError;
 use ops::telemetry;
 use serde::Serialize;
 use wire::describe::check_pair;
@@ -78,19 +77,17 @@ fn of_process(config: &Config, role: ServeRole, with_files: bool) -> Vec<ConfigP
 }
 
 fn of_services(config: &Config, role: ServeRole, with_files: bool) -> Vec<ConfigProblem> {
-    let mut problems = Vec::new();
-    let mut of_peers = Vec::new();
+    let (mut errors, mut problems) = (Vec::new(), Vec::new());
     if role.has_coordinator() {
-        let errors = config.coordinator.check(trust(config));
-        problems.extend(each(errors, CoordinatorError::key));
+        errors.extend(config.coordinator.check(trust(config)));
     }
     if role.has_drafter() {
-        of_peers.extend(config.drafter.check());
+        errors.extend(config.drafter.check());
     }
     if role.has_verifier() {
-        of_peers.extend(config.verifier.check());
+        errors.extend(config.verifier.check());
         if with_files {
-            of_peers.extend(config.verifier.check_files());
+            errors.extend(config.verifier.check_files());
         }
         if config.verifier.remote.shows_key() && !config.insecure {
             problems.push(ConfigProblem {
@@ -99,7 +96,7 @@ fn of_services(config: &Config, role: ServeRole, with_files: bool) -> Vec<Config
             });
         }
     }
-    problems.extend(each(of_peers, PeerError::key));
+    problems.extend(each(errors, ServiceError::key));
     problems
 }
 

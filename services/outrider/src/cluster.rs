@@ -117,7 +117,8 @@ impl Cluster {
             ..served_as(&config, &verifier.description.model)
         };
         config.coordinator.models = vec![model];
-        let coordinator = Coordinator::new(config.coordinator, process)?.with_http(ports.http);
+        let mut coordinator = Coordinator::new(config.coordinator, process)?;
+        coordinator.http = ports.http;
 
         let mut services = JoinSet::new();
         // The coordinator stops first, and the others when it has drained: its requests need them.

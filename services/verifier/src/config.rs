@@ -7,7 +7,8 @@ use engines::{ConnectionSettings, EngineConnection, RemoteEngine, ScoringError};
 use model::engine::EngineConfig;
 use model::source::ModelSource;
 use net::listen::{Listen, ServerConfig};
-use peer::{Bounds, PeerError};
+use ops::service_error::ServiceError;
+use peer::Bounds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,21 +37,21 @@ pub struct VerifierConfig {
 
 impl VerifierConfig {
     /// Returns the faults of the settings that show without opening the files that they name.
-    pub fn check(&self) -> Vec<PeerError> {
+    pub fn check(&self) -> Vec<ServiceError> {
         let budget = self.bounds().engine().check_budget();
-        let budget = budget.err().map(PeerError::engine(ROLE));
+        let budget = budget.err().map(ServiceError::engine(ROLE));
         let model = self.model.check().err();
-        let model = model.map(|error| PeerError::setting(ROLE, "model", error));
+        let model = model.map(|error| ServiceError::setting(ROLE, "model", error));
         let remote = self.remote.check().err();
-        let remote = remote.map(|error| PeerError::setting(ROLE, "remote", error));
+        let remote = remote.map(|error| ServiceError::setting(ROLE, "remote", error));
         budget.into_iter().chain(model).chain(remote).collect()
     }
 
     /// Returns the fault of the files that its engine elsewhere needs, if there is one.
-    pub fn check_files(&self) -> Option<PeerError> {
+    pub fn check_files(&self) -> Option<ServiceError> {
         let connection = self.remote.is_set().then(|| self.remote.connection())?;
         let error = connection.err()?;
-        Some(PeerError::setting(ROLE, "remote", error))
+        Some(ServiceError::setting(ROLE, "remote", error))
     }
 
     /// Returns the bounds that it sets.

@@ -26,7 +26,6 @@ use wire::v1;
 use crate::scorer::{DecodeRun, Scorer, VerifySession};
 use decode::DecodeTask;
 use logprobs::PromptScores;
-use verify::SliceOptions;
 
 /// The engine of this process. The session's slot holds its keys and values.
 pub(crate) struct EngineScorer;
@@ -52,7 +51,7 @@ impl Scorer for EngineScorer {
         progress: Reporter,
     ) -> Result<(Vec<v1::Slice>, Cost), RoundError> {
         let (tokens, from) = after_output(session, drafts);
-        score(session, tokens, from, SliceOptions(request), progress).await
+        score(session, tokens, from, request, progress).await
     }
 
     async fn decode(

@@ -21,6 +21,5 @@ mod stream;
 pub use config::{RemoteConfig, VerifierConfig};
 pub use engines::RemoteEngine;
 pub use load::{LoadedTarget, inspect, load, outline, run, start};
-pub use peer::PeerError;
 pub use remote::{RemoteModel, ask_engine};
 pub use scorer::{Verifier, VerifierRole};

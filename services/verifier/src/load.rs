@@ -7,7 +7,7 @@ use model::engine;
 use model::progress::{ProgressLines, ProgressObserver};
 use model::source::{Inspected, ServedModel};
 use ops::process::Process;
-use peer::PeerError;
+use ops::service_error::ServiceError;
 use speculation::ports::LanguageModel;
 use wire::v1;
 
@@ -33,7 +33,7 @@ impl LoadedTarget {
         self,
         config: &VerifierConfig,
         process: Process,
-    ) -> Result<Arc<Verifier>, PeerError> {
+    ) -> Result<Arc<Verifier>, ServiceError> {
         match self {
             Self::Local(model) => start(*model, config, process),
             Self::Remote(model) => model.start(config, process),
@@ -45,11 +45,11 @@ impl LoadedTarget {
 /// it, that is waited for.
 ///
 /// # Errors
-/// [`PeerError`] naming what is wrong with the model or another setting.
+/// [`ServiceError`] naming what is wrong with the model or another setting.
 pub fn load(
     config: &VerifierConfig,
     observer: &Arc<dyn ProgressObserver>,
-) -> Result<LoadedTarget, PeerError> {
+) -> Result<LoadedTarget, ServiceError> {
     if let Some(problem) = config.check().into_iter().next() {
         return Err(problem);
     }
@@ -57,7 +57,7 @@ pub fn load(
         return Ok(LoadedTarget::Remote(Box::new(remote::load(config)?)));
     }
     let model = config.model.load_observed(observer);
-    let model = model.map_err(|error| PeerError::setting(ROLE, "model", error))?;
+    let model = model.map_err(|error| ServiceError::setting(ROLE, "model", error))?;
     Ok(LoadedTarget::Local(Box::new(model)))
 }
 
@@ -70,26 +70,26 @@ pub fn outline(model: &Inspected) -> v1::PeerDescription {
 /// has yet to be downloaded.
 ///
 /// # Errors
-/// [`PeerError`] naming what is wrong with them.
-pub fn inspect(config: &VerifierConfig) -> Result<Option<Inspected>, PeerError> {
+/// [`ServiceError`] naming what is wrong with them.
+pub fn inspect(config: &VerifierConfig) -> Result<Option<Inspected>, ServiceError> {
     let inspected = if config.remote.is_set() {
         config.model.text().map(|text| Some(text.into()))
     } else {
         config.model.inspect()
     };
-    inspected.map_err(|error| PeerError::setting(ROLE, "model", error))
+    inspected.map_err(|error| ServiceError::setting(ROLE, "model", error))
 }
 
 /// Binds, loads, warms up and serves until `shutdown` completes; then drains. If that is before the model is
 /// loaded, nothing is waited for.
 ///
 /// # Errors
-/// [`PeerError`] naming what is wrong with address or model, or why serving ended early.
+/// [`ServiceError`] naming what is wrong with address or model, or why serving ended early.
 pub async fn run(
     config: VerifierConfig,
     process: Process,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), PeerError> {
+) -> Result<(), ServiceError> {
     let (listen, of_model) = (config.listen, config.clone());
     let load = move || load(&of_model, &(Arc::new(ProgressLines::default()) as _));
     let start = |model: LoadedTarget| model.start(&config, process);
@@ -104,7 +104,7 @@ pub fn start<M>(
     served: ServedModel<M>,
     config: &VerifierConfig,
     process: Process,
-) -> Result<Arc<Verifier>, PeerError>
+) -> Result<Arc<Verifier>, ServiceError>
 where
     M: LanguageModel + Send + 'static,
     M::Cache: Send,
@@ -112,7 +112,7 @@ where
     if served.text.tokenizer_json.is_empty() {
         let name = &served.outline.name;
         let problem = format!("no tokenizer.json beside the weights of '{name}'");
-        return Err(PeerError::setting(ROLE, "model", problem));
+        return Err(ServiceError::setting(ROLE, "model", problem));
     }
     let bounds = config.bounds();
     let description = v1::PeerDescription {
@@ -121,7 +121,7 @@ where
         ..peer::describe(&served)
     };
     let engine = engine::spawn(served.model, bounds.engine(), "target-engine");
-    let (engine, _thread) = engine.map_err(PeerError::engine(ROLE))?;
+    let (engine, _thread) = engine.map_err(ServiceError::engine(ROLE))?;
     let role = VerifierRole {
         text: served.text,
         scorer: Arc::new(EngineScorer),

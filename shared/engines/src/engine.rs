@@ -7,7 +7,7 @@ use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
 use crate::error::ScoringError;
-use crate::request::ScoreRequest;
+use crate::request::{ScoreRequest, ScoredSequence};
 
 /// Which tokens' log probabilities can be asked for, beside the most likely ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,32 @@ pub trait ScoringEngine: fmt::Debug + Send + Sync {
         request: &ScoreRequest<'_>,
         deadline: Instant,
     ) -> Result<Vec<Vec<PartialRow>>, ScoringError>;
+
+    /// Returns the row after `tokens`, which knows the `top` most likely tokens and those that are `asked`.
+    ///
+    /// # Errors
+    /// As [`Self::score`].
+    fn row_after(
+        &self,
+        tokens: &[TokenId],
+        top: usize,
+        asked: &[TokenId],
+        deadline: Instant,
+    ) -> Result<PartialRow, ScoringError> {
+        let sequence = ScoredSequence {
+            tokens,
+            committed: tokens.len(),
+            asked: &[asked.to_vec()],
+            salt: "",
+        };
+        let request = ScoreRequest {
+            sequences: &[sequence],
+            top,
+        };
+        let rows = self.score(&request, deadline)?;
+        let row = rows.into_iter().flatten().next();
+        row.ok_or(ScoringError::Answer("holds no row"))
+    }
 
     /// Returns the engine's own tokens of `text`, with those that its tokenizer puts around it.
     ///

@@ -36,10 +36,7 @@ impl ConnectionSettings {
     /// If it is none.
     pub fn checked_url(&self) -> Result<String, ScoringError> {
         let url = self.url.trim_end_matches('/').to_owned();
-        let bad_url = |problem: &str| ScoringError::Settings {
-            field: "url",
-            problem: problem.to_owned(),
-        };
+        let bad_url = |problem| bad("url", problem);
         let uri: Uri = url.parse().map_err(|_| bad_url("is no URL"))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err(bad_url("must begin with http:// or https://"));
@@ -67,17 +64,19 @@ impl ConnectionSettings {
 }
 
 fn read(field: &'static str, file: &PathBuf) -> Result<Vec<u8>, ScoringError> {
-    std::fs::read(file).map_err(|error| ScoringError::Settings {
+    std::fs::read(file).map_err(|error| bad(field, format!("{}: {error}", file.display())))
+}
+
+/// Returns the error of the setting `field`.
+fn bad(field: &'static str, problem: impl Into<String>) -> ScoringError {
+    ScoringError::Settings {
         field,
-        problem: format!("{}: {error}", file.display()),
-    })
+        problem: problem.into(),
+    }
 }
 
 fn authorities(pem: &[u8]) -> Result<RootCerts, ScoringError> {
-    let bad = |problem: &str| ScoringError::Settings {
-        field: "ca_file",
-        problem: problem.to_owned(),
-    };
+    let bad = |problem| bad("ca_file", problem);
     let mut found: Vec<Certificate<'static>> = Vec::new();
     for item in parse_pem(pem) {
         match item {
@@ -93,12 +92,8 @@ fn authorities(pem: &[u8]) -> Result<RootCerts, ScoringError> {
 }
 
 fn bearer(file: &PathBuf) -> Result<HeaderValue, ScoringError> {
-    let field = "key_file";
-    let bad = |problem: &str| ScoringError::Settings {
-        field,
-        problem: problem.to_owned(),
-    };
-    let key = String::from_utf8(read(field, file)?).map_err(|_| bad("is no text"))?;
+    let bad = |problem| bad("key_file", problem);
+    let key = String::from_utf8(read("key_file", file)?).map_err(|_| bad("is no text"))?;
     let (key, problem) = (key.trim(), "must hold one key of visible ASCII characters");
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(bad(problem));

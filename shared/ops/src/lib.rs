@@ -13,6 +13,7 @@ pub mod metrics;
 pub mod open_files;
 pub mod process;
 pub mod reflection;
+pub mod service_error;
 pub mod shutdown;
 pub mod telemetry;
 pub mod trace;

@@ -1,78 +1,13 @@
-//! Why a peer does not start, and how a failed round is reported.
+//! How a failed round is reported.
 
-use std::error::Error;
 use std::time::Duration;
 
-use model::engine::{Rejected, SpawnError, TaskError};
-use net::listen::BindError;
-use ops::lifecycle::ServeError;
-use ops::reflection::ReflectionError;
+use model::engine::{Rejected, TaskError};
 use speculation::pipeline::DistributionError;
 use speculation::proposal::BadProposal;
 use tonic::Status;
 use wire::failure::Failure;
 use wire::status::{BadField, overloaded};
-
-/// Why a drafter or a verifier does not start, or stopped by itself.
-#[derive(Debug, thiserror::Error)]
-pub enum PeerError {
-    /// The address cannot be bound.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// A setting is wrong, or what it names cannot be loaded.
-    #[error("{role}.{setting}: {source}")]
-    Setting {
-        /// Section of the configuration.
-        role: &'static str,
-        /// The setting, in that section.
-        setting: String,
-        /// What is wrong with it.
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// An engine did not start.
-    #[error("{role}: {source}")]
-    Engine {
-        /// Section of the configuration.
-        role: &'static str,
-        /// Why not.
-        source: SpawnError,
-    },
-    /// Reflection cannot be served.
-    #[error(transparent)]
-    Reflection(#[from] ReflectionError),
-    /// The server failed, or an engine panicked.
-    #[error(transparent)]
-    Serve(#[from] ServeError),
-}
-
-impl PeerError {
-    /// Returns the setting at fault, `role.setting`; empty where none is.
-    pub fn key(&self) -> String {
-        match self {
-            Self::Setting { role, setting, .. } => format!("{role}.{setting}"),
-            Self::Engine { role, .. } => format!("{role}.engine"),
-            Self::Bind(_) | Self::Reflection(_) | Self::Serve(_) => String::new(),
-        }
-    }
-
-    /// Returns the error of a setting of `role`.
-    pub fn setting(
-        role: &'static str,
-        setting: impl Into<String>,
-        problem: impl Into<Box<dyn Error + Send + Sync>>,
-    ) -> Self {
-        Self::Setting {
-            role,
-            setting: setting.into(),
-            source: problem.into(),
-        }
-    }
-
-    /// Returns the error of an engine of `role` that did not start.
-    pub fn engine(role: &'static str) -> impl Fn(SpawnError) -> Self {
-        move |source| Self::Engine { role, source }
-    }
-}
 
 /// How long a coordinator should wait when an engine's queue is full: a few forwards.
 const QUEUE_RETRY_AFTER: Duration = Duration::from_millis(100);

@@ -22,7 +22,7 @@ mod stream;
 
 pub use context::{Cost, READ_TIMEOUT, REPLY_BUFFER, RoundContext};
 pub use describe::{describe, outline};
-pub use error::{PeerError, RoundError};
+pub use error::RoundError;
 pub use granted::{GRANT_TIMEOUT, Granted};
 pub use role::{CountedHistory, HeldSession, PeerServer, Role};
 pub use service::{Bounds, run};

@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use model::engine::{EngineHandle, EngineSlot, Rejected, Task};
 use net::listen::ServerConfig;
@@ -10,6 +10,7 @@ use ops::health::Health;
 use ops::metrics::PeerMetrics;
 use ops::process::Process;
 use ops::trace::{Span, Traces};
+use parking_lot::Mutex;
 use speculation::TokenId;
 use speculation::committed::Committed;
 use speculation::history::History;
@@ -97,7 +98,8 @@ pub struct PeerServer<R: Role> {
     /// What it counts.
     pub metrics: PeerMetrics,
     pub(crate) sessions: Leases<HeldSession<R>>,
-    pub(crate) health: Health,
+    /// Whether it takes sessions.
+    pub health: Health,
     pub(crate) server: ServerConfig,
     pub(crate) process: Process,
 }
@@ -206,7 +208,7 @@ impl HistorySlot {
     /// Takes the history of a session of `spec` after `output`. It is counted anew if a task of an earlier round, which
     /// was given up, still has it.
     pub(crate) fn take(&self, spec: &SessionSpec, output: &[TokenId]) -> CountedHistory {
-        let history = self.lock().take();
+        let history = self.0.lock().take();
         let mut history =
             history.unwrap_or_else(|| History::new(&spec.sampling, &spec.prompt, &[]));
         history.follow(output);
@@ -214,11 +216,6 @@ impl HistorySlot {
             history,
             slot: self.clone(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<History>> {
-        // It is put there whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -238,6 +235,6 @@ impl DerefMut for CountedHistory {
 
 impl Drop for CountedHistory {
     fn drop(&mut self) {
-        *self.slot.lock() = Some(mem::take(&mut self.history));
+        *self.slot.0.lock() = Some(mem::take(&mut self.history));
     }
 }

@@ -10,11 +10,11 @@ use net::listen::{Listen, ServerConfig};
 use ops::health::Health;
 use ops::metrics::PeerMetrics;
 use ops::process::Process;
+use ops::service_error::ServiceError;
 use ops::{lifecycle, reflection};
 use tokio::net::TcpListener;
 use wire::{open, v1};
 
-use crate::error::PeerError;
 use crate::lease::Leases;
 use crate::role::{PeerServer, Role};
 
@@ -22,13 +22,13 @@ use crate::role::{PeerServer, Role};
 /// are loaded, nothing is waited for.
 ///
 /// # Errors
-/// [`PeerError`] naming what is wrong with address, models or another setting, or why serving ended early.
+/// [`ServiceError`] naming what is wrong with address, models or another setting, or why serving ended early.
 pub async fn run<R: Role, L: Send + 'static>(
     listen: Listen,
-    load: impl FnOnce() -> Result<L, PeerError> + Send + 'static,
-    start: impl FnOnce(L) -> Result<Arc<PeerServer<R>>, PeerError>,
+    load: impl FnOnce() -> Result<L, ServiceError> + Send + 'static,
+    start: impl FnOnce(L) -> Result<Arc<PeerServer<R>>, ServiceError>,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), PeerError> {
+) -> Result<(), ServiceError> {
     let mut shutdown = std::pin::pin!(shutdown);
     let listener = listen.bind().await?;
     let Some(loaded) = lifecycle::unless_stopped(shutdown.as_mut(), load).await else {
@@ -65,16 +65,6 @@ impl<R: Role> PeerServer<R> {
         peer
     }
 
-    /// Takes sessions again, after [`Self::wait`].
-    pub fn ready(&self) {
-        self.health.ready();
-    }
-
-    /// Is not ready for as long as something that it needs is missing.
-    pub fn wait(&self) {
-        self.health.wait();
-    }
-
     /// Serves on `listener` until `shutdown` completes, then drains.
     ///
     /// # Errors
@@ -84,7 +74,7 @@ impl<R: Role> PeerServer<R> {
         self: Arc<Self>,
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
-    ) -> Result<(), PeerError> {
+    ) -> Result<(), ServiceError> {
         let routes = R::routes(Arc::clone(&self));
         let routes = reflection::add_to(routes, wire::DESCRIPTORS, R::SERVICE)?;
         self.health.ready();

@@ -42,12 +42,9 @@ pub fn form_from_wire(form: i32, top: u32) -> Result<ProposalForm, BadField> {
         v1::ProposalForm::Point => Ok(ProposalForm::Point),
         v1::ProposalForm::DenseF32 => Ok(ProposalForm::Dense { half: false }),
         v1::ProposalForm::DenseF16 => Ok(ProposalForm::Dense { half: true }),
-        v1::ProposalForm::Sparse if (1..=MAX_SPARSE as u32).contains(&top) => {
-            Ok(ProposalForm::Sparse { top })
-        }
         v1::ProposalForm::Sparse => {
-            let problem = format!("{top} is out of range, expected 1 to {MAX_SPARSE}");
-            Err(BadField::new("proposal_top", problem))
+            BadField::in_range("proposal_top", top, 1..=MAX_SPARSE as u32)?;
+            Ok(ProposalForm::Sparse { top })
         }
     }
 }

@@ -72,21 +72,13 @@ pub fn from_wire(
 ) -> Result<RoundSpec, BadField> {
     let header = header.ok_or_else(|| BadField::new("header", "missing"))?;
     let timeout = Duration::from_millis(header.timeout_ms.into());
-    if timeout.is_zero() || timeout > MAX_TIMEOUT {
-        let problem = format!(
-            "{} is out of range, expected 1 to 600000",
-            header.timeout_ms
-        );
-        return Err(BadField::new("timeout_ms", problem));
-    }
+    let most = MAX_TIMEOUT.as_millis() as u32;
+    BadField::in_range("timeout_ms", header.timeout_ms, 1..=most)?;
     if header.epoch != epoch {
         let problem = format!("{} is not the stream's, {epoch}", header.epoch);
         return Err(BadField::new("epoch", problem));
     }
-    if let Some(token) = header.committed.iter().find(|&&token| token >= vocab_size) {
-        let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
-        return Err(BadField::new("committed", problem));
-    }
+    BadField::in_vocabulary("committed", &header.committed, vocab_size)?;
     let base_len = u32::try_from(header.committed.len())
         .ok()
         .and_then(|len| header.from_len.checked_add(len))

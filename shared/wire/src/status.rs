@@ -1,6 +1,7 @@
 //! Failures as statuses, and what a peer's status means for a request. Codes are those of [`Failure`].
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use speculation::bad_value::BadValue;
@@ -57,6 +58,19 @@ impl BadField {
             return Ok(());
         }
         let problem = format!("{found} {items}, expected at most {most}");
+        Err(Self::new(field, problem))
+    }
+
+    /// Checks that the number in `field` is within `range`.
+    ///
+    /// # Errors
+    /// Names the field, the number and the range.
+    pub fn in_range(field: &str, found: u32, range: RangeInclusive<u32>) -> Result<(), Self> {
+        if range.contains(&found) {
+            return Ok(());
+        }
+        let (least, most) = range.into_inner();
+        let problem = format!("{found} is out of range, expected {least} to {most}");
         Err(Self::new(field, problem))
     }
 

@@ -22,7 +22,7 @@ fn fault(named: &'static str, change: impl FnOnce(&mut DrafterConfig) + 'static)
 
 /// Checks that each fault is named, in a drafter of `model` and what the configuration adds.
 fn each_is_refused(
-    loaded: impl Fn(&DrafterConfig) -> Result<Loaded, ::drafter::PeerError>,
+    loaded: impl Fn(&DrafterConfig) -> Result<Loaded, ops::service_error::ServiceError>,
     faults: Vec<Fault>,
 ) {
     for Fault(named, change) in faults {

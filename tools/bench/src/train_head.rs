@@ -270,7 +270,7 @@ async fn costs(
 /// A verifier in this process, on loopback.
 struct StartedVerifier {
     url: String,
-    serving: JoinHandle<Result<(), verifier::PeerError>>,
+    serving: JoinHandle<Result<(), ops::service_error::ServiceError>>,
     stop: CancellationToken,
     /// Stops it too where the command ends early.
     _stops: DropGuard,

@@ -5,12 +5,33 @@ use speculation::drafting::{Drafting, TreeShape};
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
+use speculation::session::Peer;
 use speculation::verification::AcceptanceLabel;
 use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
 use wire::open::needs_whole_rows;
 use wire::settings::FIELD;
 use wire::status::BadField;
 use wire::{drafting, v1};
+
+/// What the peers must be able to do for a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Requirements {
+    pub(crate) drafter: DrafterRequirements,
+    pub(crate) verifier: VerifierRequirements,
+}
+
+impl Requirements {
+    /// Checks that `peer`, which is `described` so, can do it.
+    ///
+    /// # Errors
+    /// Names the field of the request, the peer and what it lacks.
+    pub(crate) fn check(self, peer: Peer, described: &v1::PeerDescription) -> Result<(), BadField> {
+        match peer {
+            Peer::Drafter => self.drafter.check(described),
+            Peer::Verifier => self.verifier.check(described),
+        }
+    }
+}
 
 /// What a drafter must be able to do for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,8 @@
 //! Section `coordinator.http` of the configuration: the OpenAI API.
 
 use std::num::NonZeroU64;
-use std::time::Duration;
 
 use net::listen::OptionalListen;
-use net::loopback::Trusted;
 use ops::config::Switch;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,19 +53,6 @@ impl HttpConfig {
             Switch::Auto => is_local,
             Switch::On => true,
             Switch::Off => false,
-        }
-    }
-
-    /// Returns how long a connection stays open whose client does nothing.
-    pub(crate) fn idle_timeout(&self) -> Duration {
-        Duration::from_millis(self.idle_timeout_ms.get())
-    }
-
-    /// Returns whom the port answers beside this machine, where it listens on loopback alone.
-    pub(crate) fn trusted(&self) -> Trusted {
-        Trusted {
-            hosts: self.trusted_hosts.clone(),
-            origins: self.cors_origins.clone(),
         }
     }
 

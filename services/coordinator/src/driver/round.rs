@@ -161,10 +161,12 @@ impl Driver {
             PeerFault::Timeout => FailureKind::Stalled,
             _ => FailureKind::Broken,
         };
-        self.peers.give_up(*peer, kind);
+        self.peers.session(*peer).give_up(kind);
         if error.blames_proposals() {
             let reason = error.to_string();
-            self.peers.give_up(Peer::Drafter, FailureKind::Malformed);
+            self.peers
+                .session(Peer::Drafter)
+                .give_up(FailureKind::Malformed);
             self.observe_failure(round, Peer::Drafter, PeerFault::Malformed, &reason);
             return Input::ProposalsRejected { round, reason };
         }

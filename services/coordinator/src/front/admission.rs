@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use net::auth::TokenHolder;
 use net::log_throttle::LogThrottle;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use wire::status::{BadField, overloaded};
@@ -173,10 +174,7 @@ impl Admission {
             return Ok(None);
         };
         at_most(count, max_requests.get() as usize, SETTINGS_OF_TOKENS)?;
-        let mut of_tokens = self
-            .of_tokens
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut of_tokens = self.of_tokens.lock();
         let new = || TokenPlaces {
             max_requests,
             permits: Arc::new(Semaphore::new(max_requests.get() as usize)),

@@ -32,6 +32,7 @@ mod state;
 mod tokens;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
@@ -41,6 +42,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use net::auth::Guard;
+use net::loopback::Trusted;
 use serde_json::{Value, json};
 
 use super::prepare::SharedState;
@@ -61,15 +63,18 @@ pub(crate) fn front(
         None => routes,
     };
     let router = if is_local {
-        let trusted = Arc::new(config.trusted());
-        routes.layer(from_fn_with_state(trusted, guard::local_only))
+        let trusted = Trusted {
+            hosts: config.trusted_hosts.clone(),
+            origins: config.cors_origins.clone(),
+        };
+        routes.layer(from_fn_with_state(Arc::new(trusted), guard::local_only))
     } else {
         routes
     };
     net::http::HttpRoutes {
         router,
         max_request_bytes: MAX_REQUEST_BYTES,
-        idle_timeout: config.idle_timeout(),
+        idle_timeout: Duration::from_millis(config.idle_timeout_ms.get()),
     }
 }
 

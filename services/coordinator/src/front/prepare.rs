@@ -136,10 +136,10 @@ impl SharedState {
         let target = &checked.target.description;
         if request.method.plan != Plan::TargetOnly {
             model
-                .check_verifiers(request.verifier_requirements, target)
+                .check_verifiers(request.requirements.verifier, target)
                 .await?;
             model
-                .check_drafters(request.drafter_requirements, target)
+                .check_drafters(request.requirements.drafter, target)
                 .await?;
         }
         // Whatever drafts, output that does not depend on it is the target's.

@@ -21,11 +21,8 @@ pub(crate) enum CallError {
     #[error("no {} is reachable: {}", .0.name(), .1.as_deref().unwrap_or(NOT_CONFIGURED))]
     NoneAlive(Peer, Option<String>),
     /// It answered with a status, or the connection broke.
-    #[error("{}", client_text(status))]
-    Status {
-        /// What it said.
-        status: Box<Status>,
-    },
+    #[error("{}", client_text(.0))]
+    Status(Box<Status>),
     /// It does not fit the rest.
     #[error("{0}")]
     Mismatch(Box<Mismatch>),
@@ -65,7 +62,7 @@ impl CallError {
     /// Returns what an operator is told, causes included.
     pub(crate) fn details(&self) -> String {
         match self {
-            Self::Status { status } => status::describe(status),
+            Self::Status(status) => status::describe(status),
             other => other.to_string(),
         }
     }
@@ -84,7 +81,7 @@ impl CallError {
 
     /// Returns whether the peer finds fault with this field.
     fn names(&self, field: &str) -> bool {
-        matches!(self, Self::Status { status } if status::names_field(status, field))
+        matches!(self, Self::Status(status) if status::names_field(status, field))
     }
 
     /// Returns whether another replica may do better.
@@ -103,7 +100,7 @@ impl CallError {
             Self::ContextFull(_) => PeerFault::ContextFull,
             Self::Decision | Self::Malformed(_) | Self::Proposals(_) => PeerFault::Malformed,
             Self::Mismatch(_) | Self::Unable(_) | Self::TooLong { .. } => PeerFault::Refused,
-            Self::Status { status } => {
+            Self::Status(status) => {
                 let is = |failure| Failure::of_status(status) == Some(failure);
                 match status::classify(status) {
                     PeerFailure::Overloaded { .. } => PeerFault::Overloaded,
@@ -120,7 +117,7 @@ impl CallError {
     /// Returns what the failure means for the request.
     pub(crate) fn failure(&self) -> PeerFailure {
         match self {
-            Self::Status { status } => status::classify(status),
+            Self::Status(status) => status::classify(status),
             Self::Late(_) | Self::OutOfTime(_) => PeerFailure::Transient,
             _ => PeerFailure::Permanent,
         }

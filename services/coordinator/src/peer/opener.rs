@@ -7,7 +7,7 @@ use wire::status::BadField;
 use wire::v1;
 
 use super::error::CallError;
-use super::pool::{PeerEndpoint, PeerQuery, Requirements, ServedModel, Target, described};
+use super::pool::{PeerEndpoint, PeerQuery, ServedModel, Target, described};
 use super::position::Deadline;
 use super::stream::{PeerStream, TrafficCounter};
 use crate::admitted::{AdmittedRequest, open};
@@ -26,14 +26,10 @@ pub(crate) struct Opener {
 
 impl Opener {
     pub(super) fn query(&self, peer: Peer) -> PeerQuery {
-        let requirements = match peer {
-            Peer::Drafter => Requirements::Drafter(self.request.drafter_requirements),
-            Peer::Verifier => Requirements::Verifier(self.request.verifier_requirements),
-        };
         PeerQuery {
             peer,
             session: self.session_id,
-            requirements: Some(requirements),
+            requirements: Some(self.request.requirements),
         }
     }
 
@@ -89,11 +85,11 @@ impl Opener {
         if peer == Peer::Verifier {
             self.model.check_weights(endpoint, &description)?;
         }
-        let able = match peer {
-            Peer::Drafter => request.drafter_requirements.check(&description),
-            Peer::Verifier => (request.verifier_requirements.check(&description))
-                .and_then(|()| check_room(&request, &description)),
-        };
+        let able = request.requirements.check(peer, &description);
+        let able = able.and_then(|()| match peer {
+            Peer::Drafter => Ok(()),
+            Peer::Verifier => check_room(&request, &description),
+        });
         able.map_err(|lacking| CallError::Unable(Box::new(lacking)))?;
         let room = request.draft_room(&description, request.decoder_prefix_len());
         if peer == Peer::Drafter && room.is_none() {

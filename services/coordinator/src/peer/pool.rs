@@ -7,15 +7,16 @@ mod likeness;
 mod model;
 mod texts;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ops::process::Process;
+use ops::service_error::ServiceError;
+use parking_lot::Mutex;
 use speculation::session::Peer;
 use wire::v1::PeerDescription;
 
-use crate::admitted::{DrafterRequirements, VerifierRequirements};
+use crate::admitted::Requirements;
 use crate::config::CoordinatorConfig;
-use crate::error::CoordinatorError;
 
 /// One address of a peer.
 pub(crate) type PeerEndpoint = net::replicas::Replica<PeerDescription>;
@@ -35,10 +36,7 @@ pub(crate) struct Models(Vec<Arc<ServedModel>>);
 impl Models {
     /// # Errors
     /// Names the setting that cannot be used.
-    pub(crate) fn new(
-        config: &CoordinatorConfig,
-        process: &Process,
-    ) -> Result<Self, CoordinatorError> {
+    pub(crate) fn new(config: &CoordinatorConfig, process: &Process) -> Result<Self, ServiceError> {
         let groups = config.groups();
         let models = groups
             .iter()
@@ -77,8 +75,7 @@ impl<K: PartialEq, V: Clone + Default, const MOST: usize> Recent<K, V, MOST> {
     /// Returns the value of `key`: a new one if it is not known, for which the one asked for the longest time ago makes
     /// room.
     pub(crate) fn find(&self, key: K) -> V {
-        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let found = known.iter().position(|(other, _)| *other == key);
         let value = found.map(|at| known.remove(at).1).unwrap_or_default();
         if known.len() == MOST {
@@ -97,24 +94,4 @@ pub(crate) struct PeerQuery {
     pub(crate) session: [u8; 16],
     /// What it must be able to do; none where it is only asked who it is.
     pub(crate) requirements: Option<Requirements>,
-}
-
-/// What a peer must be able to do for a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Requirements {
-    Drafter(DrafterRequirements),
-    Verifier(VerifierRequirements),
-}
-
-impl Requirements {
-    /// Returns whether `endpoint` is not known to fall short.
-    fn may_be_met_by(self, endpoint: &PeerEndpoint) -> bool {
-        endpoint.description().is_none_or(|known| {
-            let checked = match self {
-                Self::Drafter(required) => required.check(&known),
-                Self::Verifier(required) => required.check(&known),
-            };
-            checked.is_ok()
-        })
-    }
 }

@@ -5,77 +5,36 @@ mod decide;
 mod draft;
 mod exchange;
 mod parts;
+mod started;
 mod verify;
 
 use std::ops::Range;
 use std::time::Duration;
 
 use speculation::draft_tree::DraftTree;
-use speculation::session::{Input, Peer, Request};
+use speculation::session::{Input, Peer};
 use speculation::verification::layers::Horizon;
-use wire::status::BadField;
 use wire::{logprobs, v1};
 
 use super::error::CallError;
-use super::opener::Opener;
-use super::position::RoundPosition;
-use super::session::PeerSession;
 use crate::admitted::AdmittedRequest;
 
 pub(super) use decide::{ScoredBlock, decide};
 pub(super) use draft::bonus;
 pub use parts::PARTS_AHEAD;
+pub(super) use started::StartedRound;
 
-use draft::PendingDraft;
-use parts::PendingParts;
-use verify::PendingVerify;
-
-/// A round that a peer was asked.
-pub(super) enum StartedRound {
-    Draft(PendingDraft),
-    Verify(PendingVerify),
-    Parts(PendingParts),
-}
-
-impl StartedRound {
-    /// Asks a peer of the session for what `request` says; `proposals` are what the drafter sent in this round.
-    ///
-    /// # Errors
-    /// If the peer cannot be asked.
-    pub(super) async fn start(
-        (opener, drafter, verifier): (&mut Opener, &mut PeerSession, &mut PeerSession),
-        request: &Request,
-        position: RoundPosition<'_>,
-        proposals: &RoundProposals,
-    ) -> Result<Self, CallError> {
-        Ok(match request {
-            Request::Draft {
-                max_tokens,
-                bonus_q,
-            } => {
-                let levels = (*max_tokens, *bonus_q);
-                let started = PendingDraft::start(drafter, opener, position, levels);
-                Self::Draft(started.await?)
-            }
-            Request::Verify {
-                drafts,
-                horizon,
-                layers,
-            } => {
-                let block = (drafts, *horizon, &layers[..]);
-                let started = PendingVerify::start(verifier, opener, position, block, proposals);
-                Self::Verify(started.await?)
-            }
-            Request::Decode { max_tokens } => {
-                let started = PendingParts::decode(verifier, opener, position, *max_tokens);
-                Self::Parts(started.await?)
-            }
-            Request::Score { from } => {
-                let started = PendingParts::score(verifier, opener, position, *from);
-                Self::Parts(started.await?)
-            }
-        })
-    }
+/// What a message of an answer comes to.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it is taken apart at once"
+)]
+enum Taken {
+    /// Nothing yet: more is to come.
+    Part,
+    Answer(PeerAnswer),
+    /// All slices of a block have come, which the coordinator decides.
+    Scored,
 }
 
 /// What came of a request of the session.
@@ -173,8 +132,9 @@ impl OutputLogprobs {
         from: usize,
         tokens: usize,
         request: &AdmittedRequest,
-    ) -> Result<Self, BadField> {
-        logprobs::check(&of_tokens, request.logprobs, tokens, request.vocab_size)?;
+    ) -> Result<Self, String> {
+        let checked = logprobs::check(&of_tokens, request.logprobs, tokens, request.vocab_size);
+        checked.map_err(|bad| bad.to_string())?;
         Ok(Self { from, of_tokens })
     }
 

@@ -22,7 +22,7 @@ const MOVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One session at one peer.
 pub(crate) struct PeerSession {
-    peer: Peer,
+    pub(super) peer: Peer,
     /// The stream, while there is one.
     stream: Option<PeerStream>,
     /// A stream that was silent. While it stands, the peer keeps the session and goes on with its work; the next
@@ -229,7 +229,7 @@ impl PeerSession {
     }
 
     /// Gives up waiting for the peer.
-    pub(super) fn give_up(&mut self, kind: FailureKind) {
+    pub(crate) fn give_up(&mut self, kind: FailureKind) {
         if let Some(endpoint) = &self.endpoint {
             match kind {
                 FailureKind::Silent => endpoint.silent(),
@@ -256,7 +256,7 @@ impl PeerSession {
     }
 
     /// Frees the session at the peer.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         let streams = [self.stream.take(), self.silent.take()];
         streams.into_iter().flatten().for_each(PeerStream::close);
     }

@@ -3,13 +3,14 @@
 mod read_ahead;
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use net::KEEPALIVE_TIMEOUT;
 use net::deadline::within;
 use net::fault::connection_fault;
 use ops::trace::TraceContext;
+use parking_lot::Mutex;
 use speculation::TokenId;
 use speculation::session::Peer;
 use tokio::sync::mpsc;
@@ -110,7 +111,7 @@ impl PeerStream {
             endpoint.failed(problem);
             return Err(CallError::Malformed(problem.to_owned()));
         };
-        lock(&traffic).opening += bytes;
+        traffic.lock().opening += bytes;
         Ok(Self {
             endpoint: Arc::clone(endpoint),
             epoch,
@@ -155,7 +156,7 @@ impl PeerStream {
     /// Sends a request. If the stream is broken, its status comes with the next reply.
     pub(super) async fn send(&mut self, request: Request) {
         let request = v1::SessionRequest::from(request);
-        lock(&self.traffic).rounds += encoded_bytes(&request);
+        self.traffic.lock().rounds += encoded_bytes(&request);
         self.heard = tokio::time::Instant::now();
         let _ = self.requests.send(request).await;
     }
@@ -182,7 +183,7 @@ impl PeerStream {
                             self.endpoint.draining();
                         }
                         reply => {
-                            lock(&self.traffic).rounds += bytes;
+                            self.traffic.lock().rounds += bytes;
                             // One of a later version says nothing that is to be acted on.
                             if let Some(reply) = reply {
                                 return Ok(reply);
@@ -202,9 +203,7 @@ impl PeerStream {
             // It refuses what by its description it could do: it may have been started anew.
             self.endpoint.forget();
         }
-        Err(CallError::Status {
-            status: Box::new(status),
-        })
+        Err(CallError::Status(Box::new(status)))
     }
 
     /// Records that the peer's latest answer was right; it holds the output's first `held` tokens.
@@ -233,11 +232,6 @@ impl PeerStream {
         // If the buffer is full, or the stream broken, dropping it frees the session too.
         let _ = self.requests.try_send(Request::Close(v1::Close {}).into());
     }
-}
-
-pub(super) fn lock(traffic: &TrafficCounter) -> MutexGuard<'_, Traffic> {
-    // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-    traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

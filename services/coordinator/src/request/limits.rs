@@ -14,16 +14,6 @@ use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
 use crate::limits::{MAX_DRAFT_LEN, MAX_NAME_BYTES, MAX_STOP_BYTES};
 
-pub(super) fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result<(), BadField> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(BadField::new(
-        field,
-        format!("{value} is out of range, expected {least} to {most}"),
-    ))
-}
-
 /// Returns the most output tokens, of which there must be `least`: what was asked for, if it fits behind the prompt, or
 /// behind the start token of a decoder, whose prompt goes to the encoder. A request that does not say gets what is
 /// left there, but no more than `unasked`.
@@ -52,7 +42,7 @@ pub(super) fn max_tokens(
             );
             return Err(BadField::beyond_context("max_tokens", context_len, &excess));
         }
-        in_range("max_tokens", max_tokens, 1, most)?;
+        BadField::in_range("max_tokens", max_tokens, 1..=most)?;
         return Ok(max_tokens);
     }
     let left = (context_len as usize).saturating_sub(prompt_len) as u32;
@@ -74,7 +64,7 @@ pub(super) fn max_tokens(
         );
         return Err(BadField::beyond_context("max_tokens", context_len, &excess));
     }
-    in_range("max_tokens", max_tokens, least, left)?;
+    BadField::in_range("max_tokens", max_tokens, least..=left)?;
     Ok(max_tokens)
 }
 

@@ -73,20 +73,9 @@ impl PromptInput {
         if tokens.is_empty() {
             return Err(empty());
         }
-        check_ids("prompt", &tokens, target.description.vocab_size)?;
+        BadField::in_vocabulary("prompt", &tokens, target.description.vocab_size)?;
         Ok(tokens)
     }
-}
-
-/// Refuses `tokens`, which came in `field`, if an id among them is not of a vocabulary of `vocab_size` tokens.
-pub(crate) fn check_ids(field: &str, tokens: &[TokenId], vocab_size: u32) -> Result<(), BadField> {
-    let Some(token) = tokens.iter().find(|&&token| token >= vocab_size) else {
-        return Ok(());
-    };
-    let problem = format!(
-        "token id {token} is out of range, expected ids below {vocab_size}, the vocabulary's size"
-    );
-    Err(BadField::new(field, problem))
 }
 
 fn empty() -> BadField {

@@ -3,14 +3,14 @@
 use std::error::Error;
 
 use model::source::ModelSource;
-use peer::PeerError;
+use ops::service_error::ServiceError;
 use speculation::cascade::CascadeConfig;
 
 use super::{CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, MAX_GRAM, NO_MODEL, ROLE};
 
 impl DrafterConfig {
     /// Returns the faults of the settings that show without opening the files that they name.
-    pub fn check(&self) -> Vec<PeerError> {
+    pub fn check(&self) -> Vec<ServiceError> {
         let mut problems = Vec::from_iter(self.check_limits().err());
         if self.model.path == NO_MODEL {
             problems.extend(self.check_without_model());
@@ -28,18 +28,18 @@ impl DrafterConfig {
     ///
     /// # Errors
     /// Names the bound.
-    pub(crate) fn check_limits(&self) -> Result<(), PeerError> {
+    pub(crate) fn check_limits(&self) -> Result<(), ServiceError> {
         let tokens = self.max_draft_tokens.get();
         if tokens <= MAX_DRAFT_TOKENS {
             let checked = self.bounds().engine().check_budget();
-            return checked.map_err(PeerError::engine(ROLE));
+            return checked.map_err(ServiceError::engine(ROLE));
         }
         let problem = format!("{tokens} is out of range, expected 1 to {MAX_DRAFT_TOKENS}");
         Err(wrong("max_draft_tokens", problem))
     }
 
     /// Returns an error for each setting that needs a draft model, where there is none.
-    fn check_without_model(&self) -> Vec<PeerError> {
+    fn check_without_model(&self) -> Vec<ServiceError> {
         let given = [
             ("heads", !self.heads.is_empty()),
             ("cascade.models", !self.cascade.models.is_empty()),
@@ -93,7 +93,7 @@ impl CascadeSection {
         &self,
         mut names: Vec<&str>,
         has_max_gram: bool,
-    ) -> Result<Option<CascadeConfig>, PeerError> {
+    ) -> Result<Option<CascadeConfig>, ServiceError> {
         names.extend(has_max_gram.then_some(MAX_GRAM));
         let drafts = names.len();
         let k = match &self.k {
@@ -117,6 +117,9 @@ impl CascadeSection {
 }
 
 /// Returns the error of a setting of the drafter.
-pub(crate) fn wrong(setting: &str, problem: impl Into<Box<dyn Error + Send + Sync>>) -> PeerError {
-    PeerError::setting(ROLE, setting, problem)
+pub(crate) fn wrong(
+    setting: &str,
+    problem: impl Into<Box<dyn Error + Send + Sync>>,
+) -> ServiceError {
+    ServiceError::setting(ROLE, setting, problem)
 }

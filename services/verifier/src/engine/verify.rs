@@ -87,9 +87,7 @@ impl RowConsumer for BlockInput {
 }
 
 /// What is wanted of each position of a chain that the coordinator decides.
-pub(super) struct SliceOptions(pub(super) v1::SliceRequest);
-
-impl RowConsumer for SliceOptions {
+impl RowConsumer for v1::SliceRequest {
     /// One slice a position, headers still to be set.
     type Output = Vec<v1::Slice>;
 
@@ -98,11 +96,10 @@ impl RowConsumer for SliceOptions {
         input: &mut ScoringInput,
         rows: (&mut [f32], usize),
     ) -> Result<Vec<v1::Slice>, RoundError> {
-        let Self(wanted) = *self;
         let want = Want {
-            max: wanted.confidences,
-            entropy: wanted.confidences,
-            unscaled: wanted.unscaled,
+            max: self.confidences,
+            entropy: self.confidences,
+            unscaled: self.unscaled,
         };
         let mut unscaled = Vec::new();
         let drafts = input.drafts().0.len();
@@ -110,14 +107,13 @@ impl RowConsumer for SliceOptions {
         (0..=drafts)
             .map(|offset| {
                 let distributions = rows.distributions(offset)?;
-                let unscaled = distributions.unscaled.filter(|_| wanted.unscaled);
-                let top = wanted.top;
+                let unscaled = distributions.unscaled.filter(|_| self.unscaled);
                 let mut slice = slice::to_wire(
                     offset,
                     distributions.probs,
                     unscaled,
                     distributions.confidence,
-                    top,
+                    self.top,
                 );
                 slice.last = offset == drafts;
                 Ok(slice)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use engines::{Engine, EngineIdentity, Ids, ScoringEngine, ScoringError};
 use model::source::ModelText;
 use ops::process::Process;
-use peer::PeerError;
+use ops::service_error::ServiceError;
 use speculation::verification::Verification;
 use wire::{digest, v1};
 
@@ -39,15 +39,15 @@ pub struct RemoteModel {
     load_time: Duration,
 }
 
-fn at_fault(error: ScoringError) -> PeerError {
-    PeerError::setting(ROLE, SECTION, error)
+fn at_fault(error: ScoringError) -> ServiceError {
+    ServiceError::setting(ROLE, SECTION, error)
 }
 
 /// Reads the model's text, waits for the engine, and checks that it serves this model.
 ///
 /// # Errors
-/// [`PeerError`] naming what is wrong with either.
-pub(crate) fn load(config: &VerifierConfig) -> Result<RemoteModel, PeerError> {
+/// [`ServiceError`] naming what is wrong with either.
+pub(crate) fn load(config: &VerifierConfig) -> Result<RemoteModel, ServiceError> {
     let began = Instant::now();
     let (engine, text) = checked(config, |row_len| reach(&config.remote, row_len))?;
     let EngineIdentity {
@@ -103,17 +103,17 @@ fn reach(config: &RemoteConfig, row_len: usize) -> Result<Engine, ScoringError> 
 fn checked(
     config: &VerifierConfig,
     probe: impl FnOnce(usize) -> Result<Engine, ScoringError>,
-) -> Result<(Engine, ModelText), PeerError> {
+) -> Result<(Engine, ModelText), ServiceError> {
     let text = config.model.text();
-    let text = text.map_err(|error| PeerError::setting(ROLE, "model", error))?;
+    let text = text.map_err(|error| ServiceError::setting(ROLE, "model", error))?;
     let engine = probe(text.row_len).map_err(at_fault)?;
     check_tokens(&engine, &text)?;
     Ok((engine, text))
 }
 
 /// Checks that texts are the same tokens to the engine as to us.
-fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), PeerError> {
-    let wrong = |problem: String| Err(PeerError::setting(ROLE, "model", problem));
+fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), ServiceError> {
+    let wrong = |problem: String| Err(ServiceError::setting(ROLE, "model", problem));
     for (number, probe) in PROBES.iter().enumerate() {
         let Some(ours) = text.tokens_of(probe) else {
             return wrong(format!(
@@ -146,8 +146,8 @@ fn check_tokens(engine: &Engine, text: &ModelText) -> Result<(), PeerError> {
 /// Asks the engine once what it is, and checks that it serves this model; what it said in words.
 ///
 /// # Errors
-/// [`PeerError`] naming what is wrong with it, with the model's text or with a setting.
-pub fn ask_engine(config: &VerifierConfig) -> Result<String, PeerError> {
+/// [`ServiceError`] naming what is wrong with it, with the model's text or with a setting.
+pub fn ask_engine(config: &VerifierConfig) -> Result<String, ServiceError> {
     let remote = &config.remote;
     let probe = |row_len| remote.engine.probe(remote.connection()?, row_len);
     let (engine, _) = checked(config, probe)?;
@@ -171,7 +171,7 @@ impl RemoteModel {
         self,
         config: &VerifierConfig,
         process: Process,
-    ) -> Result<Arc<Verifier>, PeerError> {
+    ) -> Result<Arc<Verifier>, ServiceError> {
         let description = describe(&self, config);
         let Self {
             engine,
@@ -190,7 +190,7 @@ impl RemoteModel {
         let (most, threads) = (config.engine.max_queue.get(), config.remote.requests.get());
         let queue = Queue::new(&scoring, most, threads, batch);
         let remote = Remote {
-            queue: queue.map_err(|error| PeerError::setting(ROLE, SECTION, error))?,
+            queue: queue.map_err(|error| ServiceError::setting(ROLE, SECTION, error))?,
             caps,
             row_len: text.row_len,
             standing,

@@ -1,11 +1,12 @@
 //! What waits for an engine, and the threads that ask it: rounds of several sessions go into one request.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engines::{ScoreRequest, ScoredSequence, ScoringEngine, ScoringError};
 use model::engine::StepTiming;
+use parking_lot::{Condvar, Mutex};
 use peer::RoundError;
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
@@ -101,7 +102,7 @@ impl Queue {
     pub(super) async fn ask(&self, rows: RowRequest) -> Answered {
         let (answer, answered) = oneshot::channel();
         {
-            let mut waiting = self.0.lock();
+            let mut waiting = self.0.waiting.lock();
             waiting.forget_abandoned();
             let most = self.0.most;
             if waiting.jobs.len() >= most {
@@ -123,20 +124,15 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.0.lock().is_closed = true;
+        self.0.waiting.lock().is_closed = true;
         self.0.changed.notify_all();
     }
 }
 
 impl SharedQueue {
-    fn lock(&self) -> MutexGuard<'_, WaitingRequests> {
-        // Nothing panics while it is held.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes the job that waits the longest, and at most `batch` in all that want as many most likely tokens; none at the end.
     fn next(&self, batch: usize) -> Option<Vec<QueuedRequest>> {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         loop {
             waiting.forget_abandoned();
             if let Some(first) = waiting.jobs.pop_front() {
@@ -155,7 +151,7 @@ impl SharedQueue {
             if waiting.is_closed {
                 return None;
             }
-            waiting = (self.changed.wait(waiting)).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut waiting);
         }
     }
 }

@@ -5,9 +5,9 @@
 //! is exact. New ones are refused.
 
 use std::fmt;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use tonic::Status;
 use wire::failure::Failure;
 use wire::{digest, status, v1};
@@ -65,14 +65,9 @@ impl Standing {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, EngineState> {
-        // Nothing panics while it is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the current numerics.
     pub(super) fn numerics(&self) -> v1::Numerics {
-        self.numerics_of(&self.state())
+        self.numerics_of(&self.state.lock())
     }
 
     fn numerics_of(&self, state: &EngineState) -> v1::Numerics {
@@ -91,7 +86,7 @@ impl Standing {
     /// # Errors
     /// If the current numerics are different.
     pub(super) fn opened(&self, numerics: &str) -> Result<u32, Status> {
-        let state = self.state();
+        let state = self.state.lock();
         if !numerics.is_empty() && self.numerics_of(&state).weights != numerics {
             return Err(changed());
         }
@@ -100,7 +95,7 @@ impl Standing {
 
     /// Returns the engine's generation.
     pub(super) fn generation(&self) -> u32 {
-        self.state().generation
+        self.state.lock().generation
     }
 
     /// Checks that a session that was opened at `generation` may ask for a round; `is_new` tells that it has no output yet.
@@ -109,7 +104,7 @@ impl Standing {
     /// If another engine has replaced the one that the session was opened with. The session can be opened again if it has
     /// output and the other engine has the same tokens.
     pub(super) fn admit(&self, generation: u32, is_new: bool) -> Result<(), Status> {
-        let state = self.state();
+        let state = self.state.lock();
         if let Some(replaced) = &state.replaced
             && (is_new || replaced.unusable.is_some())
         {
@@ -123,7 +118,7 @@ impl Standing {
 
     /// Records that a session at `generation` has received a row of another engine, and wakes the watching thread.
     pub(super) fn doubt(&self, generation: u32) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.generation != generation {
             // It was known.
             return;
@@ -136,17 +131,15 @@ impl Standing {
 
     /// Waits for `timeout`, or until [`doubt`](Self::doubt) is called.
     pub(super) fn wait(&self, timeout: Duration) {
-        let state = self.state();
-        let waited = self
-            .doubted
-            .wait_timeout_while(state, timeout, |state| !state.is_doubted);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        let is_known = |state: &mut EngineState| !state.is_doubted;
+        self.doubted.wait_while_for(&mut state, is_known, timeout);
         state.is_doubted = false;
     }
 
     /// Records that the first engine answers, or that it was `replaced`. Returns whether that is a change.
     pub(super) fn found(&self, replaced: Option<Replaced>) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.replaced == replaced {
             return false;
         }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use engines::{EngineIdentity, ScoreRequest, ScoredSequence, ScoringEngine, ScoringError};
-use peer::PeerError;
+use engines::{EngineIdentity, ScoringEngine, ScoringError};
+use ops::service_error::ServiceError;
 use speculation::TokenId;
 
 use super::SECTION;
@@ -35,20 +35,8 @@ pub(super) struct Watch {
 }
 
 fn known_row(engine: &dyn ScoringEngine, timeout: Duration) -> Result<SeenRow, ScoringError> {
-    let sequence = ScoredSequence {
-        tokens: &KNOWN,
-        committed: KNOWN.len(),
-        asked: &[Vec::new()],
-        salt: "",
-    };
-    let request = ScoreRequest {
-        sequences: &[sequence],
-        top: KNOWN_TOP,
-    };
-    let rows = engine.score(&request, Instant::now() + timeout)?;
-    let row = rows.first().and_then(|rows| rows.first());
-    let row = row.ok_or(ScoringError::Answer("holds no row"))?;
-    Ok(SeenRow::of(KNOWN.len(), row))
+    let row = engine.row_after(&KNOWN, KNOWN_TOP, &[], Instant::now() + timeout)?;
+    Ok(SeenRow::of(KNOWN.len(), &row))
 }
 
 impl Watch {
@@ -97,11 +85,11 @@ impl Watch {
     ///
     /// # Errors
     /// If there is no thread for it.
-    pub(super) fn begin(self, verifier: &Arc<Verifier>) -> Result<(), PeerError> {
+    pub(super) fn begin(self, verifier: &Arc<Verifier>) -> Result<(), ServiceError> {
         let verifier = Arc::downgrade(verifier);
         let thread = std::thread::Builder::new().name("target-remote-watch".to_owned());
         let begun = thread.spawn(move || self.look(&verifier));
-        begun.map_err(|error| PeerError::setting(ROLE, SECTION, error))?;
+        begun.map_err(|error| ServiceError::setting(ROLE, SECTION, error))?;
         Ok(())
     }
 
@@ -135,9 +123,9 @@ impl Watch {
             match (was_ready, problem.is_none()) {
                 (false, true) => {
                     tracing::info!("the engine is back");
-                    verifier.ready();
+                    verifier.health.ready();
                 }
-                (true, false) => verifier.wait(),
+                (true, false) => verifier.health.wait(),
                 _ => {}
             }
             was_ready = problem.is_none();

@@ -155,12 +155,7 @@ fn check_tree(spec: &SessionSpec) -> Result<(), BadField> {
 
 /// Returns the number of draft tokens there would be if no end token had cut the block.
 fn horizon(requested: Option<u32>, drafts: usize, limit: usize) -> Result<u32, BadField> {
-    match requested {
-        None => Ok(drafts as u32),
-        Some(horizon) if (drafts..=limit).contains(&(horizon as usize)) => Ok(horizon),
-        Some(horizon) => {
-            let problem = format!("{horizon} is out of range, expected {drafts} to {limit}");
-            Err(BadField::new("horizon", problem))
-        }
-    }
+    let horizon = requested.unwrap_or(drafts as u32);
+    BadField::in_range("horizon", horizon, drafts as u32..=limit as u32)?;
+    Ok(horizon)
 }

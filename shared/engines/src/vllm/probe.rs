@@ -3,13 +3,11 @@
 use std::time::Instant;
 
 use serde::Deserialize;
-use speculation::TokenId;
 
 use super::{Vllm, VllmRoute};
 use crate::engine::{Engine, EngineIdentity, ModelSizes, ScoringEngine};
 use crate::error::ScoringError;
 use crate::http::{EngineConnection, HttpCall};
-use crate::request::{ScoreRequest, ScoredSequence};
 
 /// Tokens that a request needs room for after its sequence: the one that is appended, and the one that is generated.
 const BEHIND: usize = 2;
@@ -48,15 +46,15 @@ pub(crate) fn probe(
     };
     let name = identity.model.clone();
     let mut engine = Vllm::new(connection, name, model, VllmRoute::Generate);
-    match try_rows(&engine, 1, &[0], deadline) {
-        Ok(()) => {}
+    match engine.row_after(&[0], 1, &[0], deadline) {
+        Ok(_) => {}
         Err(ScoringError::NotOffered(_) | ScoringError::Status(404)) => {
             engine.route = VllmRoute::Completions;
         }
         Err(error) => return Err(error),
     }
     // A row of another length, or fewer entries than were asked for, is an error.
-    try_rows(&engine, row_len, &[], deadline)?;
+    engine.row_after(&[0], row_len, &[], deadline)?;
     Ok(Engine {
         scoring: Box::new(engine),
         identity,
@@ -83,24 +81,4 @@ pub(super) fn identity(
         dtype: String::new(),
         longest: card.max_model_len.saturating_sub(BEHIND),
     })
-}
-
-/// Asks for the row after one token.
-fn try_rows(
-    engine: &Vllm,
-    top: usize,
-    asked: &[TokenId],
-    deadline: Instant,
-) -> Result<(), ScoringError> {
-    let sequence = ScoredSequence {
-        tokens: &[0],
-        committed: 1,
-        asked: &[asked.to_vec()],
-        salt: "",
-    };
-    let scoring = ScoreRequest {
-        sequences: &[sequence],
-        top,
-    };
-    engine.score(&scoring, deadline).map(drop)
 }

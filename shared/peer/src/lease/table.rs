@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +65,7 @@ impl<S> Leases<S> {
         superseded: CancellationToken,
         now: Instant,
     ) -> Result<(u64, Option<S>), AttachError> {
-        let mut slots = self.lock();
+        let mut slots = self.slots.lock();
         let expired = if slots.by_id.len() >= self.max_sessions {
             slots.take_expired(now)
         } else {
@@ -111,7 +110,7 @@ impl<S> Leases<S> {
     }
 
     pub(super) fn detach(&self, id: SessionId, generation: u64, state: S, ends: Instant) {
-        let mut slots = self.lock();
+        let mut slots = self.slots.lock();
         let superseded = match slots.by_id.get_mut(&id) {
             Some(slot) if slot.is_held_by(generation) => {
                 let epoch = slot.epoch();
@@ -125,7 +124,7 @@ impl<S> Leases<S> {
     }
 
     pub(super) fn close(&self, id: SessionId, generation: u64) {
-        if let Entry::Occupied(slot) = self.lock().by_id.entry(id)
+        if let Entry::Occupied(slot) = self.slots.lock().by_id.entry(id)
             && slot.get().is_held_by(generation)
         {
             slot.remove();
@@ -134,13 +133,13 @@ impl<S> Leases<S> {
 
     /// Drops every detached session whose lease has ended by `now`; returns how many there were.
     pub fn sweep(&self, now: Instant) -> usize {
-        let expired = self.lock().take_expired(now);
+        let expired = self.slots.lock().take_expired(now);
         expired.len()
     }
 
     /// Counts the sessions.
     pub fn counts(&self) -> SessionCounts {
-        let slots = self.lock();
+        let slots = self.slots.lock();
         let detached = slots
             .by_id
             .values()
@@ -150,11 +149,6 @@ impl<S> Leases<S> {
             attached: slots.by_id.len() - detached,
             detached,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Slots<S>> {
-        // Nothing of a caller's runs under the lock, so a poisoned table is still consistent.
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -26,12 +26,8 @@ const MAX_REQUEST_ID: usize = 128;
 /// How long a browser need not ask again what a page may send.
 const CORS_MAX_AGE: Duration = Duration::from_secs(600);
 
-/// Who sent a request.
-#[derive(Clone, Debug)]
-pub(super) struct Caller {
-    /// There if clients must show tokens.
-    pub(super) client: Option<TokenHolder>,
-}
+/// Who sent a request, if clients must show tokens.
+pub(super) type Caller = Option<TokenHolder>;
 
 /// The identifier of a request in logs and traces. A handler puts it into the extensions of its response.
 #[derive(Clone, Debug)]
@@ -86,8 +82,8 @@ pub(super) async fn authorised(
 ) -> Response {
     let name = named(request.headers());
     let (mut parts, body) = request.into_parts();
-    let client = match guard.check(&mut parts.headers, &parts.extensions) {
-        Ok(client) => client,
+    let caller: Caller = match guard.check(&mut parts.headers, &parts.extensions) {
+        Ok(caller) => caller,
         Err(refusal) => {
             // It is not read, and let go before its answer is put off.
             drop(body);
@@ -95,7 +91,7 @@ pub(super) async fn authorised(
             return with_id(error.into_response(), name);
         }
     };
-    parts.extensions.insert(Caller { client });
+    parts.extensions.insert(caller);
     let request = Request::from_parts(parts, body);
     let is_json = request.method() != Method::POST || is_json(request.headers());
     if !is_json {

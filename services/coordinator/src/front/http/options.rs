@@ -197,13 +197,7 @@ fn delivery(fields: &mut JsonFields<'_>) -> Result<Delivery, BadField> {
         token_ids: fields.take("return_token_ids")?.unwrap_or_default(),
         ..Default::default()
     };
-    if !(1..=MOST_OUTPUTS).contains(&delivery.choices) {
-        let problem = format!(
-            "{} is out of range, expected 1 to {MOST_OUTPUTS}",
-            delivery.choices
-        );
-        return Err(BadField::new("n", problem));
-    }
+    BadField::in_range("n", delivery.choices, 1..=MOST_OUTPUTS)?;
     if let Some(mut options) = fields.take_object("stream_options")? {
         if !stream {
             let problem = "goes with stream only; set stream, or leave it out";

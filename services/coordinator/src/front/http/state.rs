@@ -151,11 +151,8 @@ impl HttpState {
         request.model.clone_from(&model);
         let choices = delivery.choices as usize;
         let count = prompts.len() * choices;
-        if count > MOST_OUTPUTS as usize {
-            let problem =
-                format!("{count} outputs, n for each prompt, expected at most {MOST_OUTPUTS}");
-            return Err(BadField::new("n", problem).into());
-        }
+        let most = MOST_OUTPUTS as usize;
+        BadField::at_most("n", count, most, "outputs, n for each prompt")?;
         // The outputs of a request differ by the choice alone.
         request.seed.get_or_insert_with(random_seed);
         let logprobs = request.logprobs;
@@ -171,7 +168,7 @@ impl HttpState {
         let metadata = MetadataMap::from_headers(headers.clone());
         let context = RequestContext {
             metadata: &metadata,
-            client: caller.client.as_ref(),
+            client: caller.as_ref(),
             deadline: None,
             kept_per_token,
         };

@@ -16,7 +16,7 @@ use super::guard::Caller;
 use super::state::HttpState;
 use crate::limits::{MAX_REQUEST_BYTES, MAX_TOKENIZED};
 use crate::peer::pool::Target;
-use crate::request::{check_bytes, check_ids};
+use crate::request::check_bytes;
 
 /// The query of `/tokenizer_info`.
 #[derive(Deserialize)]
@@ -75,7 +75,7 @@ pub(super) async fn tokenize(
     let model = state.model(&model)?;
     // It takes a place among the requests: a long text keeps a processor busy for seconds. The work has the place, as
     // it goes on if the client leaves.
-    let place = state.shared.admission.admit(caller.client.as_ref(), 1)?;
+    let place = state.shared.admission.admit(caller.as_ref(), 1)?;
     let Target { description, text } = state.shared.target_in_time(model).await?;
     let context_len = description.context_len;
     check_bytes(prompt.len(), context_len)?;
@@ -116,11 +116,11 @@ pub(super) async fn detokenize(
     };
     let ((model, tokens), reading) = state.read(body, read).await?;
     let model = state.model(&model)?;
-    let place = state.shared.admission.admit(caller.client.as_ref(), 1)?;
+    let place = state.shared.admission.admit(caller.as_ref(), 1)?;
     let Target { description, text } = state.shared.target_in_time(model).await?;
     let most = most_tokens(description.context_len);
     BadField::at_most("tokens", tokens.len(), most, "tokens")?;
-    check_ids("tokens", &tokens, description.vocab_size)?;
+    BadField::in_vocabulary("tokens", &tokens, description.vocab_size)?;
     let decode = move || -> Result<String, Status> {
         let _places = (place, reading);
         text.text_within(&tokens, MAX_REQUEST_BYTES).ok_or_else(|| {

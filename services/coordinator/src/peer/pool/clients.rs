@@ -136,9 +136,7 @@ pub(crate) fn failed(endpoint: &PeerEndpoint, kind: Peer, status: Status) -> Cal
     } else if is_transient {
         endpoint.failed(&why);
     }
-    let error = CallError::Status {
-        status: Box::new(status),
-    };
+    let error = CallError::Status(Box::new(status));
     if is_unreachable || is_transient {
         endpoint.remember(error.to_string());
     }

@@ -11,9 +11,9 @@ use wire::describe::has_model;
 use wire::status::BadField;
 use wire::v1::PeerDescription;
 
+use super::PeerEndpoint;
 use super::clients::{ask, describe, described};
 use super::model::ServedModel;
-use super::{PeerEndpoint, Requirements};
 use crate::admitted::{DrafterRequirements, VerifierRequirements};
 use crate::peer::error::CallError;
 
@@ -65,7 +65,7 @@ impl ServedModel {
     }
 
     async fn probe_all_drafters(&self) {
-        let Some(target) = self.known_target() else {
+        let Some(target) = self.last_target(None) else {
             return;
         };
         let (mut problem, mut fits, mut drafts) = (None, false, false);
@@ -111,9 +111,12 @@ impl ServedModel {
         let Err(lacking) = required.check(target) else {
             return Ok(());
         };
-        let required = Requirements::Verifier(required);
         let verifiers = self.endpoints(Peer::Verifier).await;
-        if verifiers.iter().any(|it| required.may_be_met_by(it)) {
+        let known = |it: &Arc<PeerEndpoint>| it.description();
+        if verifiers
+            .iter()
+            .any(|it| known(it).is_none_or(|known| required.check(&known).is_ok()))
+        {
             return Ok(());
         }
         Err(lacking)

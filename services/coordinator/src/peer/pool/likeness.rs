@@ -5,8 +5,9 @@
 //! unless the configuration allows them: those with the weights that most verifiers have are used.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wire::describe::Mismatch;
 use wire::v1::{Numerics, PeerDescription};
 
@@ -39,7 +40,7 @@ impl Likeness {
     /// # Errors
     /// If it has other weights than those that are used.
     pub(super) fn met(&self, address: &str, said: &PeerDescription) -> Result<(), Mismatch> {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         let is_news = known.verifiers.get(address) != Some(said);
         if is_news {
             known.verifiers.insert(address.to_owned(), said.clone());
@@ -56,7 +57,7 @@ impl Likeness {
 
     /// Forgets the verifiers at all other addresses.
     pub(super) fn keep(&self, addresses: &BTreeSet<&str>) {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         known
             .verifiers
             .retain(|address, _| addresses.contains(address.as_str()));
@@ -65,14 +66,14 @@ impl Likeness {
 
     /// Returns whether the verifier at `address` is known to have other weights than those that are used.
     pub(super) fn refuses(&self, address: &str) -> bool {
-        let known = lock(&self.known);
+        let known = self.known.lock();
         let verifier = known.verifiers.get(address);
         verifier.is_some_and(|verifier| self.mismatch(&known, verifier).is_some())
     }
 
     /// Returns the number of verifiers that are refused.
     pub(crate) fn refused(&self) -> usize {
-        let known = lock(&self.known);
+        let known = self.known.lock();
         let verifiers = known.verifiers.values();
         verifiers
             .filter(|verifier| self.mismatch(&known, verifier).is_some())
@@ -87,7 +88,7 @@ impl Likeness {
     /// Describes the differences between verifiers to operators; the list is empty if all are alike.
     pub(crate) fn problems(&self) -> Vec<String> {
         let kinds = self.kinds();
-        let known = lock(&self.known);
+        let known = self.known.lock();
         let refused = known.verifiers.iter().filter_map(|(address, verifier)| {
             let mismatch = self.mismatch(&known, verifier)?;
             Some(format!("verifier {address} is not used: {mismatch}"))
@@ -110,7 +111,7 @@ impl Likeness {
     /// Returns one verifier, with its address, for each different pair of numerics and text files among those that are
     /// used.
     fn kinds(&self) -> Vec<(String, PeerDescription)> {
-        let known = lock(&self.known);
+        let known = self.known.lock();
         let mut kinds: Vec<(String, PeerDescription)> = Vec::new();
         for (address, verifier) in &known.verifiers {
             let is_like = |it: &PeerDescription| {
@@ -181,18 +182,18 @@ struct DrafterCheck {
 impl Compatibility {
     /// Returns the mismatch between the drafters and the target, if none of them fits.
     pub(crate) fn problem(&self) -> Option<Arc<str>> {
-        lock(&self.0).problem.clone()
+        self.0.lock().problem.clone()
     }
 
     /// Returns whether drafters fit, and none of them has a draft model; none before the first check.
     pub(super) fn only_copies(&self) -> Option<bool> {
-        let last = lock(&self.0);
+        let last = self.0.lock();
         last.has_ended.then_some(last.only_copies)
     }
 
     /// Stores what a check found; returns whether the mismatch differs from the one before.
     pub(super) fn note(&self, problem: Option<Arc<str>>, only_copies: bool) -> bool {
-        let mut last = lock(&self.0);
+        let mut last = self.0.lock();
         let is_news = last.problem != problem;
         *last = DrafterCheck {
             problem,
@@ -204,13 +205,8 @@ impl Compatibility {
 
     /// Records that there is no need to wait for a check any more.
     pub(super) fn give_up_check(&self) {
-        lock(&self.0).has_ended = true;
+        self.0.lock().has_ended = true;
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! A served model: its drafters and its verifiers, and what is known of them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ops::process::Process;
+use ops::service_error::ServiceError;
+use parking_lot::Mutex;
 use speculation::session::Peer;
 use text::ServedText;
 use wire::v1::PeerDescription;
@@ -13,8 +15,7 @@ use super::estimates::Estimates;
 use super::likeness::{Compatibility, Likeness};
 use super::texts::Texts;
 use super::{PeerEndpoint, PeerQuery, PeerReplicas};
-use crate::config::{CoordinatorConfig, ModelGroup};
-use crate::error::CoordinatorError;
+use crate::config::{CoordinatorConfig, ModelGroup, wrong};
 use crate::peer::error::CallError;
 
 /// A served model with its peers.
@@ -47,11 +48,13 @@ impl ServedModel {
         model: &ModelGroup,
         config: &CoordinatorConfig,
         process: &Process,
-    ) -> Result<Self, CoordinatorError> {
+    ) -> Result<Self, ServiceError> {
         let dns_ttl = Duration::from_millis(config.resolve_every_ms.get());
         let credentials = &process.credentials;
-        let replicas =
-            |urls: &[String]| PeerReplicas::new(urls, &config.channel, credentials, dns_ttl);
+        let replicas = |urls: &[String]| {
+            let replicas = PeerReplicas::new(urls, &config.channel, credentials, dns_ttl);
+            replicas.map_err(|error| wrong("models", error))
+        };
         Ok(Self {
             name: model.name.clone(),
             aliases: model.aliases.clone(),
@@ -98,11 +101,6 @@ impl ServedModel {
         self.replicas(kind).all().await
     }
 
-    /// Returns the target as a verifier last described it.
-    pub(super) fn known_target(&self) -> Option<Target> {
-        self.last_target(None)
-    }
-
     /// Returns for how long all its verifiers are overloaded, by their own words; none if one is not.
     pub(crate) fn overloaded_for(&self) -> Option<Duration> {
         self.verifiers.overloaded_for()
@@ -146,12 +144,8 @@ impl ServedModel {
     }
 
     /// Keeps `now` if there is one, and returns what the target said last.
-    fn last_target(&self, now: Option<Target>) -> Option<Target> {
-        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-        let mut last = self
-            .last_target
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn last_target(&self, now: Option<Target>) -> Option<Target> {
+        let mut last = self.last_target.lock();
         *last = now.or_else(|| last.take());
         last.clone()
     }
@@ -180,7 +174,9 @@ impl ServedModel {
     /// Returns whether a session may go to this peer, as far as is known.
     fn suits(&self, query: &PeerQuery, endpoint: &PeerEndpoint) -> bool {
         let is_refused = query.peer == Peer::Verifier && self.likeness.refuses(endpoint.address());
-        !is_refused && (query.requirements).is_none_or(|it| it.may_be_met_by(endpoint))
+        let known = query.requirements.zip(endpoint.description());
+        let falls_short = known.is_some_and(|(it, known)| it.check(query.peer, &known).is_err());
+        !is_refused && !falls_short
     }
 
     /// Returns the peer that `query` asks for; one that is not known to fall short of its requirements, if there is

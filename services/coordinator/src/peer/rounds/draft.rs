@@ -4,24 +4,24 @@ use speculation::TokenId;
 use speculation::drafting::policies::LEARNED;
 use speculation::drafting::{Drafting as Way, StopRule};
 use speculation::proposal::Proposal;
-use speculation::session::{DraftBlock, DraftStop, Input, Peer};
+use speculation::session::{DraftBlock, DraftStop, Input};
 use v1::round_answer::Part;
 use v1::round_request::Round;
 use wire::draft_block::{PartialBlock, stop};
 use wire::{drafting, proposal, v1};
 
 use super::exchange::{Exchange, UNASKED};
-use super::{PeerAnswer, RoundProposals};
+use super::{PeerAnswer, RoundProposals, Taken};
 use crate::admitted::{AdmittedRequest, has_head};
 use crate::peer::error::CallError;
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
 use crate::peer::session::PeerSession;
+use crate::peer::stream::PeerStream;
 
 /// A draft block that was asked for.
 #[derive(Debug)]
-pub(crate) struct PendingDraft {
-    exchange: Exchange,
+pub(super) struct AwaitedDraft {
     /// Levels asked for, and most nodes that may come.
     requested: u32,
     most: usize,
@@ -30,19 +30,18 @@ pub(crate) struct PendingDraft {
     block: PartialBlock,
 }
 
-impl PendingDraft {
-    /// Asks for at most `max_tokens` levels, and for the distribution after them if `bonus_q`.
+impl AwaitedDraft {
+    /// Returns the round that asks the drafter of `stream` for at most `max_tokens` levels, and for the distribution after
+    /// them if `bonus_q`; and what is to come of it.
     ///
     /// # Errors
-    /// If no drafter can be reached that does what the request needs.
-    pub(crate) async fn start(
-        session: &mut PeerSession,
-        opener: &mut Opener,
+    /// If the draft model's context is full.
+    pub(super) fn of(
+        stream: &PeerStream,
+        request: &AdmittedRequest,
         position: RoundPosition<'_>,
         (max_tokens, bonus_q): (u32, bool),
-    ) -> Result<Self, CallError> {
-        let stream = session.ready(opener, position.deadline).await?;
-        let request = &opener.request;
+    ) -> Result<(Round, Self), CallError> {
         let len = request.decoder_prefix_len() + position.output.len();
         let room = request.draft_room(&stream.description, len);
         let full = CallError::ContextFull(stream.description.context_len);
@@ -67,45 +66,34 @@ impl PendingDraft {
             tree: drafting::shape_to_wire(request.method.tree),
             ..Default::default()
         });
-        Ok(Self {
-            exchange: Exchange::start(stream, position, round).await,
+        let awaited = Self {
             requested,
             most: requested.saturating_mul(width) as usize,
             is_cut_by_context: room < wanted,
             block: PartialBlock::default(),
-        })
+        };
+        Ok((round, awaited))
     }
 
-    /// Returns the drafter's answer, or its progress.
+    /// Takes a message of the answer.
     ///
     /// # Errors
-    /// If the stream breaks, or what comes cannot be right.
-    pub(crate) async fn next(
+    /// Says what cannot be right.
+    pub(super) fn take(
         &mut self,
-        session: &mut PeerSession,
+        part: Part,
+        round: u64,
         request: &AdmittedRequest,
-        position: RoundPosition<'_>,
-    ) -> Result<PeerAnswer, CallError> {
-        let stream = session.stream()?;
-        loop {
-            let mut part = match self.exchange.next(stream, position).await? {
-                None => {
-                    let (round, peer) = (position.round, Peer::Drafter);
-                    return Ok(PeerAnswer::progress(round, peer));
-                }
-                Some(Part::Block(part)) => part,
-                Some(_) => return Err(stream.malformed(UNASKED)),
-            };
-            let bounds = request.proposal_bounds();
-            let pushed = self.block.push(&mut part, self.most, bounds);
-            pushed.map_err(|problem| stream.malformed(problem))?;
-            if part.last {
-                let answer = self.finish(position.round, part, request);
-                let answer = answer.map_err(|problem| stream.malformed(problem))?;
-                session.succeeded(position.emitted);
-                return Ok(answer);
-            }
+    ) -> Result<Taken, String> {
+        let Part::Block(mut part) = part else {
+            return Err(UNASKED.to_owned());
+        };
+        self.block
+            .push(&mut part, self.most, request.proposal_bounds())?;
+        if !part.last {
+            return Ok(Taken::Part);
         }
+        self.finish(round, part, request).map(Taken::Answer)
     }
 
     /// Returns the answer, of which `last` was the last message.

@@ -1,27 +1,24 @@
 //! Rounds that a verifier answers part by part, no further than it is granted: decoding alone, and the log
 //! probabilities of the prompt.
 
-use speculation::session::{Input, Peer};
+use speculation::session::Input;
 use v1::round_answer::Part;
 use v1::round_request::Round;
 use v1::session_request::Request;
 use wire::v1;
 
-use super::exchange::{Exchange, UNASKED};
-use super::{OutputLogprobs, PeerAnswer};
-use crate::peer::error::CallError;
-use crate::peer::opener::Opener;
+use super::exchange::UNASKED;
+use super::{OutputLogprobs, PeerAnswer, Taken};
+use crate::admitted::AdmittedRequest;
 use crate::peer::position::RoundPosition;
-use crate::peer::session::PeerSession;
 
 /// Number of parts (tokens or log probabilities) that a verifier may be ahead of what the client has read. The verifier
 /// never waits if a round trip takes less time than half of them.
 pub const PARTS_AHEAD: u32 = 256;
 
-/// A round whose answer comes in parts.
+/// An answer that comes in parts.
 #[derive(Debug)]
-pub(crate) struct PendingParts {
-    exchange: Exchange,
+pub(super) struct AwaitedParts {
     kind: PartKind,
     credit: Credit,
 }
@@ -35,90 +32,57 @@ enum PartKind {
     Scores { taken: u32 },
 }
 
-impl PendingParts {
-    /// Asks for `max` tokens.
-    ///
-    /// # Errors
-    /// If no verifier can be reached that has room for the request.
-    pub(crate) async fn decode(
-        session: &mut PeerSession,
-        opener: &mut Opener,
-        position: RoundPosition<'_>,
-        max: u32,
-    ) -> Result<Self, CallError> {
-        let from = position.output.len() as u32;
-        let credit = Credit::new(from, from.saturating_add(max));
+impl AwaitedParts {
+    /// Returns the round that asks for `max` tokens after `from` others, and what is to come of it.
+    pub(super) fn of_decoding(from: u32, max: u32) -> (Round, Self) {
+        let (kind, credit) = (
+            PartKind::Tokens { max },
+            Credit::new(from, from.saturating_add(max)),
+        );
         let round = Round::Decode(v1::DecodeRound {
             max_tokens: max,
             until: credit.until,
         });
-        let exchange = ask(session, opener, position, round).await?;
-        Ok(Self {
-            exchange,
-            kind: PartKind::Tokens { max },
-            credit,
-        })
+        (round, Self { kind, credit })
     }
 
-    /// Asks for the log probabilities of the prompt after the first `from`.
-    ///
-    /// # Errors
-    /// If no verifier can be reached that has room for the request.
-    pub(crate) async fn score(
-        session: &mut PeerSession,
-        opener: &mut Opener,
-        position: RoundPosition<'_>,
-        from: u32,
-    ) -> Result<Self, CallError> {
-        let end = opener.request.decoder_prefix_len().saturating_sub(1);
-        let credit = Credit::new(from, end as u32);
+    /// Returns the round that asks for the log probabilities of the prompt after the first `from` and up to `end`, and
+    /// what is to come of it.
+    pub(super) fn of_prompt(from: u32, end: u32) -> (Round, Self) {
+        let (kind, credit) = (PartKind::Scores { taken: from }, Credit::new(from, end));
         let round = Round::Score(v1::ScoreRound {
             from,
             until: credit.until,
         });
-        let exchange = ask(session, opener, position, round).await?;
-        Ok(Self {
-            exchange,
-            kind: PartKind::Scores { taken: from },
-            credit,
+        (round, Self { kind, credit })
+    }
+
+    /// Returns how many tokens are still to be decoded after the first `decoded`; none if it is not tokens that come.
+    pub(super) fn left(&self, decoded: u32) -> Option<u32> {
+        match self.kind {
+            PartKind::Tokens { max } => Some(max.saturating_sub(decoded).max(1)),
+            PartKind::Scores { .. } => None,
+        }
+    }
+
+    /// Returns a further grant if it is time for one.
+    pub(super) fn renewed(&mut self, position: RoundPosition<'_>) -> Option<Renewal> {
+        self.credit.renewed(match self.kind {
+            PartKind::Tokens { .. } => position.output.len() as u32,
+            PartKind::Scores { taken } => taken,
         })
     }
 
-    /// Returns the next part, or progress; the client took all parts before. `position` holds the output as it is by
-    /// now. Between two tokens the round moves off a peer that is about to stop.
+    /// Takes a message of the answer.
     ///
     /// # Errors
-    /// If the stream breaks, or what comes cannot be right.
-    pub(crate) async fn next(
+    /// Says what cannot be right.
+    pub(super) fn take(
         &mut self,
-        session: &mut PeerSession,
-        opener: &mut Opener,
-        position: RoundPosition<'_>,
-    ) -> Result<PeerAnswer, CallError> {
-        let round = position.round;
-        let progress = || PeerAnswer::progress(round, Peer::Verifier);
-        let taken = match self.kind {
-            PartKind::Tokens { max } => {
-                if session.leave_draining(opener, position.deadline).await {
-                    let decoded = position.output.len().saturating_sub(self.exchange.base_len);
-                    let left = max.saturating_sub(decoded as u32).max(1);
-                    *self = Self::decode(session, opener, position, left).await?;
-                    return Ok(progress());
-                }
-                position.output.len() as u32
-            }
-            PartKind::Scores { taken } => taken,
-        };
-        let stream = session.stream()?;
-        if let Some(renewal) = self.credit.renewed(taken) {
-            stream.send(renewal.request).await;
-            if renewal.was_awaited {
-                return Ok(progress());
-            }
-        }
-        let Some(part) = self.exchange.next(stream, position).await? else {
-            return Ok(progress());
-        };
+        part: Part,
+        round: u64,
+        request: &AdmittedRequest,
+    ) -> Result<Taken, String> {
         let (input, from, count, logprobs, timing) = match (part, &mut self.kind) {
             (Part::Decoded(decoded), PartKind::Tokens { .. }) => {
                 let (at, tokens) = (decoded.from, decoded.token_ids);
@@ -136,28 +100,14 @@ impl PendingParts {
                 };
                 (input, from, count, scored.logprobs, scored.timing)
             }
-            _ => return Err(stream.malformed(UNASKED)),
+            _ => return Err(UNASKED.to_owned()),
         };
-        let logprobs = OutputLogprobs::read(logprobs, from as usize, count, &opener.request);
-        let logprobs = logprobs.map_err(|error| stream.malformed(error.to_string()))?;
-        // A round before any output leaves none to be held.
-        session.succeeded(self.exchange.base_len.min(position.emitted));
-        Ok(PeerAnswer {
+        let logprobs = OutputLogprobs::read(logprobs, from as usize, count, request)?;
+        Ok(Taken::Answer(PeerAnswer {
             logprobs,
             ..PeerAnswer::new(input, timing.unwrap_or_default())
-        })
+        }))
     }
-}
-
-/// Sends a round to the verifier.
-async fn ask(
-    session: &mut PeerSession,
-    opener: &mut Opener,
-    position: RoundPosition<'_>,
-    round: Round,
-) -> Result<Exchange, CallError> {
-    let stream = session.ready(opener, position.deadline).await?;
-    Ok(Exchange::start(stream, position, round).await)
 }
 
 /// The grants of one round.
@@ -171,10 +121,10 @@ struct Credit {
 
 /// A further grant.
 #[derive(Clone, Debug)]
-struct Renewal {
-    request: Request,
+pub(super) struct Renewal {
+    pub(super) request: Request,
     /// Whether the verifier had used up its grants, so that its time for an answer begins now.
-    was_awaited: bool,
+    pub(super) was_awaited: bool,
 }
 
 impl Credit {

@@ -62,11 +62,9 @@ async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
     let (mut verifier, _wire) = session(&peers, Peer::Verifier, description(100, 8)).await;
     let requested = verify(&[2, 0], 9).request;
     let position = position(&OUTPUT);
-    let asked = (&mut peers.opener, &mut peers.drafter, &mut verifier);
-    let started = StartedRound::start(asked, &requested, position, &proposals).await;
-    let Ok(StartedRound::Verify(mut started)) = started else {
-        panic!("not sent");
-    };
+    let opener = &mut peers.opener;
+    let started = StartedRound::start(&mut verifier, opener, &requested, position, &proposals);
+    let mut started = started.await.expect("sent");
     let scored = started.scored(&requested, &proposals);
     let (block, _) = scored.expect("a block");
     assert_eq!(block.horizon, 5.into());

@@ -140,9 +140,9 @@ async fn bytes_of_streams_that_are_gone_count() {
         );
         let before = peers.traffic().rounds;
         assert!(before > 0);
-        peers.give_up(Peer::Drafter, loss);
+        peers.session(Peer::Drafter).give_up(loss);
         assert_eq!(peers.traffic().rounds, before, "{loss:?}");
-        peers.close(Peer::Drafter);
+        peers.session(Peer::Drafter).close();
         assert_eq!(peers.traffic().rounds, before, "{loss:?}");
     }
 }

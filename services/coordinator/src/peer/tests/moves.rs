@@ -66,7 +66,7 @@ async fn a_session_goes_elsewhere_from_where_it_stalled() {
         let before = peers.drafter.next_place(&peers.opener).await;
         let stream = peers.drafter.endpoint.clone().expect("a stream");
         assert_eq!(before.address(), stream.address());
-        peers.give_up(Peer::Drafter, loss);
+        peers.session(Peer::Drafter).give_up(loss);
         let after = peers.drafter.next_place(&peers.opener).await;
         assert_eq!(after.address() != before.address(), leaves, "{loss:?}");
     }

@@ -5,7 +5,7 @@ use axum::response::sse::Event;
 use serde_json::{Value, json};
 use wire::v1;
 
-use super::object::{ResponseObject, ResponseStatus, part};
+use super::object::{ResponseObject, part, status_of};
 use crate::driver::ResponseStream;
 use crate::front::http::answer::respond_events;
 use crate::front::http::error::ApiError;
@@ -48,7 +48,7 @@ impl ResponseEvents {
     }
 
     fn opening(&mut self) -> Vec<Event> {
-        let status = ResponseStatus::InProgress;
+        let status = "in_progress";
         let begun = json!({ "response": self.response.object(status, &[]) });
         let item = json!({ "output_index": 0, "item": self.response.item(status, &[]) });
         let empty = part("", &json!([]));
@@ -78,7 +78,7 @@ impl ResponseEvents {
             Ok(_) => (Vec::new(), false),
             Err(status) => {
                 let error = &ApiError::from(status).body()["error"];
-                let mut failed = self.response.object(ResponseStatus::Failed, &[]);
+                let mut failed = self.response.object("failed", &[]);
                 failed["error"] = json!({ "code": "server_error", "message": error["message"] });
                 let failed = self.event("failed", json!({ "response": failed }));
                 (vec![failed], true)
@@ -87,7 +87,7 @@ impl ResponseEvents {
     }
 
     fn closing(&mut self) -> Vec<Event> {
-        let status = ResponseStatus::of(&self.output.progress);
+        let status = status_of(&self.output.progress);
         let text = self.output.text.clone();
         let scores = self.response.logprobs(&self.output.tokens);
         let whole = part(&text, &scores);
@@ -103,7 +103,7 @@ impl ResponseEvents {
                 "output_item.done",
                 json!({ "output_index": 0, "item": item }),
             ),
-            self.event(status.name(), json!({ "response": response })),
+            self.event(status, json!({ "response": response })),
         ]
     }
 }

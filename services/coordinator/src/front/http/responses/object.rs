@@ -32,33 +32,17 @@ impl EchoedFields {
     }
 }
 
-/// The state of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResponseStatus {
-    InProgress,
-    Completed,
-    /// The output has reached max_output_tokens.
-    Incomplete,
-    Failed,
-}
+/// The state of a response, which also ends the type of the event that reports it.
+pub(super) type ResponseStatus = &'static str;
 
-impl ResponseStatus {
-    /// Returns the value of `status`, which also ends the type of the event that reports the state.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Incomplete => "incomplete",
-            Self::Failed => "failed",
-        }
-    }
+/// The state of a response whose output has reached `max_output_tokens`.
+const INCOMPLETE: ResponseStatus = "incomplete";
 
-    /// Returns the state of a response whose output has ended.
-    pub(super) fn of(output: &OutputProgress) -> Self {
-        match output.finished.reason() {
-            v1::FinishReason::Length => Self::Incomplete,
-            _ => Self::Completed,
-        }
+/// Returns the state of a response whose output has ended.
+pub(super) fn status_of(output: &OutputProgress) -> ResponseStatus {
+    match output.finished.reason() {
+        v1::FinishReason::Length => INCOMPLETE,
+        _ => "completed",
     }
 }
 
@@ -77,13 +61,12 @@ impl ResponseObject {
     /// Returns the response with these items.
     pub(super) fn object(&self, status: ResponseStatus, output: &[Value]) -> Value {
         let Self { request, echoed } = self;
-        let reason = (status == ResponseStatus::Incomplete)
-            .then(|| json!({ "reason": "max_output_tokens" }));
+        let reason = (status == INCOMPLETE).then(|| json!({ "reason": "max_output_tokens" }));
         json!({
             "id": format!("resp_{}", request.id),
             "object": "response",
             "created_at": request.created,
-            "status": status.name(),
+            "status": status,
             "background": false,
             "error": null,
             "incomplete_details": reason,
@@ -110,7 +93,7 @@ impl ResponseObject {
 
     /// Returns the response of an output that has ended.
     pub(super) fn whole(&self, output: &WholeOutput) -> Value {
-        let status = ResponseStatus::of(&output.progress);
+        let status = status_of(&output.progress);
         let part = part(&output.text, &self.logprobs(&output.tokens));
         let item = self.item(status, &[part]);
         let mut response = self.object(status, &[item]);
@@ -131,7 +114,7 @@ impl ResponseObject {
         json!({
             "id": self.item_id(),
             "type": "message",
-            "status": status.name(),
+            "status": status,
             "role": "assistant",
             "content": content,
         })

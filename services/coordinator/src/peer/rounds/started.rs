@@ -1,0 +1,164 @@
+//! A round under way: what its peer was asked, and what came of that so far.
+
+use speculation::round::BlockInput;
+use speculation::session::Request;
+use wire::v1;
+
+use super::draft::AwaitedDraft;
+use super::exchange::Exchange;
+use super::parts::AwaitedParts;
+use super::verify::AwaitedVerdict;
+use super::{PeerAnswer, RoundProposals, Taken};
+use crate::peer::error::CallError;
+use crate::peer::opener::Opener;
+use crate::peer::position::RoundPosition;
+use crate::peer::session::PeerSession;
+
+/// A round that a peer was asked.
+#[derive(Debug)]
+pub(crate) struct StartedRound {
+    exchange: Exchange,
+    awaited: Awaited,
+}
+
+/// What is to come of a round, and what came of it so far.
+#[derive(Debug)]
+enum Awaited {
+    Draft(AwaitedDraft),
+    Verify(AwaitedVerdict),
+    Parts(AwaitedParts),
+}
+
+impl StartedRound {
+    /// Asks the peer of `session` for what `request` says; `proposals` are what the drafter sent in this round.
+    ///
+    /// # Errors
+    /// If no peer can be reached that does what the request needs, or it takes no block as long.
+    pub(crate) async fn start(
+        session: &mut PeerSession,
+        opener: &mut Opener,
+        request: &Request,
+        position: RoundPosition<'_>,
+        proposals: &RoundProposals,
+    ) -> Result<Self, CallError> {
+        let stream = session.ready(opener, position.deadline).await?;
+        let admitted = &opener.request;
+        let (round, awaited) = match request {
+            Request::Draft {
+                max_tokens,
+                bonus_q,
+            } => {
+                let levels = (*max_tokens, *bonus_q);
+                let (round, draft) = AwaitedDraft::of(stream, admitted, position, levels)?;
+                (round, Awaited::Draft(draft))
+            }
+            Request::Verify {
+                drafts,
+                horizon,
+                layers,
+            } => {
+                let block = (drafts, *horizon, &layers[..]);
+                let (round, verdict) = AwaitedVerdict::of(stream, admitted, block, proposals)?;
+                (round, Awaited::Verify(verdict))
+            }
+            Request::Decode { max_tokens } => {
+                let from = position.output.len() as u32;
+                let (round, parts) = AwaitedParts::of_decoding(from, *max_tokens);
+                (round, Awaited::Parts(parts))
+            }
+            Request::Score { from } => {
+                let end = admitted.decoder_prefix_len().saturating_sub(1);
+                let (round, parts) = AwaitedParts::of_prompt(*from, end as u32);
+                (round, Awaited::Parts(parts))
+            }
+        };
+        Ok(Self {
+            exchange: Exchange::start(stream, position, round).await,
+            awaited,
+        })
+    }
+
+    /// Returns the peer's answer, the next part of it, or its progress; none if all slices have come that the coordinator
+    /// decides from. The client took all parts before, and `position` holds the output as it is by now. Between two
+    /// tokens that are decoded alone the round moves off a peer that is about to stop.
+    ///
+    /// # Errors
+    /// If the stream breaks, or what comes cannot be right.
+    pub(crate) async fn next(
+        &mut self,
+        session: &mut PeerSession,
+        opener: &mut Opener,
+        position: RoundPosition<'_>,
+    ) -> Result<Option<PeerAnswer>, CallError> {
+        let progress = Some(PeerAnswer::progress(position.round, session.peer));
+        if let Awaited::Parts(parts) = &mut self.awaited {
+            let decoded = position.output.len().saturating_sub(self.exchange.base_len);
+            if let Some(max_tokens) = parts.left(decoded as u32)
+                && session.leave_draining(opener, position.deadline).await
+            {
+                let left = Request::Decode { max_tokens };
+                let none = RoundProposals::default();
+                *self = Self::start(session, opener, &left, position, &none).await?;
+                return Ok(progress);
+            }
+            if let Some(renewal) = parts.renewed(position) {
+                session.stream()?.send(renewal.request).await;
+                if renewal.was_awaited {
+                    return Ok(progress);
+                }
+            }
+        }
+        let (stream, request) = (session.stream()?, &opener.request);
+        loop {
+            let Some(part) = self.exchange.next(stream, position).await? else {
+                return Ok(progress);
+            };
+            let taken = match &mut self.awaited {
+                Awaited::Draft(draft) => draft.take(part, position.round, request),
+                Awaited::Verify(verdict) => verdict.take(part, position, request),
+                Awaited::Parts(parts) => parts.take(part, position.round, request),
+            };
+            let answer = match taken.map_err(|problem| stream.malformed(problem))? {
+                Taken::Part => continue,
+                Taken::Answer(answer) => Some(answer),
+                Taken::Scored => None,
+            };
+            // A round before any output leaves none to be held.
+            session.succeeded(self.exchange.base_len.min(position.emitted));
+            return Ok(answer);
+        }
+    }
+
+    /// Returns the block `requested` as it is to be decided here, and what the drafter and the verifier sent of its
+    /// distributions.
+    pub(crate) fn scored(
+        &mut self,
+        requested: &Request,
+        proposals: &RoundProposals,
+    ) -> Result<(BlockInput, v1::RoundDistributions), CallError> {
+        let (
+            Awaited::Verify(verdict),
+            Request::Verify {
+                drafts,
+                horizon,
+                layers,
+            },
+        ) = (&mut self.awaited, requested)
+        else {
+            return Err(CallError::Decision);
+        };
+        let distributions = v1::RoundDistributions {
+            draft_token_ids: drafts.tokens().to_vec(),
+            draft: proposals.of(drafts),
+            target: std::mem::take(&mut verdict.slices),
+        };
+        let block = BlockInput {
+            drafts: drafts.clone(),
+            horizon: proposals.horizon(*horizon, drafts),
+            layers: layers.clone(),
+            // Read later.
+            ..BlockInput::default()
+        };
+        Ok((block, distributions))
+    }
+}
