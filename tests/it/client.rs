@@ -80,7 +80,7 @@ impl With for GenerateRequest {
         let kind = match value.into() {
             SettingValue::Number(number) => Kind::NumberValue(number),
             SettingValue::Flag(flag) => Kind::BoolValue(flag),
-            SettingValue::Text(text) => Kind::StringValue(text),
+            SettingValue::Text(text) => Kind::StringValue(text.into_owned()),
         };
         let value = Value { kind: Some(kind) };
         let fields = &mut self.settings.get_or_insert_default().fields;

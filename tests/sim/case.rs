@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use outrider_tests::session;
 use outrider_tests::toy::ToyModel;
 use speculation::TokenId;
 use speculation::confidence::Confidence;
@@ -188,7 +189,7 @@ impl Case {
             fallback_tokens: 8,
             prompt_scores: self.prompt_scores,
             deadline: self.deadline,
-            ..SessionConfig::new(self.plan, self.draft_len, self.max_tokens, VOCAB_SIZE)
+            ..session::limits(self.plan, self.draft_len, self.max_tokens, VOCAB_SIZE)
         }
     }
 

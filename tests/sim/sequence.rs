@@ -13,12 +13,12 @@ use speculation::history::History;
 use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Pipeline;
 use speculation::proposal::{BadProposal, Proposal};
-use speculation::round::{self, RoundInputs, RoundScratch, TargetRows};
+use speculation::round::{self, BlockInput, RoundInputs, RoundScratch, TargetRows};
 use speculation::session::DraftStop;
 use speculation::target::TargetProbs;
+use speculation::verification::Verdict;
 use speculation::verification::layers::{Horizon, ResidualLayer};
 use speculation::verification::tree::{self, NodeDistributions};
-use speculation::verification::{DraftChain, Verdict};
 
 use crate::case::{Case, END_TOKEN, PROMPT, VOCAB_SIZE};
 use crate::message::Answer;
@@ -162,25 +162,25 @@ impl<'a> Sequence<'a> {
     ) -> Result<Verdict, BadProposal> {
         let (verification, target) = (self.case.verification(), self.case.target());
         let (reported, after) = proposals.split_at(request.drafts.len().min(proposals.len()));
+        let block = BlockInput {
+            drafts: request.drafts.into(),
+            proposals: reported.to_vec(),
+            bonus: after.first().cloned(),
+            horizon: request.horizon,
+            layers: request.layers.to_vec(),
+        };
         let inputs = RoundInputs {
             target: &target,
             verification,
             greedy: self.case.temperature == 0.0,
-            drafts: request.drafts,
-            proposals: reported,
-            bonus: after.first(),
-            vocab_size: VOCAB_SIZE as usize,
-        };
-        let block = DraftChain {
-            drafts: request.drafts,
+            block: &block,
             base_len: self.base_len,
             ends: &[END_TOKEN],
-            horizon: request.horizon,
-            layers: request.layers,
+            vocab_size: VOCAB_SIZE as usize,
         };
         let rows = DistributionRows(self.distributions(request.drafts));
         let mut scratch = RoundScratch::default();
-        round::decide(inputs, &block, self.noise, rows, &mut scratch)
+        round::decide(inputs, self.noise, rows, &mut scratch)
     }
 
     /// The distributions after each prefix of `drafts`.

@@ -1,4 +1,6 @@
-//! What tests of several crates share.
+//! What tests of several crates share, and `outrider-bench` with them.
 
+pub mod acceptance;
 pub mod contract;
+pub mod session;
 pub mod toy;

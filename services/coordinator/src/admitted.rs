@@ -13,7 +13,6 @@ use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
 use speculation::session::{Peer, Plan, SessionConfig};
 use speculation::verification::AcceptanceLabel;
-use wire::draft_block::ProposalBounds;
 use wire::open::ProposalFields;
 use wire::{proposal, sampling, target, v1};
 
@@ -134,12 +133,9 @@ impl AdmittedRequest {
         }
     }
 
-    /// Returns the bounds that a drafter's proposals must keep.
-    pub(crate) fn proposal_bounds(&self) -> ProposalBounds {
-        ProposalBounds {
-            form: self.method.proposal,
-            vocab_size: self.vocab_size,
-        }
+    /// Returns whether a drafter's proposal is of the form that is asked for, and no larger than it may be.
+    pub(crate) fn allows(&self, proposal: &v1::Proposal) -> bool {
+        proposal::fits(proposal, self.method.proposal, self.vocab_size)
     }
 
     /// Returns whether a decision at the coordinator needs the confidences of the target model.
@@ -163,6 +159,9 @@ impl AdmittedRequest {
     }
 }
 
+/// Tokens that the target decodes alone before a drafter that was lost is tried again.
+const FALLBACK_TOKENS: u32 = 32;
+
 /// Pause before the first repetition of a request to a peer.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
@@ -181,6 +180,10 @@ pub(crate) fn session_config(
         plan => plan,
     };
     SessionConfig {
+        plan,
+        draft_len: request.draft_len,
+        max_tokens: request.max_tokens,
+        vocab_size: request.vocab_size,
         goodput: estimate,
         tree: method.tree,
         end_tokens: request.sampling.end_tokens.clone(),
@@ -200,12 +203,7 @@ pub(crate) fn session_config(
         } else {
             0
         },
-        ..SessionConfig::new(
-            plan,
-            request.draft_len,
-            request.max_tokens,
-            request.vocab_size,
-        )
+        fallback_tokens: FALLBACK_TOKENS,
     }
 }
 

@@ -8,10 +8,10 @@ use anstream::stdout;
 use clap::Args;
 use serde_json::{Value, json};
 use speculation::methods::{
-    EffectiveSetting, METHODS, Method, ParameterValue, Range, SETTINGS, Setting, SettingKind,
+    EffectiveSetting, METHODS, Method, Range, SETTINGS, Setting, SettingKind, SettingValue,
     TargetKind, find,
 };
-use speculation::target::{Beta, RULES};
+use speculation::target::RULES;
 
 /// Arguments of `outrider methods`.
 #[derive(Debug, Args)]
@@ -96,7 +96,7 @@ fn parameter(setting: &EffectiveSetting) -> Value {
         "type": setting.range.kind(),
         "range": range(setting.range),
         "expected": setting.range.to_string(),
-        "default": value(setting.default),
+        "default": default(setting),
         "help": setting.help,
     })
 }
@@ -117,14 +117,12 @@ fn range(range: Range) -> Value {
     }
 }
 
-fn value(value: ParameterValue) -> Value {
-    match value {
-        ParameterValue::Number(number) | ParameterValue::Beta(Beta::Fixed(number)) => {
-            json!(number)
-        }
-        ParameterValue::None => Value::Null,
-        ParameterValue::Count(count) => json!(count),
-        ParameterValue::Flag(flag) => json!(flag),
-        ParameterValue::Rule(_) | ParameterValue::Beta(Beta::Tuned) => json!(value.to_string()),
+fn default(setting: &EffectiveSetting) -> Value {
+    match (&setting.default, setting.range) {
+        (SettingValue::Number(_), Range::Count(..)) => json!(setting.default.count()),
+        (SettingValue::Number(number), _) => json!(number),
+        (SettingValue::Flag(flag), _) => json!(flag),
+        (none, _) if *none == SettingValue::NONE => Value::Null,
+        (SettingValue::Text(text), _) => json!(text),
     }
 }

@@ -40,6 +40,6 @@ pub use resolve::Setup;
 pub use setting::{AxisValue, Setting, SettingKind};
 pub use spec::MethodSpec;
 pub use table::{OF_DRAFTING, SETTINGS};
-pub use values::{EffectiveSetting, ParameterValue, Range, SettingValue};
+pub use values::{EffectiveSetting, Range, SettingValue};
 
 use crate::bad_value::BadValue;

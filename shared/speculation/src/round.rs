@@ -55,32 +55,38 @@ pub struct RoundInputs<'a> {
     pub verification: Verification,
     /// Whether the request is at temperature 0.
     pub greedy: bool,
-    /// The draft tokens.
-    pub drafts: &'a [TokenId],
-    /// What came with each of them; may be empty where nothing is needed.
-    pub proposals: &'a [Proposal],
-    /// What came for the position after them.
-    pub bonus: Option<&'a Proposal>,
+    /// The block, a chain.
+    pub block: &'a BlockInput,
+    /// Output tokens before it.
+    pub base_len: u32,
+    /// Tokens that end the output.
+    pub ends: &'a [TokenId],
     /// Length of every distribution.
     pub vocab_size: usize,
 }
 
-/// Decides `block` with the seeded noise of its request: what verifier and coordinator do alike, so
+/// Decides the block of `inputs` with the seeded noise of its request: what verifier and coordinator do alike, so
 /// that it makes no difference who of them does it.
 ///
 /// # Errors
 /// If a row of logits yields no distribution, or a proposal of the draft model is malformed or missing.
 pub fn decide<F: Real, R: TargetRows<F>>(
     inputs: RoundInputs<'_>,
-    block: &DraftChain<'_>,
     noise: Noise,
     rows: R,
     scratch: &mut RoundScratch<F>,
 ) -> Result<Verdict, R::Error> {
-    let mut chance = RoundChance::new(noise, block.base_len, InnerCall::default());
+    let mut chance = RoundChance::new(noise, inputs.base_len, InnerCall::default());
+    let chain = DraftChain {
+        drafts: inputs.block.drafts.tokens(),
+        base_len: inputs.base_len,
+        ends: inputs.ends,
+        horizon: inputs.block.horizon,
+        layers: &inputs.block.layers,
+    };
     let verification = inputs.verification;
     let mut round = ComputedRound::new(inputs, rows, scratch);
-    let mut verdict = verify(verification, block, &noise, &mut chance, &mut round)?;
+    let mut verdict = verify(verification, &chain, &noise, &mut chance, &mut round)?;
     let made = round.deferral();
     verdict.deferral = made[..made.len().min(verdict.emitted.len())].to_vec();
     Ok(verdict)
@@ -132,7 +138,7 @@ impl<'a, F: Real, R: TargetRows<F>> ComputedRound<'a, F, R> {
 
     /// Whether π is p at `offset`.
     fn is_exact(&self, offset: usize) -> bool {
-        let after_block = offset == self.inputs.drafts.len();
+        let after_block = offset == self.inputs.block.drafts.len();
         let inputs = &self.inputs;
         inputs.target.is_exact() || after_block && !inputs.target.mixes_bonus(inputs.verification)
     }
@@ -143,23 +149,24 @@ impl<'a, F: Real, R: TargetRows<F>> ComputedRound<'a, F, R> {
     /// # Errors
     /// If the drafter sent none there.
     fn proposal(&self, offset: usize) -> Result<&'a Proposal, BadProposal> {
-        if offset == self.inputs.drafts.len() {
-            self.inputs.bonus.ok_or(BadProposal::MissingBonus)
+        let block = self.inputs.block;
+        if offset == block.drafts.len() {
+            block.bonus.as_ref().ok_or(BadProposal::MissingBonus)
         } else {
-            (self.inputs.proposals.get(offset)).ok_or(BadProposal::Missing)
+            block.proposals.get(offset).ok_or(BadProposal::Missing)
         }
     }
 
     /// Whether a distribution came for the position after the block. A point distribution is none without its token.
     fn tells_bonus(&self) -> bool {
-        let probs = self.inputs.bonus.map(|bonus| &bonus.probs);
+        let probs = self.inputs.block.bonus.as_ref().map(|bonus| &bonus.probs);
         probs.is_some_and(|probs| !matches!(probs, ProposalProbs::None | ProposalProbs::Point))
     }
 
     /// Writes the draft distribution at `offset` to its scratch row, or empties it where it is not needed.
     fn write_draft(&mut self, offset: usize) -> Result<(), BadProposal> {
         let verification = self.inputs.verification;
-        let drafted = self.inputs.drafts.get(offset);
+        let drafted = self.inputs.block.drafts.tokens().get(offset);
         let needed = !self.is_exact(offset)
             || match drafted {
                 Some(_) => verification.reads_draft,
@@ -214,7 +221,8 @@ impl<'a, F: Real, R: TargetRows<F>> ComputedRound<'a, F, R> {
         if !self.needs.draft_unscaled {
             return Ok(());
         }
-        let point = self.inputs.drafts.get(offset).map(std::slice::from_ref);
+        let drafted = self.inputs.block.drafts.tokens().get(offset);
+        let point = drafted.map(std::slice::from_ref);
         let ids = match &proposal.probs {
             ProposalProbs::Sparse { ids, .. } => Some(ids.as_slice()),
             ProposalProbs::Point => point,

@@ -10,14 +10,12 @@
 //! | [`block_greedy`] | the most a block can | exact in distribution, the residual carried on in [`layers`] |
 //! | [`bild`] | draft tokens that the target does not find too unlikely | the original BiLD |
 //!
-//! Each is a line of [`VERIFICATIONS`]. [`verify`] is the one way in; [`expected`] tells how many tokens a verification
-//! would accept.
+//! Each is a line of [`VERIFICATIONS`]. [`verify`] is the one way in.
 
 pub mod bild;
 pub mod block;
 pub mod block_greedy;
 pub mod coupled;
-pub mod expected;
 pub mod layers;
 pub mod residual;
 mod table;
@@ -147,8 +145,11 @@ impl<'a> DraftChain<'a> {
 }
 
 impl<F: Real> PositionDistributions<'_, F> {
-    /// q(token), the probability the draft token was drawn with.
-    fn drawn_with(&self, token: TokenId) -> Result<F, BadProposal> {
+    /// Returns q(token), the probability the draft token was drawn with.
+    ///
+    /// # Errors
+    /// If it is not told, or 0.
+    pub fn drawn_with(&self, token: TokenId) -> Result<F, BadProposal> {
         let mass = *self.draft.get(token as usize).ok_or(BadProposal::Missing)?;
         if mass > F::zero() {
             Ok(mass)

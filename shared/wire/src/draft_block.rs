@@ -1,26 +1,9 @@
 //! A draft block, put together from the messages it comes in.
 
 use speculation::draft_tree::DraftTree;
-use speculation::proposal::ProposalForm;
 use speculation::session::DraftStop;
 
-use crate::{drafting, proposal, v1};
-
-/// What may come of a drafter. Whoever passes distributions on unread does not take any amount of them.
-#[derive(Clone, Copy, Debug)]
-pub struct ProposalBounds {
-    /// Their form.
-    pub form: ProposalForm,
-    /// Number of token ids.
-    pub vocab_size: u32,
-}
-
-impl ProposalBounds {
-    /// Whether `proposal` is of the form and no larger than it may be.
-    pub fn allow(self, proposal: &v1::Proposal) -> bool {
-        proposal::fits(proposal, self.form, self.vocab_size)
-    }
-}
+use crate::{drafting, v1};
 
 /// The part of a draft block that has come.
 #[derive(Debug, Default)]
@@ -31,7 +14,8 @@ pub struct PartialBlock {
 }
 
 impl PartialBlock {
-    /// Takes the next message; the block may have at most `most` nodes.
+    /// Takes the next message; the block may have at most `most` nodes, and distributions that `fits` allows: whoever
+    /// passes them on unread does not take any amount of them.
     ///
     /// # Errors
     /// Says what about it cannot be right.
@@ -39,13 +23,13 @@ impl PartialBlock {
         &mut self,
         block: &mut v1::DraftBlock,
         most: usize,
-        bounds: ProposalBounds,
+        fits: impl Fn(&v1::Proposal) -> bool,
     ) -> Result<(), &'static str> {
         if block.offset as usize != self.nodes.token_ids.len() {
             return Err("draft blocks do not follow each other");
         }
         let mut all = block.proposals.iter().chain(&block.bonus);
-        if !all.all(|proposal| bounds.allow(proposal)) {
+        if !all.all(fits) {
             return Err("a draft distribution is not of the form asked for");
         }
         append(&mut self.nodes, block.tree.take().unwrap_or_default());

@@ -284,7 +284,7 @@ fn probs_from_wire(
 }
 
 /// The numbers of a row.
-fn row_from_wire(dense: &v1::DenseDistribution) -> Result<Vec<f32>, BadField> {
+pub(crate) fn row_from_wire(dense: &v1::DenseDistribution) -> Result<Vec<f32>, BadField> {
     let odd = || BadField::new("proposals", "a dense row ends within a number");
     match Format::try_from(dense.format) {
         Ok(Format::F32 | Format::Unspecified) => {

@@ -32,7 +32,7 @@ pub fn from_wire(request: &v1::GenerateRequest) -> Result<MethodSpec, BadField> 
                 return bad(&format!("{number} is no number that can be used"));
             }
             Some(Kind::BoolValue(flag)) => SettingValue::Flag(*flag),
-            Some(Kind::StringValue(text)) => SettingValue::Text(text.clone()),
+            Some(Kind::StringValue(text)) => text.as_str().into(),
             None | Some(Kind::NullValue(_)) => continue,
             Some(Kind::StructValue(_) | Kind::ListValue(_)) => {
                 return bad("expected a number, true, false or a text");
@@ -72,7 +72,7 @@ fn value_to_wire(value: &SettingValue) -> Value {
     let kind = match value {
         SettingValue::Number(number) => Kind::NumberValue(*number),
         SettingValue::Flag(flag) => Kind::BoolValue(*flag),
-        SettingValue::Text(text) => Kind::StringValue(text.clone()),
+        SettingValue::Text(text) => Kind::StringValue(text.to_string()),
     };
     Value { kind: Some(kind) }
 }

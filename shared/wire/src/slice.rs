@@ -3,7 +3,7 @@
 use speculation::confidence::Confidence;
 use v1::slice::Probs;
 
-use crate::proposal::dense_row;
+use crate::proposal::{dense_row, row_from_wire};
 use crate::status::BadField;
 use crate::v1;
 
@@ -134,16 +134,10 @@ pub fn from_wire(
 
 /// A row in f32 over the whole vocabulary.
 fn row(dense: &v1::DenseDistribution, vocab_size: u32, field: &str) -> Result<Vec<f32>, BadField> {
-    let (masses, rest) = dense.row.as_chunks::<4>();
     let is_f32 = dense.format == i32::from(v1::dense_distribution::Format::F32);
-    if !is_f32 || !rest.is_empty() || masses.len() != vocab_size as usize {
-        let problem = format!("not {vocab_size} numbers in f32");
-        return Err(BadField::new(field, problem));
-    }
-    Ok(masses
-        .iter()
-        .map(|&bytes| f32::from_le_bytes(bytes))
-        .collect())
+    let is_row = is_f32 && dense.row.len() == 4 * vocab_size as usize;
+    let row = is_row.then(|| row_from_wire(dense)).and_then(Result::ok);
+    row.ok_or_else(|| BadField::new(field, format!("not {vocab_size} numbers in f32")))
 }
 
 fn check_probs(probs: &[f32], field: &str) -> Result<(), BadField> {

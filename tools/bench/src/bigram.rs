@@ -1,5 +1,6 @@
 //! `outrider-bench bigram`: the table that Max-Gram goes on with where it has nothing to copy.
 
+mod count;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -10,7 +11,6 @@ use model::bigram::BigramFile;
 use model::source::ModelSource;
 use model::tokenizer::{Tokenizer, vocabulary_fingerprint};
 use model::{Checkpoint, embedded};
-use speculation::max_gram::Bigram;
 
 use outrider::progress;
 use text::Documents;
@@ -104,7 +104,7 @@ fn build(args: &BuildArgs) -> anyhow::Result<()> {
             }
         }
     });
-    let table = Bigram::count(streams.flatten(), vocab_size);
+    let table = count::count(streams.flatten(), vocab_size);
     progress::clear()?;
     if let Some(error) = failure {
         return Err(error);

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use speculation::methods::{
-    AxisValue, EffectiveSetting, METHODS, Method, ParameterValue, SETTINGS, SettingKind,
-    TargetKind, names,
+    AxisValue, EffectiveSetting, METHODS, Method, SETTINGS, SettingKind, SettingValue, TargetKind,
+    names,
 };
 use speculation::target::RULES;
 
@@ -67,7 +67,7 @@ pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
         writeln!(out, "\nparameters")?;
     }
     for setting in &settings {
-        let (range, default) = (setting.range, setting.default);
+        let (range, default) = (setting.range, &setting.default);
         writeln!(out, "  {:<17} {}", setting.name, setting.help)?;
         writeln!(out, "  {:<17} {range}; default {default}", "")?;
     }
@@ -81,9 +81,9 @@ pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
 /// Returns the flag that gives a parameter its default; none for those that are off.
 fn flag(setting: &EffectiveSetting) -> Option<String> {
     let name = setting.name.replace('_', "-");
-    match setting.default {
-        ParameterValue::Flag(false) => None,
-        ParameterValue::Flag(true) => Some(format!(" --{name}")),
+    match &setting.default {
+        SettingValue::Flag(false) => None,
+        SettingValue::Flag(true) => Some(format!(" --{name}")),
         value => Some(format!(" --{name} {value}")),
     }
 }

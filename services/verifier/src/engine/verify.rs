@@ -9,7 +9,7 @@ use speculation::certificate::Decided;
 use speculation::pipeline::{Pipeline, Want};
 use speculation::round::{self, BlockInput, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::TargetProbs;
-use speculation::verification::{self, Verdict};
+use speculation::verification::Verdict;
 use wire::{slice, v1};
 
 use super::logprobs::of_emitted;
@@ -38,21 +38,14 @@ fn verify_chain(
         target: &spec.target,
         verification: spec.verification,
         greedy,
-        drafts: block.drafts.tokens(),
-        proposals: &block.proposals,
-        bonus: block.bonus.as_ref(),
-        vocab_size: spec.vocab_size as usize,
-    };
-    let chain = verification::DraftChain {
-        drafts: block.drafts.tokens(),
+        block,
         base_len: input.base_len as u32,
         ends: &spec.sampling.end_tokens,
-        horizon: block.horizon,
-        layers: &block.layers,
+        vocab_size: spec.vocab_size as usize,
     };
     SCRATCH.with_borrow_mut(|(scratch, unscaled)| {
         let rows = LogitRows::new(input, want, rows, unscaled);
-        round::decide(inputs, &chain, spec.noise, rows, scratch)
+        round::decide(inputs, spec.noise, rows, scratch)
     })
 }
 

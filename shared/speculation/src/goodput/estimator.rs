@@ -264,7 +264,7 @@ impl Estimator {
         if matches!(self.way, DraftingState::Tries(_)) {
             let took = known.round(self.decision.len.max(1));
             let lost = f64::from(TRY) * took * (1.0 - gain).max(0.0) / known.alone;
-            costs.tried_in_vain(lost, self.loads.verifier.sessions());
+            costs.tried_in_vain(lost, self.loads.verifier.sessions);
         }
         self.way = DraftingState::Rests;
         if self.begins_try(costs) {
@@ -275,7 +275,7 @@ impl Estimator {
 
     /// Whether this session begins a try now.
     fn begins_try(&mut self, costs: &mut LoadCosts) -> bool {
-        let begins = costs.begins_try(self.loads.verifier.sessions());
+        let begins = costs.begins_try(self.loads.verifier.sessions);
         if begins {
             self.way = DraftingState::Tries(TRY);
         }

@@ -8,10 +8,13 @@ const MOST: f64 = 65_536.0;
 /// token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    row: f64,
+    /// Seconds that one more row adds to a forward.
+    pub(super) row: f64,
     sequences: f64,
-    sessions: f64,
-    forward: f64,
+    /// The number of sessions that the peer serves.
+    pub(super) sessions: f64,
+    /// Seconds of a forward; 0 if the peer does not report it.
+    pub(super) forward: f64,
 }
 
 impl Default for Price {
@@ -39,16 +42,6 @@ impl Price {
         }
     }
 
-    /// Seconds that one more row adds to a forward.
-    pub fn row(&self) -> f64 {
-        self.row
-    }
-
-    /// The number of sessions that the peer serves.
-    pub(super) fn sessions(&self) -> f64 {
-        self.sessions
-    }
-
     /// The number of sequences that share a forward with the session's own.
     pub(super) fn others(&self) -> f64 {
         self.sequences - 1.0
@@ -57,11 +50,6 @@ impl Price {
     /// The number of forwards after which each session has had its turn, if all want one.
     pub(super) fn turns(&self) -> f64 {
         (self.sessions / self.sequences).max(1.0)
-    }
-
-    /// Seconds of a forward; 0 if the peer does not report it.
-    pub(super) fn forward(&self) -> f64 {
-        self.forward
     }
 
     /// The session's own share of a forward, in seconds.
@@ -96,8 +84,8 @@ impl Loads {
         } else {
             0.0
         };
-        let row = verifier.others() * verifier.row();
-        (row, drafter.others() * drafter.row() + stolen)
+        let row = verifier.others() * verifier.row;
+        (row, drafter.others() * drafter.row + stolen)
     }
 }
 
@@ -119,7 +107,7 @@ mod tests {
             assert_eq!(Price::new(claim, claim, claim, claim), Price::default());
         }
         let most = Price::new(f64::INFINITY, 1e300, f64::INFINITY, 1e9);
-        assert_eq!((most.row(), most.others()), (LONGEST, MOST - 1.0));
+        assert_eq!((most.row, most.others()), (LONGEST, MOST - 1.0));
         assert_eq!(most.load_class(), 16);
     }
 

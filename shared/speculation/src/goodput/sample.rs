@@ -56,12 +56,12 @@ impl AloneSample {
         };
         let seconds = took.as_secs_f64();
         let tokens = TimedTokens { count, seconds };
-        let longest = LONGEST * verifier.forward() * verifier.turns() * f64::from(count);
+        let longest = LONGEST * verifier.forward * verifier.turns() * f64::from(count);
         if longest > 0.0 && seconds > longest {
             self.burst = None;
             return None;
         }
-        if seconds < GAP * verifier.forward() {
+        if seconds < GAP * verifier.forward {
             if let Some(burst) = &mut self.burst {
                 burst.add(tokens);
             }
@@ -70,7 +70,7 @@ impl AloneSample {
         if let Some(burst) = self.burst.replace(tokens) {
             self.whole.add(burst);
         }
-        if verifier.forward() == 0.0 {
+        if verifier.forward == 0.0 {
             // Bursts cannot be told apart at a peer that reports no load.
             self.whole.add(self.burst.take().unwrap_or_default());
         }
@@ -79,7 +79,7 @@ impl AloneSample {
         }
         let TimedTokens { count, seconds } = std::mem::take(&mut self.whole);
         let each = seconds / f64::from(count);
-        (each >= SHORTEST * verifier.forward()).then_some(each)
+        (each >= SHORTEST * verifier.forward).then_some(each)
     }
 }
 

@@ -35,29 +35,22 @@ pub enum PlanKind {
     Bild,
 }
 
-impl PlanKind {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Speculative,
-        Self::TargetOnly,
-        Self::DraftOnly,
-        Self::TokenCascade,
-        Self::SequenceCascade,
-        Self::OracleCascade,
-        Self::Bild,
-    ];
+/// Every plan with its name, in the order of [`PlanKind`].
+pub const PLANS: [(PlanKind, &str); 7] = [
+    (PlanKind::Speculative, "speculative"),
+    (PlanKind::TargetOnly, "target-only"),
+    (PlanKind::DraftOnly, "draft-only"),
+    (PlanKind::TokenCascade, "token-cascade"),
+    (PlanKind::SequenceCascade, "sequence-cascade"),
+    (PlanKind::OracleCascade, "oracle-cascade"),
+    (PlanKind::Bild, "bild"),
+];
 
+impl PlanKind {
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Speculative => "speculative",
-            Self::TargetOnly => "target-only",
-            Self::DraftOnly => "draft-only",
-            Self::TokenCascade => "token-cascade",
-            Self::SequenceCascade => "sequence-cascade",
-            Self::OracleCascade => "oracle-cascade",
-            Self::Bild => "bild",
-        }
+        let (_, name) = PLANS[self as usize];
+        name
     }
 
     /// The kind of `plan`.
@@ -81,7 +74,7 @@ impl PlanKind {
 }
 
 /// A target distribution by name; its parameters stand beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// The target model's distribution itself.
     Exact,
@@ -125,8 +118,7 @@ fn ranged(form: &'static str, range: String, help: &'static str) -> AxisValue {
 
 /// The plans, the default first, as in the functions that follow.
 pub fn plans() -> Vec<AxisValue> {
-    let plans = PlanKind::ALL.iter();
-    plans.map(|plan| plain(plan.name(), "")).collect()
+    PLANS.iter().map(|(_, name)| plain(name, "")).collect()
 }
 
 /// The target distributions.
@@ -171,8 +163,11 @@ pub fn acceptors() -> Vec<AxisValue> {
 /// # Errors
 /// If there is none; the message lists them all. So for the functions that follow.
 pub fn plan(text: &str) -> Result<PlanKind, BadValue> {
-    let known = PlanKind::ALL.into_iter().find(|plan| plan.name() == text);
-    known.ok_or_else(|| unknown("plan", text, &plans()))
+    let known = PLANS.into_iter().find(|&(_, name)| name == text);
+    known.map_or_else(
+        || Err(unknown("plan", text, &plans())),
+        |(plan, _)| Ok(plan),
+    )
 }
 
 /// The target distribution called `text`: exact, lossy, or a deferral rule.

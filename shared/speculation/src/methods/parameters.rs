@@ -5,13 +5,13 @@
 use super::setting::{Setting, SettingKind};
 use super::spec::MethodSpec;
 use super::table::{ALPHA, BETA, CAP, KL_BUDGET, RULE};
-use super::values::{EffectiveSetting, ParameterValue, Range};
+use super::values::{EffectiveSetting, Range, SettingValue};
 use crate::bad_value::BadValue;
 use crate::target::{Beta, Rule, TargetDistribution};
 
 /// Returns the setting of a rule among `rules`.
 pub(super) fn rule_among(rules: &'static [Rule], default: Rule) -> Setting {
-    RULE.taken_as(RULE.help, Range::Rule(rules), default.into())
+    RULE.taken_as(RULE.help, Range::Rule(rules), default.name.into())
 }
 
 /// Returns the trade-off parameter of `rule`.
@@ -62,12 +62,12 @@ pub(super) fn rollback(default: f64) -> Setting {
 
 /// Returns the budget of divergence that `spec` gives, unchecked.
 pub(super) fn kl_budget(spec: &MethodSpec) -> Result<Option<f64>, BadValue> {
-    Ok(given(spec, &KL_BUDGET)?.and_then(|value| value.try_into().ok()))
+    Ok(given(spec, &KL_BUDGET)?.and_then(SettingValue::number))
 }
 
 /// Returns the rule that `spec` gives.
 pub(super) fn rule(spec: &MethodSpec) -> Result<Option<Rule>, BadValue> {
-    Ok(given(spec, &RULE)?.and_then(|value| value.try_into().ok()))
+    Ok(given(spec, &RULE)?.and_then(SettingValue::rule))
 }
 
 /// Returns the most draft tokens that `spec` allows where their number follows from something else.
@@ -78,18 +78,19 @@ pub(super) fn cap(spec: &MethodSpec) -> Result<Option<u32>, BadValue> {
     if !spec.gives(&CAP) {
         return Ok(None);
     }
-    ParameterReader::new(spec).read(&CAP).map(Some)
+    ParameterReader::new(spec)
+        .read(&CAP, SettingValue::count)
+        .map(Some)
 }
 
 /// Returns the value of `setting`, whatever its range.
-fn given(spec: &MethodSpec, setting: &Setting) -> Result<Option<ParameterValue>, BadValue> {
-    let SettingKind::Parameter { range, .. } = setting.kind else {
-        return Ok(None);
-    };
+fn given<'a>(
+    spec: &'a MethodSpec,
+    setting: &Setting,
+) -> Result<Option<&'a SettingValue>, BadValue> {
     let given = spec.get(setting);
-    given
-        .map(|given| range.read(setting.name, given))
-        .transpose()
+    given.map_or(Ok(()), |given| setting.check(given))?;
+    Ok(given)
 }
 
 /// Reads the parameters of a request, and notes which.
@@ -109,15 +110,12 @@ impl<'a> ParameterReader<'a> {
     ///
     /// # Errors
     /// If it is of another kind, or out of range.
-    pub(super) fn take(&mut self, setting: &Setting) -> Result<ParameterValue, BadValue> {
-        let SettingKind::Parameter { range, default } = setting.kind else {
-            return Ok(ParameterValue::None);
+    pub(super) fn take(&mut self, setting: &Setting) -> Result<SettingValue, BadValue> {
+        let SettingKind::Parameter { range, default } = &setting.kind else {
+            return Ok(SettingValue::NONE);
         };
         let name = setting.name;
-        let value = match self.spec.get(setting) {
-            Some(given) => range.read(name, given)?,
-            None => default,
-        };
+        let value = given(self.spec, setting)?.unwrap_or(default);
         if !range.contains(value) {
             let problem = if matches!(range, Range::Rule(_)) {
                 format!("'{value}' does not fit, expected one of {range}")
@@ -129,25 +127,27 @@ impl<'a> ParameterReader<'a> {
         self.settings.push(EffectiveSetting {
             name,
             help: setting.help,
-            range,
-            default,
-            value,
+            range: *range,
+            default: default.clone(),
+            value: value.clone(),
         });
-        Ok(value)
+        Ok(value.clone())
     }
 
-    /// Returns the value of `setting` in its own type.
+    /// Returns the value of `setting` in its own type, as `held` has it.
     ///
     /// # Errors
     /// As [`Self::take`], or if the table has a value of another type.
-    pub(super) fn read<T>(&mut self, setting: &Setting) -> Result<T, BadValue>
-    where
-        T: TryFrom<ParameterValue, Error = ParameterValue>,
-    {
+    pub(super) fn read<T>(
+        &mut self,
+        setting: &Setting,
+        held: fn(&SettingValue) -> Option<T>,
+    ) -> Result<T, BadValue> {
         let value = self.take(setting)?;
-        value
-            .try_into()
-            .map_err(|value: ParameterValue| value.misplaced(setting.name))
+        held(&value).ok_or_else(|| {
+            let problem = format!("'{value}' stands in the table for a value of another kind");
+            BadValue::new(setting.name, problem)
+        })
     }
 
     /// Returns what was taken.

@@ -19,21 +19,6 @@ impl Options {
         self.target.needs(self.greedy)
     }
 
-    /// Whether the target distribution is made of the draft distribution.
-    fn in_target(&self) -> bool {
-        self.needs().draft_probs
-    }
-
-    /// Whether the verification tests a draft token against the distribution it was drawn from.
-    fn in_verification(&self) -> bool {
-        self.verification.reads_draft
-    }
-
-    /// Whether it is on the whole vocabulary: BiLD* averages over it, above temperature 0.
-    fn whole(&self) -> bool {
-        self.needs().dense
-    }
-
     /// Whether the distribution that a token is drafted from is one-hot: at temperature 0, and where the
     /// context alone says what is drafted.
     fn is_point(&self) -> bool {
@@ -42,7 +27,7 @@ impl Options {
 
     /// Whether the verifier needs the draft distribution, a one-hot one apart.
     pub(super) fn needs_draft_probs(&self) -> bool {
-        self.in_target() || (self.in_verification() && !self.is_point())
+        self.needs().draft_probs || (self.verification.reads_draft && !self.is_point())
     }
 
     /// Whether every draft token has a distribution that can be sent. Max-Gram's have none; those of a cascade
@@ -58,10 +43,10 @@ impl Options {
     /// The form where a request does not say.
     pub(super) fn default_form(&self) -> ProposalForm {
         match self {
-            _ if self.whole() => ProposalForm::Dense { half: false },
-            _ if self.in_target() && self.greedy => ProposalForm::Sparse { top: 1 },
+            _ if self.needs().dense => ProposalForm::Dense { half: false },
+            _ if self.needs().draft_probs && self.greedy => ProposalForm::Sparse { top: 1 },
             _ if self.needs_draft_probs() => ProposalForm::Sparse { top: SPARSE_TOP },
-            _ if self.in_verification() => ProposalForm::Point,
+            _ if self.verification.reads_draft => ProposalForm::Point,
             _ => ProposalForm::None,
         }
     }
@@ -102,7 +87,7 @@ impl Options {
             Err(BadValue::new("proposal", format!("'{name}' {problem}")))
         };
         let who = || {
-            if self.in_target() {
+            if self.needs().draft_probs {
                 format!("target '{}'", TargetKind::of(self.target).name())
             } else {
                 format!("verification '{}'", self.verification.name)
@@ -111,7 +96,7 @@ impl Options {
         match form {
             _ if self.tree != TreeShape::Chain
                 && form != ProposalForm::None
-                && !self.in_verification() =>
+                && !self.verification.reads_draft =>
             {
                 refused(
                     "is sent of trees where the verification tests against it only, expected none"
@@ -123,7 +108,7 @@ impl Options {
                     .to_owned(),
             ),
             ProposalForm::Sparse { .. } | ProposalForm::Dense { .. }
-                if self.drafting == Drafting::MaxGram && self.in_verification() =>
+                if self.drafting == Drafting::MaxGram && self.verification.reads_draft =>
             {
                 Err(self.nothing_to_tell(form))
             }
@@ -133,14 +118,14 @@ impl Options {
                     who()
                 ))
             }
-            ProposalForm::None if self.in_verification() => refused(format!(
+            ProposalForm::None if self.verification.reads_draft => refused(format!(
                 "does not say how a token was drafted, which {} needs, expected point or sparse:1",
                 who()
             )),
             ProposalForm::Sparse { top } if !(1..=SPARSE_MOST).contains(&top) => refused(format!(
                 "is out of range, expected sparse:1 to sparse:{SPARSE_MOST}"
             )),
-            ProposalForm::Sparse { .. } if self.whole() => refused(format!(
+            ProposalForm::Sparse { .. } if self.needs().dense => refused(format!(
                 "sends a part of the draft distribution, and {} needs the whole of it above temperature 0, \
                  expected dense:f32 or dense:f16",
                 who()

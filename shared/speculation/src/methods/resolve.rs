@@ -10,7 +10,7 @@ use super::table::{
     ACCEPT_AT, CODE_VARIANT, FALLBACK, KL_BUDGET, MAX_RUN, MEAN, PLAN, PROPOSAL, TARGET,
     VERIFY_ON_FINISH, WINDOW,
 };
-use super::{Choice, names};
+use super::{Choice, SettingValue, names};
 use crate::bad_value::BadValue;
 use crate::drafting::policies::CONFIDENCE;
 use crate::drafting::{DraftLen, StopRule};
@@ -145,7 +145,7 @@ fn resolved(
             {
                 resolved.stop_rule = stop_rule(alpha);
             }
-            let max_run = match reader.read(&MAX_RUN)? {
+            let max_run = match reader.read(&MAX_RUN, SettingValue::count)? {
                 0 => u32::MAX,
                 max_run => max_run,
             };
@@ -160,16 +160,17 @@ fn resolved(
             };
             resolved.plan = Plan::SequenceCascade {
                 threshold: libm::log(1.0 - alpha),
-                mean: reader.read(&MEAN)?,
+                mean: reader.read(&MEAN, SettingValue::flag)?,
             };
         }
         PlanKind::Bild => {
             let rollback = parameters::rollback(verification.rollback());
-            let rollback = reader.read(&rollback)?;
-            resolved.stop_rule = StopRule::new(&CONFIDENCE, reader.read(&FALLBACK)?);
-            let (window, verify_on_finish) =
-                (reader.read(&WINDOW)?, reader.read(&VERIFY_ON_FINISH)?);
-            let code_variant = reader.read(&CODE_VARIANT)?;
+            let rollback = reader.read(&rollback, SettingValue::number)?;
+            let fallback = reader.read(&FALLBACK, SettingValue::number)?;
+            resolved.stop_rule = StopRule::new(&CONFIDENCE, fallback);
+            let window = reader.read(&WINDOW, SettingValue::count)?;
+            let verify_on_finish = reader.read(&VERIFY_ON_FINISH, SettingValue::flag)?;
+            let code_variant = reader.read(&CODE_VARIANT, SettingValue::flag)?;
             resolved.verification = if code_variant {
                 Verification::bild_code(rollback)
             } else {
@@ -201,19 +202,22 @@ fn parameters_of_target(
             target
         }
         TargetDistribution::Lossy { alpha, beta } => {
-            let alpha = reader.read(&parameters::lossy_alpha(alpha))?;
-            let beta = reader.read(&parameters::lossy_beta(alpha, beta))?;
+            let alpha = reader.read(&parameters::lossy_alpha(alpha), SettingValue::number)?;
+            let beta = reader.read(&parameters::lossy_beta(alpha, beta), SettingValue::beta)?;
             reader.take(&KL_BUDGET)?;
             TargetDistribution::Lossy { alpha, beta }
         }
         TargetDistribution::Deferral { rule, .. } => {
-            let rule = reader.read(&parameters::rule_among(rules_of(plan), rule))?;
+            let rule = reader.read(
+                &parameters::rule_among(rules_of(plan), rule),
+                SettingValue::rule,
+            )?;
             let alpha = if plan == PlanKind::SequenceCascade {
                 parameters::sequence_alpha()
             } else {
                 parameters::rule_alpha(rule)
             };
-            let alpha = reader.read(&alpha)?;
+            let alpha = reader.read(&alpha, SettingValue::number)?;
             TargetDistribution::Deferral { rule, alpha }
         }
     })

@@ -1,10 +1,10 @@
 //! One setting of a method: its name, what it may be, and what is said of it.
 
-use super::values::{ParameterValue, Range, SettingValue};
+use super::values::{Range, SettingValue};
 use crate::bad_value::BadValue;
 
 /// A setting of a method.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Setting {
     /// Name, in requests and reports.
     pub name: &'static str,
@@ -19,7 +19,7 @@ pub struct Setting {
 }
 
 /// What a setting may be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum SettingKind {
     /// An axis: one of some forms. A setting of drafting says who drafts, how much, or in which shape.
     Axis {
@@ -35,7 +35,7 @@ pub enum SettingKind {
         /// The values it may have.
         range: Range,
         /// The value where none is given.
-        default: ParameterValue,
+        default: SettingValue,
     },
 }
 
@@ -84,7 +84,7 @@ impl Setting {
     pub fn check(&self, value: &SettingValue) -> Result<(), BadValue> {
         match self.kind {
             SettingKind::Axis { check, .. } => check(&value.to_string()),
-            SettingKind::Parameter { range, .. } => range.read(self.name, value).map(drop),
+            SettingKind::Parameter { range, .. } => range.check(self.name, value),
         }
     }
 
@@ -105,13 +105,12 @@ impl Setting {
     }
 
     /// The same with another help line, range and default: what one method takes it for.
-    pub(super) fn taken_as(
-        self,
-        help: &'static str,
-        range: Range,
-        default: ParameterValue,
-    ) -> Self {
+    pub(super) fn taken_as(&self, help: &'static str, range: Range, default: SettingValue) -> Self {
         let kind = SettingKind::Parameter { range, default };
-        Self { help, kind, ..self }
+        Self {
+            help,
+            kind,
+            ..self.clone()
+        }
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! Flags, JSON fields, gRPC, `outrider methods`, completion and the description of the HTTP API are made of it.
 
+use std::borrow::Cow;
+
 use super::names::{self, DRAFT_CAP, DRAFT_MOST};
 use super::setting::{AxisValue, Setting, SettingKind};
-use super::values::{ParameterValue, Range};
+use super::values::{Range, SettingValue};
 use crate::bad_value::BadValue;
 use crate::target::{RULES, TargetDistribution, rules};
 
@@ -24,21 +26,21 @@ macro_rules! settings {
 const fn number(least: f64, most: f64, default: f64) -> SettingKind {
     SettingKind::Parameter {
         range: Range::Number(least, most),
-        default: ParameterValue::Number(default),
+        default: SettingValue::Number(default),
     }
 }
 
 const fn count(least: u32, most: u32, default: u32) -> SettingKind {
     SettingKind::Parameter {
         range: Range::Count(least, most),
-        default: ParameterValue::Count(default),
+        default: SettingValue::Number(default as f64),
     }
 }
 
 const fn flag(default: bool) -> SettingKind {
     SettingKind::Parameter {
         range: Range::Flag,
-        default: ParameterValue::Flag(default),
+        default: SettingValue::Flag(default),
     }
 }
 
@@ -160,7 +162,7 @@ settings! {
         help: "deferral rule: where the target decides instead of the draft model",
         kind: SettingKind::Parameter {
             range: Range::Rule(RULES),
-            default: ParameterValue::Rule(rules::CHOW),
+            default: SettingValue::Text(Cow::Borrowed(rules::CHOW.name)),
         },
     };
     ALPHA = Setting {
@@ -170,7 +172,7 @@ settings! {
         help: "trade-off between the two models: range and default depend on method and rule",
         kind: SettingKind::Parameter {
             range: Range::Number(f64::NEG_INFINITY, f64::INFINITY),
-            default: ParameterValue::None,
+            default: SettingValue::NONE,
         },
     };
     BETA = Setting {
@@ -180,7 +182,7 @@ settings! {
         help: "divides p in the residual (p/beta - q)+; at least 1 - alpha, or tuned at each position",
         kind: SettingKind::Parameter {
             range: Range::Beta(0.0, TargetDistribution::MAX_BETA),
-            default: ParameterValue::None,
+            default: SettingValue::NONE,
         },
     };
     KL_BUDGET = Setting {
@@ -191,7 +193,7 @@ settings! {
                comes out, KL(p || out), is at most this at each position, in nats; 0 is exact",
         kind: SettingKind::Parameter {
             range: Range::NumberOrNone(0.0, TargetDistribution::MAX_KL_BUDGET),
-            default: ParameterValue::None,
+            default: SettingValue::NONE,
         },
     };
     FALLBACK = Setting {

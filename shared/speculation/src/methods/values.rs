@@ -1,11 +1,12 @@
 //! Values of parameters, and the ranges they lie in.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::bad_value::BadValue;
 use crate::target::{Beta, Rule};
 
-/// The value of a setting as a request gives it.
+/// The value of a setting, as a request gives it and as it is reported.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SettingValue {
     /// A number; whole numbers too.
@@ -13,10 +14,13 @@ pub enum SettingValue {
     /// Yes or no.
     Flag(bool),
     /// A name, or what stands for a number or a flag.
-    Text(String),
+    Text(Cow<'static, str>),
 }
 
 impl SettingValue {
+    /// No number, where there need be none.
+    pub const NONE: Self = Self::Text(Cow::Borrowed("none"));
+
     /// Reads a value as it is written.
     pub fn read(text: &str) -> Self {
         match text {
@@ -24,9 +28,47 @@ impl SettingValue {
             "false" => Self::Flag(false),
             text => match text.parse::<f64>() {
                 Ok(number) if number.is_finite() => Self::Number(number),
-                _ => Self::Text(text.to_owned()),
+                _ => text.into(),
             },
         }
+    }
+
+    /// Returns the number that it is.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Flag(_) | Self::Text(_) => None,
+        }
+    }
+
+    /// Returns the whole number that it is. Whole numbers may be written as any others are.
+    pub fn count(&self) -> Option<u32> {
+        let is_count =
+            |number: &f64| number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number);
+        self.number().filter(is_count).map(|number| number as u32)
+    }
+
+    /// Returns whether it is yes, if it is yes or no.
+    pub fn flag(&self) -> Option<bool> {
+        match self {
+            Self::Flag(flag) => Some(*flag),
+            Self::Number(_) | Self::Text(_) => None,
+        }
+    }
+
+    /// Returns the deferral rule that it names.
+    pub fn rule(&self) -> Option<Rule> {
+        match self {
+            Self::Text(name) => Rule::find(name),
+            Self::Number(_) | Self::Flag(_) => None,
+        }
+    }
+
+    /// Returns the residual parameter of lossy sampling that it is.
+    pub fn beta(&self) -> Option<Beta> {
+        let is_tuned = *self == Self::from(Beta::Tuned);
+        let fixed = self.number().map(Beta::Fixed);
+        if is_tuned { Some(Beta::Tuned) } else { fixed }
     }
 }
 
@@ -60,81 +102,24 @@ impl From<bool> for SettingValue {
 
 impl From<&str> for SettingValue {
     fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
+        Self::Text(Cow::Owned(text.to_owned()))
     }
 }
 
 impl From<String> for SettingValue {
     fn from(text: String) -> Self {
-        Self::Text(text)
+        Self::Text(Cow::Owned(text))
     }
 }
 
-/// A parameter's value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ParameterValue {
-    /// A real number.
-    Number(f64),
-    /// No number, where there need be none.
-    None,
-    /// A whole number.
-    Count(u32),
-    /// Yes or no.
-    Flag(bool),
-    /// A deferral rule.
-    Rule(Rule),
-    /// The residual parameter of lossy sampling.
-    Beta(Beta),
-}
-
-impl ParameterValue {
-    /// A value where the table has another kind.
-    pub(super) fn misplaced(self, name: &str) -> BadValue {
-        BadValue::new(
-            name,
-            format!("'{self}' stands in the table for a value of another kind"),
-        )
-    }
-}
-
-impl fmt::Display for ParameterValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) | Self::Beta(Beta::Fixed(number)) => write!(f, "{number}"),
-            Self::None => f.write_str("none"),
-            Self::Count(count) => write!(f, "{count}"),
-            Self::Flag(flag) => write!(f, "{flag}"),
-            Self::Rule(rule) => f.write_str(rule.name),
-            Self::Beta(Beta::Tuned) => f.write_str("tuned"),
+impl From<Beta> for SettingValue {
+    fn from(beta: Beta) -> Self {
+        match beta {
+            Beta::Fixed(number) => Self::Number(number),
+            Beta::Tuned => Self::Text(Cow::Borrowed("tuned")),
         }
     }
 }
-
-/// Makes values of the types they hold, and those types of values; a value of another type is handed back.
-macro_rules! held {
-    ($($kind:ident($type:ty)),*) => {
-        $(
-            impl From<$type> for ParameterValue {
-                fn from(value: $type) -> Self {
-                    Self::$kind(value)
-                }
-            }
-
-            impl TryFrom<ParameterValue> for $type {
-                type Error = ParameterValue;
-
-                fn try_from(value: ParameterValue) -> Result<Self, ParameterValue> {
-                    match value {
-                        ParameterValue::$kind(value) => Ok(value),
-                        other => Err(other),
-                    }
-                }
-            }
-        )*
-    };
-}
-
-held!(Number(f64), Count(u32), Flag(bool), Rule(Rule), Beta(Beta));
 
 /// The values a parameter may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -168,77 +153,53 @@ impl Range {
         }
     }
 
-    /// Returns the value that is given for the setting `name`, in range or not. Whole numbers may be written as any others
-    /// are.
+    /// Checks that `given` for the setting `name` is of this kind, in range or not.
     ///
     /// # Errors
     /// If it is of another kind.
-    pub(super) fn read(
-        &self,
-        name: &str,
-        given: &SettingValue,
-    ) -> Result<ParameterValue, BadValue> {
-        self.of_kind(given).ok_or_else(|| {
-            let problem = match (self, given) {
-                (Self::Rule(_), _) => format!("'{given}' is unknown, expected one of {self}"),
-                (Self::Count(..), SettingValue::Number(number)) if number.fract() == 0.0 => {
-                    format!("{given} is out of range, expected {self}")
-                }
-                _ => format!("'{given}' will not do, expected: {}", self.kind()),
-            };
-            BadValue::new(name, problem)
-        })
+    pub(super) fn check(&self, name: &str, given: &SettingValue) -> Result<(), BadValue> {
+        if self.is_kind_of(given) {
+            return Ok(());
+        }
+        let problem = match (self, given) {
+            (Self::Rule(_), _) => format!("'{given}' is unknown, expected one of {self}"),
+            (Self::Count(..), SettingValue::Number(number)) if number.fract() == 0.0 => {
+                format!("{given} is out of range, expected {self}")
+            }
+            _ => format!("'{given}' will not do, expected: {}", self.kind()),
+        };
+        Err(BadValue::new(name, problem))
     }
 
-    fn of_kind(&self, given: &SettingValue) -> Option<ParameterValue> {
-        match (self, given) {
-            (Self::Number(..) | Self::NumberBelow(..) | Self::NumberOrNone(..), given) => {
-                match given {
-                    SettingValue::Number(number) => Some(ParameterValue::Number(*number)),
-                    SettingValue::Text(text) if text == "none" => {
-                        matches!(self, Self::NumberOrNone(..)).then_some(ParameterValue::None)
-                    }
-                    SettingValue::Text(_) | SettingValue::Flag(_) => None,
-                }
-            }
-            (Self::Count(..), SettingValue::Number(number)) => {
-                let is_whole =
-                    number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number);
-                is_whole.then_some(ParameterValue::Count(*number as u32))
-            }
-            (Self::Flag, SettingValue::Flag(flag)) => Some(ParameterValue::Flag(*flag)),
-            (Self::Rule(_), SettingValue::Text(name)) => Rule::find(name).map(ParameterValue::Rule),
-            (Self::Beta(..), SettingValue::Number(number)) => {
-                Some(ParameterValue::Beta(Beta::Fixed(*number)))
-            }
-            (Self::Beta(..), SettingValue::Text(text)) => {
-                (text == "tuned").then_some(ParameterValue::Beta(Beta::Tuned))
-            }
-            _ => None,
+    fn is_kind_of(&self, given: &SettingValue) -> bool {
+        match self {
+            Self::Number(..) | Self::NumberBelow(..) => given.number().is_some(),
+            Self::NumberOrNone(..) => given.number().is_some() || *given == SettingValue::NONE,
+            Self::Count(..) => given.count().is_some(),
+            Self::Flag => given.flag().is_some(),
+            Self::Rule(_) => given.rule().is_some(),
+            Self::Beta(..) => given.beta().is_some(),
         }
     }
 
     /// Whether `value` is in it. NaN is in none.
-    pub fn contains(&self, value: ParameterValue) -> bool {
-        match (*self, value) {
-            (
-                Self::Number(least, most) | Self::NumberOrNone(least, most),
-                ParameterValue::Number(number),
-            )
-            | (Self::Beta(least, most), ParameterValue::Beta(Beta::Fixed(number))) => {
-                (least..=most).contains(&number)
+    pub fn contains(&self, value: &SettingValue) -> bool {
+        let number = value.number();
+        let within =
+            |least: f64, most: f64| number.is_some_and(|number| (least..=most).contains(&number));
+        match *self {
+            Self::Number(least, most) => within(least, most),
+            Self::NumberBelow(least, below) => {
+                number.is_some_and(|number| (least..below).contains(&number))
             }
-            (Self::NumberBelow(least, below), ParameterValue::Number(number)) => {
-                (least..below).contains(&number)
+            Self::NumberOrNone(least, most) => *value == SettingValue::NONE || within(least, most),
+            Self::Count(least, most) => {
+                let count = value.count();
+                count.is_some_and(|count| (least..=most).contains(&count))
             }
-            (Self::Count(least, most), ParameterValue::Count(count)) => {
-                (least..=most).contains(&count)
-            }
-            (Self::Rule(rules), ParameterValue::Rule(rule)) => rules.contains(&rule),
-            (Self::Flag, ParameterValue::Flag(_))
-            | (Self::Beta(..), ParameterValue::Beta(Beta::Tuned))
-            | (Self::NumberOrNone(..), ParameterValue::None) => true,
-            _ => false,
+            Self::Flag => value.flag().is_some(),
+            Self::Rule(rules) => value.rule().is_some_and(|rule| rules.contains(&rule)),
+            Self::Beta(least, most) => value.beta() == Some(Beta::Tuned) || within(least, most),
         }
     }
 }
@@ -265,7 +226,7 @@ impl fmt::Display for Range {
 }
 
 /// A parameter that a request takes, with its value.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EffectiveSetting {
     /// Name, as given in requests.
     pub name: &'static str,
@@ -274,7 +235,7 @@ pub struct EffectiveSetting {
     /// The values it may have, beside the request's other parameters.
     pub range: Range,
     /// The value where none is given.
-    pub default: ParameterValue,
+    pub default: SettingValue,
     /// The value it has.
-    pub value: ParameterValue,
+    pub value: SettingValue,
 }

@@ -8,7 +8,7 @@
 use std::ops::AddAssign;
 
 use crate::real::Real;
-use crate::simd::{Kernel, Level};
+use crate::simd::{Kernel, Level, kernel};
 
 /// Thresholds that a pass asks for.
 const PROBES: usize = 4;
@@ -81,13 +81,8 @@ pub(super) fn find<F: Real>(
         }
     }
     scratch.clear();
-    let inside = Inside {
-        row,
-        from: bracket.from.max(F::min_positive_value()),
-        to: bracket.to,
-        found: scratch,
-    };
-    Level::detect().run(inside);
+    let from = bracket.from.max(F::min_positive_value());
+    collect(row, from, bracket.to, scratch);
     scratch.sort_unstable_by(|a, b| b.total_cmp(a));
     let mut sum = bracket.above;
     let last = scratch.iter().position(|&value| {
@@ -201,25 +196,9 @@ where
     sums
 }
 
-/// Collects the values between two thresholds.
-struct Inside<'a, F> {
-    row: &'a [F],
-    from: F,
-    to: F,
-    found: &'a mut Vec<f64>,
-}
-
-impl<F: Real> Kernel for Inside<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Self {
-            row,
-            from,
-            to,
-            found,
-        } = self;
+kernel! {
+    /// Collects the values between two thresholds.
+    fn collect<'a, F: Real>(row: &'a [F], from: F, to: F, found: &'a mut Vec<f64>) -> () {
         #[allow(
             clippy::needless_bitwise_bool,
             reason = "a branch a value would keep the loop from being vectorised"

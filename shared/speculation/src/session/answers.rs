@@ -47,8 +47,8 @@ impl Session {
         };
         self.timing.draft_took = took.filter(|_| counts);
         self.timing.drafter_cache = CacheState::Output;
-        let looked_ahead =
-            answer.stop == DraftStop::Policy || bonus_q && !self.ends_block(&answer.drafts);
+        let looked_ahead = answer.stop == DraftStop::Policy
+            || bonus_q && !check::ends_block(&self.config, &answer.drafts);
         self.statistics.drafted(&answer, looked_ahead);
         self.drafted_by_plan(answer, max_tokens);
     }
@@ -165,11 +165,7 @@ impl Session {
     pub(super) fn priced(&mut self, peer: Peer, price: Price, share_processors: Option<bool>) {
         // The first draft after a rest includes the forwards by which the drafter catches up; they are no part of a
         // draft token's price.
-        let counts = match peer {
-            Peer::Drafter => self.timing.drafter_cache == CacheState::Output,
-            Peer::Verifier => true,
-        };
-        if !counts {
+        if peer == Peer::Drafter && self.timing.drafter_cache != CacheState::Output {
             return;
         }
         if let Some(estimator) = &mut self.config.goodput {
@@ -189,11 +185,6 @@ impl Session {
     pub(super) fn ends(&self, tokens: &[TokenId]) -> bool {
         let last = tokens.last();
         last.is_some_and(|token| self.config.end_tokens.contains(token))
-    }
-
-    /// Whether a draft block ends the output: its last token does, in a tree one of the last level.
-    pub(super) fn ends_block(&self, drafts: &DraftTree) -> bool {
-        check::ends_block(&self.config, drafts)
     }
 
     /// Appends checked tokens; whether the last one ends the output.

@@ -58,33 +58,3 @@ pub struct SessionConfig {
     /// When the whole request must be over, if it must.
     pub deadline: Option<Duration>,
 }
-
-impl SessionConfig {
-    /// A configuration with the default time limits.
-    pub fn new(plan: Plan, draft_len: u32, max_tokens: u32, vocab_size: u32) -> Self {
-        Self {
-            plan,
-            draft_len,
-            goodput: None,
-            tree: TreeShape::Chain,
-            bonus_q: false,
-            lazy_bonus: false,
-            depends_on_draft: !matches!(
-                plan,
-                Plan::Speculative | Plan::TargetOnly | Plan::DraftOnly
-            ),
-            carries_layers: false,
-            prompt_scores: 0,
-            max_tokens,
-            end_tokens: Vec::new(),
-            vocab_size,
-            round_timeout: Duration::from_secs(30),
-            draft_timeout: Duration::from_secs(5),
-            retries: 2,
-            last_resort_retries: 5,
-            retry_pause: Duration::from_millis(20),
-            fallback_tokens: 32,
-            deadline: None,
-        }
-    }
-}

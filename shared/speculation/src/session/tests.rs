@@ -15,17 +15,43 @@ use std::time::Duration;
 
 use super::*;
 use crate::draft_tree::DraftTree;
+use crate::drafting::TreeShape;
 use crate::verification::layers::ResidualLayer;
 use crate::verification::{LastToken, Verdict};
 
 const NOW: Duration = Duration::from_secs(1);
+
+/// Returns a configuration with these limits, and the time limits of a coordinator.
+fn limits(plan: Plan, draft_len: u32, max_tokens: u32, vocab_size: u32) -> SessionConfig {
+    SessionConfig {
+        plan,
+        draft_len,
+        goodput: None,
+        tree: TreeShape::Chain,
+        bonus_q: false,
+        lazy_bonus: false,
+        depends_on_draft: !matches!(plan, Plan::Speculative | Plan::TargetOnly | Plan::DraftOnly),
+        carries_layers: false,
+        prompt_scores: 0,
+        max_tokens,
+        end_tokens: Vec::new(),
+        vocab_size,
+        round_timeout: Duration::from_secs(30),
+        draft_timeout: Duration::from_secs(5),
+        retries: 2,
+        last_resort_retries: 5,
+        retry_pause: Duration::from_millis(20),
+        fallback_tokens: 32,
+        deadline: None,
+    }
+}
 
 fn config(plan: Plan) -> SessionConfig {
     SessionConfig {
         end_tokens: vec![2],
         last_resort_retries: 2,
         carries_layers: true,
-        ..SessionConfig::new(plan, 4, 8, 100)
+        ..limits(plan, 4, 8, 100)
     }
 }
 

@@ -106,12 +106,6 @@ impl PartialEq for Rule {
 
 impl Eq for Rule {}
 
-impl std::hash::Hash for Rule {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
-
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Rule({})", self.name)

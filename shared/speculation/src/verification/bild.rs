@@ -10,7 +10,7 @@
 //! The authors' code (kssteven418/BigLittleDecoder) differs where that token is the refused one again: then it keeps
 //! the whole block, and looks at no later token. [`Verification::BILD_CODE`] does the same.
 
-use super::table::{Draws, Procedure, Verification};
+use super::table::{Procedure, Verification};
 use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
 use crate::coupled::choice;
@@ -23,17 +23,13 @@ impl Verification {
         name: "bild",
         summary: "a draft token x is kept while -ln p(x) is at most the rollback threshold; a part of plan bild",
         wire: 5,
-        draws: Draws::Shared,
-        reads_draft: false,
         reads_unscaled: true,
         label: None,
-        carries_layers: false,
-        bonus_may_differ: false,
         is_choosable: false,
         procedure: Procedure::Bild {
             keeps_repeated: false,
         },
-        rollback: 0.0,
+        ..Self::COUPLED
     };
 
     /// As [`Verification::BILD`], but where the target would choose a refused token again the whole block stands; a

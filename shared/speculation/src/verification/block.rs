@@ -14,7 +14,7 @@
 //! the next round.
 
 use super::residual::{ResidualWeights, excess, residual};
-use super::table::{AcceptanceLabel, Draws, Procedure, Verification};
+use super::table::{Procedure, Verification};
 use super::{DraftChain, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
@@ -26,15 +26,8 @@ impl Verification {
         name: "block",
         summary: "the longest beginning of the block that passes a joint test is accepted",
         wire: 3,
-        draws: Draws::Own,
-        reads_draft: true,
-        reads_unscaled: false,
-        label: Some(AcceptanceLabel::Rejection),
-        carries_layers: false,
-        bonus_may_differ: true,
-        is_choosable: true,
         procedure: Procedure::Block,
-        rollback: 0.0,
+        ..Self::TOKEN
     };
 }
 

@@ -30,7 +30,7 @@
 
 use super::block::pass_probability;
 use super::layers::{ResidualLayer, ResidualLayers};
-use super::table::{AcceptanceLabel, Draws, Procedure, Verification};
+use super::table::{Procedure, Verification};
 use super::{DraftChain, LastToken, PositionDistributions, RoundDistributions, Verdict, log_ratio};
 use crate::TokenId;
 use crate::chance::Chance;
@@ -44,15 +44,10 @@ impl Verification {
         name: "block-greedy",
         summary: "as much of the block as can be is accepted; the residual is carried into later rounds",
         wire: 4,
-        draws: Draws::Own,
-        reads_draft: true,
-        reads_unscaled: false,
-        label: Some(AcceptanceLabel::Rejection),
         carries_layers: true,
         bonus_may_differ: false,
-        is_choosable: true,
         procedure: Procedure::BlockGreedy,
-        rollback: 0.0,
+        ..Self::TOKEN
     };
 }
 

@@ -1,15 +1,11 @@
 //! The verifications, each described in one place.
 //!
 //! A verification is a constant [`Verification`] in a file of its own, told by its [`Procedure`], and a line in
-//! [`VERIFICATIONS`]. Names on the command line and on the wire, listings, what peers must send, who draws with which
-//! noise and what an offline evaluator computes are read from there.
+//! [`VERIFICATIONS`]. Names on the command line and on the wire, listings, what peers must send, and who draws with which
+//! noise are read from there.
 
 use std::fmt;
 use std::str::FromStr;
-
-use crate::TokenId;
-use crate::coupled::conditional_acceptance;
-use crate::real::Real;
 
 /// Every verification, in the order of listings.
 pub const VERIFICATIONS: &[Verification] = &[
@@ -57,7 +53,7 @@ pub struct Verification {
     pub(super) rollback: f64,
 }
 
-/// How a verification decides; [`super::verify`] and [`super::expected`] tell them apart.
+/// How a verification decides; [`super::verify`] tells them apart.
 #[derive(Clone, Copy)]
 pub(super) enum Procedure {
     /// See [`super::coupled`].
@@ -179,21 +175,6 @@ impl AcceptanceLabel {
             Self::Rejection => "rejection",
         }
     }
-
-    /// The probability that `token`, drawn from `draft` (vocab), is accepted where the target
-    /// distribution is `target` (vocab). Both are sampling distributions, those that verification reads.
-    pub fn probability<F: Real>(self, draft: &[F], target: &[F], token: TokenId) -> F {
-        match self {
-            Self::Coupled => conditional_acceptance(draft, target, token),
-            Self::Rejection => rejection(draft, target, token),
-        }
-    }
-}
-
-/// `min(1, π(x) / q(x))`; 1 where neither distribution has the token, which is then never drawn.
-fn rejection<F: Real>(draft: &[F], target: &[F], token: TokenId) -> F {
-    let (q, pi) = (draft[token as usize], target[token as usize]);
-    if q > pi { pi / q } else { F::one() }
 }
 
 impl fmt::Display for AcceptanceLabel {

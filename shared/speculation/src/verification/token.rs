@@ -35,14 +35,6 @@ pub fn acceptance_ratio<F: Real>(target: F, draft: F) -> F {
     target / draft
 }
 
-/// The expected number of accepted tokens of one position: `Σ_x min(q(x), π(x))`.
-pub fn acceptance<F: Real>(draft: &[F], target: &[F]) -> F {
-    draft
-        .iter()
-        .zip(target)
-        .fold(F::zero(), |mass, (&q, &pi)| mass + q.min(pi))
-}
-
 /// Decides `block`: each draft token on its own, up to the first refusal, beyond which no distribution is
 /// asked for.
 ///

@@ -7,6 +7,7 @@ mod token_cascade;
 
 use crate::read::{Tree, cases_of, numbers};
 use crate::tree::{OutputDistribution, assert_same};
+use outrider_tests::session;
 use plans::{Finished, Peers};
 use serde_json::Value;
 use speculation::TokenId;
@@ -62,7 +63,7 @@ impl Case {
         let vocab_size = self.number("vocab") as u32;
         SessionConfig {
             end_tokens: self.ends(),
-            ..SessionConfig::new(plan, 4, self.number("n") as u32, vocab_size)
+            ..session::limits(plan, 4, self.number("n") as u32, vocab_size)
         }
     }
 

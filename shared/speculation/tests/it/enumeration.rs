@@ -3,10 +3,11 @@
 
 use crate::blocks::{VERIFICATIONS, WHOLE, setup};
 use crate::tree::{Distributions, OutputDistribution, Pair, Setup, enumerate, pairs};
+use outrider_tests::acceptance::rejection;
 use speculation::TokenId;
 use speculation::proposal::ProposalForm;
 use speculation::target::{Beta, RULES, TargetDistribution};
-use speculation::verification::{LastToken, Verification, token};
+use speculation::verification::{LastToken, Verification};
 
 /// The draft tokens of the round after so many output tokens.
 type Length = fn(u32) -> u32;
@@ -302,6 +303,6 @@ fn acceptance_is_one_minus_the_total_variation() {
         let q = Distributions::random(seed, 7).after(&[]);
         let pi = Distributions::random(seed + 100, 7).after(&[]);
         let tv: f64 = pi.iter().zip(&q).map(|(a, b)| (a - b).max(0.0)).sum();
-        assert!((token::acceptance(&q, &pi) - (1.0 - tv)).abs() < 1e-12);
+        assert!((rejection(&q, &pi) - (1.0 - tv)).abs() < 1e-12);
     }
 }

@@ -10,11 +10,8 @@ mod presets;
 mod proposals;
 
 use speculation::bad_value::BadValue;
-use speculation::methods::{
-    Choice, MethodSpec, ParameterValue, PlanKind, SettingValue, Setup, TargetKind, names,
-};
+use speculation::methods::{Choice, MethodSpec, PlanKind, Setup, TargetKind, names};
 use speculation::proposal::ProposalForm;
-use speculation::target::Beta;
 
 /// `spec` at temperature 1, nothing cut.
 fn resolve(spec: &MethodSpec) -> Result<Choice, BadValue> {
@@ -48,18 +45,6 @@ fn with_all(mut spec: MethodSpec, settings: &[(&str, &str)]) -> MethodSpec {
         spec = spec.with(name, *text);
     }
     spec
-}
-
-/// `value` as a request gives it.
-fn given(value: ParameterValue) -> SettingValue {
-    match value {
-        ParameterValue::Number(number) | ParameterValue::Beta(Beta::Fixed(number)) => number.into(),
-        ParameterValue::Count(count) => count.into(),
-        ParameterValue::Flag(flag) => flag.into(),
-        ParameterValue::None | ParameterValue::Rule(_) | ParameterValue::Beta(Beta::Tuned) => {
-            value.to_string().into()
-        }
-    }
 }
 
 /// The setting and the problem that `spec` is refused for.

@@ -4,7 +4,7 @@ use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal, ProposalProbs};
-use speculation::round::{ComputedRound, RoundInputs, RoundScratch, TargetRows};
+use speculation::round::{BlockInput, ComputedRound, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::{Beta, Rule, TargetDistribution, TargetProbs, rules};
 use speculation::verification::{RoundDistributions, Verification};
 
@@ -56,18 +56,25 @@ fn rule(rule: Rule, alpha: f64) -> TargetDistribution {
 fn inputs<'a>(
     target: &'a TargetDistribution,
     verification: Verification,
-    drafts: &'a [TokenId],
-    proposals: &'a [Proposal],
-    bonus: Option<&'a Proposal>,
+    block: &'a BlockInput,
 ) -> RoundInputs<'a> {
     RoundInputs {
         target,
         verification,
         greedy: false,
-        drafts,
-        proposals,
-        bonus,
+        block,
+        base_len: 0,
+        ends: &[],
         vocab_size: 3,
+    }
+}
+
+fn block(drafts: &[TokenId], proposals: &[Proposal], bonus: Option<&Proposal>) -> BlockInput {
+    BlockInput {
+        drafts: drafts.into(),
+        proposals: proposals.to_vec(),
+        bonus: bonus.cloned(),
+        ..Default::default()
     }
 }
 
@@ -75,7 +82,7 @@ fn inputs<'a>(
 type Distributions = Result<Vec<(Vec<f32>, Vec<f32>)>, BadProposal>;
 
 fn distributions(inputs: RoundInputs<'_>) -> Distributions {
-    let rows = inputs.drafts.len() + 1;
+    let rows = inputs.block.drafts.len() + 1;
     let mut scratch = RoundScratch::default();
     let mut round = ComputedRound::new(inputs, Rows::new(rows), &mut scratch);
     let at = |offset: usize| {
@@ -93,7 +100,8 @@ fn sent_distributions(
     bonus: Option<&Proposal>,
 ) -> Distributions {
     let proposals = proposal.map_or(&[][..], std::slice::from_ref);
-    distributions(inputs(target, verification, &[1], proposals, bonus))
+    let block = block(&[1], proposals, bonus);
+    distributions(inputs(target, verification, &block))
 }
 
 const REJECTIONS: [Verification; 3] = [
@@ -283,7 +291,8 @@ fn bild_judges_by_the_unscaled_distribution() {
     let decide = |rollback| {
         let verification = Verification::bild(rollback);
         let mut scratch = RoundScratch::default();
-        let inputs = inputs(&exact, verification, &[1], &[], None);
+        let block = block(&[1], &[], None);
+        let inputs = inputs(&exact, verification, &block);
         let round = ComputedRound::new(inputs, cut(), &mut scratch);
         let verdict = seeded(verification, &block_of(&[1], 0), noise, round);
         verdict.expect("distributions").emitted
@@ -297,15 +306,10 @@ fn bild_judges_by_the_unscaled_distribution() {
 fn a_position_asked_for_again_is_the_same_and_counts_once() {
     let target = rule(rules::TOKEN_V3, 0.2);
     let (proposals, bonus) = ([reported(), reported()], reported());
+    let block = block(&[1, 0], &proposals, Some(&bonus));
     let mut scratch = RoundScratch::default();
     for _ in 0..2 {
-        let inputs = inputs(
-            &target,
-            Verification::TOKEN,
-            &[1, 0],
-            &proposals,
-            Some(&bonus),
-        );
+        let inputs = inputs(&target, Verification::TOKEN, &block);
         let mut round = ComputedRound::new(inputs, Rows::new(3), &mut scratch);
         assert!(round.deferral().is_empty());
         let mut at = |offset| {

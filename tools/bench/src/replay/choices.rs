@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use speculation::methods::names;
 use speculation::methods::table::{TARGET, VERIFICATION};
-use speculation::methods::{Choice, MethodSpec, ParameterValue, SettingValue, Setup};
+use speculation::methods::{Choice, MethodSpec, SettingValue, Setup};
 use speculation::session::Plan;
 use speculation::target::{TargetDistribution, rules};
 use speculation::verification::Verification;
@@ -196,7 +196,7 @@ impl ReplayRow {
         // A run of draft tokens is not among what is recorded, so its limit is left out.
         let settings = choice.settings().iter();
         let settings = settings
-            .filter(|setting| setting.name != "max_run" && setting.value != ParameterValue::None);
+            .filter(|setting| setting.name != "max_run" && setting.value != SettingValue::NONE);
         let parameters = settings.map(|setting| (setting.name, setting.value.to_string()));
         let axes = choice.effective_axes();
         let target_name = axes.iter().find(|(axis, _)| *axis == "target");
@@ -228,9 +228,9 @@ fn aim(choice: &Choice) -> TargetDistribution {
     }
     let (mut rule, mut alpha) = (rules::CHOW, rules::CHOW.alpha.default);
     for setting in choice.settings() {
-        match (setting.name, setting.value) {
-            (_, ParameterValue::Rule(value)) => rule = value,
-            ("alpha", ParameterValue::Number(value)) => alpha = value,
+        match setting.name {
+            "rule" => rule = setting.value.rule().unwrap_or(rule),
+            "alpha" => alpha = setting.value.number().unwrap_or(alpha),
             _ => {}
         }
     }

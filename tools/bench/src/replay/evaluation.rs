@@ -1,10 +1,10 @@
 //! One target distribution and verification over many blocks.
 
+use outrider_tests::acceptance::{self, length_distribution};
+use speculation::TokenId;
 use speculation::proposal::BadProposal;
 use speculation::target::TargetDistribution;
-use speculation::verification::expected::length_distribution;
-use speculation::verification::{AcceptanceLabel, Verification, token};
-use speculation::{TokenId, coupled};
+use speculation::verification::{AcceptanceLabel, Verification};
 
 use super::rows::{BlockChain, GroupedRows};
 use crate::recording::RecordedBlock;
@@ -157,7 +157,7 @@ impl Evaluation {
 /// have been drafted there.
 fn acceptance(verification: Verification, rows: &GroupedRows) -> f64 {
     match verification.label {
-        Some(AcceptanceLabel::Coupled) => coupled::acceptance(&rows.draft, &rows.target),
-        Some(AcceptanceLabel::Rejection) | None => token::acceptance(&rows.draft, &rows.target),
+        Some(AcceptanceLabel::Coupled) => acceptance::coupled(&rows.draft, &rows.target),
+        Some(AcceptanceLabel::Rejection) | None => acceptance::rejection(&rows.draft, &rows.target),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use anyhow::Context;
+use outrider_tests::acceptance::label_probability;
 use speculation::TokenId;
 use speculation::chance::{Chance, RoundChance};
 use speculation::methods::SPARSE_TOP;
@@ -101,7 +102,7 @@ fn drafts(
         let mut draw = |drafts: &mut Drafts, label: AcceptanceLabel, q: &[f32]| {
             let token = chance.token(Purpose::Draft, position as u32, q);
             drafts.tokens.push(token);
-            let accepted = label.probability(q, p, token);
+            let accepted = label_probability(label, q, p, token);
             drafts.labels.push(accepted.clamp(0.0, 1.0));
         };
         draw(&mut coupled, AcceptanceLabel::Coupled, &q);
@@ -210,7 +211,7 @@ mod tests {
                 (sample.coupled.tokens[v], sample.rejection.tokens[v]),
                 (v as u32, v as u32)
             );
-            let coupled = AcceptanceLabel::Coupled.probability(&q, &p, v as u32);
+            let coupled = label_probability(AcceptanceLabel::Coupled, &q, &p, v as u32);
             assert_eq!(sample.coupled.labels[v], coupled);
             mean += reported[v] * f64::from(sample.rejection.labels[v]);
             accepted += reported[v].min(f64::from(p[v]));

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
 use speculation::drafting::{draw, propose};
+use speculation::methods;
 use speculation::methods::{Choice, MethodSpec, Setup, TargetKind, names};
 use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Want;
-use speculation::proposal::{BadProposal, Proposal, ProposalForm};
-use speculation::round::{ComputedRound, RoundInputs, RoundScratch, TargetRows};
+use speculation::proposal::{BadProposal, ProposalForm};
+use speculation::round::{self, BlockInput, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::{Beta, RULES, TargetProbs};
-use speculation::verification::{DraftChain, VERIFICATIONS, Verification, verify};
-use speculation::{TokenId, methods};
+use speculation::verification::{VERIFICATIONS, Verification};
 
 use super::inputs::{DRAFTS, POSITIONS, VerificationInputs, softmax};
 use crate::timing::{median, microseconds};
@@ -66,13 +66,6 @@ pub(super) struct VerificationTimes {
     pub(super) position_us: f64,
     /// Softmaxes that a position costs: the median of the ratios, which is not the ratio of medians.
     pub(super) ratio: f64,
-}
-
-/// A block as it came from a drafter.
-struct DrafterBlock {
-    drafts: Vec<TokenId>,
-    proposals: Vec<Proposal>,
-    bonus: Option<Proposal>,
 }
 
 impl VerificationCase {
@@ -158,7 +151,7 @@ impl VerificationCase {
     }
 
     /// Drafts a block as a drafter does.
-    fn draft(&self, inputs: &VerificationInputs, block: usize) -> DrafterBlock {
+    fn draft(&self, inputs: &VerificationInputs, block: usize) -> BlockInput {
         let options = self.choice.proposal_options();
         let noise = Noise::new(SEED, 0);
         let mut chance = RoundChance::new(noise, base_len(block), InnerCall::default());
@@ -175,10 +168,12 @@ impl VerificationCase {
             }
         }
         let bonus = proposals.pop().filter(|_| self.choice.bonus_q());
-        DrafterBlock {
-            drafts,
+        BlockInput {
+            drafts: drafts.into(),
             proposals,
             bonus,
+            horizon: (DRAFTS as u32).into(),
+            layers: Vec::new(),
         }
     }
 
@@ -187,15 +182,13 @@ impl VerificationCase {
         &self,
         inputs: &mut VerificationInputs,
         block: usize,
-        drafted: &DrafterBlock,
+        drafted: &BlockInput,
         scratch: &mut RoundScratch<f32>,
     ) -> Result<(Duration, usize), BadProposal> {
         let vocab_size = inputs.vocab;
         let mut work = std::mem::take(&mut inputs.work);
         work.copy_from_slice(inputs.of_block(&inputs.target, block));
         let mut made = 0;
-        let noise = Noise::new(SEED, 0);
-        let mut chance = RoundChance::new(noise, base_len(block), InnerCall::default());
         let began = Instant::now();
         let rows = TargetDistributions {
             rows: &mut work,
@@ -207,21 +200,12 @@ impl VerificationCase {
             target: &self.choice.target,
             verification: self.choice.verification,
             greedy: false,
-            drafts: &drafted.drafts,
-            proposals: &drafted.proposals,
-            bonus: drafted.bonus.as_ref(),
-            vocab_size,
-        };
-        let mut round = ComputedRound::new(round, rows, scratch);
-        let block = DraftChain {
-            drafts: &drafted.drafts,
+            block: drafted,
             base_len: base_len(block),
             ends: &[],
-            horizon: (DRAFTS as u32).into(),
-            layers: &[],
+            vocab_size,
         };
-        let verification = self.choice.verification;
-        let verdict = verify(verification, &block, &noise, &mut chance, &mut round);
+        let verdict = round::decide(round, Noise::new(SEED, 0), rows, scratch);
         let took = began.elapsed();
         inputs.work = work;
         std::hint::black_box(verdict?);

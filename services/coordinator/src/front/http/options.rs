@@ -244,7 +244,7 @@ fn speculation(
 impl Readable<'_> for SettingValue {
     fn of_json(json: &str) -> serde_json::Result<Self> {
         match json.as_bytes().first() {
-            Some(b'"') => serde_json::from_str(json).map(Self::Text),
+            Some(b'"') => serde_json::from_str::<String>(json).map(Self::from),
             Some(b't' | b'f') => serde_json::from_str(json).map(Self::Flag),
             _ => f64::of_json(json).map(Self::Number),
         }

@@ -11,7 +11,7 @@ use speculation::proposal::BadProposal;
 use speculation::round::{self, BlockInput, RoundInputs, RoundScratch, TargetRows};
 use speculation::session::Peer;
 use speculation::target::TargetProbs;
-use speculation::verification::{DraftChain, Verdict};
+use speculation::verification::Verdict;
 use wire::slice::{self, Scored};
 use wire::{proposal, v1};
 
@@ -114,21 +114,14 @@ fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verd
         target: &choice.target,
         verification: choice.verification,
         greedy: request.sampling.temperature == 0.0,
-        drafts: input.drafts.tokens(),
-        proposals: &input.proposals,
-        bonus: input.bonus.as_ref(),
-        vocab_size: request.vocab_size as usize,
-    };
-    let requested = DraftChain {
-        drafts: input.drafts.tokens(),
+        block: input,
         base_len: block.base_len,
         ends: &request.sampling.end_tokens,
-        horizon: input.horizon,
-        layers: &input.layers,
+        vocab_size: request.vocab_size as usize,
     };
     let noise = Noise::new(request.seed, request.choice);
     let mut scratch = RoundScratch::default();
-    round::decide(inputs, &requested, noise, ScoredRows(rows), &mut scratch)
+    round::decide(inputs, noise, ScoredRows(rows), &mut scratch)
 }
 
 /// Distributions that came over the wire.

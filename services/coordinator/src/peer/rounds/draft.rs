@@ -88,8 +88,8 @@ impl AwaitedDraft {
         let Part::Block(mut part) = part else {
             return Err(UNASKED.to_owned());
         };
-        self.block
-            .push(&mut part, self.most, request.proposal_bounds())?;
+        let fits = |proposal: &v1::Proposal| request.allows(proposal);
+        self.block.push(&mut part, self.most, fits)?;
         if !part.last {
             return Ok(Taken::Part);
         }
@@ -189,11 +189,10 @@ pub(crate) async fn bonus(
             Some(_) => return Err(stream.malformed(UNASKED)),
         }
     };
-    let bounds = request.proposal_bounds();
-    let Some(bonus) = part.bonus.filter(|bonus| bounds.allow(bonus)) else {
+    let Some(bonus) = part.bonus.filter(|bonus| request.allows(bonus)) else {
         return Err(stream.malformed("the distribution after the block did not come"));
     };
-    let read = proposal::one_from_wire(bonus, bounds.form, request.proposal_fields());
+    let read = proposal::one_from_wire(bonus, request.method.proposal, request.proposal_fields());
     let read = read.map_err(|error| stream.malformed(error.to_string()))?;
     session.succeeded(position.emitted);
     Ok(read)

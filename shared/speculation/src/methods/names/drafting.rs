@@ -161,15 +161,20 @@ pub fn of_draft_len(len: DraftLen) -> String {
 /// If it is none of them, or its number is out of range.
 pub fn tree(text: &str) -> Result<TreeShape, BadValue> {
     let bad = || unknown("tree", text, &trees());
-    let number = |text: &str| text.parse().map_err(|_| bad());
-    let shape = match text.split_once(':') {
-        None if text == "chain" => TreeShape::Chain,
-        Some(("comb", siblings)) => TreeShape::Comb(number(siblings)?),
-        Some(("alternates", alternates)) => TreeShape::Alternates(number(alternates)?),
-        _ => return Err(bad()),
+    let numbered = |shape: fn(u32) -> TreeShape, number: &str, (least, most): (u32, u32)| {
+        let number: u32 = number.parse().map_err(|_| bad())?;
+        let fits = (least..=most).contains(&number);
+        let shape = shape(number);
+        let range = format!("{least} to {most}");
+        let refused = || out_of_range("tree", &of_tree(shape), &range);
+        fits.then_some(shape).ok_or_else(refused)
     };
-    check_tree(shape)?;
-    Ok(shape)
+    match text.split_once(':') {
+        None if text == "chain" => Ok(TreeShape::Chain),
+        Some(("comb", siblings)) => numbered(TreeShape::Comb, siblings, COMB),
+        Some(("alternates", alternates)) => numbered(TreeShape::Alternates, alternates, ALTERNATES),
+        _ => Err(bad()),
+    }
 }
 
 /// The name of `shape`.
@@ -195,20 +200,6 @@ fn check_stop_rule(rule: StopRule, policy: &StopPolicy, threshold: f64) -> Resul
     let range = format!("{} of {least} to {most}", policy.threshold);
     let name = of_draft_len(DraftLen::Stop(rule));
     Err(out_of_range("draft_len", &name, &range))
-}
-
-/// Whether the number of `shape` lies in its range.
-fn check_tree(shape: TreeShape) -> Result<(), BadValue> {
-    let (number, (least, most)) = match shape {
-        TreeShape::Chain => return Ok(()),
-        TreeShape::Comb(siblings) => (siblings, COMB),
-        TreeShape::Alternates(alternates) => (alternates, ALTERNATES),
-    };
-    if (least..=most).contains(&number) {
-        return Ok(());
-    }
-    let range = format!("{least} to {most}");
-    Err(out_of_range("tree", &of_tree(shape), &range))
 }
 
 fn out_of_range(field: &str, text: &str, expected: &str) -> BadValue {

@@ -2,7 +2,7 @@
 //! via Speculative Decoding", Algorithm 4), and the residual that greedy block verification carries
 //! from one to the next (Sun et al., "Optimal Block-Level Draft Verification", Algorithm 3).
 
-use super::super::{DraftStop, Plan, Request, Session};
+use super::super::{DraftStop, Plan, Request, Session, check};
 use crate::draft_tree::DraftTree;
 use crate::verification::layers::Horizon;
 
@@ -68,7 +68,7 @@ impl Session {
         // ended without an end token, and a stop rule is asked anew along the output. A full context ends every path.
         let stopped = self.config.carries_layers && stop == DraftStop::Policy;
         let horizon = Horizon {
-            len: if stopped || self.ends_block(&drafts) {
+            len: if stopped || check::ends_block(&self.config, &drafts) {
                 max_tokens
             } else {
                 drafts.len() as u32

@@ -40,7 +40,7 @@ impl World {
         let config = SessionConfig {
             goodput,
             carries_layers: false,
-            ..SessionConfig::new(Plan::Speculative, most, max_tokens, 100)
+            ..limits(Plan::Speculative, most, max_tokens, 100)
         };
         let mut now = NOW;
         let mut session = Session::new(config);

@@ -113,7 +113,7 @@ fn stop_cancel_and_deadline_finish_exactly_once() {
     assert_eq!(stopped.output(), [10]);
 
     // The stop string stands in the very tokens that filled the limit.
-    let limit = SessionConfig::new(Plan::TargetOnly, 1, 2, 100);
+    let limit = limits(Plan::TargetOnly, 1, 2, 100);
     let mut full = begin(limit);
     full.handle(decoded(1, 0, &[7, 8]), NOW);
     assert!(matches!(full.poll(NOW), Some(Action::Emit(_))));

@@ -19,7 +19,7 @@ struct Ran {
 fn run(goodput: Estimator, forwards: &[u32], is_worth: fn(u32) -> bool) -> Ran {
     let mut session = Session::new(SessionConfig {
         goodput: Some(goodput),
-        ..SessionConfig::new(Plan::Speculative, 6, 200, 100)
+        ..limits(Plan::Speculative, 6, 200, 100)
     });
     let (mut draft, mut alone, mut before_last, mut now) = (0, Vec::new(), 0, NOW);
     while let Some(action) = session.poll(now) {

@@ -1,10 +1,10 @@
 //! How many tokens a block is accepted for.
 
+use outrider_tests::acceptance::length_distribution;
 use speculation::TokenId;
 use speculation::coupled::choice;
 use speculation::noise::Noise;
 use speculation::verification::Verification;
-use speculation::verification::expected::length_distribution;
 
 use super::{VERIFICATIONS, WHOLE, block_of, seeded, setup};
 use crate::tree::chain::Chain;

@@ -1,10 +1,10 @@
 //! Which distributions a round requests, and what it does without them.
 
+use outrider_tests::acceptance::length_distribution;
 use speculation::TokenId;
 use speculation::coupled::choice;
 use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
-use speculation::verification::expected::length_distribution;
 use speculation::verification::layers::ResidualLayer;
 use speculation::verification::{
     DraftChain, LastToken, PositionDistributions, RoundDistributions, Verification, verify,

@@ -1,5 +1,6 @@
 //! The original BiLD, greedy, event by event.
 
+use outrider_tests::session;
 use serde_json::{Value, json};
 use speculation::TokenId;
 use speculation::confidence::Confidence;
@@ -141,7 +142,7 @@ impl Trace {
         };
         let config = SessionConfig {
             end_tokens: self.ends(),
-            ..SessionConfig::new(plan, 4, max_tokens, vocab_size)
+            ..session::limits(plan, 4, max_tokens, vocab_size)
         };
         run(config, |round, output, request| match request {
             Request::Draft { max_tokens, .. } => self.drafted(round, output, *max_tokens),

@@ -1,5 +1,6 @@
 //! The token cascade against its definition, for every length of a run.
 
+use outrider_tests::session;
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::drafting::StopRule;
@@ -16,7 +17,7 @@ const LEN: u32 = 4;
 const TOLERANCE: f64 = 1e-12;
 
 fn config(plan: Plan) -> SessionConfig {
-    SessionConfig::new(plan, 4, LEN, VOCAB as u32)
+    session::limits(plan, 4, LEN, VOCAB as u32)
 }
 
 /// The cascade as the paper writes it: position by position, one model or the other.

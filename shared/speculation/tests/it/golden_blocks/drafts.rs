@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use outrider_tests::acceptance::length_distribution;
 use serde_json::Value;
 use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::noise::Purpose;
 use speculation::real::Real;
 use speculation::verification::Verification;
-use speculation::verification::expected::length_distribution;
 use speculation::verification::layers::{ResidualLayer, ResidualLayers};
 
 use super::{METHODS, along, decide};

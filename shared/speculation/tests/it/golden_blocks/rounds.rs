@@ -8,7 +8,7 @@ use speculation::chance::Chance;
 use speculation::noise::Purpose;
 use speculation::proposal::{BadProposal, Proposal, ProposalProbs};
 use speculation::real::Real;
-use speculation::round::{ComputedRound, RoundInputs, RoundScratch, TargetRows};
+use speculation::round::{BlockInput, ComputedRound, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::{TargetDistribution, TargetProbs};
 use speculation::verification::{RoundDistributions, Verdict, Verification};
 
@@ -138,17 +138,21 @@ fn rounds_under_a_rule_are_the_references() {
         // In single precision, from what is sent.
         RuleRound::new(case).check::<f32>(2e-5, |setup, drafts, branch| {
             let rows = Rows::new(setup, drafts);
-            let proposals: Vec<Proposal> = (0..=drafts.len())
-                .map(|at| setup.proposal(&drafts[..at]))
-                .collect();
-            let (bonus, proposals) = proposals.split_last().expect("a bonus position");
+            let block = BlockInput {
+                drafts: drafts.to_vec().into(),
+                proposals: (0..drafts.len())
+                    .map(|at| setup.proposal(&drafts[..at]))
+                    .collect(),
+                bonus: Some(setup.proposal(drafts)),
+                ..Default::default()
+            };
             let inputs = RoundInputs {
                 target: &setup.distribution,
                 verification: Verification::TOKEN,
                 greedy: setup.greedy(),
-                drafts,
-                proposals,
-                bonus: Some(bonus),
+                block: &block,
+                base_len: 0,
+                ends: &setup.ends,
                 vocab_size: case["vocab"].as_u64().expect("a size") as usize,
             };
             let mut scratch = RoundScratch::default();

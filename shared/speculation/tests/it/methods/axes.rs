@@ -70,7 +70,7 @@ fn a_verification_given_replaces_the_methods() {
 #[test]
 fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
     for method in METHODS {
-        for plan in PlanKind::ALL {
+        for (plan, _) in names::PLANS {
             let requested = planned(plan, method.name);
             let choice = resolve(&requested).expect(method.name);
             assert_eq!(PlanKind::of(choice.plan), plan, "{}", method.name);

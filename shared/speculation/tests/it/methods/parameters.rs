@@ -2,12 +2,12 @@
 
 use speculation::drafting::StopRule;
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY};
-use speculation::methods::{METHODS, MethodSpec, ParameterValue, Range};
+use speculation::methods::{METHODS, MethodSpec, Range, SettingValue};
 use speculation::session::Plan;
-use speculation::target::{Beta, RULES, TargetDistribution, rules};
+use speculation::target::{Beta, RULES, Rule, TargetDistribution};
 use speculation::verification::Verification;
 
-use super::{given, of, refused, resolve};
+use super::{of, refused, resolve};
 
 const NAMES: [&str; 10] = [
     "rule",
@@ -23,65 +23,56 @@ const NAMES: [&str; 10] = [
 ];
 
 /// Values at the bounds of `range`, and beyond.
-fn bounds(range: Range) -> (Vec<ParameterValue>, Vec<ParameterValue>) {
-    let beyond = |least: f64, most: f64| [least - 1e-9, most + 1e-3, f64::NAN, f64::INFINITY];
+fn bounds(range: Range) -> (Vec<SettingValue>, Vec<SettingValue>) {
+    let values = |numbers: &[f64]| -> Vec<SettingValue> {
+        numbers.iter().copied().map(SettingValue::Number).collect()
+    };
+    let beyond =
+        |least: f64, most: f64| values(&[least - 1e-9, most + 1e-3, f64::NAN, f64::INFINITY]);
+    let with = |mut values: Vec<SettingValue>, other| {
+        values.push(other);
+        values
+    };
     match range {
-        Range::Number(least, most) => (
-            [least, most].map(ParameterValue::Number).to_vec(),
-            beyond(least, most).map(ParameterValue::Number).to_vec(),
-        ),
+        Range::Number(least, most) => (values(&[least, most]), beyond(least, most)),
         Range::NumberOrNone(least, most) => (
-            vec![
-                ParameterValue::Number(least),
-                ParameterValue::Number(most),
-                ParameterValue::None,
-            ],
-            beyond(least, most).map(ParameterValue::Number).to_vec(),
+            with(values(&[least, most]), SettingValue::NONE),
+            beyond(least, most),
         ),
         Range::NumberBelow(least, below) => (
-            [least, below - 1e-9].map(ParameterValue::Number).to_vec(),
-            [least - 1e-9, below, f64::NAN]
-                .map(ParameterValue::Number)
-                .to_vec(),
+            values(&[least, below - 1e-9]),
+            values(&[least - 1e-9, below, f64::NAN]),
         ),
         Range::Count(least, most) => (
-            [least, most].map(ParameterValue::Count).to_vec(),
+            [least, most].map(SettingValue::from).to_vec(),
             [least.wrapping_sub(1), most + 1]
-                .map(ParameterValue::Count)
+                .map(SettingValue::from)
                 .to_vec(),
         ),
-        Range::Flag => ([false, true].map(ParameterValue::Flag).to_vec(), Vec::new()),
-        Range::Rule(rules) => (
-            rules
-                .iter()
-                .map(|&rule| ParameterValue::Rule(rule))
-                .collect(),
-            RULES
-                .iter()
-                .copied()
-                .filter(|rule| !rules.contains(rule))
-                .map(ParameterValue::Rule)
-                .collect(),
-        ),
+        Range::Flag => ([false, true].map(SettingValue::Flag).to_vec(), Vec::new()),
+        Range::Rule(rules) => {
+            let (within, beyond): (Vec<_>, Vec<_>) =
+                RULES.iter().partition(|rule| rules.contains(rule));
+            let named = |rules: Vec<&Rule>| -> Vec<SettingValue> {
+                rules.iter().map(|rule| rule.name.into()).collect()
+            };
+            (named(within), named(beyond))
+        }
         Range::Beta(least, most) => (
-            [Beta::Fixed(least), Beta::Fixed(most), Beta::Tuned]
-                .map(ParameterValue::Beta)
-                .to_vec(),
-            beyond(least, most)
-                .map(|number| ParameterValue::Beta(Beta::Fixed(number)))
-                .to_vec(),
+            with(values(&[least, most]), "tuned".into()),
+            beyond(least, most),
         ),
     }
 }
 
-fn default_of(name: &str) -> ParameterValue {
+fn some_value_of(name: &str) -> SettingValue {
     match name {
-        "rule" => ParameterValue::Rule(rules::CHOW),
-        "beta" => ParameterValue::Beta(Beta::Tuned),
-        "window" | "max_run" => ParameterValue::Count(5),
-        "verify_on_finish" | "code_variant" => ParameterValue::Flag(true),
-        "mean" => ParameterValue::Flag(false),
-        _ => ParameterValue::Number(0.5),
+        "rule" => "chow".into(),
+        "beta" => "tuned".into(),
+        "window" | "max_run" => 5_u32.into(),
+        "verify_on_finish" | "code_variant" => true.into(),
+        "mean" => false.into(),
+        _ => 0.5.into(),
     }
 }
 
@@ -115,7 +106,7 @@ fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
     for (method, (name, expected)) in METHODS.iter().zip(table) {
         let settings = method.parameters();
         let found = settings.iter().map(|setting| {
-            let (default, range) = (setting.default, setting.range);
+            let (default, range) = (&setting.default, setting.range);
             format!("{} {default} {range}", setting.name)
         });
         assert_eq!(method.name, name);
@@ -125,7 +116,7 @@ fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
             if taken.contains(&parameter) {
                 continue;
             }
-            let requested = of(name).with(parameter, given(default_of(parameter)));
+            let requested = of(name).with(parameter, some_value_of(parameter));
             let (field, problem) = refused(&requested, 1.0);
             assert_eq!(field, parameter);
             assert!(problem.contains(name), "{problem}");
@@ -141,11 +132,12 @@ fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
 fn every_parameter_is_held_to_its_range() {
     for method in METHODS {
         for setting in method.parameters() {
-            let requested = |value| of(method.name).with(setting.name, given(value));
-            assert!(setting.range.contains(setting.default));
+            let requested =
+                |value: &SettingValue| of(method.name).with(setting.name, value.clone());
+            assert!(setting.range.contains(&setting.default));
             let (within, beyond) = bounds(setting.range);
             for value in within {
-                let choice = resolve(&requested(value))
+                let choice = resolve(&requested(&value))
                     .unwrap_or_else(|error| panic!("{} {value:?}: {error}", method.name));
                 let reported = choice
                     .effective_parameters()
@@ -153,7 +145,7 @@ fn every_parameter_is_held_to_its_range() {
                 assert_eq!(reported, Some((setting.name, value.to_string())));
             }
             for value in beyond {
-                let (field, problem) = refused(&requested(value), 1.0);
+                let (field, problem) = refused(&requested(&value), 1.0);
                 assert_eq!(field, setting.name, "{} {value:?}", method.name);
                 assert!(problem.contains("expected"), "{problem}");
             }

@@ -9,7 +9,7 @@ use speculation::drafting::{ProposalOptions, draw, propose};
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal, ProposalForm, ProposalProbs};
 use speculation::real::argmax;
-use speculation::round::{ComputedRound, RoundInputs, RoundScratch, TargetRows};
+use speculation::round::{BlockInput, ComputedRound, RoundInputs, RoundScratch, TargetRows};
 use speculation::target::{TargetDistribution, TargetProbs};
 use speculation::verification::layers::{Horizon, ResidualLayer};
 use speculation::verification::{DraftChain, LastToken, Verdict, Verification, verify};
@@ -124,18 +124,24 @@ impl Setup<'_> {
         let rows = (0..=drafts.len())
             .map(|offset| self.target_distributions(&context[..prefix.len() + offset]))
             .collect();
+        let block = BlockInput {
+            drafts: drafts.clone().into(),
+            proposals,
+            bonus: Some(self.propose(&context).0),
+            ..Default::default()
+        };
         let inputs = RoundInputs {
             target: self.distribution,
             verification: self.verification,
             greedy: self.temperature == 0.0,
-            drafts: &drafts,
-            proposals: &proposals,
-            bonus: Some(&self.propose(&context).0),
+            block: &block,
+            base_len,
+            ends: self.ends,
             vocab_size: self.draft.vocab(),
         };
         let mut scratch = RoundScratch::default();
         let mut distributions = ComputedRound::new(inputs, TreeRows(rows), &mut scratch);
-        let block = DraftChain {
+        let chain = DraftChain {
             drafts: &drafts,
             base_len,
             ends: self.ends,
@@ -147,7 +153,7 @@ impl Setup<'_> {
         };
         let verdict = verify(
             self.verification,
-            &block,
+            &chain,
             &noise,
             chance,
             &mut distributions,

@@ -75,7 +75,7 @@ fn parameter_row(method: &str, parameter: &v1::ParameterDescription) -> String {
 fn parameters(listed: &v1::ListMethodsResponse) -> String {
     let head = "\n## Parameters\n\nThose of each method at its presets; the range of `alpha` is that of the rule \
                 ([all of them](../methods.md#spec-cascade)).\n";
-    let of_all = SETTINGS.iter().filter_map(|setting| match setting.kind {
+    let of_all = SETTINGS.iter().filter_map(|setting| match &setting.kind {
         SettingKind::Parameter { range, default } if setting.of.is_empty() => {
             let parameter = v1::ParameterDescription {
                 name: setting.name.to_owned(),

@@ -3,6 +3,7 @@
 use candle_core::{DType, Device, Tensor, Var};
 use model::AcceptanceHead;
 use model::head::HeadScratch;
+use outrider_tests::acceptance::label_probability;
 use serde_json::Value;
 use speculation::TokenId;
 use speculation::verification::AcceptanceLabel;
@@ -98,7 +99,8 @@ fn golden_mixing() {
         );
         for ((p, q), expected) in p.iter().zip(&q).zip(numbers(&case["target_prob"])) {
             let (p, q) = (p.exp(), q.exp());
-            let label = AcceptanceLabel::Rejection.probability(&[q, 1.0 - q], &[p, 1.0 - p], 0);
+            let label =
+                label_probability(AcceptanceLabel::Rejection, &[q, 1.0 - q], &[p, 1.0 - p], 0);
             assert!((label - expected).abs() < 1e-9, "{label}, {expected}");
         }
     }
