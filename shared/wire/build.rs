@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+const SERIALIZE: &str = "#[derive(serde::Serialize)]";
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());
@@ -35,6 +37,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         // Whole rows are large, and pass through the coordinator: they are shared, not copied.
         .bytes(".outrider.v1.DenseDistribution.row")
+        // The command line prints them as JSON.
+        .type_attribute(".outrider.v1.SpeculationStatistics", SERIALIZE)
+        .type_attribute(".outrider.v1.Fallback", SERIALIZE)
+        .type_attribute(".outrider.v1.RequestTiming", SERIALIZE)
+        .type_attribute(".outrider.v1.TopLogprob", SERIALIZE)
         .codec_path("crate::bounds::BoundedCodec")
         .compile_fds(compiler.file_descriptor_set())?;
     Ok(())

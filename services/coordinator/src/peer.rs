@@ -265,7 +265,7 @@ impl Peers {
 
     /// Where `peer` was asked last.
     pub(crate) fn address(&self, peer: Peer) -> Option<SocketAddr> {
-        self.endpoint(peer).map(|endpoint| endpoint.socket())
+        self.endpoint(peer).map(|endpoint| endpoint.socket)
     }
 
     /// Bytes exchanged with the peers so far.

@@ -130,11 +130,12 @@ impl Coordinator {
             .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let routes = reflection::add_to(Routes::new(service), wire::DESCRIPTORS, NAME)?;
+        let mut services = reflection::add_to(Routes::new(service), wire::DESCRIPTORS, NAME)?;
         // Both ports are one way in: what one receives, the other has no room for.
         let gate = Gate::new(&self.shared.config.server);
+        services.gate = Some(gate.clone());
         let serving = lifecycle::serve(
-            routes.behind(gate.clone()),
+            services,
             listener,
             &self.shared.config.server,
             &self.process,

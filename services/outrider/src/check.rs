@@ -71,7 +71,7 @@ fn of_process(config: &Config, role: ServeRole, with_files: bool) -> Vec<ConfigP
         } else {
             config.auth.check_peer()
         };
-        problems.extend(each(tokens, |error| error.setting().to_owned()));
+        problems.extend(each(tokens, |error| error.setting.clone()));
     }
     problems
 }

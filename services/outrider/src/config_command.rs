@@ -111,7 +111,7 @@ fn check(global: &Global, scope: &CheckScope, as_json: bool) -> anyhow::Result<E
     if as_json {
         writeln!(out, "{}", json!({ "ok": is_good, "problems": problems }))?;
     } else if is_good {
-        let settings = loaded.iter().flat_map(LoadedConfig::provenance);
+        let settings = loaded.iter().flat_map(|loaded| &loaded.provenance);
         let given = settings.filter(|it| it.source != "default").count();
         let plural = if given == 1 { "" } else { "s" };
         writeln!(
@@ -129,7 +129,7 @@ fn print(
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
     let mut out = stdout().lock();
-    let settings = loaded.provenance();
+    let settings = &loaded.provenance;
     if as_json {
         writeln!(out, "{}", serde_json::to_string_pretty(settings)?)?;
     } else {

@@ -144,15 +144,11 @@ async fn of_network(report: &mut Findings, loaded: &LoadedConfig<Config>, args: 
     let (config, role) = (&loaded.value, args.role);
     let others = DoctorClients::of(config);
     let own = DoctorClients::of(&believing_itself(config));
-    let chosen = ports::ChosenPorts {
-        admin: !is_default(loaded, "admin.listen"),
-        http: !is_default(loaded, "coordinator.http.listen"),
-    };
     let are_chosen = !is_default(loaded, "coordinator.models");
     let url = args.coordinator.as_deref();
     let of_coordinator = if url.is_some() { &others } else { &own };
     let (ports, peers, coordinator) = tokio::join!(
-        ports::findings(config, role, chosen, &own),
+        ports::findings(loaded, role, &own),
         peers::findings(config, are_chosen, &others.process),
         coordinator::findings(config, role, url, of_coordinator),
     );

@@ -65,7 +65,7 @@ async fn until_interrupted(
     };
     let policy = Policy {
         resume: !args.no_resume,
-        ..client.policy()
+        ..client.policy
     };
     let client = client.with_policy(policy);
     let mut answer = CollectedAnswer::default();

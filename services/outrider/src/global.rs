@@ -96,9 +96,6 @@ impl Global {
 }
 
 pub(crate) fn is_default(loaded: &LoadedConfig<Config>, key: &str) -> bool {
-    let found = loaded
-        .provenance()
-        .iter()
-        .find(|setting| setting.key == key);
+    let found = loaded.provenance.iter().find(|setting| setting.key == key);
     found.is_some_and(|setting| setting.source == "default")
 }

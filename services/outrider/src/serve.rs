@@ -11,6 +11,7 @@ use ops::config::LoadedConfig;
 use ops::open_files::{self, PortGroup};
 use ops::process::Process;
 use ops::{admin, shutdown, telemetry};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -63,14 +64,16 @@ enum ServeCommand {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize)]
 struct PeerArgs {
     /// Address to listen on.
     #[arg(long, value_name = "IP:PORT")]
+    #[serde(skip)]
     listen: Option<String>,
     /// Checkpoint folder (config.json, model.safetensors, tokenizer.json), GGUF file or a folder with one,
     /// `org/name[@revision][:file.gguf]` of the hub, or embedded:target, embedded:draft, embedded:small.
     #[arg(long, value_name = "MODEL")]
+    #[serde(rename = "path")]
     model: Option<String>,
     /// Format the weights are computed in: q8_0, q4_k or f32 on a CPU; bf16, f16, f32, q8_0 or q4_k on a GPU; auto is
     /// the first of these, but q4_k for a file that is mostly in it.
@@ -90,19 +93,21 @@ struct PeerArgs {
 }
 
 /// Where a coordinator listens, the names of its first model, and what holds where a request does not say.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize)]
 struct FrontArgs {
     /// Address of the coordinator.
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
     /// Address of the OpenAI API, or `off`.
     #[arg(long, value_name = "IP:PORT")]
+    #[serde(skip)]
     http: Option<String>,
     /// Name that the model is served under; may be given several times.
     ///
     /// Answers tell the first, requests may give any. Without it `serve all` takes the name of the target model's file or
     /// folder, and `serve coordinator` the names of the configuration.
     #[arg(long = "served-model-name", value_name = "NAME")]
+    #[serde(rename = "served_model_name", skip_serializing_if = "Vec::is_empty")]
     served_model_names: Vec<String>,
     /// Who proposes where a request does not say: `auto` (the draft model, or max-gram where no drafter has one), `model`,
     /// `max-gram` (drafts copied from the text; `ngram` and `lookup` name it too) or `cascade`.
@@ -158,29 +163,15 @@ impl ServeArgs {
 
 impl PeerArgs {
     fn settings(&self) -> Value {
-        let model = json!({
-            "path": self.model,
-            "dtype": self.dtype,
-            "kv_dtype": self.kv_dtype,
-            "device": self.device,
-            "engine": self.engine,
-        });
-        json!({ "listen": self.listen, "model": model })
+        json!({ "listen": self.listen, "model": self })
     }
 }
 
 impl FrontArgs {
     /// Returns the flags given, as settings of the coordinator.
     fn settings(&self) -> Value {
-        let mut coordinator = json!({
-            "listen": self.listen,
-            "http": { "listen": self.http },
-            "drafting": self.drafting,
-            "draft_len": self.draft_len,
-        });
-        if !self.served_model_names.is_empty() {
-            coordinator["served_model_name"] = json!(self.served_model_names);
-        }
+        let mut coordinator = json!(self);
+        coordinator["http"] = json!({ "listen": self.http });
         coordinator
     }
 }
@@ -255,12 +246,12 @@ pub(crate) async fn run(
     let limit = drain_grace(role, &config) + telemetry.flush_limit() + EXIT_LIMIT;
     shutdown::exit_within(stop.clone(), limit);
     let process = Process {
-        traces: telemetry.traces().clone(),
+        traces: telemetry.traces.clone(),
         ..Process::default()
     };
     let reloading = SighupReload {
         files: process.reloads.clone(),
-        levels: telemetry.levels().clone(),
+        levels: telemetry.levels.clone(),
         loaded,
         read,
     };
@@ -312,12 +303,10 @@ async fn serve(
         }
         ServeRole::Drafter => {
             let process = process::of_peer(&config, &watched)?;
-            process::check_listen(&config, "drafter.listen", config.drafter.listen)?;
             drafter::run(config.drafter, process, stop.cancelled()).await?;
         }
         ServeRole::Verifier => {
             let process = process::of_peer(&config, &watched)?;
-            process::check_listen(&config, "verifier.listen", config.verifier.listen)?;
             verifier::run(config.verifier, process, stop.cancelled()).await?;
         }
         ServeRole::Coordinator => {

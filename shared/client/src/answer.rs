@@ -68,7 +68,6 @@ impl CollectedAnswer {
 
 /// A part of an answer.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum GenerationEvent {
     /// The request was admitted with these settings. It is the first event, and comes once.
     Started(v1::Started),

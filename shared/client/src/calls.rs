@@ -14,7 +14,6 @@ use crate::policy::{Patience, Policy};
 
 /// A call that was not answered, and is about to be made again.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct RetryWait<'a> {
     /// Why it was not.
     pub status: &'a Status,
@@ -26,23 +25,25 @@ pub struct RetryWait<'a> {
 
 type OnWait = Arc<dyn Fn(&RetryWait<'_>) + Send + Sync>;
 
-/// A coordinator, and how it is called.
+/// A client of a coordinator. Clones share its connection.
 #[derive(Clone)]
-pub(crate) struct RetriedCalls {
+pub struct Client {
     coordinator: CoordinatorClient<PeerChannel>,
-    pub(crate) policy: Policy,
+    /// How the client deals with a coordinator that is not there, or has too much to do.
+    pub policy: Policy,
     pub(crate) on_wait: Option<OnWait>,
 }
 
-impl fmt::Debug for RetriedCalls {
+impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut calls = f.debug_struct("Calls");
+        let mut calls = f.debug_struct("Client");
         calls.field("policy", &self.policy).finish_non_exhaustive()
     }
 }
 
-impl RetriedCalls {
-    pub(crate) fn new(channel: PeerChannel) -> Self {
+impl Client {
+    /// Returns a client of the coordinator that `channel` leads to.
+    pub fn new(channel: PeerChannel) -> Self {
         let coordinator = CoordinatorClient::new(channel);
         Self {
             coordinator: coordinator.max_decoding_message_size(MAX_MESSAGE_BYTES),

@@ -2,23 +2,18 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use futures_util::stream::{self, Stream, TryStreamExt};
 use net::Credentials;
-use net::channel::{ChannelConfig, PeerChannel, connect};
+use net::channel::{ChannelConfig, connect};
 use wire::v1;
 use wire::v1::coordinator_client::CoordinatorClient;
 
 use crate::answer::{CollectedAnswer, GenerationEvent};
-use crate::calls::{RetriedCalls, RetryWait};
+use crate::calls::{Client, RetryWait};
 use crate::error::Error;
 use crate::policy::{Patience, Policy, is_starting_up};
 use crate::reading::ResumableAnswer;
-
-/// A client of a coordinator. Clones share its connection.
-#[derive(Clone, Debug)]
-pub struct Client(RetriedCalls);
 
 impl Client {
     /// Returns a client of the coordinator at `url`, `http://HOST:PORT` or `https://HOST:PORT`, with the certificates
@@ -37,28 +32,18 @@ impl Client {
         Ok(Self::new(connect(url, config, credentials)?))
     }
 
-    /// Returns a client of the coordinator that `channel` leads to.
-    pub fn new(channel: PeerChannel) -> Self {
-        Self(RetriedCalls::new(channel))
-    }
-
     /// Returns the client with another policy than the default one.
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.0.policy = policy;
+        self.policy = policy;
         self
-    }
-
-    /// Returns how the client deals with a coordinator that is not there, or has too much to do.
-    pub fn policy(&self) -> Policy {
-        self.0.policy
     }
 
     /// Has `tell` called whenever a call has to wait. That an answer under way was lost is told by
     /// [`GenerationEvent::Lost`](crate::GenerationEvent::Lost) beforehand.
     #[must_use]
     pub fn on_wait(mut self, tell: impl Fn(&RetryWait<'_>) + Send + Sync + 'static) -> Self {
-        self.0.on_wait = Some(std::sync::Arc::new(tell));
+        self.on_wait = Some(std::sync::Arc::new(tell));
         self
     }
 
@@ -69,7 +54,7 @@ impl Client {
     /// [`Error::Status`] if the request is refused, or nobody can be reached in time.
     pub async fn generate(&self, request: v1::GenerateRequest) -> Result<Generation, Error> {
         // On the heap, so that the futures of those who await this stay small.
-        Box::pin(Generation::begin(self.0.clone(), request)).await
+        Box::pin(Generation::begin(self.clone(), request)).await
     }
 
     /// Returns the models served, in the order of the coordinator's configuration.
@@ -80,9 +65,9 @@ impl Client {
         let list = |mut coordinator: CoordinatorClient<_>| async move {
             coordinator.list_models(v1::ListModelsRequest {}).await
         };
-        let policy = self.policy();
+        let policy = self.policy;
         let patience = Patience::new(&policy, is_starting_up, policy.startup);
-        let listed = self.0.make(patience, list).await;
+        let listed = self.make(patience, list).await;
         Ok(listed.map_err(Error::Status)?.models)
     }
 }
@@ -101,11 +86,8 @@ impl fmt::Debug for Generation {
 
 impl Generation {
     /// Asks, and waits until the request is taken.
-    pub(crate) async fn begin(
-        calls: RetriedCalls,
-        request: v1::GenerateRequest,
-    ) -> Result<Self, Error> {
-        let reading = ResumableAnswer::begin(calls, request).await?;
+    pub(crate) async fn begin(client: Client, request: v1::GenerateRequest) -> Result<Self, Error> {
+        let reading = ResumableAnswer::begin(client, request).await?;
         let events = stream::try_unfold(reading, ResumableAnswer::next);
         Ok(Self {
             events: Box::pin(events),
@@ -132,13 +114,5 @@ impl Generation {
             answer.add(event);
         }
         Ok(answer)
-    }
-}
-
-impl Stream for Generation {
-    type Item = Result<GenerationEvent, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.events.as_mut().poll_next(cx)
     }
 }

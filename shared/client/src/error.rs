@@ -11,7 +11,6 @@ use crate::given::OtherTokens;
 
 /// Why a client did not get what it asked for.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The URL cannot be connected to.
     #[error(transparent)]

@@ -45,8 +45,8 @@ mod policy;
 mod reading;
 
 pub use answer::{CollectedAnswer, GenerationEvent};
-pub use calls::RetryWait;
-pub use client::{Client, Generation};
+pub use calls::{Client, RetryWait};
+pub use client::Generation;
 pub use error::Error;
 pub use given::OtherTokens;
 pub use policy::Policy;

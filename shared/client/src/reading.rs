@@ -10,7 +10,7 @@ use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_response::Part;
 
 use crate::answer::GenerationEvent;
-use crate::calls::RetriedCalls;
+use crate::calls::Client;
 use crate::error::Error;
 use crate::given::GivenParts;
 use crate::policy::{Patience, as_unavailable, is_lost, is_starting_up, retry_after};
@@ -20,7 +20,7 @@ const STREAM_END: Duration = Duration::from_secs(1);
 
 /// Reads the parts of an answer.
 pub(crate) struct ResumableAnswer {
-    calls: RetriedCalls,
+    client: Client,
     request: v1::GenerateRequest,
     /// When it was first made.
     began: Instant,
@@ -36,16 +36,13 @@ pub(crate) struct ResumableAnswer {
 
 impl ResumableAnswer {
     /// Asks, and waits until the request is taken.
-    pub(crate) async fn begin(
-        calls: RetriedCalls,
-        request: v1::GenerateRequest,
-    ) -> Result<Self, Error> {
-        let policy = calls.policy;
+    pub(crate) async fn begin(client: Client, request: v1::GenerateRequest) -> Result<Self, Error> {
+        let policy = client.policy;
         let patience = Patience::new(&policy, is_starting_up, policy.startup);
         let began = Instant::now();
-        let parts = ask(&calls, patience, request.clone()).await;
+        let parts = ask(&client, patience, request.clone()).await;
         Ok(Self {
-            calls,
+            client,
             request,
             began,
             parts: parts.map_err(Error::Status)?,
@@ -122,7 +119,7 @@ impl ResumableAnswer {
 
     /// Returns whether the answer, if it is lost now, can be asked for again.
     fn may_resume(&self) -> bool {
-        let policy = self.calls.policy;
+        let policy = self.client.policy;
         let is_reproducible = self.started.as_ref().is_none_or(|it| it.reproducible);
         policy.resume && self.resumes < policy.resume_tries && is_reproducible
     }
@@ -146,9 +143,9 @@ impl ResumableAnswer {
         self.resumes += 1;
         self.given.again();
         sleep(retry_after(lost).unwrap_or_default()).await;
-        let policy = self.calls.policy;
+        let policy = self.client.policy;
         let patience = Patience::new(&policy, is_lost, policy.resume_wait);
-        let asked = ask(&self.calls, patience, self.again()).await;
+        let asked = ask(&self.client, patience, self.again()).await;
         self.parts = asked.map_err(|status| {
             if is_lost(&status) {
                 self.gone(as_unavailable(status))
@@ -178,7 +175,7 @@ impl ResumableAnswer {
 
 /// Asks for an answer.
 async fn ask(
-    calls: &RetriedCalls,
+    client: &Client,
     patience: Patience,
     request: v1::GenerateRequest,
 ) -> Result<Streaming<v1::GenerateResponse>, Status> {
@@ -186,5 +183,5 @@ async fn ask(
         let request = request.clone();
         async move { coordinator.generate(request).await }
     };
-    calls.make(patience, generate).await
+    client.make(patience, generate).await
 }

@@ -1,6 +1,5 @@
 //! Reading files, pipes and devices up to a limit: what a user names may have no end.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -18,7 +17,7 @@ pub enum ReadError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The source is longer than the limit.
-    #[error("more than {}, the most that is read of it", ByteCount(*limit))]
+    #[error("more than {}, the most that is read of it", in_words(*limit))]
     TooLong {
         /// The limit, in bytes.
         limit: u64,
@@ -72,18 +71,13 @@ pub fn text_file(path: &Path, limit: u64) -> Result<String, ReadError> {
     text(File::open(path)?, limit)
 }
 
-/// Displays a number of bytes: `4 MiB (4194304 bytes)`.
-struct ByteCount(u64);
-
-impl fmt::Display for ByteCount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(bytes) = self;
-        match bytes >> 20 {
-            mebibytes if mebibytes > 0 && bytes % (1 << 20) == 0 => {
-                write!(f, "{mebibytes} MiB ({bytes} bytes)")
-            }
-            _ => write!(f, "{bytes} bytes"),
+/// Says how much `bytes` are, in mebibytes too where they are whole ones.
+fn in_words(bytes: u64) -> String {
+    match bytes >> 20 {
+        mebibytes if mebibytes > 0 && bytes.is_multiple_of(1 << 20) => {
+            format!("{mebibytes} MiB ({bytes} bytes)")
         }
+        _ => format!("{bytes} bytes"),
     }
 }
 

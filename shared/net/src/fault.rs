@@ -20,7 +20,7 @@ pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
 }
 
 /// Returns what lies beneath `error`, the nearest first.
-fn beneath<'a>(
+pub(crate) fn beneath<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(error.source(), |&cause| cause.source())

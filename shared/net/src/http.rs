@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::Request;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -23,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::{ServiceExt, service_fn};
 
-use crate::incoming::{IncomingConnections, OPENING_TIMEOUT, OpenedConnection, PortProtocol};
+use crate::incoming::{IncomingConnections, OpenedConnection, PortProtocol, silence};
 use crate::listen::ServerConfig;
 use crate::log_throttle::LogThrottle;
 use crate::receiving::Gate;
@@ -51,7 +52,7 @@ pub struct HttpRoutes {
     pub max_request_bytes: usize,
     /// Longest time for which a connection waits for a client that neither sends a request nor reads its answers. The
     /// headers of a further request on a connection of HTTP/1 must come in this time, those of the first one within
-    /// [`OPENING_TIMEOUT`] of its first bytes.
+    /// [`OPENING_TIMEOUT`](crate::OPENING_TIMEOUT) of its first bytes.
     pub idle_timeout: Duration,
 }
 
@@ -76,14 +77,14 @@ pub async fn serve(
         gate.clone(),
         severed,
     );
-    let connections = HttpConnections {
-        front: Arc::new(front),
+    let connections = Arc::new(HttpConnections {
+        front,
         gate,
         max_streams: config.max_streams_per_connection.get(),
         closing: CancellationToken::new(),
         open: TaskTracker::new(),
-        failed: Arc::default(),
-    };
+        failed: LogThrottle::default(),
+    });
     let delay = Duration::from_millis(config.drain_delay_ms);
     let drained = async {
         draining.await;
@@ -91,7 +92,8 @@ pub async fn serve(
     };
     let accepting = async {
         while let Some(Ok(opened)) = incoming.next().await {
-            connections.serve(opened);
+            let serving = Arc::clone(&connections).serve(opened);
+            connections.open.spawn(serving);
         }
     };
     tokio::select! {
@@ -109,67 +111,50 @@ pub async fn serve(
 
 /// The connections of one port.
 struct HttpConnections {
-    front: Arc<HttpRoutes>,
+    front: HttpRoutes,
     gate: Gate,
     max_streams: u32,
     /// Cancelled when each is to end after what it is about.
     closing: CancellationToken,
     open: TaskTracker,
-    failed: Arc<LogThrottle>,
+    failed: LogThrottle,
 }
 
 impl HttpConnections {
-    /// Serves a connection in a task of its own.
-    fn serve(&self, opened: OpenedConnection) {
-        let client = opened.context().info.remote_addr();
+    /// Serves one connection to its end, or until it is cut.
+    async fn serve(self: Arc<Self>, opened: OpenedConnection) {
+        let client = opened.context.info.remote_addr();
         let cut = opened.cut();
-        let serving = serve_connection(
-            opened,
-            Arc::clone(&self.front),
-            self.gate.clone(),
-            self.max_streams,
-            self.closing.clone(),
-        );
-        let failed = Arc::clone(&self.failed);
-        self.open.spawn(async move {
-            let served = tokio::select! {
-                served = serving => served,
-                () = cut => return,
-            };
-            if let Err(fault) = served
-                && let Some(others) = failed.passes()
-            {
-                tracing::debug!(?client, fault, others, "HTTP connection ended early");
-            }
-        });
+        let served = tokio::select! {
+            served = serve_connection(opened, Arc::clone(&self)) => served,
+            () = cut => return,
+        };
+        if let Err(fault) = served
+            && let Some(others) = self.failed.passes()
+        {
+            tracing::debug!(?client, fault, others, "HTTP connection ended early");
+        }
     }
 }
 
-/// Serves one connection to its end; once `closing` is cancelled, to the end of what is under way on it.
+/// Serves one connection to its end; once all of its port are `closing`, to the end of what is under way on it.
 async fn serve_connection(
     opened: OpenedConnection,
-    front: Arc<HttpRoutes>,
-    gate: Gate,
-    max_streams: u32,
-    closing: CancellationToken,
+    port: Arc<HttpConnections>,
 ) -> Result<(), String> {
-    let connection = opened.context().clone();
+    let connection = opened.context.clone();
     let activity = Arc::clone(&connection.activity);
-    let idle_timeout = front.idle_timeout;
-    let server = builder(connection.speaks_http2, max_streams, idle_timeout);
+    let (idle_timeout, closing) = (port.front.idle_timeout, port.closing.clone());
+    let server = builder(connection.speaks_http2, port.max_streams, idle_timeout);
     let speaks_http1 = !connection.speaks_http2;
     let requested = CancellationToken::new();
-    let silent = timeout(OPENING_TIMEOUT, requested.clone().cancelled_owned());
-    let silent = async {
-        if silent.await.is_ok() {
-            std::future::pending::<()>().await;
-        }
-    };
-    let service = service_fn(move |request| {
+    let silent = silence(requested.clone());
+    let service = service_fn(move |request: Request<_>| {
         requested.cancel();
         let working = connection.activity.begin();
-        let request = gate.bound_request(&connection, front.max_request_bytes, request);
-        let answering = front.router.clone().oneshot(request);
+        let (most, request) = (port.front.max_request_bytes, request.map(Body::new));
+        let request = port.gate.bound_request(&connection, most, request);
+        let answering = port.front.router.clone().oneshot(request);
         async move {
             let response = answering.await?;
             Ok::<_, std::convert::Infallible>(response.map(|body| ResponseBody::new(body, working)))

@@ -27,7 +27,7 @@ use crate::receiving::Gate;
 use crate::slots::ConnectionSlots;
 use crate::tls::Tls;
 pub use opened::OpenedConnection;
-pub use opening::{OPENING_TIMEOUT, PortProtocol};
+pub use opening::{OPENING_TIMEOUT, PortProtocol, silence};
 
 /// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped once it has
 /// had a moment to: an honest one needs a few round trips, and whoever stalls on purpose is older than that.
@@ -113,7 +113,7 @@ impl IncomingConnections {
         }
         let failed = Arc::clone(&self.failed);
         // A client of HTTP/1 is let in at a port of gRPC too, to be told where it is.
-        let acceptor = self.tls.http_acceptor();
+        let acceptor = self.tls.acceptor();
         let (protocol, gate) = (self.protocol, self.gate.clone());
         let opening = opening::open(connection, protocol, acceptor, slot, gate, failed);
         let opening = self.opening.spawn(opening);

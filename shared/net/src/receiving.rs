@@ -10,11 +10,11 @@ mod budget;
 mod message;
 mod whole;
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body::Body as _;
 use tonic::body::Body;
 use tonic::codegen::http::header::EXPECT;
 use tonic::codegen::http::{Request, Version};
@@ -22,6 +22,7 @@ use tonic::service::Routes;
 use tonic::transport::server::TcpConnectInfo;
 use tower::util::MapRequestLayer;
 
+use crate::fault::beneath;
 use crate::listen::ServerConfig;
 use crate::slots::Activity;
 pub(crate) use budget::ByteBudget;
@@ -35,7 +36,7 @@ pub use whole::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS};
 pub const MAX_SMALL_BYTES: usize = 16 << 20;
 
 /// Services, and which of their methods take a stream of messages.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Described {
     /// The services.
     pub routes: Routes,
@@ -43,26 +44,6 @@ pub struct Described {
     pub client_streaming: Arc<[&'static str]>,
     /// The gate that is shared with another port, if one is.
     pub gate: Option<Gate>,
-}
-
-impl Described {
-    /// Puts the services behind the `gate` of another port.
-    #[must_use]
-    pub fn behind(self, gate: Gate) -> Self {
-        let gate = Some(gate);
-        Self { gate, ..self }
-    }
-}
-
-/// Services none of whose methods takes a stream of messages.
-impl From<Routes> for Described {
-    fn from(routes: Routes) -> Self {
-        Self {
-            routes,
-            client_streaming: Arc::default(),
-            gate: None,
-        }
-    }
 }
 
 /// What requests carry of the connection that they came on.
@@ -142,18 +123,15 @@ impl Gate {
     }
 
     /// Bounds the body of an HTTP request that came on `connection`, to at most `most` bytes.
-    pub(crate) fn bound_request<B>(
+    pub(crate) fn bound_request(
         &self,
         connection: &ConnectionContext,
         most: usize,
-        mut request: Request<B>,
-    ) -> Request<axum::body::Body>
-    where
-        B: http_body::Body<Data = Bytes, Error: Into<axum::BoxError>> + Send + Unpin + 'static,
-    {
+        mut request: Request<axum::body::Body>,
+    ) -> Request<axum::body::Body> {
         request.extensions_mut().insert(connection.info.clone());
         if request.body().is_end_stream() {
-            return request.map(axum::body::Body::new);
+            return request;
         }
         let held = self.held(connection.received.clone());
         // HTTP/2 can end a stream and keep its connection; and who awaits leave to send its body sees the refusal.
@@ -170,13 +148,7 @@ impl Gate {
 pub async fn whole(body: axum::body::Body) -> Result<Bytes, ReceiveError> {
     let read = axum::body::to_bytes(body, usize::MAX).await;
     read.map_err(|error| {
-        let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
-        while let Some(error) = cause {
-            if let Some(refused) = error.downcast_ref::<ReceiveError>() {
-                return refused.clone();
-            }
-            cause = error.source();
-        }
-        ReceiveError::CutShort
+        let refused = beneath(&error).find_map(|cause| cause.downcast_ref::<ReceiveError>());
+        refused.cloned().unwrap_or(ReceiveError::CutShort)
     })
 }

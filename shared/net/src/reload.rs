@@ -14,7 +14,8 @@ use crate::bounded::{self, MAX_SETTINGS_BYTES};
 #[derive(Debug, thiserror::Error)]
 #[error("{setting}: {}: {problem}", file.display())]
 pub struct FileError {
-    setting: String,
+    /// The setting that names the file.
+    pub setting: String,
     file: PathBuf,
     problem: String,
 }
@@ -27,11 +28,6 @@ impl FileError {
             file: file.to_owned(),
             problem: problem.into(),
         }
-    }
-
-    /// Returns the setting that names the file.
-    pub fn setting(&self) -> &str {
-        &self.setting
     }
 }
 

@@ -11,10 +11,8 @@ mod material;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::ServerConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -150,11 +148,8 @@ impl Tls {
     }
 
     /// Returns what answers a handshake of a client that speaks HTTP/1.1 or HTTP/2; none where services speak in clear.
-    pub(crate) fn http_acceptor(&self) -> Option<TlsAcceptor> {
-        let server = self.0.get().server.clone()?;
-        let mut server = ServerConfig::clone(&server);
-        server.alpn_protocols.push(b"http/1.1".to_vec());
-        Some(TlsAcceptor::from(Arc::new(server)))
+    pub(crate) fn acceptor(&self) -> Option<TlsAcceptor> {
+        self.0.get().server.clone().map(TlsAcceptor::from)
     }
 
     /// Returns what begins a handshake now; none where no CA is known.
@@ -196,7 +191,7 @@ impl TlsError {
     pub fn key(&self) -> String {
         match self {
             Self::Missing { setting, .. } => format!("tls.{setting}"),
-            Self::File(file) => file.setting().to_owned(),
+            Self::File(file) => file.setting.clone(),
             Self::Unusable(_) => "tls".to_owned(),
         }
     }

@@ -94,15 +94,9 @@ pub enum AdminError {
 /// An open admin port. Dropping it closes the port and cuts its connections.
 #[derive(Debug)]
 pub struct Admin {
-    address: SocketAddr,
+    /// Where it listens.
+    pub address: SocketAddr,
     _task: AbortOnDropHandle<()>,
-}
-
-impl Admin {
-    /// Returns where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
 }
 
 /// Opens the admin port of `process`; none if the configuration says so. Where nobody chose the address, of

@@ -34,14 +34,8 @@ use layer::ConfigLayer;
 pub struct LoadedConfig<T> {
     /// The configuration after all layers.
     pub value: T,
-    settings: Vec<SettingProvenance>,
-}
-
-impl<T> LoadedConfig<T> {
-    /// Lists every setting in the order of its key, with its value and origin; secrets are masked.
-    pub fn provenance(&self) -> &[SettingProvenance] {
-        &self.settings
-    }
+    /// Every setting in the order of its key, with its value and origin; secrets are masked.
+    pub provenance: Vec<SettingProvenance>,
 }
 
 /// Loads a configuration: `T::default()` < `file` < `environment` < `flags`.
@@ -130,13 +124,16 @@ impl ConfigLayers {
         let merged = profiles.remove(&Profile::Default).unwrap_or_default();
         Ok(LoadedConfig {
             value,
-            settings: provenance::settings("", &merged, &figment),
+            provenance: provenance::settings("", &merged, &figment),
         })
     }
 
     /// Leaves out what was given at `path`; whether there was anything.
     fn forget(&mut self, path: &[String]) -> bool {
-        let forgotten = self.given.iter_mut().map(|layer| layer.forget(path));
+        let forgotten = self
+            .given
+            .iter_mut()
+            .map(|layer| layer::forget(&mut layer.values, path));
         forgotten.fold(false, |any, forgotten| any | forgotten)
     }
 }

@@ -79,7 +79,7 @@ fn guarded(routes: Routes, guard: Guard) -> Routes {
 /// [`ServeError`] if the server fails before it is told to stop, or is not healthy: whoever supervises the process
 /// should start it anew.
 pub async fn serve(
-    services: impl Into<Described>,
+    services: Described,
     listener: TcpListener,
     config: &ServerConfig,
     process: &Process,
@@ -92,7 +92,6 @@ pub async fn serve(
     // tonic serves each connection in a task of its own; dropping its future leaves those running.
     let severed = CancellationToken::new();
     let _sever = severed.clone().drop_guard();
-    let services = services.into();
     let gate = services.gate.unwrap_or_else(|| Gate::new(config));
     let (tls, guard) = (
         process.credentials.tls.clone(),

@@ -7,9 +7,6 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// The exit code of a process that a second SIGINT ended before its drain was over: 128 + SIGINT.
-const INTERRUPTED: i32 = 130;
-
 /// The exit code of a process that had to be ended because its end took too long.
 const OVERDUE: i32 = 1;
 
@@ -41,7 +38,7 @@ pub fn on_signal() -> io::Result<CancellationToken> {
             tracing::info!(signal, "already shutting down; SIGINT exits at once");
         }
         tracing::warn!("exiting without waiting for the drain");
-        std::process::exit(INTERRUPTED);
+        std::process::exit(StopSignal::INTERRUPT.exit_code.into());
     });
     Ok(token)
 }

@@ -9,7 +9,6 @@ mod settings;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use net::reload::FileError;
 use net::tls::TlsError;
 use opentelemetry::KeyValue;
 use opentelemetry_appender_tracing::layer::{OpenTelemetryTracingBridge, TracingSpanAttributes};
@@ -80,11 +79,7 @@ pub enum TelemetryError {
 
     /// The CAs by which a collector is to be believed cannot be used.
     #[error(transparent)]
-    Authorities(FileError),
-
-    /// TLS cannot be spoken.
-    #[error("telemetry: {0}")]
-    Tls(#[source] TlsError),
+    Authorities(#[from] TlsError),
 
     /// What the exporter reads itself cannot be used.
     #[error("telemetry: {0}")]
@@ -95,21 +90,12 @@ pub enum TelemetryError {
     Installed(#[from] TryInitError),
 }
 
-impl From<TlsError> for TelemetryError {
-    fn from(error: TlsError) -> Self {
-        match error {
-            TlsError::File(file) => Self::Authorities(file),
-            error => Self::Tls(error),
-        }
-    }
-}
-
 impl TelemetryError {
     /// Returns the key or the variable at fault; the section where no single one is.
     pub fn key(&self) -> &str {
         match self {
             Self::Setting { key, .. } => key,
-            Self::Authorities(file) => file.setting(),
+            Self::Authorities(TlsError::File(file)) => &file.setting,
             _ => "telemetry",
         }
     }
@@ -182,8 +168,10 @@ pub fn start(
 pub struct Telemetry {
     tracer: Option<SdkTracerProvider>,
     logger: Option<SdkLoggerProvider>,
-    traces: Traces,
-    levels: LogLevels,
+    /// What the services of the process trace with.
+    pub traces: Traces,
+    /// Which events are logged.
+    pub levels: LogLevels,
 }
 
 impl Telemetry {
@@ -234,16 +222,6 @@ impl Telemetry {
             started.logger = Some(provider.build());
         }
         Ok(started)
-    }
-
-    /// Returns what the services of the process trace with.
-    pub fn traces(&self) -> &Traces {
-        &self.traces
-    }
-
-    /// Returns which events are logged.
-    pub fn levels(&self) -> &LogLevels {
-        &self.levels
     }
 
     /// Returns how long [`Telemetry::flush`] takes at most.

@@ -19,7 +19,7 @@ async fn a_traced_request_stands_with_its_bucket_and_others_do_not() {
     };
     let telemetry = Telemetry::new(&traced, "coordinator", &|_| None).expect("in order");
     let process = Process {
-        traces: telemetry.traces().clone(),
+        traces: telemetry.traces.clone(),
         ..Process::default()
     };
     let coordinator = coordinator_in(process, config(&[], &[verifier.url()])).await;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use net::listen::ServerConfig;
+use net::receiving::Described;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -52,11 +53,14 @@ impl Collector {
 
     /// Takes spans over TLS on `listener`, with the certificates of `process`.
     pub(super) async fn serve(self, listener: TcpListener, process: Process) {
-        let routes = Routes::new(TraceServiceServer::new(self));
+        let services = Described {
+            routes: Routes::new(TraceServiceServer::new(self)),
+            ..Described::default()
+        };
         let health = Health::new("collector", &process);
         let (config, forever) = (ServerConfig::default(), std::future::pending());
         let served = serve(
-            routes,
+            services,
             listener,
             &config,
             &process,

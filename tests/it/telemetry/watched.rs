@@ -46,7 +46,7 @@ pub(super) fn telemetry(config: &TelemetryConfig, role: &str) -> Telemetry {
 
 pub(super) fn process(telemetry: &Telemetry) -> Process {
     Process {
-        traces: telemetry.traces().clone(),
+        traces: telemetry.traces.clone(),
         ..Process::default()
     }
 }

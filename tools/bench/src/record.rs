@@ -108,7 +108,7 @@ async fn record(
     // The reports of an answer that was resumed are of two answers.
     let policy = Policy {
         resume: false,
-        ..client.policy()
+        ..client.policy
     };
     let client = client.with_policy(policy);
     let header = header(args, &client, url, prompts.len()).await?;

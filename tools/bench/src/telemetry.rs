@@ -136,7 +136,7 @@ impl Traced {
             started = Telemetry::new(&telemetry, "bench", &|_| None)?;
         }
         let process = Process {
-            traces: started.traces().clone(),
+            traces: started.traces.clone(),
             ..Process::default()
         };
         let config = config.clone().on_loopback();

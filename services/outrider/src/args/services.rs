@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use serde::Serialize;
 use serde_json::{Value, json};
 use speculation::drafting::Drafting;
 use speculation::methods::names::drafting;
@@ -89,7 +90,7 @@ pub struct ConnectionArgs {
 }
 
 /// Settings of the section `tls`.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct TlsArgs {
     /// Certificates in PEM of the CAs by which servers are believed, for URLs that begin with https://; in
@@ -105,6 +106,7 @@ pub(crate) struct TlsArgs {
     /// Serves in clear on addresses that other machines can reach, and shows tokens over http:// to other
     /// machines.
     #[arg(long, global = true, hide_short_help = true)]
+    #[serde(skip)]
     insecure: bool,
 }
 
@@ -119,11 +121,7 @@ impl ConnectionArgs {
 impl TlsArgs {
     /// Adds the flags given to `settings`.
     pub(crate) fn add_to(&self, settings: &mut Value) {
-        settings["tls"] = json!({
-            "ca_file": self.ca_file,
-            "cert_file": self.cert_file,
-            "key_file": self.key_file,
-        });
+        settings["tls"] = json!(self);
         if self.insecure {
             settings["insecure"] = json!(true);
         }

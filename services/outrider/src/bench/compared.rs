@@ -88,7 +88,7 @@ impl MethodComparison {
             "methods": rows,
             "speedup": speedup(&self.all()),
             "speedup_interval": self.speedups(),
-            "load": self.load.json(),
+            "load": self.load,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 /// The share of all processors that other processes may take before it is warned of.
@@ -16,10 +16,11 @@ pub(super) struct Watched {
 }
 
 /// What was used of the machine; nothing where the system does not tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Load {
     processors: usize,
     /// Processors that other processes took, on average.
+    #[serde(rename = "used_by_others")]
     others: Option<f64>,
     /// Processes that ran or waited at the end, mean of the last minute.
     average: f64,
@@ -63,14 +64,6 @@ fn own_ms(system: &mut System) -> Option<u64> {
 }
 
 impl Load {
-    pub(super) fn json(&self) -> Value {
-        json!({
-            "processors": self.processors,
-            "used_by_others": self.others,
-            "average": self.average,
-        })
-    }
-
     /// Returns what is told to people; `is_here` says whether the services ran in this process.
     pub(super) fn lines(&self, is_here: bool) -> Vec<String> {
         let Self {

@@ -36,10 +36,7 @@ const JARGON: [&str; 23] = [
 fn keys() -> Vec<String> {
     let none = std::iter::empty;
     let loaded = load::<Config>(None, none(), &json!({})).expect("the defaults");
-    let keys = loaded
-        .provenance()
-        .iter()
-        .map(|setting| setting.key.clone());
+    let keys = loaded.provenance.iter().map(|setting| setting.key.clone());
     keys.collect()
 }
 

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use net::fault::{connection_fault, in_one_line, is_refused_in_tls, is_tls_fault};
 use ops::process::Process;
+use speculation::session::Peer;
 use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -22,22 +23,6 @@ use super::dial::{Dialled, PATIENCE};
 
 /// How long a coordinator may wait for its peers before it says which of them answered.
 const LISTING: Duration = Duration::from_millis(1_500);
-
-/// What a service is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PeerKind {
-    Drafter,
-    Verifier,
-}
-
-impl PeerKind {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Drafter => "drafter",
-            Self::Verifier => "verifier",
-        }
-    }
-}
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -69,15 +54,15 @@ impl Silence {
 /// Asks the peer for its description.
 pub(super) async fn peer(
     dialled: &Dialled,
-    kind: PeerKind,
+    kind: Peer,
     process: &Process,
 ) -> Result<Response<PeerDescription>, Silence> {
     let channel = dialled.channel(process);
     let channel = channel.map_err(|error| Silence::Tls(in_one_line(&error)))?;
     let request = DescribeRequest {};
     match kind {
-        PeerKind::Drafter => answer(DrafterClient::new(channel).describe(request)).await,
-        PeerKind::Verifier => answer(VerifierClient::new(channel).describe(request)).await,
+        Peer::Drafter => answer(DrafterClient::new(channel).describe(request)).await,
+        Peer::Verifier => answer(VerifierClient::new(channel).describe(request)).await,
     }
 }
 

@@ -2,10 +2,11 @@
 
 use futures_util::future::join_all;
 use ops::process::Process;
+use speculation::session::Peer;
 use wire::describe::{check_pair, check_protocol};
 use wire::v1::PeerDescription;
 
-use super::ask::{self, PeerKind, Silence};
+use super::ask::{self, Silence};
 use super::dial::Dialled;
 use super::report::Findings;
 use crate::config::Config;
@@ -14,8 +15,8 @@ use crate::config::Config;
 pub(super) async fn findings(config: &Config, is_chosen: bool, process: &Process) -> Findings {
     let mut findings = Findings::of("peers");
     let models = config.coordinator.models.iter().map(|model| async move {
-        let verifiers = model.verifiers.iter().map(|url| (PeerKind::Verifier, url));
-        let drafters = model.drafters.iter().map(|url| (PeerKind::Drafter, url));
+        let verifiers = model.verifiers.iter().map(|url| (Peer::Verifier, url));
+        let drafters = model.drafters.iter().map(|url| (Peer::Drafter, url));
         let replies = verifiers.chain(drafters).map(|(kind, url)| async move {
             let reply = ask::peer(&Dialled::of_url(url), kind, process).await;
             (kind, url, reply)
@@ -37,7 +38,7 @@ pub(super) async fn findings(config: &Config, is_chosen: bool, process: &Process
             findings.skews.extend(ahead);
             let said = reply.into_inner();
             judge(&mut findings, &who, &said, target.as_ref());
-            if kind == PeerKind::Verifier {
+            if kind == Peer::Verifier {
                 let first = target.get_or_insert_with(|| said.clone());
                 compare(&mut findings, &who, &said, first, model.mixed_weights);
             }

@@ -5,23 +5,19 @@ use std::net::SocketAddr;
 
 use futures_util::future::join_all;
 use ops::admin::AskError;
+use ops::config::LoadedConfig;
 use ops::process::Process;
+use speculation::session::Peer;
 use tokio::net::TcpListener;
 
 use super::DoctorClients;
-use super::ask::{self, PeerKind, Silence};
+use super::ask::{self, Silence};
 use super::dial::Dialled;
 use super::report::Findings;
 use crate::check::{ServeRole, listens};
 use crate::cluster::reachable;
 use crate::config::Config;
-
-/// Which addresses somebody chose; `serve` does without the others.
-#[derive(Clone, Copy)]
-pub(super) struct ChosenPorts {
-    pub(super) admin: bool,
-    pub(super) http: bool,
-}
+use crate::global::is_default;
 
 /// Whether an address can be listened on.
 enum PortState {
@@ -34,11 +30,11 @@ enum PortState {
 
 /// Returns what is found of the addresses that `role` listens on, all at once.
 pub(super) async fn findings(
-    config: &Config,
+    loaded: &LoadedConfig<Config>,
     role: ServeRole,
-    chosen: ChosenPorts,
     own: &DoctorClients,
 ) -> Findings {
+    let config = &loaded.value;
     let admin = config
         .admin
         .listen
@@ -77,9 +73,9 @@ pub(super) async fn findings(
             PortState::Taken(who) => {
                 has_coordinator |= key == "coordinator.listen"
                     && !matches!(who, Err(Silence::NobodyThere | Silence::Other(_)));
+                // `serve` does without the ports that nobody chose.
                 let is_needed = match key {
-                    "admin.listen" => chosen.admin,
-                    "coordinator.http.listen" => chosen.http,
+                    "admin.listen" | "coordinator.http.listen" => !is_default(loaded, key),
                     _ => true,
                 };
                 taken(&mut findings, &at, key, who, is_needed);
@@ -97,8 +93,8 @@ async fn look(key: &str, address: SocketAddr, dialled: &Dialled, process: &Proce
         Err(_) => PortState::Taken(match key {
             "admin.listen" => admin_at(reachable(address)).await,
             "coordinator.listen" => coordinator_at(dialled, process).await,
-            "drafter.listen" => peer_at(dialled, PeerKind::Drafter, process).await,
-            "verifier.listen" => peer_at(dialled, PeerKind::Verifier, process).await,
+            "drafter.listen" => peer_at(dialled, Peer::Drafter, process).await,
+            "verifier.listen" => peer_at(dialled, Peer::Verifier, process).await,
             _ => Err(Silence::NobodyThere),
         }),
     }
@@ -145,7 +141,7 @@ fn taken(
     }
 }
 
-async fn peer_at(dialled: &Dialled, kind: PeerKind, process: &Process) -> Result<String, Silence> {
+async fn peer_at(dialled: &Dialled, kind: Peer, process: &Process) -> Result<String, Silence> {
     let answer = ask::peer(dialled, kind, process).await?;
     Ok(format!(
         "by an outrider {} of '{}'",

@@ -2,6 +2,7 @@
 
 use model::ComputeDevice;
 use speculation::simd::Level;
+use sysinfo::System;
 
 use super::report::Findings;
 
@@ -24,7 +25,7 @@ pub(super) fn cpu() -> Findings {
     }
     let allowed = std::thread::available_parallelism().map_or(1, usize::from);
     match machine_cores() {
-        Some(all) if all > allowed => findings.info(format!(
+        all if all > allowed => findings.info(format!(
             "{allowed} of {all} cores may be used, by affinity or the quota of the control group"
         )),
         _ => findings.ok(format!("{allowed} cores may be used")),
@@ -47,16 +48,10 @@ fn lacking_of_avx512() -> String {
 }
 
 /// Cores of the machine, whoever may use them.
-#[cfg(target_os = "linux")]
-fn machine_cores() -> Option<usize> {
-    let online = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let cores = online.lines().filter(|line| line.starts_with("processor"));
-    Some(cores.count())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn machine_cores() -> Option<usize> {
-    None
+fn machine_cores() -> usize {
+    let mut system = System::new();
+    system.refresh_cpu_usage();
+    system.cpus().len()
 }
 
 /// Compares the device `requested` with the CPU, if one is, and returns what is found.

@@ -109,12 +109,7 @@ impl Findings {
                 section = finding.section;
                 lines.push(section.to_owned());
             }
-            let level = match finding.level {
-                FindingLevel::Ok => "ok",
-                FindingLevel::Info => "info",
-                FindingLevel::Warning => "warning",
-                FindingLevel::Error => "error",
-            };
+            let level = format!("{:?}", finding.level).to_lowercase();
             lines.push(format!("  {level:8} {}", finding.message));
             lines.extend((finding.remedy.iter()).map(|remedy| format!("  {:8} {remedy}", "->")));
         }

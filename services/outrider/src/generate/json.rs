@@ -67,7 +67,6 @@ const OF_THE_END: [&str; 7] = [
 /// Returns the object of an answer that is complete, or that `fault` ended early.
 fn object(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> Value {
     let (started, finished) = (&answer.started, &answer.finished);
-    let timing = finished.timing.unwrap_or_default();
     let error = fault.map(|fault| {
         let code = format!("{:?}", fault.code);
         json!({ "message": fault.message, "code": code })
@@ -104,11 +103,7 @@ fn object(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> Value {
         },
         "speculation": speculation,
         "metrics": { "speculative_decoding": Value::from_iter(of_vllm) },
-        "timing": {
-            "time_to_first_token_ms": timing.time_to_first_token_ms,
-            "total_ms": timing.total_ms,
-            "tokens_per_second": timing.tokens_per_second,
-        },
+        "timing": finished.timing.unwrap_or_default(),
     });
     if !answer.logprobs.is_empty() {
         object["logprobs"] = answer.logprobs.iter().map(logprobs).collect();
@@ -123,9 +118,7 @@ fn object(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> Value {
 
 /// Returns the log probabilities of a token; null stands for one without any probability.
 fn logprobs(of_token: &v1::TokenLogprobs) -> Value {
-    let top = of_token.top.iter();
-    let top = top.map(|top| json!({ "token_id": top.token_id, "logprob": top.logprob }));
-    json!({ "logprob": of_token.logprob, "top": top.collect::<Vec<_>>() })
+    json!({ "logprob": of_token.logprob, "top": of_token.top })
 }
 
 /// What of the statistics has the names that users of vLLM parse.
@@ -153,46 +146,15 @@ fn num_spec_tokens(settings: &[v1::Setting]) -> u32 {
 }
 
 fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
-    let reasons: Vec<Value> = statistics
-        .fallbacks
-        .iter()
-        .map(|fallback| json!({ "position": fallback.position, "reason": fallback.reason }))
-        .collect();
-    // Where no draft token was verified there is nothing to be a rate of.
-    let verified = |figure: f64| (statistics.num_draft_tokens > 0).then_some(figure);
-    json!({
-        "mean_acceptance_length": verified(statistics.mean_acceptance_length),
-        "draft_acceptance_rate": verified(statistics.draft_acceptance_rate),
-        "acceptance_histogram": statistics.acceptance_histogram,
-        "num_spec_steps": statistics.num_spec_steps,
-        "num_accepted_draft_tokens": statistics.num_accepted_draft_tokens,
-        "num_draft_tokens": statistics.num_draft_tokens,
-        "per_step_accepted": statistics.per_step_accepted,
-        "per_step_drafted": statistics.per_step_drafted,
-        "fallbacks": reasons.len(),
-        "fallback_reasons": reasons,
-        "target_forwards": statistics.target_forwards,
-        "drafted": statistics.drafted,
-        "discarded": statistics.discarded,
-        "withheld": statistics.withheld,
-        "retries": statistics.retries,
-        "migrations": statistics.migrations,
-        "deferral_rate": statistics.deferral_rate,
-        "rejection_rate": statistics.rejection_rate,
-        "draft_forwards": statistics.draft_forwards,
-        "draft_forwards_by_model": statistics.draft_forwards_by_model,
-        "forced": statistics.forced,
-        "at_max_run": statistics.at_max_run,
-        "target_calls_per_token": statistics.target_calls_per_token,
-        "wire_bytes": statistics.wire_bytes,
-        "wire_bytes_per_round": statistics.wire_bytes_per_round,
-        "rounds": statistics.rounds,
-        "fallback_tokens": statistics.fallback_tokens,
-        "rested_tokens": statistics.rested_tokens,
-        "predicted_gain": statistics.predicted_gain,
-        "measured_gain": statistics.measured_gain,
-        "length_decision": statistics.length_decision,
-    })
+    let mut told = json!(statistics);
+    if statistics.num_draft_tokens == 0 {
+        // Where no draft token was verified there is nothing to be a rate of.
+        told["mean_acceptance_length"] = Value::Null;
+        told["draft_acceptance_rate"] = Value::Null;
+    }
+    told["fallback_reasons"] = told["fallbacks"].take();
+    told["fallbacks"] = json!(statistics.fallbacks.len());
+    told
 }
 
 #[cfg(test)]

@@ -39,9 +39,6 @@ impl ScoreInput {
                     "{flag}: token {id} is out of range, the model's vocabulary has {vocab_size} tokens"
                 );
             }
-            Ok(())
-        };
-        let fits = |flag: &str, tokens: &[TokenId]| {
             let (count, context_len) = (tokens.len(), config.context_len);
             ensure!(
                 count <= context_len,
@@ -52,7 +49,6 @@ impl ScoreInput {
         check(flag, &tokens)?;
         match (&args.decoder_ids, config.encoder) {
             (None, None) => {
-                fits(flag, &tokens)?;
                 let (source, scored) = (Vec::new(), tokens);
                 Ok(Self { source, scored })
             }
@@ -64,9 +60,7 @@ impl ScoreInput {
                 encoder.decoder_start_token_id
             ),
             (Some(scored), Some(_)) => {
-                fits(flag, &tokens)?;
                 check("--decoder-ids", scored)?;
-                fits("--decoder-ids", scored)?;
                 let (source, scored) = (tokens, scored.clone());
                 Ok(Self { source, scored })
             }

@@ -92,7 +92,7 @@ impl<R: Fn() -> anyhow::Result<LoadedConfig<Config>> + Send + Sync + 'static> Si
 /// Returns the names of the settings, other than the log filter, whose values differ.
 fn changed(old: &LoadedConfig<Config>, new: &LoadedConfig<Config>) -> Vec<String> {
     let [old, new] = [old, new].map(|loaded| {
-        let settings = loaded.provenance().iter();
+        let settings = loaded.provenance.iter();
         let settings = settings.map(|setting| (&setting.key, &setting.value));
         settings.collect::<BTreeSet<_>>()
     });

@@ -25,7 +25,7 @@ pub(super) type ServerTransport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 /// there, sees the failure and ends with all its streams.
 pub struct OpenedConnection {
     transport: ServerTransport,
-    context: ConnectionContext,
+    pub(crate) context: ConnectionContext,
     /// What was read of it already, and is still to be handed on.
     unread: Bytes,
     /// Given back when it is closed.
@@ -48,11 +48,6 @@ impl OpenedConnection {
             severed: Box::pin(slot.cut.clone().cancelled_owned()),
             slot,
         }
-    }
-
-    /// Returns what requests carry of it.
-    pub(crate) fn context(&self) -> &ConnectionContext {
-        &self.context
     }
 
     /// Waits until it is cut.

@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::either::Either;
+use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
 
 use super::opened::{OpenedConnection, ServerTransport};
@@ -21,6 +22,14 @@ use crate::tls::{Side, explain};
 /// How long a connection may take to say what it speaks, a TLS handshake included: HTTP/2's preface, or the first
 /// bytes of a request of HTTP/1.
 pub const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Ends once a connection on which nobody has `asked` anything has had [`OPENING_TIMEOUT`] to do so; never on another.
+pub async fn silence(asked: CancellationToken) {
+    let asked = asked.cancelled();
+    if tokio::time::timeout(OPENING_TIMEOUT, asked).await.is_ok() {
+        std::future::pending::<()>().await;
+    }
+}
 
 /// How long a client that is refused may take to hang up, and what it may still say.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -4,8 +4,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use axum::body::Body;
 use bytes::Bytes;
-use http_body::{Body, Frame};
+use http_body::{Body as _, Frame};
 use tokio::runtime::Handle;
 
 use super::budget::{ReceiveError, RequestBuffer};
@@ -20,25 +21,19 @@ pub const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A body that yields all of its bytes as one frame, or an error.
 #[derive(Debug)]
-pub(super) struct WholeBody<B>
-where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-{
+pub(super) struct WholeBody {
     /// The inner body; none once it has ended.
-    inner: Option<B>,
+    inner: Option<Body>,
     /// The buffer; none once it was yielded.
     held: Option<RequestBuffer>,
     most: usize,
     is_discarded: bool,
 }
 
-impl<B> WholeBody<B>
-where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-{
+impl WholeBody {
     /// Wraps `inner`, of at most `most` bytes, which are buffered in `held`. If `is_discarded`, the rest of a refused
     /// body is read and discarded, so that the client gets to read the refusal.
-    pub(super) fn new(inner: B, held: RequestBuffer, most: usize, is_discarded: bool) -> Self {
+    pub(super) fn new(inner: Body, held: RequestBuffer, most: usize, is_discarded: bool) -> Self {
         Self {
             inner: Some(inner),
             held: Some(held),
@@ -84,10 +79,7 @@ where
     }
 }
 
-impl<B> Body for WholeBody<B>
-where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-{
+impl http_body::Body for WholeBody {
     type Data = Bytes;
     type Error = ReceiveError;
 
@@ -110,10 +102,7 @@ where
     }
 }
 
-impl<B> Drop for WholeBody<B>
-where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-{
+impl Drop for WholeBody {
     /// Spawns a task that discards the rest of a refused body while the answer is sent.
     fn drop(&mut self) {
         if let (Some(inner), true) = (self.inner.take(), self.is_discarded)
@@ -124,7 +113,7 @@ where
     }
 }
 
-async fn discard(mut body: impl Body<Data = Bytes> + Unpin) {
+async fn discard(mut body: Body) {
     let mut left = match body.size_hint().exact() {
         Some(_) => MAX_DISCARDED_BYTES,
         None => MAX_DISCARDED_CHUNKS,

@@ -28,7 +28,8 @@ const OVER_BUDGET: u32 = 4;
 #[derive(Debug)]
 pub struct Replica<D> {
     address: String,
-    socket: SocketAddr,
+    /// Where its URL leads.
+    pub socket: SocketAddr,
     channel: PeerChannel,
     connections: ConnectionCounter,
     state: Mutex<ReplicaState<D>>,
@@ -108,11 +109,6 @@ impl<D: Send + Sync + 'static> Replica<D> {
     /// Its URL.
     pub fn address(&self) -> &str {
         &self.address
-    }
-
-    /// Returns where that leads.
-    pub fn socket(&self) -> SocketAddr {
-        self.socket
     }
 
     /// Its connection; cheap to clone.

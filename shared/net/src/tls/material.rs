@@ -15,7 +15,7 @@ use x509_cert::der::Decode;
 use super::{TlsConfig, TlsError, TlsMode};
 use crate::reload::{FileError, contents};
 
-/// The one protocol that services speak inside of TLS.
+/// The protocol that services speak with one another inside of TLS.
 const ALPN: &[u8] = b"h2";
 
 const SHOWS_CERTIFICATE: &str = "tls.mode says that this service shows a certificate";
@@ -146,7 +146,7 @@ fn server(
         }
     };
     let mut server = builder.with_single_cert(chain.clone(), key.clone_key())?;
-    server.alpn_protocols = vec![ALPN.to_vec()];
+    server.alpn_protocols = vec![ALPN.to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(server))
 }
 

@@ -9,13 +9,12 @@ use axum::extract::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use net::incoming::OPENING_TIMEOUT;
+use net::incoming::silence;
 use net::log_throttle::LogThrottle;
 use net::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tower::{ServiceExt, service_fn};
 
 /// Most connections at a time. Beyond it the oldest is closed: whoever is answered has long gone, and a scraper that
@@ -36,16 +35,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves `router` on `listener` without end. Connections end with this future.
 pub(super) async fn serve(router: Router, listener: TcpListener) {
-    let mut open = JoinSet::new();
-    // The same tasks, the oldest first.
-    let mut order: VecDeque<AbortHandle> = VecDeque::new();
+    // The oldest first.
+    let mut open = VecDeque::new();
     let full = LogThrottle::default();
     loop {
-        let accepted = tokio::select! {
-            Some(_) = open.join_next() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        let (connection, client) = match accepted {
+        let (connection, client) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "the admin port cannot accept a connection");
@@ -53,11 +47,9 @@ pub(super) async fn serve(router: Router, listener: TcpListener) {
                 continue;
             }
         };
-        order.retain(|connection| !connection.is_finished());
-        if order.len() >= MAX_CONNECTIONS
-            && let Some(oldest) = order.pop_front()
-        {
-            oldest.abort();
+        open.retain(|connection: &AbortOnDropHandle<()>| !connection.is_finished());
+        if open.len() >= MAX_CONNECTIONS {
+            drop(open.pop_front());
             if let Some(others) = full.passes() {
                 tracing::warn!(
                     %client,
@@ -68,7 +60,8 @@ pub(super) async fn serve(router: Router, listener: TcpListener) {
                 );
             }
         }
-        order.push_back(open.spawn(serve_connection(connection, router.clone())));
+        let serving = tokio::spawn(serve_connection(connection, router.clone()));
+        open.push_back(AbortOnDropHandle::new(serving));
     }
 }
 
@@ -99,14 +92,9 @@ async fn serve_connection(connection: TcpStream, router: Router) {
     });
     let serving =
         server.serve_connection(TokioIo::new(connection), TowerToHyperService::new(service));
-    let silent = async {
-        if timeout(OPENING_TIMEOUT, asked.cancelled()).await.is_ok() {
-            std::future::pending::<()>().await;
-        }
-    };
     tokio::select! {
         // However it ended: nobody waits for anything on it any more.
         _ = serving => {}
-        () = silent => {}
+        () = silence(asked) => {}
     }
 }

@@ -29,7 +29,7 @@ async fn open(process: &Process) -> Admin {
 
 /// Returns an answer over HTTP/1: its status, its headers in lower case, and its body.
 async fn http1(admin: &Admin, method: &str, path: &str) -> (u16, String, String) {
-    let mut stream = TcpStream::connect(admin.address()).await.unwrap();
+    let mut stream = TcpStream::connect(admin.address).await.unwrap();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\naccept: application/openmetrics-text\r\nconnection: close\r\n\r\n"
     );
@@ -42,7 +42,7 @@ async fn http1(admin: &Admin, method: &str, path: &str) -> (u16, String, String)
 }
 
 async fn grpc(admin: &Admin, service: &str) -> Result<ServingStatus, Code> {
-    let url = format!("http://{}", admin.address());
+    let url = format!("http://{}", admin.address);
     let channel = connect(&url, &ChannelConfig::default(), &Credentials::default()).unwrap();
     let service = service.to_owned();
     let mut client = HealthClient::new(channel);
@@ -68,7 +68,7 @@ async fn metrics_come_as_openmetrics_where_they_are_asked_for_so() {
 #[tokio::test]
 async fn metrics_come_as_the_scraper_reads_them() {
     let admin = open(&Process::default()).await;
-    let mut stream = TcpStream::connect(admin.address()).await.unwrap();
+    let mut stream = TcpStream::connect(admin.address).await.unwrap();
     // As curl asks.
     let request =
         "GET /metrics HTTP/1.1\r\nhost: localhost\r\naccept: */*\r\nconnection: close\r\n\r\n";
@@ -90,7 +90,7 @@ async fn metrics_come_as_the_scraper_reads_them() {
 #[tokio::test]
 async fn health_is_described_by_reflection() {
     let admin = open(&Process::default()).await;
-    let url = format!("http://{}", admin.address());
+    let url = format!("http://{}", admin.address);
     let channel = connect(&url, &ChannelConfig::default(), &Credentials::default()).unwrap();
     let request = ServerReflectionRequest {
         host: String::new(),
@@ -120,7 +120,7 @@ async fn a_second_process_on_a_machine_has_an_admin_port_too() {
         ..AdminConfig::default()
     };
     let admin = start(&config, &Process::default(), false).await.unwrap();
-    assert!(admin.unwrap().address().port() > taken.port());
+    assert!(admin.unwrap().address.port() > taken.port());
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn health_follows_the_services_of_the_process() {
 async fn a_watch_is_told_of_changes() {
     let process = Process::default();
     let admin = open(&process).await;
-    let url = format!("http://{}", admin.address());
+    let url = format!("http://{}", admin.address);
     let channel = connect(&url, &ChannelConfig::default(), &Credentials::default()).unwrap();
     let service = SERVICE.to_owned();
     let mut client = HealthClient::new(channel);
@@ -233,7 +233,7 @@ async fn others_can_ask_it() {
     let process = Process::default();
     let health = Health::new(SERVICE, &process);
     let admin = open(&process).await;
-    let url = format!("http://{}", admin.address());
+    let url = format!("http://{}", admin.address);
     let requested = readiness(&url).await.unwrap();
     let line = "not ready: outrider.v1.Verifier is starting";
     assert_eq!((requested.is_ready, requested.line.as_str()), (false, line));
@@ -260,7 +260,7 @@ async fn others_can_ask_it() {
 #[tokio::test]
 async fn a_closed_port_takes_its_connections_with_it() {
     let admin = open(&Process::default()).await;
-    let address = admin.address();
+    let address = admin.address;
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream
         .write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -295,7 +295,7 @@ async fn it_is_not_opened_to_strangers_by_accident() {
     }
     let admin = start(&config("127.0.0.1:0", false), &process, true).await;
     let admin = admin.unwrap().unwrap();
-    let taken = config(&admin.address().to_string(), false);
+    let taken = config(&admin.address.to_string(), false);
     let refused = start(&taken, &process, true).await.unwrap_err().to_string();
     assert!(
         refused.contains("admin.listen") && refused.contains("a port each"),
@@ -308,7 +308,7 @@ async fn a_process_that_is_ready_tells_what_is_wrong_all_the_same() {
     let process = Process::default();
     let health = Health::new(SERVICE, &process);
     let admin = open(&process).await;
-    let url = format!("http://{}", admin.address());
+    let url = format!("http://{}", admin.address);
     process.warnings.add(|| None);
     let wrong = Arc::new(AtomicBool::new(true));
     let is_wrong = Arc::clone(&wrong);
@@ -344,7 +344,7 @@ async fn however_many_connections_are_held_a_probe_is_answered() {
     let admin = open(&Process::default()).await;
     let mut held = Vec::new();
     for _ in 0..3 * MAX_CONNECTIONS {
-        let mut stream = TcpStream::connect(admin.address()).await.unwrap();
+        let mut stream = TcpStream::connect(admin.address).await.unwrap();
         let request = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
         stream.write_all(request).await.unwrap();
         let mut some = [0; 12];
@@ -367,7 +367,7 @@ async fn a_connection_that_asks_nothing_in_time_is_closed() {
     let admin = open(&Process::default()).await;
     // Nothing, a part of HTTP/2's preface, and a part of a head.
     for begun in ["", "PRI * HTTP/2", "GET /livez HTTP/1.1\r\nhost: loc"] {
-        let mut stream = TcpStream::connect(admin.address()).await.unwrap();
+        let mut stream = TcpStream::connect(admin.address).await.unwrap();
         stream.write_all(begun.as_bytes()).await.unwrap();
         let began = tokio::time::Instant::now();
         let mut rest = Vec::new();
@@ -388,7 +388,7 @@ async fn a_page_of_a_browser_does_not_reach_a_port_of_this_machine_alone() {
     let everywhere = serve(everywhere, &Process::default(), &config).unwrap();
     let behind_proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let behind_proxy = serve(behind_proxy, &Process::default(), &config).unwrap();
-    let port = everywhere.address().port();
+    let port = everywhere.address.port();
     let everywhere_here = SocketAddr::from(([127, 0, 0, 1], port));
     let status = async |address: SocketAddr, headers: &str| {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -406,17 +406,13 @@ async fn a_page_of_a_browser_does_not_reach_a_port_of_this_machine_alone() {
         ("host: localhost\r\norigin: http://page.example", 403),
         ("host: localhost\r\norigin: http://localhost:3000", 200),
     ] {
-        assert_eq!(
-            status(local.address(), headers).await,
-            expected,
-            "{headers}"
-        );
+        assert_eq!(status(local.address, headers).await, expected, "{headers}");
         assert_eq!(status(everywhere_here, headers).await, 200, "{headers}");
     }
     for (host, expected) in [("ops.example:9464", 200), ("other.example", 403)] {
         let header = format!("host: {host}");
         assert_eq!(
-            status(behind_proxy.address(), &header).await,
+            status(behind_proxy.address, &header).await,
             expected,
             "{host}"
         );

@@ -80,8 +80,6 @@ fn typed(text: String, default: Option<&Value>) -> Value {
     if default.is_some_and(|value| value.as_str().is_some()) {
         return Value::from(text);
     }
-    match text.parse() {
-        Ok(value) => value,
-        Err(infallible) => match infallible {},
-    }
+    let Ok(value) = text.parse();
+    value
 }

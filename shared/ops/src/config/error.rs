@@ -96,16 +96,15 @@ impl ConfigError {
                 hint: did_you_mean(&name, valid.iter().copied()),
                 valid: OneOf(valid).to_string(),
             },
-            // Serde quotes the value it did not like; a secret must not reach the log that way.
-            _ if is_secret(&key) => Self::Invalid {
-                key,
-                origin,
-                reason: "the value does not fit (not shown: it is a secret)".to_owned(),
-            },
             kind => Self::Invalid {
+                // Serde quotes the value it did not like; a secret must not reach the log that way.
+                reason: if is_secret(&key) {
+                    "the value does not fit (not shown: it is a secret)".to_owned()
+                } else {
+                    reason(&kind)
+                },
                 key,
                 origin,
-                reason: reason(&kind),
             },
         }
     }

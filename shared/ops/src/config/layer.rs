@@ -61,14 +61,10 @@ impl ConfigLayer {
         given.values = without_nulls(given.values);
         Ok(given)
     }
-
-    /// Leaves out the value at `path`, or the list that it stands in; whether there was one.
-    pub(super) fn forget(&mut self, path: &[String]) -> bool {
-        forget(&mut self.values, path)
-    }
 }
 
-fn forget(values: &mut Dict, path: &[String]) -> bool {
+/// Leaves out the value at `path`, or the list that it stands in; whether there was one.
+pub(super) fn forget(values: &mut Dict, path: &[String]) -> bool {
     let [key, rest @ ..] = path else {
         return false;
     };

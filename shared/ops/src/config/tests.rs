@@ -144,7 +144,7 @@ fn each_layer_overrides_the_one_before_it() {
         ("verifier.threads", "unset", "default"),
     ];
     let found: Vec<_> = loaded
-        .provenance()
+        .provenance
         .iter()
         .map(|setting| (&*setting.key, &*setting.value, &*setting.source))
         .collect();
@@ -165,7 +165,7 @@ fn passwords_in_urls_are_not_shown() {
     ]);
     let loaded = loaded.unwrap();
     let shown = |key: &str| {
-        let settings = loaded.provenance().iter();
+        let settings = loaded.provenance.iter();
         let mut of_key = settings.filter(|setting| setting.key == key);
         of_key.next().expect("a setting").value.clone()
     };
@@ -252,7 +252,7 @@ fn wrong_types_and_ranges_name_key_value_and_origin() {
 fn secrets_are_shown_neither_in_the_listing_nor_in_errors() {
     let loaded = from_file("outrider.toml", "[verifier]\nauth_token = 'sesame'\n").unwrap();
     let listing: BTreeMap<_, _> = loaded
-        .provenance()
+        .provenance
         .iter()
         .map(|setting| (&*setting.key, &*setting.value))
         .collect();

@@ -8,7 +8,6 @@ use net::channel::{ChannelConfig, PeerChannel, connect};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tonic::Streaming;
-use tonic::service::Routes;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
@@ -39,9 +38,9 @@ async fn start(drain_grace_ms: u64) -> Running {
     let server = tokio::spawn({
         let (health, stop) = (health.clone(), stop.clone());
         async move {
-            let (routes, process) = (Routes::default(), Process::default());
+            let (services, process) = (Described::default(), Process::default());
             serve(
-                routes,
+                services,
                 listener,
                 &config,
                 &process,

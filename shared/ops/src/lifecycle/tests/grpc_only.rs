@@ -21,7 +21,7 @@ async fn serving() -> (std::net::SocketAddr, AbortOnDropHandle<()>) {
         let health = Health::new("outrider.v1.Verifier", &process);
         let never = std::future::pending();
         serve(
-            Routes::default(),
+            Described::default(),
             listener,
             &config,
             &process,
