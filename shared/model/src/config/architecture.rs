@@ -5,6 +5,7 @@
 
 mod gemma;
 mod llama;
+mod phi3;
 mod qwen;
 pub(crate) mod t5;
 
@@ -71,7 +72,7 @@ pub(crate) static FAMILIES: &[&ModelFamily] = &[
     &qwen::QWEN3,
     &gemma::GEMMA2,
     &gemma::GEMMA3,
-    &llama::PHI3,
+    &phi3::FAMILY,
     &t5::FAMILY,
 ];
 

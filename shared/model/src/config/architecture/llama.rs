@@ -1,6 +1,5 @@
 //! Llama 1 to 3 (Touvron et al. 2023, Dubey et al. 2024), and so Vicuna and TinyLlama; Mistral (Jiang et al. 2023), which
-//! is Llama with a window in every layer; Phi-3, 3.5 and 4 (Abdin et al. 2024), which is Llama with fused matrices; and
-//! what the files of all decoder-only models have in common with them.
+//! is Llama with a window in every layer; and what the files of all decoder-only models have in common with them.
 
 use serde_json::json;
 
@@ -35,17 +34,6 @@ pub(super) static MISTRAL: ModelFamily = ModelFamily {
     }),
 };
 
-pub(super) static PHI3: ModelFamily = ModelFamily {
-    architecture: Architecture::Phi3,
-    name: "Phi3",
-    model_types: &["phi3"],
-    classes: &["Phi3ForCausalLM"],
-    read: phi3,
-    keys: &[],
-    fused: true,
-    gguf: Some(GgufFamily::named("phi3", GgufWindows::All)),
-};
-
 fn llama(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     let raw = raw.or(json!({"max_position_embeddings": 2048}));
     Ok(ModelConfig {
@@ -67,32 +55,6 @@ fn mistral(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
         // This family's code reads no such key.
         qkv_bias: false,
         output_bias: false,
-        window,
-        windowed: vec![window.is_some(); config.layers],
-        ..config
-    })
-}
-
-/// Reads a Llama with fused matrices, a window in every layer or none, LongRoPE, and heads that may rotate in part.
-fn phi3(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
-    let raw = raw.or(json!({
-        "bos_token_id": 1,
-        "eos_token_id": 32_000,
-        "hidden_act": "silu",
-        "max_position_embeddings": 4096,
-        "original_max_position_embeddings": 4096,
-        "rms_norm_eps": 1e-5,
-        "sliding_window": null,
-        "tie_word_embeddings": false,
-    }));
-    let config = decoder_only(&raw, Architecture::Phi3)?;
-    let window: Option<usize> = raw.optional("sliding_window")?;
-    Ok(ModelConfig {
-        // This family's code reads no such key.
-        qkv_bias: false,
-        output_bias: false,
-        activation: raw.activation("hidden_act", Activation::Silu)?,
-        rope: Some(raw.partial_rope(10_000.0, config.head_dim)?),
         window,
         windowed: vec![window.is_some(); config.layers],
         ..config
@@ -161,6 +123,3 @@ pub(super) fn like_llama(
         ..decoder_only(&raw, architecture)?
     })
 }
-
-#[cfg(test)]
-mod tests;
