@@ -40,7 +40,7 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
 /// Crates from outside that only some of ours may import. A trailing `*` stands for any ending.
 const CONFINED: [(&str, &[&str]); 9] = [
     ("candle-*", &["model", "outrider-bench"]),
-    ("llama-cpp-*", &["llama", "outrider-bench"]),
+    ("llama-cpp-*", &["llama"]),
     ("prost", &["wire", "outrider-bench"]),
     ("figment", &["ops"]),
     ("opentelemetry*", &["ops"]),

@@ -9,6 +9,8 @@ mod ledger;
 mod settings;
 
 #[cfg(feature = "llama-cpp")]
+mod bare;
+#[cfg(feature = "llama-cpp")]
 mod context;
 #[cfg(feature = "llama-cpp")]
 mod loading;
@@ -20,7 +22,8 @@ pub use settings::{KvType, Settings, SplitMode, TooManyThreads};
 
 #[cfg(feature = "llama-cpp")]
 pub use self::{
+    bare::Bare,
     context::Context,
-    loading::{BATCH, Build, LoadError, Owned, VERSION, build},
+    loading::{Build, LoadError, VERSION, build},
     pieces::{LlamaVocabulary, VocabularyPiece},
 };

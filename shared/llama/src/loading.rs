@@ -23,7 +23,7 @@ use crate::settings::{KvType, Settings, SplitMode, TooManyThreads};
 pub const VERSION: &str = "0.1.160";
 
 /// Most tokens computed at once; more are computed one part after the other.
-pub const BATCH: u32 = 512;
+pub(crate) const BATCH: u32 = 512;
 
 /// `LLAMA_FLASH_ATTN_TYPE_DISABLED`.
 const FLASH_OFF: i32 = 0;
@@ -209,7 +209,7 @@ pub(crate) fn context<'a>(
 
 self_cell!(
     /// A context borrows its model.
-    pub struct Owned {
+    pub(crate) struct Owned {
         owner: LlamaModel,
         #[covariant]
         dependent: LlamaContext,
@@ -222,7 +222,7 @@ impl Owned {
     ///
     /// # Errors
     /// If llama.cpp does not read it, or a setting is out of range.
-    pub fn load(
+    pub(crate) fn load(
         path: &Path,
         settings: &Settings,
         kv: KvType,

@@ -1,7 +1,5 @@
 //! `outrider-bench port`: what the engine port costs over llama.cpp's crate alone.
 
-mod bare;
-
 use std::hint::black_box;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -10,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use clap::Args;
-use llama_cpp::{KvType, Settings};
+use llama_cpp::{Bare, KvType, Settings};
 use model::gguf_writer::{self, FileFormat};
 use model::llama_cpp::LlamaCache;
 use model::progress::WorkProgress;
@@ -18,7 +16,6 @@ use model::{LlamaModel, embedded};
 use outrider::progress;
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
-use self::bare::Bare;
 use crate::ranges;
 use crate::report::{BenchReport, number, only_json, text};
 use crate::timing::in_turn;

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use llama_cpp::{BATCH, DecodeError, KvType, LoadError, Owned, SEQUENCES, Settings};
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
+use crate::ledger::{DecodeError, SEQUENCES};
+use crate::loading::{BATCH, LoadError, Owned};
+use crate::settings::{KvType, Settings};
+
 /// A model, and sequences that all hold the same number of tokens.
-pub(super) struct Bare {
+pub struct Bare {
     owned: Owned,
     batch: LlamaBatch<'static>,
     held: usize,
@@ -18,7 +21,7 @@ impl Bare {
     ///
     /// # Errors
     /// As of a context.
-    pub(super) fn load(path: &Path, settings: &Settings, cells: usize) -> Result<Self, LoadError> {
+    pub fn load(path: &Path, settings: &Settings, cells: usize) -> Result<Self, LoadError> {
         let (owned, _) = Owned::load(path, settings, KvType::F32, cells)?;
         Ok(Self {
             owned,
@@ -31,7 +34,7 @@ impl Bare {
     ///
     /// # Errors
     /// If llama.cpp fails.
-    pub(super) fn fill(&mut self, sequences: usize, tokens: &[u32]) -> Result<(), DecodeError> {
+    pub fn fill(&mut self, sequences: usize, tokens: &[u32]) -> Result<(), DecodeError> {
         debug_assert!(sequences <= SEQUENCES);
         self.owned
             .with_dependent_mut(|_, context| context.clear_kv_cache());
@@ -47,7 +50,7 @@ impl Bare {
     ///
     /// # Errors
     /// If llama.cpp fails.
-    pub(super) fn forward(
+    pub fn forward(
         &mut self,
         sequences: usize,
         tokens: &[u32],
