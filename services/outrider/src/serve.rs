@@ -303,10 +303,12 @@ async fn serve(
         }
         ServeRole::Drafter => {
             let process = process::of_peer(&config, &watched)?;
+            process::check_listen(&config, "drafter.listen", config.drafter.listen)?;
             drafter::run(config.drafter, process, stop.cancelled()).await?;
         }
         ServeRole::Verifier => {
             let process = process::of_peer(&config, &watched)?;
+            process::check_listen(&config, "verifier.listen", config.verifier.listen)?;
             verifier::run(config.verifier, process, stop.cancelled()).await?;
         }
         ServeRole::Coordinator => {
