@@ -82,8 +82,9 @@ impl BadField {
         match tokens.iter().find(|&&token| token >= vocab_size) {
             None => Ok(()),
             Some(token) => {
-                let problem =
-                    format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
+                let problem = format!(
+                    "token id {token} is out of range, the vocabulary has {vocab_size} tokens"
+                );
                 Err(Self::new(field, problem))
             }
         }
