@@ -1,13 +1,14 @@
 //! How far work on a model is that takes a while: told to who watches, and of loading as events where it takes long.
 
-use std::fmt;
+use std::fmt::Debug;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum WorkKind {
     /// A file comes from the hub.
     Downloading,
@@ -15,16 +16,6 @@ pub enum WorkKind {
     Loading,
     /// A file is written.
     Writing,
-}
-
-impl fmt::Display for WorkKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Downloading => "downloading",
-            Self::Loading => "loading",
-            Self::Writing => "writing",
-        })
-    }
 }
 
 /// How far it is. `done_bytes` never goes back but where a download must begin anew, and is `total_bytes` once,
@@ -54,7 +45,7 @@ impl WorkProgress<'_> {
 }
 
 /// Watches what is done on one model at a time.
-pub trait ProgressObserver: fmt::Debug + Send + Sync {
+pub trait ProgressObserver: Debug + Send + Sync {
     /// It is this far. Called often, from the thread that does the work.
     fn progress(&self, at: WorkProgress<'_>);
     /// Something that a user should read, in one line.

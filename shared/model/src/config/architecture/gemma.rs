@@ -9,7 +9,6 @@ use crate::config::{Activation, Architecture, ModelConfig, ModelConfigError, Raw
 
 pub(super) static GEMMA2: ModelFamily = ModelFamily {
     architecture: Architecture::Gemma2,
-    name: "Gemma2",
     model_types: &["gemma2"],
     classes: &["Gemma2ForCausalLM"],
     read: gemma2,
@@ -20,7 +19,6 @@ pub(super) static GEMMA2: ModelFamily = ModelFamily {
 
 pub(super) static GEMMA3: ModelFamily = ModelFamily {
     architecture: Architecture::Gemma3,
-    name: "Gemma3",
     model_types: &["gemma3_text", "gemma3"],
     classes: &["Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"],
     read: gemma3,

@@ -8,7 +8,6 @@ use crate::config::{
 
 pub(super) static FAMILY: ModelFamily = ModelFamily {
     architecture: Architecture::T5,
-    name: "T5",
     model_types: &["t5"],
     // The second is what releases of 2019 and 2020 called the first.
     classes: &["T5ForConditionalGeneration", "T5WithLMHeadModel"],
