@@ -132,11 +132,9 @@ fn gemma3_text(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
 
 /// Every so many layers one sees everything, in files that do not list `layer_types`.
 fn pattern(raw: &RawConfig) -> Result<usize, ModelConfigError> {
-    let pattern = match raw.optional("sliding_window_pattern")? {
-        Some(pattern) => pattern,
-        None => raw.optional("_sliding_window_pattern")?.unwrap_or(6),
-    };
+    let key = "sliding_window_pattern";
+    let pattern = RawConfig::either([(raw, key), (raw, "_sliding_window_pattern")])?.unwrap_or(6);
     let expected = "every so many layers one sees everything, so it must be 1 or more";
-    unless(pattern > 0, "sliding_window_pattern", pattern, expected)?;
+    unless(pattern > 0, key, pattern, expected)?;
     Ok(pattern)
 }
