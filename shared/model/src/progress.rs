@@ -2,9 +2,11 @@
 
 use std::fmt::Debug;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
@@ -69,7 +71,7 @@ impl ProgressLines {
             return None;
         }
         let (file, bytes) = (at.name, at.total_bytes);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if at.is_done() {
             *last = None;
             return Some(format!("downloaded {file}: {bytes} bytes"));
@@ -132,7 +134,7 @@ impl LoadProgress {
     pub(crate) fn begin(&self, total_bytes: u64) {
         self.total_bytes.store(total_bytes, Ordering::Relaxed);
         self.done_bytes.store(0, Ordering::Relaxed);
-        *self.logged.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.logged.lock() = Instant::now();
         self.tell(0);
     }
 
@@ -167,7 +169,7 @@ impl LoadProgress {
     }
 
     fn is_due(&self, now: Instant) -> bool {
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.logged.lock();
         let is_due = now.duration_since(*logged) >= EVERY;
         if is_due {
             *logged = now;
@@ -212,7 +214,7 @@ mod tests {
     #[test]
     fn events_are_five_seconds_apart() {
         let progress = LoadProgress::default();
-        let began = *progress.logged.lock().expect("no panic");
+        let began = *progress.logged.lock();
         let at = [100, 4900, 5100, 5200, 10_200, 10_300, 99_000];
         let due = at.map(|ms| progress.is_due(began + Duration::from_millis(ms)));
         assert_eq!(due, [false, false, true, false, true, false, true]);
@@ -225,7 +227,7 @@ mod tests {
         fn progress(&self, at: WorkProgress<'_>) {
             assert_eq!(at.work, WorkKind::Loading);
             let seen = (at.name.to_owned(), at.done_bytes, at.total_bytes);
-            self.0.lock().expect("no panic").push(seen);
+            self.0.lock().push(seen);
         }
 
         fn note(&self, line: &str) {
@@ -246,7 +248,7 @@ mod tests {
                 .weights()
                 .tensor("model.norm.weight", &[checkpoint.config().hidden_size]);
             norm.expect("a tensor");
-            let seen = std::mem::take(&mut *seen.0.lock().expect("no panic"));
+            let seen = std::mem::take(&mut *seen.0.lock());
             let total = seen[0].2;
             assert_eq!(seen[0], ("tiny".to_owned(), 0, total));
             assert!(total > 0 && seen.len() > layers, "{seen:?}");
