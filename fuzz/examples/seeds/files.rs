@@ -15,7 +15,7 @@ pub fn write_all() {
         let mut bytes = Vec::new();
         let unstopped = &mut |_: model::progress::WorkProgress<'_>| ControlFlow::Continue(());
         gguf_writer::write(&checkpoint, "tiny", format, &mut bytes, unstopped).expect("a file");
-        write_bytes("gguf", format.name(), &bytes);
+        write_bytes("gguf", &format.to_string(), &bytes);
     }
     let header = RecordingHeader {
         format: "outrider.recording".to_owned(),

@@ -1,6 +1,5 @@
 //! Calls of the coordinator, made again where the policy says so.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,19 +25,13 @@ pub struct RetryWait<'a> {
 type OnWait = Arc<dyn Fn(&RetryWait<'_>) + Send + Sync>;
 
 /// A client of a coordinator. Clones share its connection.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Client {{ policy: {policy:?}, .. }}")]
 pub struct Client {
     coordinator: CoordinatorClient<PeerChannel>,
     /// How the client deals with a coordinator that is not there, or has too much to do.
     pub policy: Policy,
     pub(crate) on_wait: Option<OnWait>,
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut calls = f.debug_struct("Client");
-        calls.field("policy", &self.policy).finish_non_exhaustive()
-    }
 }
 
 impl Client {

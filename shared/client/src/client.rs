@@ -1,9 +1,6 @@
 //! The client of a coordinator, and an answer under way.
 
-use std::fmt;
-use std::pin::Pin;
-
-use futures_util::stream::{self, Stream, TryStreamExt};
+use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use net::Credentials;
 use net::channel::{ChannelConfig, connect};
 use wire::v1;
@@ -74,24 +71,18 @@ impl Client {
 
 /// An answer as it comes: a stream that ends with [`GenerationEvent::Finished`], or with an error. Dropping it
 /// cancels the call; the coordinator then stops, and its peers free what they hold.
+#[derive(derive_more::Debug)]
 pub struct Generation {
-    events: Pin<Box<dyn Stream<Item = Result<GenerationEvent, Error>> + Send>>,
-}
-
-impl fmt::Debug for Generation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Generation").finish_non_exhaustive()
-    }
+    #[debug(skip)]
+    events: BoxStream<'static, Result<GenerationEvent, Error>>,
 }
 
 impl Generation {
     /// Asks, and waits until the request is taken.
     pub(crate) async fn begin(client: Client, request: v1::GenerateRequest) -> Result<Self, Error> {
         let reading = ResumableAnswer::begin(client, request).await?;
-        let events = stream::try_unfold(reading, ResumableAnswer::next);
-        Ok(Self {
-            events: Box::pin(events),
-        })
+        let events = stream::try_unfold(reading, ResumableAnswer::next).boxed();
+        Ok(Self { events })
     }
 
     /// Returns the next event; none after the last. Dropping the future loses no event.

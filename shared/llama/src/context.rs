@@ -1,6 +1,5 @@
 //! A loaded model with its one context.
 
-use std::fmt;
 use std::path::Path;
 
 use llama_cpp_2::llama_batch::LlamaBatch;
@@ -16,6 +15,8 @@ use crate::settings::{KvType, Settings};
 const FIRST_CELLS: usize = BATCH as usize;
 
 /// A model, and the memory of up to [`SEQUENCES`] sequences.
+#[derive(derive_more::Debug)]
+#[debug("Context {{ settings: {settings:?}, .. }}")]
 pub struct Context {
     owned: Owned,
     settings: Settings,
@@ -236,13 +237,5 @@ impl Context {
 
     fn model(&self) -> &LlamaModel {
         self.owned.borrow_owner()
-    }
-}
-
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Context");
-        debug.field("settings", &self.settings);
-        debug.finish_non_exhaustive()
     }
 }

@@ -32,8 +32,11 @@ impl Default for Settings {
 }
 
 /// How a model is divided among several GPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum SplitMode {
     /// It is not: all of it is on the first.
     None,
@@ -44,19 +47,9 @@ pub enum SplitMode {
     Row,
 }
 
-impl SplitMode {
-    /// Its name in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Layer => "layer",
-            Self::Row => "row",
-        }
-    }
-}
-
 /// Format of keys and values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum KvType {
     /// Four bytes a number; rows then depend the least on how their sequence was cut into forwards.
     F32,
@@ -65,14 +58,6 @@ pub enum KvType {
 }
 
 impl KvType {
-    /// Its name in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-        }
-    }
-
     /// Bytes of one number.
     pub fn bytes(self) -> usize {
         match self {

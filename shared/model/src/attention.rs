@@ -40,8 +40,7 @@ mod mixing;
 mod scores;
 mod spans;
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use speculation::ports::{KvCache, Segment};
 use speculation::tree_paths::TreePaths;
 
@@ -174,20 +173,18 @@ impl Attention<'_> {
             parts.resize_with(threads, Mutex::default);
         }
         for part in &mut parts[..threads] {
-            let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
-            part.items.clear();
+            part.get_mut().items.clear();
         }
         // Each thread gets neighbours, so that it mostly has the heads that it brought to their positions.
         let mut before = 0;
         for item in &*items {
             let middle = before + item.work / 2;
             let part = &mut parts[(middle * threads / work.max(1)).min(threads - 1)];
-            let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
-            part.items.push(*item);
+            part.get_mut().items.push(*item);
             before += item.work;
         }
         let run = |part: usize| {
-            let mut part = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut part = parts[part].lock();
             let part = ThreadShare {
                 attention: self,
                 scratch: &mut part,
@@ -197,11 +194,10 @@ impl Attention<'_> {
         if threads == 1 {
             run(0);
         } else {
-            cpu.threads.each(threads, run);
+            cpu.threads.each(threads, &run);
         }
         for part in &mut parts[..threads] {
-            let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
-            part.copy_to(output, query_dim);
+            part.get_mut().copy_to(output, query_dim);
         }
     }
 
@@ -217,7 +213,7 @@ impl Attention<'_> {
             return;
         };
         cpu.threads
-            .each(self.views.cache(long).kv_heads(), |kv_head| {
+            .each(self.views.cache(long).kv_heads(), &|kv_head| {
                 let mut first = 0;
                 for segment in segments.clone() {
                     if is_long(&segment) {

@@ -8,10 +8,9 @@ mod held;
 mod layer;
 mod page;
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
+use derive_more::From;
 use speculation::ports::{KvCache, KvMemory};
 use thiserror::Error;
 
@@ -170,7 +169,9 @@ impl KvCache for CpuCache {
 }
 
 /// How keys and values are held on a CPU. What is computed with them is f32.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
+#[strum(parse_err_ty = UnknownKvFormat, parse_err_fn = UnknownKvFormat::from)]
 pub enum KvFormat {
     /// Half precision, 11 bits: half the memory, and half of what the attention of a long sequence reads.
     /// Numbers from 65,520 on become NaN, so that what is computed with them is not taken for a result.
@@ -199,33 +200,11 @@ impl KvFormat {
             Self::F32 => 4,
         }
     }
-
-    /// The name in configuration and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F16 => "f16",
-            Self::F32 => "f32",
-        }
-    }
-}
-
-impl fmt::Display for KvFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for KvFormat {
-    type Err = UnknownKvFormat;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|format| format.name() == name);
-        found.ok_or_else(|| UnknownKvFormat(name.to_owned()))
-    }
 }
 
 /// No format of keys and values has that name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, From)]
+#[from(&str)]
 #[error("no format {0:?} of keys and values: auto, f16 and f32 are known")]
 pub struct UnknownKvFormat(pub String);
 

@@ -3,8 +3,7 @@
 mod number;
 mod place;
 
-use std::fmt;
-
+use derive_more::{Display, From};
 use thiserror::Error;
 
 use crate::{
@@ -29,12 +28,15 @@ pub struct CpuFormat {
     pub kv: KvFormat,
 }
 
-/// Where a model is computed, and in which numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a model is computed, and in which numbers; shown by the format of the weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, From)]
 pub enum Computation {
     /// On CPUs, by this crate's kernels.
+    #[display("{}", _0.weights)]
+    #[from(WeightFormat)]
     Cpu(CpuFormat),
     /// On a device, by candle's.
+    #[display("{_1}")]
     Device(ComputeDevice, NumberFormat),
 }
 
@@ -132,22 +134,6 @@ impl Computation {
         match self {
             Self::Cpu(format) => format.weights,
             Self::Device(..) => WeightFormat::F32,
-        }
-    }
-}
-
-impl From<WeightFormat> for Computation {
-    fn from(format: WeightFormat) -> Self {
-        Self::Cpu(format.into())
-    }
-}
-
-impl fmt::Display for Computation {
-    /// Names the format of the weights.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cpu(format) => format.weights.fmt(f),
-            Self::Device(_, format) => format.fmt(f),
         }
     }
 }

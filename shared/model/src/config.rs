@@ -16,8 +16,8 @@ pub(crate) use self::raw::{OneOrMany, RawConfig};
 pub use crate::rope::RopeConfig;
 use crate::rope::RopeScaling;
 
-/// Families of models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Families of models. Fingerprints are digests of a text with their names: none may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 pub enum Architecture {
     /// Llama 1 to 3, and so Vicuna and TinyLlama.
     Llama,
@@ -37,8 +37,8 @@ pub enum Architecture {
     T5,
 }
 
-/// The function between the matrices of a feed-forward network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The function between the matrices of a feed-forward network. Fingerprints are digests of a text with their names, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 pub enum Activation {
     /// x / (1 + e^-x).
     Silu,

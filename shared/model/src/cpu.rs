@@ -13,12 +13,11 @@ use std::sync::{Arc, OnceLock};
 
 use speculation::simd::Level;
 
-use self::pool::Pool;
-pub use self::pool::RunningForward;
 pub(crate) use self::pool::first_part;
+pub use self::pool::{RunningForward, Threads};
 
 /// The pool of this process.
-static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+static POOL: OnceLock<Arc<Threads>> = OnceLock::new();
 
 /// Instruction set and threads of a model's forwards.
 #[derive(Clone, Debug)]
@@ -26,13 +25,7 @@ pub struct Cpu {
     /// What kernels are compiled for.
     pub level: Level,
     /// What shares their work.
-    pub threads: Threads,
-}
-
-/// Threads that share the work of one forward.
-#[derive(Clone, Debug)]
-pub struct Threads {
-    pool: Arc<Pool>,
+    pub threads: Arc<Threads>,
 }
 
 impl Cpu {
@@ -47,42 +40,15 @@ impl Cpu {
 
 impl Threads {
     /// All threads of the process's pool.
-    pub(crate) fn all() -> Self {
+    pub(crate) fn all() -> Arc<Self> {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let pool = POOL.get_or_init(|| Arc::new(Pool::new(cores())));
-        Self { pool: pool.clone() }
-    }
-
-    /// Threads of a pool of their own, for tests.
-    #[cfg(test)]
-    pub(crate) fn own(count: usize) -> Self {
-        Self {
-            pool: Arc::new(Pool::new(count)),
-        }
-    }
-
-    /// Number of threads, the caller's included.
-    pub fn count(&self) -> usize {
-        self.pool.threads()
-    }
-
-    /// Opens the pool for a forward: until the guard is dropped its threads wait for work awake.
-    pub fn open(&self) -> RunningForward<'_> {
-        self.pool.open()
-    }
-
-    /// Calls `work` once for every part below `parts`, on whichever thread, and returns when all are done.
-    /// Neighbouring parts go to the same thread; a thread that has done its own takes over what others
-    /// have not begun.
-    ///
-    /// # Panics
-    /// With what `work` panicked with, once no thread works on it any more.
-    pub fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
-        self.pool.each(parts, &work);
+        let pool = POOL.get_or_init(|| Arc::new(Self::new(cores())));
+        Arc::clone(pool)
     }
 }
 
 /// A buffer whose parts go to different threads. Copies are of the same buffer.
+#[derive(Clone, Copy)]
 pub(crate) struct SharedSlice<'a, T> {
     start: *mut T,
     len: usize,
@@ -91,14 +57,6 @@ pub(crate) struct SharedSlice<'a, T> {
 
 // SAFETY: who calls `range` from several threads promises ranges that do not overlap.
 unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
-
-impl<T> Clone for SharedSlice<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for SharedSlice<'_, T> {}
 
 impl<'a, T> SharedSlice<'a, T> {
     pub(crate) fn new(buffer: &'a mut [T]) -> Self {

@@ -5,7 +5,7 @@ mod layer;
 mod loading;
 pub(crate) mod tensors;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use speculation::ports::{KvCache, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 
@@ -27,7 +27,9 @@ use crate::{
 };
 
 /// A model's weights, and the buffers of its forwards.
-#[derive(Clone)]
+/// Shown by its sizes; the weights are millions of numbers.
+#[derive(Clone, derive_more::Debug)]
+#[debug("Decoder {{ config: {config:?}, .. }}")]
 pub struct Decoder {
     config: ModelConfig,
     cpu: Cpu,
@@ -40,15 +42,6 @@ pub struct Decoder {
     pool: Arc<PagePool>,
     states: States,
     scratch: LayerScratch,
-}
-
-impl fmt::Debug for Decoder {
-    /// Names the sizes; the weights are millions of numbers.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Decoder")
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Decoder {

@@ -26,7 +26,8 @@ const PLAIN: [NumberFormat; 3] = [NumberFormat::Bf16, NumberFormat::F16, NumberF
 const BLOCKS: [NumberFormat; 2] = [NumberFormat::Q8_0, NumberFormat::Q4_K];
 
 /// How far a device was from the CPU in one kind of model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, derive_more::Display)]
+#[display("{what} in {format}: {difference:.1e} from the CPU, {:.0e} are allowed", allowed(*format))]
 pub struct DeviceDifference {
     /// What the model has.
     what: &'static str,
@@ -40,17 +41,6 @@ impl DeviceDifference {
     pub fn is_near(&self) -> bool {
         // NaN is near nothing.
         self.difference <= allowed(self.format)
-    }
-}
-
-impl fmt::Display for DeviceDifference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, format, allowed) = (self.what, self.format, allowed(self.format));
-        let difference = self.difference;
-        write!(
-            f,
-            "{what} in {format}: {difference:.1e} from the CPU, {allowed:.0e} are allowed"
-        )
     }
 }
 

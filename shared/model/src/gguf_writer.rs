@@ -6,9 +6,10 @@ pub(crate) mod header;
 mod tokenizer;
 mod verify;
 
-use std::{fmt, io::Write, ops::ControlFlow, str::FromStr};
+use std::{io::Write, ops::ControlFlow};
 
 use candle_core::quantized::GgmlDType;
+use derive_more::From;
 use thiserror::Error;
 
 use self::header::{MetadataFields, TensorEntry};
@@ -19,22 +20,27 @@ use crate::gguf::rope_factors;
 use crate::progress::{WorkKind, WorkProgress};
 use crate::weights::{NamedTensor, TensorLayout, Weights, encode, rotary_source};
 
-/// What matrices are written in. Vectors, such as norms and biases, are always f32.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What matrices are written in, with its number in `general.file_type`, by which llama.cpp names what is mostly in a
+/// file. Vectors, such as norms and biases, are always f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
+#[strum(parse_err_ty = UnknownFileFormat, parse_err_fn = UnknownFileFormat::from)]
 pub enum FileFormat {
     /// Full precision.
-    F32,
+    F32 = 0,
     /// Half precision.
-    F16,
+    F16 = 1,
     /// 8-bit blocks of 32; f32 for matrices whose rows are no multiple of 32.
-    Q8_0,
+    Q8_0 = 7,
     /// 4-bit blocks of 256 (4.5 bits a weight with their scales); Q8_0 for matrices whose rows are no
     /// multiple of 256.
-    Q4K,
+    #[strum(serialize = "q4_k")]
+    Q4K = 14,
 }
 
 /// No file format has that name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, From)]
+#[from(&str)]
 #[error("no file format {0:?}: q8_0, q4_k, f16 and f32 are known")]
 pub struct UnknownFileFormat(pub String);
 
@@ -53,24 +59,13 @@ impl FileFormat {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Q8_0, Self::Q4K, Self::F16, Self::F32];
 
-    /// Its name on the command line; `general.file_type`, by which llama.cpp names what is mostly in a file;
-    /// and its blocks.
-    fn row(self) -> (&'static str, u32, GgmlDType) {
-        match self {
-            Self::F32 => ("f32", 0, GgmlDType::F32),
-            Self::F16 => ("f16", 1, GgmlDType::F16),
-            Self::Q8_0 => ("q8_0", 7, GgmlDType::Q8_0),
-            Self::Q4K => ("q4_k", 14, GgmlDType::Q4K),
-        }
-    }
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        self.row().0
-    }
-
     fn of_blocks(self) -> GgmlDType {
-        self.row().2
+        match self {
+            Self::F32 => GgmlDType::F32,
+            Self::F16 => GgmlDType::F16,
+            Self::Q8_0 => GgmlDType::Q8_0,
+            Self::Q4K => GgmlDType::Q4K,
+        }
     }
 
     /// The format of a matrix of that many columns.
@@ -105,23 +100,6 @@ impl FileFormat {
     }
 }
 
-impl fmt::Display for FileFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for FileFormat {
-    type Err = UnknownFileFormat;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|format| format.name() == name)
-            .ok_or_else(|| UnknownFileFormat(name.to_owned()))
-    }
-}
-
 /// Writes `checkpoint` to `out` as GGUF version 3, under the name `name`.
 ///
 /// No more than one tensor is in memory at a time. `progress` is told before each of them, and stops
@@ -139,7 +117,7 @@ pub fn write(
 ) -> Result<WrittenGguf, GgufWriteError> {
     let config = checkpoint.config();
     let mut metadata = MetadataFields::default();
-    config::write(checkpoint, name, format.row().1, &mut metadata)?;
+    config::write(checkpoint, name, format as u32, &mut metadata)?;
     tokenizer::write(checkpoint, &mut metadata)?;
 
     let rope = config.rope.as_ref();

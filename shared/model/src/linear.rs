@@ -263,7 +263,7 @@ impl Linear {
         };
         let output = ProductOutput::new(y, self.outputs, self.bias.as_deref());
         let shares = self.shares(matrix, threads);
-        cpu.threads.each(shares.parts, |part| {
+        cpu.threads.each(shares.parts, &|part| {
             let range = shares.groups(part);
             let ends = shares.share_that_ends_with(part);
             let then = ends

@@ -8,12 +8,10 @@ mod forward;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{path::Path, sync::Arc};
 
 use llama_cpp::{Context, KvType, LoadError, SEQUENCES, Settings};
+use parking_lot::{Mutex, MutexGuard};
 use speculation::ports::{Caps, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 
 pub use self::cache::LlamaCache;
@@ -36,17 +34,11 @@ pub struct LlamaModel {
 
 /// The context, which model and caches share. It is held for forwards, and for moments by the steps of tasks, which
 /// never run beside one.
-#[derive(Clone, Debug)]
-struct SharedContext(Arc<Mutex<Context>>);
-
-impl SharedContext {
-    fn lock(&self) -> MutexGuard<'_, Context> {
-        // A panic in a forward may leave the ledger with tokens that llama.cpp did not compute. The engine's thread,
-        // which alone computes, ends with it; the caches that are left only free their sequences, which forgets in
-        // both whatever either holds.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+///
+/// A panic in a forward may leave the ledger with tokens that llama.cpp did not compute. The engine's thread,
+/// which alone computes, ends with it; the caches that are left only free their sequences, which forgets in
+/// both whatever either holds.
+type SharedContext = Arc<Mutex<Context>>;
 
 impl LlamaModel {
     /// Loads the GGUF file at `path`, with keys and values in `kv`.
@@ -62,7 +54,7 @@ impl LlamaModel {
                 context_len: context.context_len(),
                 source_len: 0,
             },
-            context: SharedContext(Arc::new(Mutex::new(context))),
+            context: Arc::new(Mutex::new(context)),
         })
     }
 

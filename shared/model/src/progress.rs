@@ -1,13 +1,16 @@
 //! How far work on a model is that takes a while: told to who watches, and of loading as events where it takes long.
 
-use std::fmt;
+use std::fmt::Debug;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 /// What is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum WorkKind {
     /// A file comes from the hub.
     Downloading,
@@ -15,16 +18,6 @@ pub enum WorkKind {
     Loading,
     /// A file is written.
     Writing,
-}
-
-impl fmt::Display for WorkKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Downloading => "downloading",
-            Self::Loading => "loading",
-            Self::Writing => "writing",
-        })
-    }
 }
 
 /// How far it is. `done_bytes` never goes back but where a download must begin anew, and is `total_bytes` once,
@@ -54,7 +47,7 @@ impl WorkProgress<'_> {
 }
 
 /// Watches what is done on one model at a time.
-pub trait ProgressObserver: fmt::Debug + Send + Sync {
+pub trait ProgressObserver: Debug + Send + Sync {
     /// It is this far. Called often, from the thread that does the work.
     fn progress(&self, at: WorkProgress<'_>);
     /// Something that a user should read, in one line.
@@ -78,7 +71,7 @@ impl ProgressLines {
             return None;
         }
         let (file, bytes) = (at.name, at.total_bytes);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if at.is_done() {
             *last = None;
             return Some(format!("downloaded {file}: {bytes} bytes"));
@@ -141,7 +134,7 @@ impl LoadProgress {
     pub(crate) fn begin(&self, total_bytes: u64) {
         self.total_bytes.store(total_bytes, Ordering::Relaxed);
         self.done_bytes.store(0, Ordering::Relaxed);
-        *self.logged.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.logged.lock() = Instant::now();
         self.tell(0);
     }
 
@@ -176,7 +169,7 @@ impl LoadProgress {
     }
 
     fn is_due(&self, now: Instant) -> bool {
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.logged.lock();
         let is_due = now.duration_since(*logged) >= EVERY;
         if is_due {
             *logged = now;
@@ -221,7 +214,7 @@ mod tests {
     #[test]
     fn events_are_five_seconds_apart() {
         let progress = LoadProgress::default();
-        let began = *progress.logged.lock().expect("no panic");
+        let began = *progress.logged.lock();
         let at = [100, 4900, 5100, 5200, 10_200, 10_300, 99_000];
         let due = at.map(|ms| progress.is_due(began + Duration::from_millis(ms)));
         assert_eq!(due, [false, false, true, false, true, false, true]);
@@ -234,7 +227,7 @@ mod tests {
         fn progress(&self, at: WorkProgress<'_>) {
             assert_eq!(at.work, WorkKind::Loading);
             let seen = (at.name.to_owned(), at.done_bytes, at.total_bytes);
-            self.0.lock().expect("no panic").push(seen);
+            self.0.lock().push(seen);
         }
 
         fn note(&self, line: &str) {
@@ -255,7 +248,7 @@ mod tests {
                 .weights()
                 .tensor("model.norm.weight", &[checkpoint.config().hidden_size]);
             norm.expect("a tensor");
-            let seen = std::mem::take(&mut *seen.0.lock().expect("no panic"));
+            let seen = std::mem::take(&mut *seen.0.lock());
             let total = seen[0].2;
             assert_eq!(seen[0], ("tiny".to_owned(), 0, total));
             assert!(total > 0 && seen.len() > layers, "{seen:?}");

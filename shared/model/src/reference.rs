@@ -1,6 +1,5 @@
 //! How a model is named: `embedded:ROLE`, a local path, or a repository of the hub.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -22,7 +21,8 @@ pub enum ModelReference {
 }
 
 /// A model of the hub: `org/name[@revision][:file]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("{repo}@{revision}{}", file.as_ref().map_or_else(String::new, |file| format!(":{file}")))]
 pub struct HubReference {
     /// `org/name`.
     pub repo: String,
@@ -103,16 +103,6 @@ impl std::str::FromStr for HubReference {
             revision: revision.to_owned(),
             file: file.map(str::to_owned),
         })
-    }
-}
-
-impl fmt::Display for HubReference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.repo, self.revision)?;
-        match &self.file {
-            Some(file) => write!(f, ":{file}"),
-            None => Ok(()),
-        }
     }
 }
 

@@ -29,7 +29,8 @@ pub enum Model {
 }
 
 /// State of one sequence of a [`Model`].
-#[derive(Debug)]
+#[derive(Debug, derive_more::From, derive_more::TryInto)]
+#[try_into(ref_mut)]
 pub enum SequenceCache {
     /// Of a model on CPUs.
     Cpu(CpuCache),
@@ -99,60 +100,36 @@ impl KvCache for SequenceCache {
     }
 
     fn share(&self, len: usize) -> Option<Self> {
-        match self {
-            Self::Cpu(cache) => cache.share(len).map(Self::Cpu),
-            #[cfg(feature = "device")]
-            Self::Device(cache) => cache.share(len).map(Self::Device),
-            #[cfg(feature = "llama-cpp")]
-            Self::LlamaCpp(cache) => cache.share(len).map(Self::LlamaCpp),
-        }
+        each!(self, [Cpu], cache => cache.share(len).map(Self::from))
     }
 }
 
+/// The cache, if it is of that kind.
+fn of_kind<'a, C>(cache: &'a mut SequenceCache) -> Result<&'a mut C, ForwardError>
+where
+    &'a mut C: TryFrom<&'a mut SequenceCache>,
+{
+    cache.try_into().map_err(|_| ForwardError::ForeignCache)
+}
+
 /// The batch with the caches of one kind.
-fn of_kind<'a, C>(
+fn all_of_kind<'a, C>(
     batch: &'a mut [Segment<'_, SequenceCache>],
-    kind: impl Fn(&'a mut SequenceCache) -> Option<&'a mut C>,
-) -> Result<Vec<Segment<'a, C>>, ForwardError> {
+) -> Result<Vec<Segment<'a, C>>, ForwardError>
+where
+    &'a mut C: TryFrom<&'a mut SequenceCache>,
+{
     batch
         .iter_mut()
         .map(|segment| {
             Ok(Segment {
-                cache: kind(segment.cache).ok_or(ForwardError::ForeignCache)?,
+                cache: of_kind(segment.cache)?,
                 tokens: segment.tokens,
                 parents: segment.parents,
                 scored_from: segment.scored_from,
             })
         })
         .collect()
-}
-
-#[allow(
-    irrefutable_let_patterns,
-    clippy::unnecessary_wraps,
-    reason = "there is no other kind without the features"
-)]
-fn on_cpu(cache: &mut SequenceCache) -> Option<&mut CpuCache> {
-    let SequenceCache::Cpu(cache) = cache else {
-        return None;
-    };
-    Some(cache)
-}
-
-#[cfg(feature = "device")]
-fn on_device(cache: &mut SequenceCache) -> Option<&mut DeviceCache> {
-    let SequenceCache::Device(cache) = cache else {
-        return None;
-    };
-    Some(cache)
-}
-
-#[cfg(feature = "llama-cpp")]
-fn in_llama_cpp(cache: &mut SequenceCache) -> Option<&mut LlamaCache> {
-    let SequenceCache::LlamaCpp(cache) = cache else {
-        return None;
-    };
-    Some(cache)
 }
 
 impl LanguageModel for Model {
@@ -168,14 +145,7 @@ impl LanguageModel for Model {
     }
 
     fn new_cache(&self) -> SequenceCache {
-        match self {
-            Self::Decoder(model) => SequenceCache::Cpu(model.new_cache()),
-            Self::T5(model) => SequenceCache::Cpu(model.new_cache()),
-            #[cfg(feature = "device")]
-            Self::Device(model) => SequenceCache::Device(model.new_cache()),
-            #[cfg(feature = "llama-cpp")]
-            Self::LlamaCpp(model) => SequenceCache::LlamaCpp(model.new_cache()),
-        }
+        each!(self, [Decoder, T5], model => model.new_cache().into())
     }
 
     fn memory(&self) -> Option<KvMemory> {
@@ -200,8 +170,7 @@ impl LanguageModel for Model {
         source: &[TokenId],
     ) -> Result<(), ForwardError> {
         if let Self::T5(model) = self {
-            let cache = on_cpu(cache).ok_or(ForwardError::ForeignCache)?;
-            return model.encode(cache, source);
+            return model.encode(of_kind(cache)?, source);
         }
         Ok(())
     }
@@ -211,13 +180,6 @@ impl LanguageModel for Model {
         batch: &mut [Segment<'_, SequenceCache>],
         rows: &mut Rows,
     ) -> Result<(), ForwardError> {
-        match self {
-            Self::Decoder(model) => model.forward(&mut of_kind(batch, on_cpu)?, rows),
-            Self::T5(model) => model.forward(&mut of_kind(batch, on_cpu)?, rows),
-            #[cfg(feature = "device")]
-            Self::Device(model) => model.forward(&mut of_kind(batch, on_device)?, rows),
-            #[cfg(feature = "llama-cpp")]
-            Self::LlamaCpp(model) => model.forward(&mut of_kind(batch, in_llama_cpp)?, rows),
-        }
+        each!(self, [Decoder, T5], model => model.forward(&mut all_of_kind(batch)?, rows))
     }
 }

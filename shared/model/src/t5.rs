@@ -12,7 +12,7 @@ mod feed_forward;
 mod loading;
 mod position;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use speculation::{
     TokenId,
@@ -37,7 +37,9 @@ use crate::{
 };
 
 /// A model's weights, and the buffers of its forwards.
-#[derive(Clone)]
+/// Shown by its sizes; the weights are millions of numbers.
+#[derive(Clone, derive_more::Debug)]
+#[debug("T5 {{ config: {config:?}, .. }}")]
 pub struct T5 {
     config: ModelConfig,
     cpu: Cpu,
@@ -53,15 +55,6 @@ pub struct T5 {
     sources: Arc<PagePool>,
     states: States,
     scratch: LayerScratch,
-}
-
-impl fmt::Debug for T5 {
-    /// Names the sizes; the weights are millions of numbers.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("T5")
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
 }
 
 impl T5 {

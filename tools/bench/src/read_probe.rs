@@ -38,7 +38,7 @@ impl ReadProbe {
     /// Reads everything once, on all threads, each from one end of its share to the other.
     pub(crate) fn pass(&self) {
         let pieces = self.memory.len() / LINES;
-        self.cpu.threads.each(pieces, |piece| {
+        self.cpu.threads.each(pieces, &|piece| {
             let lines = &self.memory[piece * LINES..][..LINES];
             black_box(sum(self.cpu.level, lines));
         });

@@ -20,13 +20,9 @@ pub(super) struct SequenceReply {
 #[derive(Debug, Deserialize)]
 struct MetaInfo {
     prompt_tokens: usize,
-    #[serde(default)]
     input_top_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
-    #[serde(default)]
     output_top_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
-    #[serde(default)]
     input_token_ids_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
-    #[serde(default)]
     output_token_ids_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
 }
 

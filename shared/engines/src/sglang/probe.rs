@@ -21,13 +21,9 @@ struct ServerInfo {
     model_path: String,
     #[serde(default)]
     served_model_name: String,
-    #[serde(default)]
     weight_version: Option<String>,
-    #[serde(default)]
     dtype: Option<String>,
-    #[serde(default)]
     quantization: Option<String>,
-    #[serde(default)]
     kv_cache_dtype: Option<String>,
     /// Tokens of an input are fewer.
     max_req_input_len: usize,

@@ -25,7 +25,6 @@ struct ModelList {
 #[derive(Debug, Deserialize)]
 struct ModelCard {
     id: String,
-    #[serde(default)]
     root: Option<String>,
     max_model_len: usize,
 }

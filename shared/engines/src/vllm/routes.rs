@@ -49,9 +49,7 @@ struct GenerateParams {
 
 #[derive(Debug, Deserialize)]
 struct GenerateReply {
-    #[serde(default)]
     prompt_logprobs: Option<PromptLogprobs>,
-    #[serde(default)]
     prompt_token_id_logprobs: Option<String>,
 }
 
@@ -74,7 +72,6 @@ struct CompletionReply {
 
 #[derive(Debug, Deserialize)]
 struct CompletionChoice {
-    #[serde(default)]
     prompt_logprobs: Option<PromptLogprobs>,
 }
 

@@ -1,9 +1,11 @@
 //! Pages of keys and values, and the pool they come from and go back to.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
+
+use parking_lot::Mutex;
 
 use super::{
     KvFormat,
@@ -23,6 +25,7 @@ pub(crate) struct PagePool {
     pub(super) kv_heads: usize,
     pub(super) head_dim: usize,
     pub(super) format: KvFormat,
+    /// Buffers, in order whoever panicked.
     free: Mutex<Vec<Numbers>>,
     used: AtomicUsize,
 }
@@ -59,22 +62,17 @@ impl PagePool {
     /// Pages made and not in use.
     #[cfg(test)]
     pub(super) fn free_pages(&self) -> usize {
-        self.free().len()
+        self.free.lock().len()
     }
 
     /// A page of its own.
     pub(super) fn take(self: &Arc<Self>) -> Arc<CachePage> {
         self.used.fetch_add(1, Ordering::Relaxed);
-        let freed = self.free().pop();
+        let freed = self.free.lock().pop();
         let numbers =
             freed.unwrap_or_else(|| Numbers::new(self.format, self.kv_heads, self.head_dim));
         let pool = Arc::clone(self);
         Arc::new(CachePage { numbers, pool })
-    }
-
-    fn free(&self) -> std::sync::MutexGuard<'_, Vec<Numbers>> {
-        // A list of buffers is in order whoever panicked.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,7 +80,7 @@ impl Drop for CachePage {
     fn drop(&mut self) {
         self.pool.used.fetch_sub(1, Ordering::Relaxed);
         let numbers = std::mem::take(&mut self.numbers);
-        self.pool.free().push(numbers);
+        self.pool.free.lock().push(numbers);
     }
 }
 

@@ -4,7 +4,7 @@
 //! is for every model that can be run today. So each constant stands here under a name of its own. One that is added
 //! to [`ModelConfig`] is appended, and only where it differs from what all models had before it.
 
-use crate::config::{Activation, Architecture, EncoderConfig, ModelConfig, RopeConfig};
+use crate::config::{Architecture, EncoderConfig, ModelConfig, RopeConfig};
 use crate::rope::RopeScaling;
 
 /// Everything of `config` that changes numbers and is no size of a tensor, as the tensors are digested by
@@ -61,7 +61,6 @@ fn all(config: &ModelConfig) -> String {
         bos_token_id: _,
         eos_token_ids: _,
     } = config;
-    let (architecture, activation) = (architecture.family().name, function(*activation));
     let [rope, window_rope] = [rope, window_rope]
         .map(|rope| optional(rope.as_ref().map(|rope| self::rope(rope, *context_len))));
     let encoder = optional(encoder.map(self::encoder));
@@ -76,14 +75,6 @@ fn all(config: &ModelConfig) -> String {
          window_rope: {window_rope}, window: {window:?}, windowed: {windowed:?}, context_len: 0, \
          tie_word_embeddings: {tie_word_embeddings}, encoder: {encoder}, bos_token_id: None, eos_token_ids: [] }}"
     )
-}
-
-fn function(activation: Activation) -> &'static str {
-    match activation {
-        Activation::Silu => "Silu",
-        Activation::GeluTanh => "GeluTanh",
-        Activation::Relu => "Relu",
-    }
 }
 
 fn rope(rope: &RopeConfig, context_len: usize) -> String {

@@ -67,7 +67,6 @@ impl TokenName {
 
 /// What a `tokenizer_config.json` says of the tokens around each text.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct AroundText {
     /// Whether each text begins with the tokenizer's `bos_token`.
     add_bos_token: Option<bool>,

@@ -1,8 +1,7 @@
 //! The numbers that a device computes with.
 
-use std::{fmt, str::FromStr};
-
 use candle_core::quantized::GgmlDType;
+use derive_more::From;
 use thiserror::Error;
 
 use super::ComputeDevice;
@@ -10,7 +9,20 @@ use super::ComputeDevice;
 /// Format of weights on a device. Keys, values and the inputs of products are in it too, or in
 /// [`NumberFormat::activations`] where it is for weights alone. Norms, rotations, softmax and the sums between
 /// layers are computed in f32 whatever this is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "lowercase")]
+#[strum(parse_err_ty = UnknownNumberFormat, parse_err_fn = UnknownNumberFormat::from)]
 pub enum NumberFormat {
     /// bfloat16: the range of f32, 8 bits of precision. What most models were trained in.
     #[default]
@@ -33,13 +45,7 @@ impl NumberFormat {
 
     /// The name in configuration and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Bf16 => "bf16",
-            Self::F16 => "f16",
-            Self::F32 => "f32",
-            Self::Q8_0 => "q8_0",
-            Self::Q4_K => "q4_k",
-        }
+        self.into()
     }
 
     /// The format of keys, values and hidden states beside weights in this one.
@@ -75,25 +81,11 @@ impl NumberFormat {
     }
 }
 
-impl fmt::Display for NumberFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// No number format has that name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, From)]
+#[from(&str)]
 #[error("no format {0:?} on a GPU: bf16, f16, f32, q8_0 and q4_k are known")]
 pub struct UnknownNumberFormat(pub String);
-
-impl FromStr for NumberFormat {
-    type Err = UnknownNumberFormat;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|format| format.name() == name);
-        found.ok_or_else(|| UnknownNumberFormat(name.to_owned()))
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,16 +1,18 @@
 //! Where a model is computed.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use thiserror::Error;
 
 /// The processor that a model is computed on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, derive_more::Display)]
 pub enum ComputeDevice {
     /// The CPU, with this crate's own kernels.
     #[default]
+    #[display("cpu")]
     Cpu,
     /// An NVIDIA GPU, by its number among those the driver shows.
+    #[display("cuda:{_0}")]
     Cuda(usize),
 }
 
@@ -34,15 +36,6 @@ pub enum ComputeDeviceError {
         /// What the driver said.
         reason: String,
     },
-}
-
-impl fmt::Display for ComputeDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(number) => write!(f, "cuda:{number}"),
-        }
-    }
 }
 
 impl FromStr for ComputeDevice {

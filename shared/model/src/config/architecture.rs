@@ -15,8 +15,6 @@ use crate::config::{Architecture, ModelConfig, ModelConfigError, RawConfig};
 #[derive(Debug)]
 pub(crate) struct ModelFamily {
     pub(crate) architecture: Architecture,
-    /// Its name in the text that fingerprints are digests of.
-    pub(crate) name: &'static str,
     /// Values of `model_type`.
     pub(crate) model_types: &'static [&'static str],
     /// Its language models, by the names that `architectures` gives.

@@ -71,6 +71,16 @@ impl RawConfig {
         }
     }
 
+    /// The value of the first of these keys that has one. The second is not read then.
+    pub(crate) fn either<T: DeserializeOwned>(
+        [(first, key), (second, otherwise)]: [(&Self, &'static str); 2],
+    ) -> Result<Option<T>, ModelConfigError> {
+        match first.optional(key)? {
+            None => second.optional(otherwise),
+            found => Ok(found),
+        }
+    }
+
     /// The value of `key`.
     pub(crate) fn required<T: DeserializeOwned>(
         &self,

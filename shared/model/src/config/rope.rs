@@ -36,10 +36,7 @@ impl RawConfig {
     ) -> Result<RopeConfig, ModelConfigError> {
         let section = self.rope_section()?;
         let key = "partial_rotary_factor";
-        let factor: f64 = match section.optional(key)? {
-            Some(factor) => factor,
-            None => self.optional(key)?.unwrap_or(1.0),
-        };
+        let factor: f64 = Self::either([(&section, key), (self, key)])?.unwrap_or(1.0);
         let expected = "it must be above 0 and at most 1";
         unless(factor > 0.0 && factor <= 1.0, key, factor, expected)?;
         // Rounded down, but not for want of a bit.
@@ -111,12 +108,9 @@ impl RawConfig {
 
     /// The same without a look at how much of a head rotates.
     fn stretched(&self, section: &Self, theta: f64) -> Result<RopeConfig, ModelConfigError> {
-        let theta = match section.optional("rope_theta")? {
-            Some(theta) => theta,
-            None => self.optional("rope_theta")?.unwrap_or(theta),
-        };
+        let key = "rope_theta";
         Ok(RopeConfig {
-            theta,
+            theta: Self::either([(section, key), (self, key)])?.unwrap_or(theta),
             scaling: section.scaling(self)?,
             dims: None,
         })
@@ -124,10 +118,7 @@ impl RawConfig {
 
     /// How this section of `file` stretches frequencies. Old files call its kind `type`, some call it both.
     fn scaling(&self, file: &Self) -> Result<RopeScaling, ModelConfigError> {
-        let kind: Option<String> = match self.optional("rope_type")? {
-            Some(kind) => Some(kind),
-            None => self.optional("type")?,
-        };
+        let kind: Option<String> = Self::either([(self, "rope_type"), (self, "type")])?;
         match kind.as_deref().unwrap_or("default") {
             "default" => Ok(RopeScaling::Default),
             "linear" => Ok(RopeScaling::Linear {
@@ -177,10 +168,7 @@ impl RawConfig {
     /// Without a factor of attention it is as in equation 8 of the paper: sqrt(1 + ln s / ln L), where L is that
     /// context and s by how much it was stretched.
     fn long_rope(&self, file: &Self) -> Result<RopeScaling, ModelConfigError> {
-        let original: Option<u64> = match self.optional(ORIGINAL)? {
-            Some(original) => Some(original),
-            None => file.optional(ORIGINAL)?,
-        };
+        let original: Option<u64> = Self::either([(self, ORIGINAL), (file, ORIGINAL)])?;
         let missing = |key| ModelConfigError::MissingRopeKey { kind: KIND, key };
         let original = original.ok_or_else(|| missing(ORIGINAL))?;
         let holds = (1..=1 << 28).contains(&original);

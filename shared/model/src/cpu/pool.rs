@@ -7,15 +7,17 @@
 
 use std::{
     any::Any,
-    fmt, hint,
+    hint,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle, Thread},
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 /// How long a worker stays awake after the last job when no forward is running: about the time from
 /// one forward to the next while tokens are being decoded.
@@ -31,8 +33,10 @@ const LEFT: u64 = (1 << LEFT_BITS) - 1;
 /// numbered from 0 again.
 const EPOCH: u64 = u64::MAX >> LEFT_BITS;
 
-/// A thread for each core but the caller's.
-pub(super) struct Pool {
+/// Threads that share the work of one forward: one for each core but the caller's.
+#[derive(derive_more::Debug)]
+#[debug("Threads {{ count: {}, .. }}", self.count())]
+pub struct Threads {
     shared: Arc<PoolState>,
     workers: Vec<(Thread, Option<JoinHandle<()>>)>,
 }
@@ -43,6 +47,7 @@ pub(super) struct Pool {
 struct Apart<T>(T);
 
 /// What a job consists of. Written by the caller that holds `busy`, while no part is left to take.
+#[derive(Default)]
 struct PoolState {
     /// Number of the job, the first being 1; see [`EPOCH`].
     epoch: Apart<AtomicU64>,
@@ -67,11 +72,11 @@ struct PoolState {
 
 /// A running forward; its threads wait awake until it is dropped.
 #[derive(Debug)]
-pub struct RunningForward<'a>(&'a Pool);
+pub struct RunningForward<'a>(&'a Threads);
 
-impl Pool {
+impl Threads {
     /// Starts `threads - 1` workers; where the system refuses a thread there is one less.
-    pub(super) fn new(threads: usize) -> Self {
+    pub(crate) fn new(threads: usize) -> Self {
         let mut pool = Self::unmanned(threads);
         for index in 1..threads.max(1) {
             let shared = pool.shared.clone();
@@ -89,29 +94,21 @@ impl Pool {
         let threads = threads.max(1);
         Self {
             shared: Arc::new(PoolState {
-                epoch: Apart::default(),
-                work: AtomicPtr::default(),
-                parts: AtomicUsize::default(),
-                threads: AtomicUsize::default(),
                 left: (0..threads).map(|_| Apart::default()).collect(),
-                done: Apart::default(),
-                panicked: Mutex::default(),
-                busy: AtomicBool::default(),
-                running: Apart::default(),
                 asleep: (0..threads).map(|_| Apart::default()).collect(),
-                stop: AtomicBool::default(),
+                ..PoolState::default()
             }),
             workers: Vec::new(),
         }
     }
 
     /// Number of threads, the caller's included.
-    pub(super) fn threads(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.shared.left.len()
     }
 
-    /// Counts a forward as running and wakes its threads.
-    pub(super) fn open(&self) -> RunningForward<'_> {
+    /// Opens the pool for a forward: until the guard is dropped its threads wait for work awake.
+    pub fn open(&self) -> RunningForward<'_> {
         self.shared.running.0.fetch_add(1, Ordering::SeqCst);
         self.wake(self.shared.allowed());
         RunningForward(self)
@@ -127,8 +124,13 @@ impl Pool {
         }
     }
 
-    /// See [`super::Threads::each`].
-    pub(super) fn each(&self, parts: usize, work: &(dyn Fn(usize) + Sync)) {
+    /// Calls `work` once for every part below `parts`, on whichever thread, and returns when all are done.
+    /// Neighbouring parts go to the same thread; a thread that has done its own takes over what others
+    /// have not begun.
+    ///
+    /// # Panics
+    /// With what `work` panicked with, once no thread works on it any more.
+    pub fn each(&self, parts: usize, work: &(dyn Fn(usize) + Sync)) {
         let shared = &*self.shared;
         let threads = shared.allowed().min(parts);
         // A part that shares its own work, and a forward beside another's job, go on alone.
@@ -162,7 +164,7 @@ impl Pool {
                 hint::spin_loop();
             }
         }
-        let panicked = shared.lock_panicked().take();
+        let panicked = shared.panicked.lock().take();
         shared.busy.store(false, Ordering::Release);
         if let Some(payload) = panicked {
             resume_unwind(payload);
@@ -180,10 +182,6 @@ impl PoolState {
     fn allowed(&self) -> usize {
         let others = self.running.0.load(Ordering::SeqCst).saturating_sub(1);
         self.left.len().saturating_sub(others)
-    }
-
-    fn lock_panicked(&self) -> std::sync::MutexGuard<'_, Option<Box<dyn Any + Send>>> {
-        self.panicked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A worker's life.
@@ -258,7 +256,7 @@ impl PoolState {
                 // this part is counted.
                 let work = unsafe { *work.cast::<&(dyn Fn(usize) + Sync)>() };
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(|| work(part))) {
-                    self.lock_panicked().get_or_insert(payload);
+                    self.panicked.lock().get_or_insert(payload);
                 }
                 done += 1;
             }
@@ -289,7 +287,7 @@ impl Drop for RunningForward<'_> {
     }
 }
 
-impl Drop for Pool {
+impl Drop for Threads {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::SeqCst);
         for (index, (worker, handle)) in self.workers.iter_mut().enumerate() {
@@ -302,14 +300,6 @@ impl Drop for Pool {
                 let _ = handle.join();
             }
         }
-    }
-}
-
-impl fmt::Debug for Pool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool")
-            .field("threads", &self.threads())
-            .finish_non_exhaustive()
     }
 }
 

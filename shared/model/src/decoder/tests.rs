@@ -92,10 +92,10 @@ fn neither_threads_nor_levels_change_a_bit() {
     for (name, mut model) in models() {
         // So many rows that all that can be shared among threads is.
         let tokens = text(80, 3);
-        model.cpu.threads = Threads::own(1);
+        model.cpu.threads = Threads::new(1).into();
         let expected = fresh(&mut model, &tokens);
         for threads in [2, 3] {
-            model.cpu.threads = Threads::own(threads);
+            model.cpu.threads = Threads::new(threads).into();
             let found = fresh(&mut model, &tokens);
             assert_eq!(found, expected, "{name}, {threads} threads");
         }

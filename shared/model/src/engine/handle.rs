@@ -3,13 +3,14 @@
 use std::{
     num::NonZeroUsize,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::Sender,
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::task::{SlotId, Task};
@@ -152,7 +153,7 @@ impl EngineHandle {
     pub fn stats(&self) -> EngineStats {
         EngineStats {
             queued: self.shared.queued.load(Ordering::Relaxed),
-            ..*self.shared.stats()
+            ..*self.shared.stats.lock()
         }
     }
 }
@@ -178,8 +179,9 @@ pub(super) struct Queued {
 pub(super) struct EngineState {
     pub(super) capacity: NonZeroUsize,
     pub(super) queued: AtomicUsize,
-    /// But for what is queued. The engine's thread alone writes them, between two forwards.
-    stats: Mutex<EngineStats>,
+    /// But for what is queued. The engine's thread alone writes them, between two forwards; numbers are in order whoever
+    /// panicked.
+    pub(super) stats: Mutex<EngineStats>,
     pub(super) longest: usize,
     pub(super) healthy: AtomicBool,
 }
@@ -193,10 +195,5 @@ impl EngineState {
             longest,
             healthy: AtomicBool::new(true),
         })
-    }
-
-    pub(super) fn stats(&self) -> MutexGuard<'_, EngineStats> {
-        // Numbers are in order whoever panicked.
-        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -49,7 +49,7 @@ pub(super) struct Worker<M: LanguageModel> {
     rows_cost: CostLine,
     pub(super) gather: Gather,
     /// What tasks' steps share.
-    threads: Threads,
+    threads: Arc<Threads>,
 }
 
 impl<M: LanguageModel> Worker<M>
@@ -234,7 +234,7 @@ where
         let Some(shared) = self.prefixes.begin(tenant, tokens) else {
             return sequence;
         };
-        self.shared.stats().shared_tokens += shared.tokens().len() as u64;
+        self.shared.stats.lock().shared_tokens += shared.tokens().len() as u64;
         shared
     }
 
@@ -306,7 +306,7 @@ where
         }
         let forwarded = planned(&mut self.running).map(|running| running.forwarded(forward));
         let again: usize = forwarded.sum();
-        let mut stats = self.shared.stats();
+        let mut stats = self.shared.stats.lock();
         stats.reprefilled_tokens += again as u64;
         stats.forwards += 1;
         stats.forwarded_tokens += (tokens + read) as u64;
@@ -347,7 +347,7 @@ where
 
     fn publish(&self) {
         let running = self.running.iter().map(|own| own.sequence.tokens().len());
-        let mut stats = self.shared.stats();
+        let mut stats = self.shared.stats.lock();
         stats.row = self.row();
         stats.running = self.running.len();
         stats.sequences = self.running.len() + self.slots.len();

@@ -25,7 +25,7 @@ pub(crate) struct MetadataValue {
 }
 
 /// An item of a value.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, strum::EnumTryAs)]
 pub(super) enum MetadataItem<'a> {
     /// Wide enough for every type of whole numbers.
     Whole(i128),
@@ -95,33 +95,9 @@ impl MetadataValue {
     }
 }
 
-impl<'a> MetadataItem<'a> {
-    pub(super) fn whole(self) -> Option<u64> {
-        match self {
-            Self::Whole(number) => u64::try_from(number).ok(),
-            _ => None,
-        }
-    }
-
-    pub(super) fn real(self) -> Option<f64> {
-        match self {
-            Self::Real(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    pub(super) fn bool(self) -> Option<bool> {
-        match self {
-            Self::Bool(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    pub(super) fn text(self) -> Option<&'a str> {
-        match self {
-            Self::String(text) => Some(text),
-            _ => None,
-        }
+impl MetadataItem<'_> {
+    fn whole(self) -> Option<u64> {
+        u64::try_from(self.try_as_whole()?).ok()
     }
 }
 
@@ -163,19 +139,19 @@ impl GgufMetadata {
     }
 
     pub(crate) fn real(&self, key: &str) -> Result<Option<f64>, GgufError> {
-        self.read(key, "a number", |value| value.item()?.real())
+        self.read(key, "a number", |value| value.item()?.try_as_real())
     }
 
     pub(crate) fn bool(&self, key: &str) -> Result<Option<bool>, GgufError> {
-        self.read(key, "true or false", |value| value.item()?.bool())
+        self.read(key, "true or false", |value| value.item()?.try_as_bool())
     }
 
     pub(crate) fn string(&self, key: &str) -> Result<Option<&str>, GgufError> {
-        self.read(key, "a string", |value| value.item()?.text())
+        self.read(key, "a string", |value| value.item()?.try_as_string())
     }
 
     pub(crate) fn strings(&self, key: &str) -> Result<Option<Vec<&str>>, GgufError> {
-        self.array(key, "an array of strings", MetadataItem::text)
+        self.array(key, "an array of strings", MetadataItem::try_as_string)
     }
 
     pub(crate) fn wholes(&self, key: &str) -> Result<Option<Vec<u64>>, GgufError> {
@@ -183,7 +159,7 @@ impl GgufMetadata {
     }
 
     pub(crate) fn reals(&self, key: &str) -> Result<Option<Vec<f64>>, GgufError> {
-        self.array(key, "an array of numbers", MetadataItem::real)
+        self.array(key, "an array of numbers", MetadataItem::try_as_real)
     }
 
     /// True or false for each layer.

@@ -8,8 +8,9 @@ use super::{CaFile, HubError};
 /// The public hub.
 const PUBLIC: &str = "https://huggingface.co";
 
-/// An access token, and where it came from.
-#[derive(Clone, PartialEq, Eq)]
+/// An access token, and where it came from. The secret must not end up in a log.
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("*** from {origin}")]
 pub struct HubToken {
     pub(super) secret: String,
     pub(super) origin: String,
@@ -20,13 +21,6 @@ impl HubToken {
     pub fn new(secret: impl Into<String>, origin: impl Into<String>) -> Self {
         let (secret, origin) = (secret.into(), origin.into());
         Self { secret, origin }
-    }
-}
-
-// The secret must not end up in a log.
-impl std::fmt::Debug for HubToken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "*** from {}", self.origin)
     }
 }
 

@@ -1,12 +1,24 @@
 //! Formats of weights.
 
-use std::{fmt, str::FromStr};
-
 use candle_core::quantized::GgmlDType;
+use derive_more::From;
 use thiserror::Error;
 
 /// How weights are held and multiplied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "lowercase")]
+#[strum(parse_err_ty = UnknownWeightFormat, parse_err_fn = UnknownWeightFormat::from)]
 pub enum WeightFormat {
     /// 8-bit blocks of 32 with a half-precision scale, activations likewise; a quarter of the
     /// memory traffic of [`WeightFormat::F32`], which is what decoding costs.
@@ -27,11 +39,7 @@ impl WeightFormat {
 
     /// The name in configuration and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Q8_0 => "q8_0",
-            Self::Q4_K => "q4_k",
-            Self::F32 => "f32",
-        }
+        self.into()
     }
 
     /// The format that rows of `inputs` numbers are held in: as llama.cpp does, rows that are no whole blocks get
@@ -54,24 +62,8 @@ impl WeightFormat {
     }
 }
 
-impl fmt::Display for WeightFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for WeightFormat {
-    type Err = UnknownWeightFormat;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|format| format.name() == name)
-            .ok_or_else(|| UnknownWeightFormat(name.to_owned()))
-    }
-}
-
 /// No weight format has that name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, From)]
+#[from(&str)]
 #[error("no weight format {0:?}: q8_0, q4_k and f32 are known")]
 pub struct UnknownWeightFormat(pub String);

@@ -114,7 +114,7 @@ pub(super) fn quantize_rows(cpu: &Cpu, x: &[f32], inputs: usize, quantized: &mut
     if x.len() < PARALLEL {
         (0..rows).for_each(quantize);
     } else {
-        cpu.threads.each(rows, quantize);
+        cpu.threads.each(rows, &quantize);
     }
 }
 

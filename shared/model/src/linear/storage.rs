@@ -5,11 +5,12 @@
 
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
-    fmt,
     ops::{Deref, DerefMut},
     ptr::NonNull,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
+
+use parking_lot::Mutex;
 
 /// Bytes of a large page.
 const LARGE_PAGE: usize = 2 << 20;
@@ -67,7 +68,7 @@ impl Slab {
             let slab = Self::new(bytes);
             return (slab.start, slab);
         }
-        let mut room = ROOM.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut room = ROOM.lock();
         let (slab, at) = match room.slab.upgrade() {
             Some(slab) if room.used + bytes <= SLAB => (slab, room.used),
             _ => (Self::new(SLAB), 0),
@@ -86,7 +87,9 @@ impl Drop for Slab {
     }
 }
 
-/// A fixed number of `T`, plain numbers all of them.
+/// A fixed number of `T`, plain numbers all of them; they are millions, and only their number is shown.
+#[derive(derive_more::Debug)]
+#[debug("Storage {{ len: {len}, .. }}")]
 pub(crate) struct Storage<T: Copy> {
     start: NonNull<T>,
     len: usize,
@@ -100,43 +103,22 @@ unsafe impl<T: Copy + Send> Send for Storage<T> {}
 // SAFETY: as above.
 unsafe impl<T: Copy + Sync> Sync for Storage<T> {}
 
-impl<T: Copy> Default for Storage<T> {
-    /// No elements.
-    fn default() -> Self {
-        Self {
-            start: NonNull::dangling(),
-            len: 0,
-            slab: None,
-        }
-    }
-}
-
 impl<T: Copy> Storage<T> {
     /// `len` times `value`.
     pub(crate) fn filled(value: T, len: usize) -> Self {
         const { assert!(align_of::<T>() <= LINE) };
         let layout = Layout::array::<T>(len).expect("fewer bytes than addresses");
-        if layout.size() == 0 {
-            return Self {
-                len,
-                ..Self::default()
-            };
-        }
-        let (start, slab) = Slab::take(layout.size());
-        let start = start.cast::<T>();
+        let taken = (layout.size() > 0).then(|| Slab::take(layout.size()));
+        let (start, slab) = taken.map_or((NonNull::dangling(), None), |(start, slab)| {
+            (start.cast(), Some(slab))
+        });
         for index in 0..len {
-            // SAFETY: within what was taken.
+            // SAFETY: within what was taken, or of no bytes.
             unsafe { start.add(index).write(value) };
         }
-        Self {
-            start,
-            len,
-            slab: Some(slab),
-        }
+        Self { start, len, slab }
     }
-}
 
-impl<T: Copy> Storage<T> {
     /// `count` elements from `first` on, for who shares the whole with others that write beside them.
     ///
     /// # Safety
@@ -179,23 +161,12 @@ impl<T: Copy> DerefMut for Storage<T> {
 impl<T: Copy> Clone for Storage<T> {
     fn clone(&self) -> Self {
         let Some(first) = self.first() else {
-            return Self {
-                len: self.len,
-                ..Self::default()
-            };
+            let slab = None;
+            return Self { slab, ..*self };
         };
         let mut copy = Self::filled(*first, self.len);
         copy.copy_from_slice(self);
         copy
-    }
-}
-
-impl<T: Copy> fmt::Debug for Storage<T> {
-    /// Weights are millions of numbers.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Storage")
-            .field("len", &self.len)
-            .finish_non_exhaustive()
     }
 }
 
@@ -230,6 +201,6 @@ mod tests {
         drop(part);
         assert!(slab.upgrade().is_none());
         assert_eq!(copy.len(), SHARED + 1);
-        assert!(Storage::<u8>::default().is_empty());
+        assert!(Storage::filled(1_u8, 0).clone().is_empty());
     }
 }

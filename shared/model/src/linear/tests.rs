@@ -86,7 +86,7 @@ fn threads_change_no_bit() {
         let mut y = vec![f32::NAN; rows * outputs];
         let cpu = Cpu {
             level: Level::detect(),
-            threads: Threads::own(threads),
+            threads: Threads::new(threads).into(),
         };
         linear.forward(&cpu, x, &mut y, &mut LinearScratch::default());
         bits(&y)

@@ -185,11 +185,10 @@ fn kernels(settings: &Settings, kv: KvType, threads: u32, gpus: &[String]) -> St
     };
     let gpu = match settings.gpu_layers {
         layers if layers > 0 && !gpus.is_empty() => {
-            format!("-gpu-{layers}-split-{}", settings.split_mode.name())
+            format!("-gpu-{layers}-split-{}", settings.split_mode)
         }
         _ => String::new(),
     };
-    let kv = kv.name();
     format!("llama.cpp-{VERSION}-kv-{kv}{flash}{gpu}-threads-{threads}")
 }
 

@@ -32,7 +32,6 @@ struct TokenConfig {
     vocab_size: Option<usize>,
     bos_token_id: Option<OneOrMany>,
     eos_token_id: Option<OneOrMany>,
-    #[serde(default)]
     text_config: Option<Box<TokenConfig>>,
 }
 

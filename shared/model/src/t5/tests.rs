@@ -150,10 +150,10 @@ fn neither_threads_nor_levels_change_a_bit() {
     {
         let mut model = load(config, format);
         let (source, tokens) = (text(len, 1), text(len, 2));
-        model.cpu.threads = Threads::own(1);
+        model.cpu.threads = Threads::new(1).into();
         let expected = fresh(&mut model, &source, &tokens);
         for threads in [2, 3] {
-            model.cpu.threads = Threads::own(threads);
+            model.cpu.threads = Threads::new(threads).into();
             let found = fresh(&mut model, &source, &tokens);
             assert!(found == expected, "{format}, {threads} threads");
         }

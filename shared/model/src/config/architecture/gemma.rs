@@ -9,7 +9,6 @@ use crate::config::{Activation, Architecture, ModelConfig, ModelConfigError, Raw
 
 pub(super) static GEMMA2: ModelFamily = ModelFamily {
     architecture: Architecture::Gemma2,
-    name: "Gemma2",
     model_types: &["gemma2"],
     classes: &["Gemma2ForCausalLM"],
     read: gemma2,
@@ -20,7 +19,6 @@ pub(super) static GEMMA2: ModelFamily = ModelFamily {
 
 pub(super) static GEMMA3: ModelFamily = ModelFamily {
     architecture: Architecture::Gemma3,
-    name: "Gemma3",
     model_types: &["gemma3_text", "gemma3"],
     classes: &["Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"],
     read: gemma3,
@@ -134,11 +132,9 @@ fn gemma3_text(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
 
 /// Every so many layers one sees everything, in files that do not list `layer_types`.
 fn pattern(raw: &RawConfig) -> Result<usize, ModelConfigError> {
-    let pattern = match raw.optional("sliding_window_pattern")? {
-        Some(pattern) => pattern,
-        None => raw.optional("_sliding_window_pattern")?.unwrap_or(6),
-    };
+    let key = "sliding_window_pattern";
+    let pattern = RawConfig::either([(raw, key), (raw, "_sliding_window_pattern")])?.unwrap_or(6);
     let expected = "every so many layers one sees everything, so it must be 1 or more";
-    unless(pattern > 0, "sliding_window_pattern", pattern, expected)?;
+    unless(pattern > 0, key, pattern, expected)?;
     Ok(pattern)
 }

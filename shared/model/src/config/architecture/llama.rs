@@ -8,7 +8,6 @@ use crate::config::{Activation, Architecture, ModelConfig, ModelConfigError, Raw
 
 pub(super) static LLAMA: ModelFamily = ModelFamily {
     architecture: Architecture::Llama,
-    name: "Llama",
     model_types: &["llama"],
     classes: &["LlamaForCausalLM"],
     read: llama,
@@ -22,7 +21,6 @@ pub(super) static LLAMA: ModelFamily = ModelFamily {
 
 pub(super) static MISTRAL: ModelFamily = ModelFamily {
     architecture: Architecture::Mistral,
-    name: "Mistral",
     model_types: &["mistral"],
     classes: &["MistralForCausalLM"],
     read: mistral,

@@ -9,7 +9,6 @@ use crate::config::{Activation, Architecture, ModelConfig, ModelConfigError, Raw
 
 pub(super) static FAMILY: ModelFamily = ModelFamily {
     architecture: Architecture::Phi3,
-    name: "Phi3",
     model_types: &["phi3"],
     classes: &["Phi3ForCausalLM"],
     read,

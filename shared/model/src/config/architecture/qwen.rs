@@ -8,7 +8,6 @@ use crate::config::{Architecture, ModelConfig, ModelConfigError, RawConfig};
 
 pub(super) static QWEN2: ModelFamily = ModelFamily {
     architecture: Architecture::Qwen2,
-    name: "Qwen2",
     model_types: &["qwen2"],
     classes: &["Qwen2ForCausalLM"],
     read: qwen2,
@@ -19,7 +18,6 @@ pub(super) static QWEN2: ModelFamily = ModelFamily {
 
 pub(super) static QWEN3: ModelFamily = ModelFamily {
     architecture: Architecture::Qwen3,
-    name: "Qwen3",
     model_types: &["qwen3"],
     classes: &["Qwen3ForCausalLM"],
     read: qwen3,

@@ -8,7 +8,6 @@ use crate::config::{
 
 pub(super) static FAMILY: ModelFamily = ModelFamily {
     architecture: Architecture::T5,
-    name: "T5",
     model_types: &["t5"],
     // The second is what releases of 2019 and 2020 called the first.
     classes: &["T5ForConditionalGeneration", "T5WithLMHeadModel"],
@@ -43,10 +42,7 @@ fn read(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     // Old files have no key of its own for this: v1.1 was told by its untied head.
     let scaled = raw.optional("scale_decoder_outputs")?.unwrap_or(tied);
     let ends = raw.tokens("eos_token_id")?;
-    let start = match raw.optional("decoder_start_token_id")? {
-        Some(start) => start,
-        None => raw.optional("pad_token_id")?.unwrap_or(0),
-    };
+    let start = [(raw, "decoder_start_token_id"), (raw, "pad_token_id")];
     let positions: Option<usize> = raw.optional("n_positions")?;
     Ok(ModelConfig {
         architecture: Architecture::T5,
@@ -73,7 +69,7 @@ fn read(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
             relative_max_distance: raw
                 .optional("relative_attention_max_distance")?
                 .unwrap_or(128),
-            decoder_start_token_id: start,
+            decoder_start_token_id: RawConfig::either(start)?.unwrap_or(0),
         }),
         eos_token_ids: if ends.is_empty() { vec![1] } else { ends },
         ..ModelConfig::llama()

@@ -2,7 +2,7 @@ use std::sync::{Barrier, mpsc};
 
 use super::*;
 
-fn counted(pool: &Pool, parts: usize) -> Vec<usize> {
+fn counted(pool: &Threads, parts: usize) -> Vec<usize> {
     let counts: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
     pool.each(parts, &|part| {
         counts[part].fetch_add(1, Ordering::Relaxed);
@@ -13,7 +13,7 @@ fn counted(pool: &Pool, parts: usize) -> Vec<usize> {
 #[test]
 fn every_part_is_done_once() {
     for threads in [1, 2, 3, 7] {
-        let pool = Pool::new(threads);
+        let pool = Threads::new(threads);
         for parts in [0, 1, 2, 3, 6, 7, 8, 100, 1001] {
             assert_eq!(counted(&pool, parts), vec![1; parts], "{threads}");
             let _running = pool.open();
@@ -24,7 +24,7 @@ fn every_part_is_done_once() {
 
 #[test]
 fn many_jobs_follow_one_another() {
-    let pool = Pool::new(3);
+    let pool = Threads::new(3);
     let mut sums = vec![0_u64; 64];
     for job in 0..20_000 {
         let cells: Vec<AtomicU64> = sums.iter().map(|sum| AtomicU64::new(*sum)).collect();
@@ -42,7 +42,7 @@ fn jobs_outnumber_their_numbers() {
     let (done, reports) = mpsc::channel();
     // On a thread of its own, for what it waits for might never come.
     thread::spawn(move || {
-        for pool in [Pool::unmanned(3), Pool::new(3)] {
+        for pool in [Threads::unmanned(3), Threads::new(3)] {
             pool.shared.epoch.0.store((1 << 40) - 2, Ordering::SeqCst);
             for parts in 20..30 {
                 let _gone = done.send(counted(&pool, parts) == vec![1; parts]);
@@ -56,13 +56,13 @@ fn jobs_outnumber_their_numbers() {
 
 #[test]
 fn nobody_waits_for_a_thread_that_has_not_begun() {
-    let pool = Pool::unmanned(4);
+    let pool = Threads::unmanned(4);
     assert_eq!(counted(&pool, 1001), vec![1; 1001]);
 }
 
 #[test]
 fn workers_share_the_work() {
-    let pool = Pool::new(2);
+    let pool = Threads::new(2);
     let meeting = Barrier::new(2);
     // Neither part ends before the other has begun.
     pool.each(2, &|_| {
@@ -72,7 +72,7 @@ fn workers_share_the_work() {
 
 #[test]
 fn sleepers_are_woken() {
-    let pool = Pool::new(2);
+    let pool = Threads::new(2);
     for _ in 0..5 {
         while !pool.shared.asleep[1].0.load(Ordering::SeqCst) {
             thread::yield_now();
@@ -86,7 +86,7 @@ fn sleepers_are_woken() {
 
 #[test]
 fn a_running_forward_keeps_workers_awake_and_an_idle_pool_does_not() {
-    let pool = Pool::new(2);
+    let pool = Threads::new(2);
     let asleep = || pool.shared.asleep[1].0.load(Ordering::SeqCst);
     let running = pool.open();
     thread::sleep(LINGER * 50);
@@ -101,7 +101,7 @@ fn a_running_forward_keeps_workers_awake_and_an_idle_pool_does_not() {
 
 #[test]
 fn a_forward_leaves_another_its_core() {
-    let pool = Pool::new(2);
+    let pool = Threads::new(2);
     let _first = pool.open();
     assert_eq!(pool.shared.allowed(), 2);
     let second = pool.open();
@@ -117,7 +117,7 @@ fn a_forward_leaves_another_its_core() {
 
 #[test]
 fn a_part_may_share_its_own_work() {
-    let pool = Pool::new(2);
+    let pool = Threads::new(2);
     let sum = AtomicUsize::new(0);
     pool.each(8, &|outer| {
         pool.each(8, &|inner| {
@@ -129,7 +129,7 @@ fn a_part_may_share_its_own_work() {
 
 #[test]
 fn callers_at_the_same_time_do_not_mix() {
-    let pool = Pool::new(2);
+    let pool = Threads::new(2);
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -144,7 +144,7 @@ fn callers_at_the_same_time_do_not_mix() {
 
 #[test]
 fn panics_reach_the_caller_and_the_pool_goes_on() {
-    let pool = Pool::new(2);
+    let pool = Threads::new(2);
     for bad in [0, 7] {
         let done = AtomicUsize::new(0);
         let result = catch_unwind(AssertUnwindSafe(|| {

@@ -70,7 +70,7 @@ fn steps_share_threads_and_each_gets_its_own_rows() {
             logits,
             hidden,
         });
-    share(&Threads::own(2), steps.collect(), shape);
+    share(&Threads::new(2), steps.collect(), shape);
     assert!(running.iter().all(|running| running.done));
     let reported: Vec<_> = receiver.try_iter().collect();
     let threads: HashSet<_> = reported.iter().map(|(thread, _)| *thread).collect();

@@ -170,7 +170,7 @@ where
     }
 
     pub(super) fn count_evictions(&self, count: usize) {
-        self.shared.stats().evictions += count as u64;
+        self.shared.stats.lock().evictions += count as u64;
     }
 
     fn refuse(&mut self, index: usize, pages: usize) {

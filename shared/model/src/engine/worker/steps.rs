@@ -1,8 +1,8 @@
 //! Handing tasks their rows.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use speculation::ports::{KvCache, LanguageModel, ModelShape};
 
 use super::{Worker, planned};
@@ -42,7 +42,7 @@ where
         }
         if is_small || steps.len() < 2 {
             for step in steps {
-                step.run(shape);
+                step.running.step(step.logits, step.hidden, shape);
             }
         } else {
             share(&self.threads, steps, shape);
@@ -56,12 +56,6 @@ where
     }
 }
 
-impl<C: KvCache> TaskStep<'_, C> {
-    fn run(self, shape: ModelShape) {
-        self.running.step(self.logits, self.hidden, shape);
-    }
-}
-
 /// Runs the steps on `threads`. They compute distributions of whole vocabularies, and the threads have nothing
 /// else to do between two forwards. Each works on rows of its own, so what it computes does not depend on this.
 pub(in crate::engine) fn share<C>(threads: &Threads, steps: Vec<TaskStep<'_, C>>, shape: ModelShape)
@@ -72,10 +66,9 @@ where
         .map(|step| Mutex::new(Some(step)))
         .collect();
     let _awake = threads.open();
-    threads.each(steps.len(), |index| {
-        let mut step = steps[index].lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(step) = step.take() {
-            step.run(shape);
+    threads.each(steps.len(), &|index| {
+        if let Some(step) = steps[index].lock().take() {
+            step.running.step(step.logits, step.hidden, shape);
         }
     });
 }
