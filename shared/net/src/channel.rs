@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Endpoint, Uri};
 
@@ -16,19 +17,12 @@ use crate::grpc_only::GrpcChannel;
 use crate::{CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES};
 
 /// How a client connects to a peer, as a section of a service's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChannelConfig {
     /// How long a connection may take to come about, a TLS handshake included.
+    #[default(3_000)]
     pub connect_timeout_ms: u64,
-}
-
-impl Default for ChannelConfig {
-    fn default() -> Self {
-        Self {
-            connect_timeout_ms: 3_000,
-        }
-    }
 }
 
 /// A connection to a service, which shows it the process's token.

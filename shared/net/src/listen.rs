@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 use tokio::net::TcpListener;
 
 /// An address to listen on, written `127.0.0.1:7001` or `[::1]:7001`; `localhost:7001` and `:7001` are the first of
@@ -208,41 +209,34 @@ impl fmt::Display for Listen {
 }
 
 /// Limits of a service's ports, as a section of its configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
     /// Connections that may be open at a time on a port; for more, those are closed that ask for nothing, or they are
     /// closed themselves.
+    #[default(const { NonZeroUsize::new(1_024).unwrap() })]
     pub max_connections: NonZeroUsize,
     /// Streams a client may have open on one connection. A coordinator carries all its sessions on
     /// one connection to each peer.
+    #[default(const { NonZeroU32::new(1_024).unwrap() })]
     pub max_streams_per_connection: NonZeroU32,
     /// How long a request of one message, or one over HTTP, may take to come, from its headers to its end, in ms.
+    #[default(const { NonZeroU64::new(10_000).unwrap() })]
     pub receive_timeout_ms: NonZeroU64,
     /// Bytes of such requests held at once for one connection, until their service has them.
+    #[default(const { NonZeroUsize::new(32 << 20).unwrap() })]
     pub max_receiving_bytes_per_connection: NonZeroUsize,
     /// Bytes of such requests held at once for all connections of all ports.
+    #[default(const { NonZeroUsize::new(128 << 20).unwrap() })]
     pub max_receiving_bytes: NonZeroUsize,
     /// How long connections are still accepted after the order to stop, while whoever watches the
     /// readiness learns that it fell.
+    #[default(100)]
     pub drain_delay_ms: u64,
     /// How long open streams may go on after the order to stop, before they are cut; drain_delay_ms
     /// is part of it.
+    #[default(10_000)]
     pub drain_grace_ms: u64,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            max_connections: const { NonZeroUsize::new(1_024).unwrap() },
-            max_streams_per_connection: const { NonZeroU32::new(1_024).unwrap() },
-            receive_timeout_ms: const { NonZeroU64::new(10_000).unwrap() },
-            max_receiving_bytes_per_connection: const { NonZeroUsize::new(32 << 20).unwrap() },
-            max_receiving_bytes: const { NonZeroUsize::new(128 << 20).unwrap() },
-            drain_delay_ms: 100,
-            drain_grace_ms: 10_000,
-        }
-    }
 }
 
 impl ServerConfig {

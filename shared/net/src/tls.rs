@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 pub(crate) use explain::{Side, explain, is_hung_up, is_tls_spoken};
@@ -37,7 +38,7 @@ pub enum TlsMode {
 }
 
 /// Certificates, as a section of a process's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsConfig {
     /// What those who connect to this process's services meet. Where the process connects to others, their
@@ -51,19 +52,8 @@ pub struct TlsConfig {
     /// Certificates in PEM of the CAs that are believed: of servers, and in mode `mutual` of clients.
     pub ca_file: PathBuf,
     /// How often the files are looked at for changes; 0 is never, but on SIGHUP.
+    #[default(30)]
     pub reload_seconds: u64,
-}
-
-impl Default for TlsConfig {
-    fn default() -> Self {
-        Self {
-            mode: TlsMode::Off,
-            cert_file: PathBuf::new(),
-            key_file: PathBuf::new(),
-            ca_file: PathBuf::new(),
-            reload_seconds: 30,
-        }
-    }
 }
 
 impl TlsConfig {

@@ -2,22 +2,27 @@
 
 use std::collections::HashSet;
 
+use smart_default::SmartDefault;
+
 use crate::TokenId;
 use crate::bad_value::BadValue;
 
 /// How a logits row becomes the distribution a token is drawn from; the same on drafter and verifier.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SmartDefault)]
 pub struct SamplingParams {
     /// Divides the logits; 0 takes the most likely token, the lowest id among equals.
+    #[default(1.0)]
     pub temperature: f32,
     /// Keeps the k most likely tokens; 0 keeps all.
     pub top_k: u32,
     /// Keeps the smallest set of most likely tokens that reaches this mass, in (0, 1].
+    #[default(1.0)]
     pub top_p: f32,
     /// Keeps tokens at least this fraction as likely as the most likely one, in [0, 1].
     pub min_p: f32,
     /// Divides positive and multiplies negative logits of tokens seen in prompt or output; 0.01 to
     /// 100.
+    #[default(1.0)]
     pub repetition_penalty: f32,
     /// Subtracted from the logit of every token seen in the output.
     pub presence_penalty: f32,
@@ -33,25 +38,6 @@ pub struct SamplingParams {
     pub end_tokens: Vec<TokenId>,
     /// Fewest output tokens, the end token not counted.
     pub min_tokens: u32,
-}
-
-impl Default for SamplingParams {
-    fn default() -> Self {
-        Self {
-            temperature: 1.0,
-            top_k: 0,
-            top_p: 1.0,
-            min_p: 0.0,
-            repetition_penalty: 1.0,
-            presence_penalty: 0.0,
-            frequency_penalty: 0.0,
-            logit_bias: Vec::new(),
-            banned_tokens: Vec::new(),
-            allowed_tokens: Vec::new(),
-            end_tokens: Vec::new(),
-            min_tokens: 0,
-        }
-    }
 }
 
 impl SamplingParams {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use smart_default::SmartDefault;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -24,9 +25,10 @@ const MAX_CLIENTS: usize = 4096;
 pub const MAX_PUT_OFF: usize = 1024;
 
 /// The clients that showed wrong tokens lately. Requests with a right token never come here, and are never delayed.
-#[derive(Debug)]
+#[derive(Debug, SmartDefault)]
 pub(super) struct Guesses {
     clients: Mutex<HashMap<IpAddr, Wrong>>,
+    #[default(Arc::new(Semaphore::new(MAX_PUT_OFF)))]
     places: Arc<Semaphore>,
 }
 
@@ -34,15 +36,6 @@ pub(super) struct Guesses {
 struct Wrong {
     tokens: u32,
     latest: Instant,
-}
-
-impl Default for Guesses {
-    fn default() -> Self {
-        Self {
-            clients: Mutex::default(),
-            places: Arc::new(Semaphore::new(MAX_PUT_OFF)),
-        }
-    }
 }
 
 impl Guesses {
