@@ -60,7 +60,7 @@ pub struct Auth {
 }
 
 /// The tokens of one file, as it is now.
-type ReloadedTokens = Reloaded<TokenFile>;
+type ReloadedTokens = Arc<Reloaded<TokenFile>>;
 
 impl Auth {
     /// Of a coordinator: it asks its clients, and shows its peers who it is.

@@ -1,6 +1,6 @@
 //! Client channels to peers.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -14,6 +14,7 @@ use crate::auth::Shown;
 pub use crate::connector::ConnectionCounter;
 use crate::connector::Connector;
 use crate::grpc_only::GrpcChannel;
+use crate::loopback::is_local;
 use crate::{CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES};
 
 /// How a client connects to a peer, as a section of a service's configuration.
@@ -175,16 +176,10 @@ fn check(url: &str, trust: Trust) -> Result<Uri, UrlFault> {
     if is_encrypted && !trust.is_believing {
         return Err(UrlFault::NobodyBelieved);
     }
-    if !is_encrypted && trust.hides_token && !is_loopback(authority.host()) {
+    if !is_encrypted && trust.hides_token && !is_local(authority.host()) {
         return Err(UrlFault::TokenInClear);
     }
     Ok(uri)
-}
-
-/// Returns whether what is sent to `host` stays on this machine.
-fn is_loopback(host: &str) -> bool {
-    let address: Result<IpAddr, _> = host.trim_matches(['[', ']']).parse();
-    address.map_or(host == "localhost", |address| address.is_loopback())
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Addresses to listen on, and the limits of what listens there.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 use std::time::Duration;
 
+use derive_more::{Display, From};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 ///
 /// It is an IP address and no other host name, so that what a service exposes does not depend on a
 /// resolver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Display, From)]
 #[serde(try_from = "String")]
 pub struct Listen(SocketAddr);
 
@@ -173,12 +173,6 @@ fn hint(error: &std::io::Error) -> &'static str {
     }
 }
 
-impl From<SocketAddr> for Listen {
-    fn from(address: SocketAddr) -> Self {
-        Self(address)
-    }
-}
-
 impl FromStr for Listen {
     type Err = ListenError;
 
@@ -199,12 +193,6 @@ impl TryFrom<String> for Listen {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()
-    }
-}
-
-impl fmt::Display for Listen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -9,8 +9,8 @@ mod explain;
 mod facts;
 mod material;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -76,8 +76,8 @@ impl TlsConfig {
 }
 
 /// The process's certificates, and whom it believes. Clones share them; the default has none.
-#[derive(Clone, Default)]
-pub struct Tls(Reloaded<Material>);
+#[derive(Clone, Debug, Default)]
+pub struct Tls(Arc<Reloaded<Material>>);
 
 impl Tls {
     /// Reads the files that `config` names, and goes on watching them.
@@ -116,10 +116,11 @@ impl Tls {
             Some((setting, file)) => material::roots_of(setting, file)?,
             None => webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
         };
-        Ok(Self(Reloaded::fixed(Material {
+        let material = Material {
             client: Some(material::client(None, roots, protocol)?),
             ..Material::default()
-        })))
+        };
+        Ok(Self(Arc::new(Reloaded::fixed(material))))
     }
 
     /// Returns when the certificate that is shown now expires, since 1970; none if none is shown.
@@ -149,12 +150,6 @@ impl Tls {
 }
 
 // What is behind it holds private keys.
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").finish_non_exhaustive()
-    }
-}
-
 /// Why the section `tls` of a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
