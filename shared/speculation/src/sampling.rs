@@ -53,16 +53,13 @@ impl SamplingParams {
     /// # Errors
     /// Names the first parameter that is out of range, its value and the range. NaN is in no range.
     pub fn validate(&self, vocab_size: u32) -> Result<(), BadValue> {
-        let within = |field, value: f32, least: f32, most: f32| {
-            let fits = (least..=most).contains(&value);
-            BadValue::in_range(fits, field, value, format_args!("{least} to {most}"))
-        };
-        let shift = |field, value| within(field, value, -Self::MAX_SHIFT, Self::MAX_SHIFT);
-        within("temperature", self.temperature, 0.0, Self::MAX_TEMPERATURE)?;
+        let within = BadValue::within::<f32>;
+        let shift = |field, value| within(field, value, -Self::MAX_SHIFT..=Self::MAX_SHIFT);
+        within("temperature", self.temperature, 0.0..=Self::MAX_TEMPERATURE)?;
         let fits = self.top_p > 0.0 && self.top_p <= 1.0;
         BadValue::in_range(fits, "top_p", self.top_p, "more than 0, at most 1")?;
-        within("min_p", self.min_p, 0.0, 1.0)?;
-        within("repetition_penalty", self.repetition_penalty, 0.01, 100.0)?;
+        within("min_p", self.min_p, 0.0..=1.0)?;
+        within("repetition_penalty", self.repetition_penalty, 0.01..=100.0)?;
         shift("presence_penalty", self.presence_penalty)?;
         shift("frequency_penalty", self.frequency_penalty)?;
         for &(_, bias) in &self.logit_bias {
