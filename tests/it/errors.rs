@@ -264,7 +264,7 @@ async fn a_coordinator_is_ready_while_a_verifier_answers() {
         .await;
     let conditions = coordinator.process.services.conditions();
     assert_eq!(
-        conditions[0].1.name(),
+        conditions[0].1.to_string(),
         "waiting for a verifier or its engine"
     );
     relay.lead_to(Some(verifier.address));

@@ -46,7 +46,7 @@ fn is_ready(verifier: &Service) -> bool {
     let conditions = verifier.process.services.conditions();
     conditions
         .iter()
-        .all(|(_, condition)| condition.name() == "ready")
+        .all(|(_, condition)| condition.to_string() == "ready")
 }
 
 /// All three services, the target in an engine elsewhere.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use ops::trace::TimeBreakdown;
 use peer::Cost;
 use speculation::TokenId;
-use speculation::drafting::{DraftToken, TreeBuilder, TreeShape};
+use speculation::drafting::{TreeBuilder, TreeShape};
 use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
 use wire::v1::round_answer::Part;
 use wire::{drafting, proposal, v1};
@@ -59,9 +59,9 @@ impl BlockWriter {
     /// Adds a step of the block.
     pub(crate) fn add(&mut self, step: DraftStep) {
         self.cost.add(&step.cost);
-        if let Some(DraftNode { token, siblings }) = step.drawn {
-            self.nodes.push(token.id, &siblings);
-            self.proposals.push(token.proposal);
+        if let Some(node) = step.drawn {
+            self.nodes.push(node.id, &node.siblings);
+            self.proposals.push(node.proposal);
         }
         self.end = step.ending;
     }
@@ -136,9 +136,12 @@ impl DraftStep {
             probs,
             ..Default::default()
         };
-        let token = DraftToken { id, proposal };
         Self {
-            drawn: Some(DraftNode { token, siblings }),
+            drawn: Some(DraftNode {
+                id,
+                proposal,
+                siblings,
+            }),
             ..Self::default()
         }
     }
@@ -147,7 +150,9 @@ impl DraftStep {
 /// A draft token.
 #[derive(Debug)]
 pub(crate) struct DraftNode {
-    pub(crate) token: DraftToken,
+    pub(crate) id: TokenId,
+    /// Its distribution, as sent.
+    pub(crate) proposal: Proposal,
     /// What stands beside it in a tree.
     pub(crate) siblings: Vec<TokenId>,
 }

@@ -2,6 +2,7 @@
 
 mod check;
 
+use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use model::engine::EngineConfig;
@@ -11,6 +12,7 @@ use ops::config::Switch;
 use peer::Bounds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 pub(crate) use check::wrong;
 
@@ -33,13 +35,15 @@ pub(crate) const AUTOMATIC: &str = "auto";
 pub(crate) const MAX_DRAFT_TOKENS: u32 = u16::MAX as u32;
 
 /// Section `drafter` of the configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct DrafterConfig {
     /// Address to listen on.
+    #[default(SocketAddr::from(([127, 0, 0, 1], 7101)).into())]
     pub listen: Listen,
     /// The draft model. With path `none` there is none, and Max-Gram alone drafts: vocabulary and end
     /// tokens are those of the target model in the same process, else of the bigram table.
+    #[default(ModelSource::embedded("draft"))]
     pub model: ModelSource,
     /// Files of acceptance heads for learned stopping, one for each label; beside those found with the
     /// model, and instead of one for the same label.
@@ -47,15 +51,18 @@ pub struct DrafterConfig {
     /// Bigram table of Max-Gram: a file, `embedded` for the built-in pair's, `none`, or `auto`:
     /// `bigram.safetensors` in the model's folder, else the built-in one if it is of the same vocabulary. Without a
     /// table Max-Gram proposes only what it can copy.
+    #[default(AUTOMATIC.to_owned())]
     pub bigram: String,
     /// The cascade of draft models. There is one if there are two drafts, Max-Gram counted.
     pub cascade: CascadeSection,
     /// Most draft tokens in one round, 1 to 65,535; all nodes of a tree count.
     #[schemars(range(max = MAX_DRAFT_TOKENS))]
+    #[default(const { NonZeroU32::new(64).unwrap() })]
     pub max_draft_tokens: NonZeroU32,
     /// Most sessions, with an open stream or waiting for their next one. One that Max-Gram drafts in keeps
     /// an index of its prompt and output as long as it lives, some 100 bytes a token, which
     /// engine.max_cached_sequences does not bound.
+    #[default(const { NonZeroUsize::new(1_024).unwrap() })]
     pub max_sessions: NonZeroUsize,
     /// Bounds of each model's engine.
     pub engine: EngineConfig,
@@ -64,7 +71,7 @@ pub struct DrafterConfig {
 }
 
 /// Section `drafter.cascade`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct CascadeSection {
     /// Draft models after `drafter.model`, each smaller than the one before it, all of one vocabulary.
@@ -78,8 +85,10 @@ pub struct CascadeSection {
     /// How much less likely than its proposer a reviewer within the cascade may find a token that it
     /// keeps; at least 1. It changes speed, never the output's distribution.
     #[schemars(range(min = 1))]
+    #[default(1.0)]
     pub lenience: f64,
     /// Tokens that Max-Gram proposes at a time.
+    #[default(4)]
     pub max_gram_tokens: u32,
 }
 
@@ -91,35 +100,6 @@ impl DrafterConfig {
             max_sessions: self.max_sessions,
             engine: self.engine,
             server: self.server.clone(),
-        }
-    }
-}
-
-impl Default for DrafterConfig {
-    fn default() -> Self {
-        let default_address = std::net::SocketAddr::from(([127, 0, 0, 1], 7101));
-        Self {
-            listen: default_address.into(),
-            model: ModelSource::embedded("draft"),
-            heads: Vec::new(),
-            bigram: AUTOMATIC.to_owned(),
-            cascade: CascadeSection::default(),
-            max_draft_tokens: const { NonZeroU32::new(64).unwrap() },
-            max_sessions: const { NonZeroUsize::new(1_024).unwrap() },
-            engine: EngineConfig::default(),
-            server: ServerConfig::default(),
-        }
-    }
-}
-
-impl Default for CascadeSection {
-    fn default() -> Self {
-        Self {
-            models: Vec::new(),
-            max_gram: Switch::Auto,
-            k: Vec::new(),
-            lenience: 1.0,
-            max_gram_tokens: 4,
         }
     }
 }

@@ -9,10 +9,9 @@ use peer::{Cost, CountedHistory, RoundError};
 use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::drafting::policies::Reads;
-use speculation::drafting::{self, DraftToken, Stopping, TreeShape};
+use speculation::drafting::{self, Stopping, TreeShape};
 use speculation::noise::InnerCall;
 use speculation::pipeline::{DistributionError, Pipeline, Want};
-use speculation::proposal::ProposalForm;
 use speculation::real::Real;
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
@@ -127,7 +126,7 @@ impl DraftTask {
         }
         // The distribution is cut in place, so an unscaled distribution that is the distribution itself is kept
         // beside it.
-        let is_cut = !matches!(spec.proposal_form, ProposalForm::None | ProposalForm::Point);
+        let is_cut = spec.proposal_form.sends_distributions();
         let keep = spec.proposal_fields.logprobs && is_cut && unscaled.is_none();
         let kept = keep.then(|| probs.to_vec());
         let mut proposal = drafting::propose(probs, unscaled, confidence, options);
@@ -146,7 +145,8 @@ impl DraftTask {
         };
         Ok(DraftStep {
             drawn: Some(DraftNode {
-                token: DraftToken { id, proposal },
+                id,
+                proposal,
                 siblings,
             }),
             ending: self.drawn(id),

@@ -7,11 +7,10 @@ use client::Client;
 use net::Credentials;
 use net::MAX_MESSAGE_BYTES;
 use net::channel::{self, ChannelConfig, PeerChannel};
-use net::fault::connection_fault;
+use net::fault::{connection_fault, describe};
 use ops::process::Process;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
-use wire::status::describe;
 use wire::v1::verifier_client::VerifierClient;
 
 use crate::cluster::Cluster;

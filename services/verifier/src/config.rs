@@ -1,5 +1,6 @@
 //! Configuration of a verifier.
 
+use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
@@ -11,23 +12,28 @@ use ops::service_error::ServiceError;
 use peer::Bounds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 /// Its section of the configuration, and what it is called in metrics and traces.
 pub(crate) const ROLE: &str = "verifier";
 
 /// Section `verifier` of the configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct VerifierConfig {
     /// Address to listen on.
+    #[default(SocketAddr::from(([127, 0, 0, 1], 7201)).into())]
     pub listen: Listen,
     /// The target model.
+    #[default(ModelSource::embedded("target"))]
     pub model: ModelSource,
     /// An engine elsewhere that computes it, SGLang or vLLM.
     pub remote: RemoteConfig,
     /// Most draft tokens in one round.
+    #[default(const { NonZeroU32::new(64).unwrap() })]
     pub max_draft_tokens: NonZeroU32,
     /// Most sessions, with an open stream or waiting for their next one.
+    #[default(const { NonZeroUsize::new(1_024).unwrap() })]
     pub max_sessions: NonZeroUsize,
     /// Bounds of the engine.
     pub engine: EngineConfig,
@@ -65,23 +71,8 @@ impl VerifierConfig {
     }
 }
 
-impl Default for VerifierConfig {
-    fn default() -> Self {
-        let default_address = std::net::SocketAddr::from(([127, 0, 0, 1], 7201));
-        Self {
-            listen: default_address.into(),
-            model: ModelSource::embedded("target"),
-            remote: RemoteConfig::default(),
-            max_draft_tokens: const { NonZeroU32::new(64).unwrap() },
-            max_sessions: const { NonZeroUsize::new(1_024).unwrap() },
-            engine: EngineConfig::default(),
-            server: ServerConfig::default(),
-        }
-    }
-}
-
 /// Section `verifier.remote`: an engine that computes the target model elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct RemoteConfig {
     /// What it is: `sglang` or `vllm`.
@@ -94,6 +85,7 @@ pub struct RemoteConfig {
     /// A file with the key that is sent as `Authorization: Bearer`; empty sends none.
     pub key_file: PathBuf,
     /// Requests under way at a time. Rounds that wait meanwhile go into one request, where the engine takes several.
+    #[default(const { NonZeroUsize::new(4).unwrap() })]
     pub requests: NonZeroUsize,
     /// Whether requests with a tenant are served by an engine whose prefix cache does not separate tenants. The time of an
     /// answer may then reveal whether another tenant sent the same prompt.
@@ -136,19 +128,6 @@ impl RemoteConfig {
             url: self.url.clone(),
             ca_file: file(&self.ca_file),
             key_file: file(&self.key_file),
-        }
-    }
-}
-
-impl Default for RemoteConfig {
-    fn default() -> Self {
-        Self {
-            engine: RemoteEngine::default(),
-            url: String::new(),
-            ca_file: PathBuf::new(),
-            key_file: PathBuf::new(),
-            requests: const { NonZeroUsize::new(4).unwrap() },
-            share_tenants: false,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Errors of the client.
 
 use net::channel::ChannelError;
+use net::fault::describe;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 use wire::failure::Failure;
-use wire::status::describe;
 use wire::v1;
 
 use crate::given::OtherTokens;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::reload::{FileError, Reloaded, Reloads};
 use file::TokenFile;
@@ -28,7 +29,7 @@ use tonic::{Request, Status};
 ///
 /// A file holds one token a line; empty lines and those that begin with `#` are passed over. All of a
 /// file's tokens are accepted, and the first is shown, so that a token can be replaced step by step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
     /// Tokens that clients must show to a coordinator. A name may stand before a token; it is the tenant
@@ -42,18 +43,8 @@ pub struct AuthConfig {
     /// The token that this process shows where it is a client of a coordinator.
     pub token_file: PathBuf,
     /// How often the files are looked at for changes; 0 is never, but on SIGHUP.
+    #[default(30)]
     pub reload_seconds: u64,
-}
-
-impl Default for AuthConfig {
-    fn default() -> Self {
-        Self {
-            client_tokens_file: PathBuf::new(),
-            peer_token_file: PathBuf::new(),
-            token_file: PathBuf::new(),
-            reload_seconds: 30,
-        }
-    }
 }
 
 /// The tokens a process asks for, and the one it shows. Clones share them; the default asks for none
@@ -69,7 +60,7 @@ pub struct Auth {
 }
 
 /// The tokens of one file, as it is now.
-type ReloadedTokens = Reloaded<TokenFile>;
+type ReloadedTokens = Arc<Reloaded<TokenFile>>;
 
 impl Auth {
     /// Of a coordinator: it asks its clients, and shows its peers who it is.

@@ -1,10 +1,11 @@
 //! Client channels to peers.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Endpoint, Uri};
 
@@ -13,22 +14,16 @@ use crate::auth::Shown;
 pub use crate::connector::ConnectionCounter;
 use crate::connector::Connector;
 use crate::grpc_only::GrpcChannel;
+use crate::loopback::is_local;
 use crate::{CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES};
 
 /// How a client connects to a peer, as a section of a service's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChannelConfig {
     /// How long a connection may take to come about, a TLS handshake included.
+    #[default(3_000)]
     pub connect_timeout_ms: u64,
-}
-
-impl Default for ChannelConfig {
-    fn default() -> Self {
-        Self {
-            connect_timeout_ms: 3_000,
-        }
-    }
 }
 
 /// A connection to a service, which shows it the process's token.
@@ -181,16 +176,10 @@ fn check(url: &str, trust: Trust) -> Result<Uri, UrlFault> {
     if is_encrypted && !trust.is_believing {
         return Err(UrlFault::NobodyBelieved);
     }
-    if !is_encrypted && trust.hides_token && !is_loopback(authority.host()) {
+    if !is_encrypted && trust.hides_token && !is_local(authority.host()) {
         return Err(UrlFault::TokenInClear);
     }
     Ok(uri)
-}
-
-/// Returns whether what is sent to `host` stays on this machine.
-fn is_loopback(host: &str) -> bool {
-    let address: Result<IpAddr, _> = host.trim_matches(['[', ']']).parse();
-    address.map_or(host == "localhost", |address| address.is_loopback())
 }
 
 #[cfg(test)]

@@ -9,7 +9,16 @@ use crate::connector::{ConnectFault, TlsRefusal};
 
 /// Returns `error` and its causes in one line, without those that are quoted already.
 pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
-    let mut line = error.to_string();
+    with_causes(error.to_string(), error)
+}
+
+/// Returns what to say of a status in a report or a log: its code and message, and the causes beneath.
+pub fn describe(status: &Status) -> String {
+    let said = format!("{:?}: {}", status.code(), status.message());
+    with_causes(said, status)
+}
+
+fn with_causes(mut line: String, error: &(dyn Error + 'static)) -> String {
     for cause in beneath(error) {
         let cause = cause.to_string();
         if !line.contains(&cause) {

@@ -1,13 +1,14 @@
 //! Addresses to listen on, and the limits of what listens there.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 use std::time::Duration;
 
+use derive_more::{Display, From};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 use tokio::net::TcpListener;
 
 /// An address to listen on, written `127.0.0.1:7001` or `[::1]:7001`; `localhost:7001` and `:7001` are the first of
@@ -15,7 +16,7 @@ use tokio::net::TcpListener;
 ///
 /// It is an IP address and no other host name, so that what a service exposes does not depend on a
 /// resolver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Display, From)]
 #[serde(try_from = "String")]
 pub struct Listen(SocketAddr);
 
@@ -172,12 +173,6 @@ fn hint(error: &std::io::Error) -> &'static str {
     }
 }
 
-impl From<SocketAddr> for Listen {
-    fn from(address: SocketAddr) -> Self {
-        Self(address)
-    }
-}
-
 impl FromStr for Listen {
     type Err = ListenError;
 
@@ -201,48 +196,35 @@ impl TryFrom<String> for Listen {
     }
 }
 
-impl fmt::Display for Listen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// Limits of a service's ports, as a section of its configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
     /// Connections that may be open at a time on a port; for more, those are closed that ask for nothing, or they are
     /// closed themselves.
+    #[default(const { NonZeroUsize::new(1_024).unwrap() })]
     pub max_connections: NonZeroUsize,
     /// Streams a client may have open on one connection. A coordinator carries all its sessions on
     /// one connection to each peer.
+    #[default(const { NonZeroU32::new(1_024).unwrap() })]
     pub max_streams_per_connection: NonZeroU32,
     /// How long a request of one message, or one over HTTP, may take to come, from its headers to its end, in ms.
+    #[default(const { NonZeroU64::new(10_000).unwrap() })]
     pub receive_timeout_ms: NonZeroU64,
     /// Bytes of such requests held at once for one connection, until their service has them.
+    #[default(const { NonZeroUsize::new(32 << 20).unwrap() })]
     pub max_receiving_bytes_per_connection: NonZeroUsize,
     /// Bytes of such requests held at once for all connections of all ports.
+    #[default(const { NonZeroUsize::new(128 << 20).unwrap() })]
     pub max_receiving_bytes: NonZeroUsize,
     /// How long connections are still accepted after the order to stop, while whoever watches the
     /// readiness learns that it fell.
+    #[default(100)]
     pub drain_delay_ms: u64,
     /// How long open streams may go on after the order to stop, before they are cut; drain_delay_ms
     /// is part of it.
+    #[default(10_000)]
     pub drain_grace_ms: u64,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            max_connections: const { NonZeroUsize::new(1_024).unwrap() },
-            max_streams_per_connection: const { NonZeroU32::new(1_024).unwrap() },
-            receive_timeout_ms: const { NonZeroU64::new(10_000).unwrap() },
-            max_receiving_bytes_per_connection: const { NonZeroUsize::new(32 << 20).unwrap() },
-            max_receiving_bytes: const { NonZeroUsize::new(128 << 20).unwrap() },
-            drain_delay_ms: 100,
-            drain_grace_ms: 10_000,
-        }
-    }
 }
 
 impl ServerConfig {

@@ -1,8 +1,9 @@
 //! Log lines that anyone can cause, at a bounded rate.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use smart_default::SmartDefault;
 use tokio::time::Instant;
 
 /// How often one kind of event is logged at most.
@@ -10,17 +11,12 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Lets the first of many events through, and then one in every interval: whoever can reach a port must not be
 /// able to fill a disk.
-#[derive(Debug)]
+#[derive(Debug, SmartDefault)]
 pub struct LogThrottle {
+    #[default(INTERVAL)]
     interval: Duration,
     /// When one was let through, and how many were not since then.
     latest: Mutex<(Option<Instant>, u64)>,
-}
-
-impl Default for LogThrottle {
-    fn default() -> Self {
-        Self::every(INTERVAL)
-    }
 }
 
 impl LogThrottle {
@@ -38,7 +34,7 @@ impl LogThrottle {
     /// Returns the same of an event that counts for so many.
     pub fn passes_many(&self, events: u64) -> Option<u64> {
         let now = Instant::now();
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.latest.lock();
         let (at, passed_over) = &mut *latest;
         if at.is_some_and(|at| now - at < self.interval) {
             *passed_over += events;

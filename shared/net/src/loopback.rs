@@ -73,7 +73,7 @@ fn without_port(host: &str) -> &str {
 }
 
 /// Returns whether `name` is this machine, by an address or by its name.
-fn is_local(name: &str) -> bool {
+pub(crate) fn is_local(name: &str) -> bool {
     let name = name.trim_start_matches('[').trim_end_matches(']');
     let is_loopback = |address: IpAddr| address.is_loopback();
     name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)

@@ -1,11 +1,12 @@
 //! Files that are read again when they change, without a restart.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::bounded::{self, MAX_SETTINGS_BYTES};
@@ -40,27 +41,13 @@ pub(crate) fn contents(setting: &str, file: &Path) -> Result<Vec<u8>, FileError>
         .map_err(|error| FileError::new(setting, file, format!("cannot be read: {error}")))
 }
 
-/// What was last read of some files, and could be used. Clones share it.
+/// What was last read of some files, and could be used. `Debug` says nothing of it: a token must not end up in a log.
+#[derive(derive_more::Debug)]
+#[debug("Reloaded")]
 pub(crate) struct Reloaded<T> {
     current: watch::Receiver<Arc<T>>,
-    /// The files that the value is read from; none if it never changes. Files are watched until the last clone is
-    /// dropped.
+    /// The files that the value is read from, which are watched until it is dropped; none if it never changes.
     files: Option<Arc<Files<T>>>,
-}
-
-impl<T> Clone for Reloaded<T> {
-    fn clone(&self) -> Self {
-        Self {
-            current: self.current.clone(),
-            files: self.files.clone(),
-        }
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Reloaded<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Reloaded").field(&self.get()).finish()
-    }
 }
 
 impl<T: Default> Default for Reloaded<T> {
@@ -87,7 +74,7 @@ impl<T> Reloaded<T> {
         files: Vec<PathBuf>,
         interval: Duration,
         read: impl Fn() -> Result<T, E> + Send + Sync + 'static,
-    ) -> Result<Self, E>
+    ) -> Result<Arc<Self>, E>
     where
         T: Send + Sync + 'static,
         E: Display + Send + 'static,
@@ -121,7 +108,7 @@ impl<T> Reloaded<T> {
             });
         }
         let files = Some(files);
-        Ok(Self { current, files })
+        Ok(Arc::new(Self { current, files }))
     }
 
     /// Creates a value that never changes.
@@ -154,7 +141,7 @@ impl<T> Files<T> {
     /// Reads the files if they have changed since; returns none if they have not, else what [`read`](Self::read)
     /// returns.
     fn read_if_changed(&self) -> Option<Result<(), String>> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let found = fingerprint(&self.paths);
         if found == *seen {
             return None;
@@ -174,7 +161,7 @@ impl<T> Files<T> {
 
     /// Reads the files, changed or not; returns whether they could be used. If not, it logs a warning.
     fn reload(&self) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         *seen = fingerprint(&self.paths);
         let outcome = self.read();
         if let Err(error) = &outcome {
@@ -195,7 +182,8 @@ fn warn_of(what: &str, error: &str) {
 type Reload = dyn Fn() -> (&'static str, bool) + Send + Sync;
 
 /// All files that a process reads again on demand. Clones share the list.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("Reloads")]
 pub struct Reloads(Arc<Mutex<Vec<Arc<Reload>>>>);
 
 impl Reloads {
@@ -203,30 +191,20 @@ impl Reloads {
     pub(crate) fn add<T: Send + Sync + 'static>(&self, reloading: &Reloaded<T>) {
         if let Some(files) = &reloading.files {
             let files = Arc::clone(files);
-            self.all()
-                .push(Arc::new(move || (files.what, files.reload())));
+            let reload = move || (files.what, files.reload());
+            self.0.lock().push(Arc::new(reload));
         }
     }
 
     /// Reads all files now, changed or not, in the calling thread. Returns the name of each, and whether it could be
     /// used. If it could not, a warning is logged and the value read before stays.
     pub fn read(&self) -> Vec<(&'static str, bool)> {
-        let all = self.all().clone();
+        let all = self.0.lock().clone();
         let mut outcomes: Vec<_> = all.iter().map(|reload| reload()).collect();
         // Several services of a process may have added the same files.
         outcomes.sort_unstable();
         outcomes.dedup();
         outcomes
-    }
-
-    fn all(&self) -> MutexGuard<'_, Vec<Arc<Reload>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Reloads {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reloads").finish_non_exhaustive()
     }
 }
 

@@ -10,10 +10,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tonic::transport::Uri;
 
@@ -229,7 +230,7 @@ impl<D: Send + Sync + 'static> ReplicaDirectory<D> {
 
     fn with<T>(&self, action: impl FnOnce(&mut KnownReplicas<D>) -> T) -> T {
         // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-        action(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+        action(&mut self.known.lock())
     }
 }
 

@@ -5,8 +5,9 @@
 //! nothing now.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -36,26 +37,22 @@ impl Activity {
         })))
     }
 
-    fn state(&self) -> MutexGuard<'_, ActivityState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the time since which the connection has waited for its client; none while it waits for the service.
     pub(crate) fn waiting_since(&self) -> Option<Instant> {
-        let state = self.state();
+        let state = self.0.lock();
         (state.awaited == 0).then_some(state.since)
     }
 
     /// Returns whether there was a request, and the time since which none has been under way; none while one is. The
     /// least of these is the connection that can best be done without: many that never ask push no other out.
     fn idle_since(&self) -> Option<(bool, Instant)> {
-        let state = self.state();
+        let state = self.0.lock();
         (state.under_way == 0).then_some((state.has_asked, state.since))
     }
 
     /// Begins a request, which waits for the service at first.
     pub(crate) fn begin(self: &Arc<Self>) -> Working {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.has_asked = true;
         state.under_way += 1;
         state.awaited += 1;
@@ -77,7 +74,7 @@ pub(crate) struct Working {
 impl Working {
     /// Records whether the request waits for the `service`, or for its client to read.
     pub(crate) fn awaits(&mut self, service: bool) {
-        let mut state = self.activity.state();
+        let mut state = self.activity.0.lock();
         match (self.is_awaited, service) {
             (true, true) => return,
             (true, false) => state.awaited -= 1,
@@ -91,7 +88,7 @@ impl Working {
 
 impl Drop for Working {
     fn drop(&mut self) {
-        let mut state = self.activity.state();
+        let mut state = self.activity.0.lock();
         state.under_way -= 1;
         state.awaited -= usize::from(self.is_awaited);
         state.since = Instant::now();
@@ -124,7 +121,7 @@ impl ConnectionSlots {
     /// Takes a slot. If all are taken, cuts the connection that has been idle for the longest time, before others one
     /// that never asked for anything, and takes its slot; returns none if every connection has a request under way.
     pub(crate) fn take(&mut self) -> Option<ConnectionSlot> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         if taken.len() >= self.most {
             let idle = taken.iter().filter_map(|(number, (activity, _))| {
                 let since = activity.idle_since()?;
@@ -168,7 +165,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         taken.remove(&self.number);
     }
 }

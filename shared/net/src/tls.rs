@@ -9,12 +9,13 @@ mod explain;
 mod facts;
 mod material;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 pub(crate) use explain::{Side, explain, is_hung_up, is_tls_spoken};
@@ -37,7 +38,7 @@ pub enum TlsMode {
 }
 
 /// Certificates, as a section of a process's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsConfig {
     /// What those who connect to this process's services meet. Where the process connects to others, their
@@ -51,19 +52,8 @@ pub struct TlsConfig {
     /// Certificates in PEM of the CAs that are believed: of servers, and in mode `mutual` of clients.
     pub ca_file: PathBuf,
     /// How often the files are looked at for changes; 0 is never, but on SIGHUP.
+    #[default(30)]
     pub reload_seconds: u64,
-}
-
-impl Default for TlsConfig {
-    fn default() -> Self {
-        Self {
-            mode: TlsMode::Off,
-            cert_file: PathBuf::new(),
-            key_file: PathBuf::new(),
-            ca_file: PathBuf::new(),
-            reload_seconds: 30,
-        }
-    }
 }
 
 impl TlsConfig {
@@ -86,8 +76,8 @@ impl TlsConfig {
 }
 
 /// The process's certificates, and whom it believes. Clones share them; the default has none.
-#[derive(Clone, Default)]
-pub struct Tls(Reloaded<Material>);
+#[derive(Clone, Debug, Default)]
+pub struct Tls(Arc<Reloaded<Material>>);
 
 impl Tls {
     /// Reads the files that `config` names, and goes on watching them.
@@ -126,10 +116,11 @@ impl Tls {
             Some((setting, file)) => material::roots_of(setting, file)?,
             None => webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
         };
-        Ok(Self(Reloaded::fixed(Material {
+        let material = Material {
             client: Some(material::client(None, roots, protocol)?),
             ..Material::default()
-        })))
+        };
+        Ok(Self(Arc::new(Reloaded::fixed(material))))
     }
 
     /// Returns when the certificate that is shown now expires, since 1970; none if none is shown.
@@ -159,12 +150,6 @@ impl Tls {
 }
 
 // What is behind it holds private keys.
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").finish_non_exhaustive()
-    }
-}
-
 /// Why the section `tls` of a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {

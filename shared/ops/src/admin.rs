@@ -16,6 +16,7 @@ use net::listen::{BindError, ExposedError, OptionalListen, check_exposed};
 use net::loopback::Trusted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -36,10 +37,11 @@ const DEFAULT_PORTS: u16 = 3;
 const REMEDY: &str = "or set admin.insecure = true if the network keeps strangers away";
 
 /// The admin port, as a section of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdminConfig {
     /// Address to listen on, `IP:PORT`; `off`, or nothing, for no admin port.
+    #[default(OptionalListen::on_loopback(DEFAULT_PORT))]
     pub listen: OptionalListen,
     /// Whether it may listen on an address that others can reach, although it speaks in clear.
     pub insecure: bool,
@@ -48,17 +50,6 @@ pub struct AdminConfig {
     pub trusted_hosts: Vec<String>,
     /// Whether metrics that vLLM has too are also written under vLLM's names.
     pub vllm_metrics: bool,
-}
-
-impl Default for AdminConfig {
-    fn default() -> Self {
-        Self {
-            listen: OptionalListen::on_loopback(DEFAULT_PORT),
-            insecure: false,
-            trusted_hosts: Vec::new(),
-            vllm_metrics: false,
-        }
-    }
 }
 
 impl AdminConfig {

@@ -19,6 +19,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter;
 use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::registry::Unit;
+use smart_default::SmartDefault;
 use tonic::{Code, Status};
 
 pub use samples::Samples;
@@ -120,14 +121,8 @@ impl TextFormat {
 }
 
 /// The metrics of a process, shared by the services in it. Clones are the same metrics.
-#[derive(Clone, Debug)]
-pub struct Metrics(Arc<Registered>);
-
-impl Default for Metrics {
-    fn default() -> Self {
-        Self(Arc::new(Registered::new()))
-    }
-}
+#[derive(Clone, Debug, SmartDefault)]
+pub struct Metrics(#[default(Arc::new(Registered::new()))] Arc<Registered>);
 
 impl Metrics {
     /// Returns the counter of `metric` with these values of its labels, in their order.

@@ -1,10 +1,11 @@
 //! What a process gives each service in it: who it is, how its services are, what may be wrong with it.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use net::Credentials;
 use net::reload::Reloads;
+use parking_lot::Mutex;
+use strum::Display;
 use tokio::sync::watch;
 
 use crate::metrics::{Metrics, names};
@@ -53,38 +54,34 @@ impl Process {
 type Warning = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Those who may have something to say. Clones share them.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("Warnings")]
 pub struct Warnings(Arc<Mutex<Vec<Warning>>>);
 
 impl Warnings {
     /// Has `warning` asked whenever readiness is.
     pub fn add(&self, warning: impl Fn() -> Option<String> + Send + Sync + 'static) {
-        self.lock().push(Box::new(warning));
+        self.0.lock().push(Box::new(warning));
     }
 
     /// Returns what is wrong at the moment.
     pub fn all(&self) -> Vec<String> {
-        self.lock().iter().filter_map(|warning| warning()).collect()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Warning>> {
-        // A list is in order whoever panicked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Warnings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.all()).finish()
+        self.0
+            .lock()
+            .iter()
+            .filter_map(|warning| warning())
+            .collect()
     }
 }
 
 /// The condition of a service. It only moves on, from starting to dead, except that a ready service may wait again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Condition {
     /// It loads its model, or warms up.
     Starting,
     /// It is a coordinator that no verifier answers, or a verifier whose engine elsewhere does not.
+    #[strum(serialize = "waiting for a verifier or its engine")]
     Waiting,
     /// It takes requests.
     Ready,
@@ -92,19 +89,6 @@ pub enum Condition {
     Draining,
     /// It can do no more work.
     Dead,
-}
-
-impl Condition {
-    /// As the admin port says it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Waiting => "waiting for a verifier or its engine",
-            Self::Ready => "ready",
-            Self::Draining => "draining",
-            Self::Dead => "dead",
-        }
-    }
 }
 
 /// The services of a process by their names, in the order in which they were made. Clones share the list.

@@ -51,39 +51,31 @@ pub struct SessionCounts {
     pub detached: usize,
 }
 
-/// The sessions of one service, with `S` as the state of each. Clones share the sessions.
+/// The sessions of one service, with `S` as the state of each.
 #[derive(Debug)]
 pub struct Leases<S> {
     max_sessions: usize,
-    slots: Arc<Mutex<Slots<S>>>,
-}
-
-impl<S> Clone for Leases<S> {
-    fn clone(&self) -> Self {
-        Self {
-            max_sessions: self.max_sessions,
-            slots: Arc::clone(&self.slots),
-        }
-    }
+    slots: Mutex<Slots<S>>,
 }
 
 impl<S: Send + 'static> Leases<S> {
     /// Makes an empty table and spawns the task that frees expired sessions; the task ends within
-    /// one sweep of the last clone's drop.
+    /// one sweep of the table's drop.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
-    pub fn new(max_sessions: usize) -> Self {
-        let slots = Arc::<Mutex<Slots<S>>>::default();
-        let swept = Arc::downgrade(&slots);
+    pub fn new(max_sessions: usize) -> Arc<Self> {
+        let leases = Arc::new(Self {
+            max_sessions,
+            slots: Mutex::default(),
+        });
+        let swept = Arc::downgrade(&leases);
         tokio::spawn(async move {
             let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
             loop {
                 let now = ticks.tick().await;
-                let Some(slots) = swept.upgrade() else { return };
-                let leases = Self {
-                    max_sessions,
-                    slots,
+                let Some(leases) = swept.upgrade() else {
+                    return;
                 };
                 let expired = leases.sweep(now);
                 if expired > 0 {
@@ -91,10 +83,7 @@ impl<S: Send + 'static> Leases<S> {
                 }
             }
         });
-        Self {
-            max_sessions,
-            slots,
-        }
+        leases
     }
 
     /// Gives a session to the calling stream, with its state where it was detached and its lease
@@ -107,14 +96,14 @@ impl<S: Send + 'static> Leases<S> {
     /// [`AttachError::Full`] for a new session beyond the limit, [`AttachError::Stale`] for an epoch
     /// before that of the session's latest stream.
     pub fn attach(
-        &self,
+        self: &Arc<Self>,
         id: SessionId,
         epoch: u32,
     ) -> Result<(Attached<S>, Option<S>), AttachError> {
         let superseded = CancellationToken::new();
         let (generation, state) = self.hold(id, epoch, superseded.clone(), Instant::now())?;
         let guard = Attached {
-            leases: self.clone(),
+            leases: Arc::clone(self),
             id,
             generation,
             superseded,
@@ -127,7 +116,7 @@ impl<S: Send + 'static> Leases<S> {
 #[derive(Debug)]
 #[must_use = "dropping the guard closes the session"]
 pub struct Attached<S> {
-    leases: Leases<S>,
+    leases: Arc<Leases<S>>,
     id: SessionId,
     generation: u64,
     superseded: CancellationToken,

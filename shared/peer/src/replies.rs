@@ -2,21 +2,16 @@
 
 use std::collections::VecDeque;
 
+use smart_default::SmartDefault;
+
 /// Replies kept: the round under way, and the one before it, whose retry may still be on its way.
 const KEPT: usize = 2;
 
 /// The latest replies, found by what they answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub struct ReplyCache<K, R> {
+    #[default(VecDeque::with_capacity(KEPT))]
     kept: VecDeque<(K, R)>,
-}
-
-impl<K, R> Default for ReplyCache<K, R> {
-    fn default() -> Self {
-        Self {
-            kept: VecDeque::with_capacity(KEPT),
-        }
-    }
 }
 
 impl<K: PartialEq, R> ReplyCache<K, R> {

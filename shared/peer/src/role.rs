@@ -1,9 +1,9 @@
 //! A drafter or a verifier: what each does in its own way, and what both hold.
 
 use std::mem;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use derive_more::{Deref, DerefMut};
 use model::engine::{EngineHandle, EngineSlot, Rejected, Task};
 use net::listen::ServerConfig;
 use ops::health::Health;
@@ -97,7 +97,7 @@ pub struct PeerServer<R: Role> {
     pub traces: Traces,
     /// What it counts.
     pub metrics: PeerMetrics,
-    pub(crate) sessions: Leases<HeldSession<R>>,
+    pub(crate) sessions: Arc<Leases<HeldSession<R>>>,
     /// Whether it takes sessions.
     pub health: Health,
     pub(crate) server: ServerConfig,
@@ -131,7 +131,7 @@ pub struct HeldSession<R: Role> {
     pub answers: ReplyCache<RoundKey, Vec<Part>>,
     /// What the role keeps.
     pub memory: R::Memory,
-    pub(crate) history: HistorySlot,
+    history: HistorySlot,
 }
 
 impl<R: Role> HeldSession<R> {
@@ -178,9 +178,18 @@ impl<R: Role> HeldSession<R> {
         [self.spec.lead(), self.committed.tokens(), drafts].concat()
     }
 
-    /// Takes the counts of the tokens of prompt and output.
+    /// Takes the counts of the tokens of prompt and output. They are counted anew if a task of an earlier round, which
+    /// was given up, still has them.
     pub fn history(&self) -> CountedHistory {
-        self.history.take(&self.spec, self.committed.tokens())
+        let spec = &self.spec;
+        let history = self.history.lock().take();
+        let mut history =
+            history.unwrap_or_else(|| History::new(&spec.sampling, &spec.prompt, &[]));
+        history.follow(self.committed.tokens());
+        CountedHistory {
+            history,
+            slot: Arc::clone(&self.history),
+        }
     }
 
     /// Queues `task` on the largest model's engine.
@@ -194,47 +203,19 @@ impl<R: Role> HeldSession<R> {
 }
 
 /// Holds a session's history between rounds; empty while a task has it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct HistorySlot(Arc<Mutex<Option<History>>>);
+type HistorySlot = Arc<Mutex<Option<History>>>;
 
 /// The history of a session, taken by the task of a round, which puts it back when it is dropped.
-#[derive(Debug)]
+#[derive(Debug, Deref, DerefMut)]
 pub struct CountedHistory {
+    #[deref]
+    #[deref_mut]
     history: History,
     slot: HistorySlot,
 }
 
-impl HistorySlot {
-    /// Takes the history of a session of `spec` after `output`. It is counted anew if a task of an earlier round, which
-    /// was given up, still has it.
-    pub(crate) fn take(&self, spec: &SessionSpec, output: &[TokenId]) -> CountedHistory {
-        let history = self.0.lock().take();
-        let mut history =
-            history.unwrap_or_else(|| History::new(&spec.sampling, &spec.prompt, &[]));
-        history.follow(output);
-        CountedHistory {
-            history,
-            slot: self.clone(),
-        }
-    }
-}
-
-impl Deref for CountedHistory {
-    type Target = History;
-
-    fn deref(&self) -> &History {
-        &self.history
-    }
-}
-
-impl DerefMut for CountedHistory {
-    fn deref_mut(&mut self) -> &mut History {
-        &mut self.history
-    }
-}
-
 impl Drop for CountedHistory {
     fn drop(&mut self) {
-        *self.slot.0.lock() = Some(mem::take(&mut self.history));
+        *self.slot.lock() = Some(mem::take(&mut self.history));
     }
 }

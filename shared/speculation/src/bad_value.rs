@@ -1,6 +1,7 @@
 //! Why a value will not do.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 /// A value that will not do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +20,27 @@ impl BadValue {
             field: field.into(),
             problem: problem.into(),
         }
+    }
+
+    /// Names what `field` could be, where `text` is none of it.
+    pub fn unknown<'a>(field: &str, text: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let known: Vec<_> = known.into_iter().collect();
+        let known = known.join(", ");
+        let problem = format!("'{text}' is unknown, expected one of {known}");
+        Self::new(field, problem)
+    }
+
+    /// Checks that the value of `field` lies in `range`. NaN lies in none.
+    ///
+    /// # Errors
+    /// As [`in_range`](Self::in_range).
+    pub fn within<T: PartialOrd + Display>(
+        field: &str,
+        value: T,
+        range: RangeInclusive<T>,
+    ) -> Result<(), Self> {
+        let expected = format_args!("{} to {}", range.start(), range.end());
+        Self::in_range(range.contains(&value), field, value, expected)
     }
 
     /// Checks that the value of `field` lies in its range, as `fits` says it does.

@@ -6,19 +6,30 @@ mod proposing;
 mod stop;
 mod tree;
 
-pub use proposing::{DraftToken, ProposalOptions, draw, drawn_siblings, draws_siblings, propose};
+pub use proposing::{ProposalOptions, draw, drawn_siblings, draws_siblings, propose};
 pub use stop::{StopRule, Stopping};
 pub use tree::{TreeBuilder, siblings};
 
-/// Who proposes.
+use strum::{EnumMessage, EnumString, IntoStaticStr, VariantArray};
+
+/// Who proposes, the default first. Max-Gram answers to the names that other servers have for it, too.
+#[derive(EnumMessage, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Drafting {
     /// The draft model.
     #[default]
+    #[strum(message = "the draft model")]
     Model,
     /// Max-Gram: the tokens after the longest earlier match of the context's suffix, then bigrams.
+    #[strum(to_string = "max-gram", serialize = "ngram", serialize = "lookup")]
+    #[strum(serialize = "prompt-lookup")]
+    #[strum(
+        message = "no model: copies what followed the longest earlier match of the text's end, then bigrams"
+    )]
     MaxGram,
     /// A cascade of draft models, Max-Gram last.
+    #[strum(message = "several draft models: the larger ones review what the smaller ones propose")]
     Cascade,
 }
 

@@ -24,6 +24,8 @@ mod survival;
 
 use std::time::Duration;
 
+use strum::IntoStaticStr;
+
 pub use estimator::Estimator;
 pub use length::RoundCosts;
 pub use line::CostLine;
@@ -45,7 +47,8 @@ pub struct Decision {
 }
 
 /// The reason for the length of a round.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Why {
     /// Costs are yet to be measured.
     #[default]
@@ -72,13 +75,7 @@ impl Why {
 
     /// Its name in spans, metrics and reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Pays => "pays",
-            Self::Tries => "tries",
-            Self::Compares => "compares",
-            Self::Rests => "rests",
-        }
+        self.into()
     }
 }
 

@@ -30,6 +30,13 @@ pub enum ProposalForm {
     },
 }
 
+impl ProposalForm {
+    /// Whether distributions are sent. A one-hot one, such as Max-Gram's within a cascade, is then sent as a point.
+    pub fn sends_distributions(self) -> bool {
+        matches!(self, Self::Sparse { .. } | Self::Dense { .. })
+    }
+}
+
 /// What the verifier is told of the draft model at one position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proposal {

@@ -190,10 +190,7 @@ impl<'a, F: Real, R: TargetRows<F>> ComputedRound<'a, F, R> {
 
     /// The draft model's confidence at `offset`, as far as the target distribution reads it.
     fn confidence(&self, offset: usize) -> Result<Confidence<F>, BadProposal> {
-        let mut confidence = Confidence {
-            max: F::zero(),
-            entropy: F::zero(),
-        };
+        let mut confidence = Confidence::default();
         let reported = self.proposal(offset)?.confidence;
         if self.needs.max {
             let max = reported.ok_or(BadProposal::NotKept(MAX))?.max;

@@ -2,22 +2,27 @@
 
 use std::collections::HashSet;
 
+use smart_default::SmartDefault;
+
 use crate::TokenId;
 use crate::bad_value::BadValue;
 
 /// How a logits row becomes the distribution a token is drawn from; the same on drafter and verifier.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SmartDefault)]
 pub struct SamplingParams {
     /// Divides the logits; 0 takes the most likely token, the lowest id among equals.
+    #[default(1.0)]
     pub temperature: f32,
     /// Keeps the k most likely tokens; 0 keeps all.
     pub top_k: u32,
     /// Keeps the smallest set of most likely tokens that reaches this mass, in (0, 1].
+    #[default(1.0)]
     pub top_p: f32,
     /// Keeps tokens at least this fraction as likely as the most likely one, in [0, 1].
     pub min_p: f32,
     /// Divides positive and multiplies negative logits of tokens seen in prompt or output; 0.01 to
     /// 100.
+    #[default(1.0)]
     pub repetition_penalty: f32,
     /// Subtracted from the logit of every token seen in the output.
     pub presence_penalty: f32,
@@ -35,25 +40,6 @@ pub struct SamplingParams {
     pub min_tokens: u32,
 }
 
-impl Default for SamplingParams {
-    fn default() -> Self {
-        Self {
-            temperature: 1.0,
-            top_k: 0,
-            top_p: 1.0,
-            min_p: 0.0,
-            repetition_penalty: 1.0,
-            presence_penalty: 0.0,
-            frequency_penalty: 0.0,
-            logit_bias: Vec::new(),
-            banned_tokens: Vec::new(),
-            allowed_tokens: Vec::new(),
-            end_tokens: Vec::new(),
-            min_tokens: 0,
-        }
-    }
-}
-
 impl SamplingParams {
     /// Largest temperature accepted; beyond it every distribution is uniform for practical purposes.
     pub const MAX_TEMPERATURE: f32 = 100.0;
@@ -67,16 +53,13 @@ impl SamplingParams {
     /// # Errors
     /// Names the first parameter that is out of range, its value and the range. NaN is in no range.
     pub fn validate(&self, vocab_size: u32) -> Result<(), BadValue> {
-        let within = |field, value: f32, least: f32, most: f32| {
-            let fits = (least..=most).contains(&value);
-            BadValue::in_range(fits, field, value, format_args!("{least} to {most}"))
-        };
-        let shift = |field, value| within(field, value, -Self::MAX_SHIFT, Self::MAX_SHIFT);
-        within("temperature", self.temperature, 0.0, Self::MAX_TEMPERATURE)?;
+        let within = BadValue::within::<f32>;
+        let shift = |field, value| within(field, value, -Self::MAX_SHIFT..=Self::MAX_SHIFT);
+        within("temperature", self.temperature, 0.0..=Self::MAX_TEMPERATURE)?;
         let fits = self.top_p > 0.0 && self.top_p <= 1.0;
         BadValue::in_range(fits, "top_p", self.top_p, "more than 0, at most 1")?;
-        within("min_p", self.min_p, 0.0, 1.0)?;
-        within("repetition_penalty", self.repetition_penalty, 0.01, 100.0)?;
+        within("min_p", self.min_p, 0.0..=1.0)?;
+        within("repetition_penalty", self.repetition_penalty, 0.01..=100.0)?;
         shift("presence_penalty", self.presence_penalty)?;
         shift("frequency_penalty", self.frequency_penalty)?;
         for &(_, bias) in &self.logit_bias {

@@ -25,7 +25,9 @@ mod losses;
 mod plan;
 mod statistics;
 
-pub use action::{Action, DraftBlock, DraftStop, FinishReason, Input, Origin, Peer, Plan, Request};
+pub use action::{
+    Action, DraftBlock, DraftStop, FinishReason, Input, Origin, Peer, Plan, PlanKind, Request,
+};
 pub use config::SessionConfig;
 pub use statistics::{Fallback, Statistics};
 

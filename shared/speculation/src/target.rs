@@ -161,13 +161,11 @@ impl TargetDistribution {
                 BadValue::in_range(fits, "beta", beta, "1 - alpha to 1000000")
             }
             Self::LossyWithin { kl_budget } => {
-                let fits = (0.0..=Self::MAX_KL_BUDGET).contains(&kl_budget);
-                BadValue::in_range(fits, "kl_budget", kl_budget, "0 to 100")
+                BadValue::within("kl_budget", kl_budget, 0.0..=Self::MAX_KL_BUDGET)
             }
             Self::Deferral { rule, alpha } => {
                 let (least, most) = rule.alpha.range;
-                let fits = (least..=most).contains(&alpha);
-                BadValue::in_range(fits, "alpha", alpha, format_args!("{least} to {most}"))
+                BadValue::within("alpha", alpha, least..=most)
             }
         }
     }

@@ -175,14 +175,8 @@ fn numbers(packed: &[u8]) -> usize {
 }
 
 /// The codec of all services: that of prost, with lists counted before they are decoded.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct BoundedCodec<T, U>(PhantomData<(T, U)>);
-
-impl<T, U> Default for BoundedCodec<T, U> {
-    fn default() -> Self {
-        Self(PhantomData)
-    }
-}
 
 impl<T, U> Codec for BoundedCodec<T, U>
 where

@@ -1,5 +1,6 @@
 //! The digest that tells a repeated round from another one with the same number.
 
+use prost::bytes::Buf;
 use sha2::{Digest, Sha256};
 
 use crate::v1::round_request::Round;
@@ -14,10 +15,7 @@ pub fn digest(round: &Round) -> u64 {
 
 /// First 8 bytes of the SHA-256 of `bytes`, as a little-endian number.
 pub fn short(bytes: &[u8]) -> u64 {
-    let hash = Sha256::digest(bytes);
-    let mut first = [0; 8];
-    first.copy_from_slice(&hash[..8]);
-    u64::from_le_bytes(first)
+    Sha256::digest(bytes).as_slice().get_u64_le()
 }
 
 /// Returns the name of the request whose sessions at the peers are called `session_id`: 32 hexadecimal digits. Whoever
@@ -25,9 +23,7 @@ pub fn short(bytes: &[u8]) -> u64 {
 /// one could take it over.
 pub fn request_id(session_id: [u8; 16]) -> String {
     let hash = Sha256::digest(session_id);
-    let mut first = [0; 16];
-    first.copy_from_slice(&hash[..16]);
-    format!("{:032x}", u128::from_be_bytes(first))
+    format!("{:032x}", hash.as_slice().get_u128())
 }
 
 #[cfg(test)]

@@ -20,16 +20,11 @@ mod tests;
 /// # Errors
 /// If it is unknown.
 pub fn from_wire(wire: i32) -> Result<Option<Drafting>, BadField> {
-    match v1::Drafting::try_from(wire) {
-        Ok(v1::Drafting::Unspecified) => Ok(None),
-        Ok(v1::Drafting::Model) => Ok(Some(Drafting::Model)),
-        Ok(v1::Drafting::MaxGram) => Ok(Some(Drafting::MaxGram)),
-        Ok(v1::Drafting::Cascade) => Ok(Some(Drafting::Cascade)),
-        Err(_) => Err(BadField::not_in::<v1::Drafting>(
-            "drafting",
-            wire,
-            "way of drafting",
-        )),
+    match BadField::enumerated("drafting", wire, "way of drafting")? {
+        v1::Drafting::Unspecified => Ok(None),
+        v1::Drafting::Model => Ok(Some(Drafting::Model)),
+        v1::Drafting::MaxGram => Ok(Some(Drafting::MaxGram)),
+        v1::Drafting::Cascade => Ok(Some(Drafting::Cascade)),
     }
 }
 
@@ -77,10 +72,9 @@ pub fn rule_from_wire(
         ),
         Policy::Named(named) => {
             let Some(policy) = StopPolicy::find(&named.name) else {
-                let known: Vec<_> = POLICIES.iter().map(|policy| policy.name).collect();
-                let (name, known) = (&named.name, known.join(", "));
-                let problem = format!("'{name}' is unknown, expected one of {known}");
-                return Err(BadField::new("draft_length.named.name", problem));
+                let known = POLICIES.iter().map(|policy| policy.name);
+                let unknown = BadValue::unknown("draft_length.named.name", &named.name, known);
+                return Err(unknown.into());
             };
             stop("named.threshold", policy, named.threshold, named.min_tokens)
         }
@@ -96,10 +90,7 @@ fn stop(
     least_tokens: u32,
 ) -> Result<StopRule, BadField> {
     let (least, most) = policy.range;
-    // What is no number is in no range.
-    let fits = (least..=most).contains(&threshold);
-    let expected = format_args!("{least} to {most}");
-    BadValue::in_range(fits, &format!("draft_length.{field}"), threshold, expected)?;
+    BadField::in_range(&format!("draft_length.{field}"), threshold, least..=most)?;
     Ok(StopRule::new(policy, threshold).with_least(least_tokens))
 }
 
@@ -139,8 +130,7 @@ fn policy_of(rule: StopRule) -> Option<Policy> {
 /// Names the number of siblings or alternatives that is out of range.
 pub fn shape_from_wire(wire: Option<v1::TreeShape>) -> Result<TreeShape, BadField> {
     let bounded = |field: &str, value: u32, (least, most): (u32, u32)| {
-        let fits = (least..=most).contains(&value);
-        BadValue::in_range(fits, field, value, format_args!("{least} to {most}"))
+        BadField::in_range(field, value, least..=most)
     };
     match wire.map(|tree| tree.shape) {
         None => Ok(TreeShape::Chain),

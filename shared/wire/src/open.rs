@@ -114,9 +114,7 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         return Err(BadField::new("vocab_fingerprint", problem));
     }
     let vocab_size = open.vocab_size;
-    let fits = (1..=logits_size).contains(&vocab_size);
-    let expected = format_args!("1 to {logits_size}");
-    BadValue::in_range(fits, "vocab_size", vocab_size, expected)?;
+    BadField::in_range("vocab_size", vocab_size, 1..=logits_size)?;
     let prompt = open.prompt_token_ids;
     if prompt.is_empty() {
         return Err(BadField::new(
@@ -226,14 +224,9 @@ fn refuse_what_is_reserved(open: &v1::Open) -> Result<(), BadField> {
 /// # Errors
 /// If it is unknown.
 pub fn accepts_at_coordinator(wire: i32) -> Result<bool, BadField> {
-    match v1::AcceptAt::try_from(wire) {
-        Ok(v1::AcceptAt::Unspecified | v1::AcceptAt::Verifier) => Ok(false),
-        Ok(v1::AcceptAt::Coordinator) => Ok(true),
-        Err(_) => Err(BadField::not_in::<v1::AcceptAt>(
-            "accept_at",
-            wire,
-            "place to decide at",
-        )),
+    match BadField::enumerated("accept_at", wire, "place to decide at")? {
+        v1::AcceptAt::Unspecified | v1::AcceptAt::Verifier => Ok(false),
+        v1::AcceptAt::Coordinator => Ok(true),
     }
 }
 
@@ -252,9 +245,7 @@ pub fn verification_from_wire(wire: i32, rollback: f64) -> Result<Verification, 
     if !known.is_bild() {
         return Ok(known);
     }
-    let fits = (0.0..=MAX_ROLLBACK).contains(&rollback);
-    let expected = format_args!("0 to {MAX_ROLLBACK}");
-    BadValue::in_range(fits, "rollback", rollback, expected)?;
+    BadField::in_range("rollback", rollback, 0.0..=MAX_ROLLBACK)?;
     Ok(known.with_rollback(rollback))
 }
 

@@ -34,10 +34,7 @@ pub const MAX_SPARSE: usize = SPARSE_MOST as usize;
 /// # Errors
 /// If the form is unknown, or its `top` is out of range.
 pub fn form_from_wire(form: i32, top: u32) -> Result<ProposalForm, BadField> {
-    let form = v1::ProposalForm::try_from(form).map_err(|_| {
-        BadField::not_in::<v1::ProposalForm>("proposal_form", form, "proposal form")
-    })?;
-    match form {
+    match BadField::enumerated("proposal_form", form, "proposal form")? {
         v1::ProposalForm::Unspecified | v1::ProposalForm::None => Ok(ProposalForm::None),
         v1::ProposalForm::Point => Ok(ProposalForm::Point),
         v1::ProposalForm::DenseF32 => Ok(ProposalForm::Dense { half: false }),
@@ -72,20 +69,11 @@ pub fn to_wire(proposals: Vec<Proposal>, form: ProposalForm) -> Vec<v1::Proposal
 fn is_silent(proposal: &Proposal, form: ProposalForm) -> bool {
     let no_probs = match proposal.probs {
         ProposalProbs::None => true,
-        ProposalProbs::Point => !sends_distributions(form),
+        ProposalProbs::Point => !form.sends_distributions(),
         ProposalProbs::Sparse { .. } | ProposalProbs::Dense(_) => false,
     };
     let no_numbers = proposal.confidence.is_none() && proposal.logprob.is_none();
     no_probs && no_numbers && proposal.unscaled.is_none()
-}
-
-/// Whether a drafter sends distributions in a session of `form`. It then sends a one-hot one, such as Max-Gram's
-/// within a cascade, as a point.
-fn sends_distributions(form: ProposalForm) -> bool {
-    matches!(
-        form,
-        ProposalForm::Sparse { .. } | ProposalForm::Dense { .. }
-    )
 }
 
 /// Writes what is told of one position in a session of `form`.
@@ -103,7 +91,7 @@ pub fn one_to_wire(proposal: Proposal, form: ProposalForm) -> v1::Proposal {
         ..Default::default()
     };
     match probs {
-        ProposalProbs::Point if sends_distributions(form) => {
+        ProposalProbs::Point if form.sends_distributions() => {
             wire.probs = Some(Probs::Point(v1::PointDistribution {}));
         }
         ProposalProbs::None | ProposalProbs::Point => {}
@@ -209,7 +197,7 @@ pub fn one_from_wire(
         }
         ProposalProbs::None | ProposalProbs::Point => None,
     };
-    if proposal_fields.unscaled && sends_distributions(form) && unscaled.is_none() {
+    if proposal_fields.unscaled && form.sends_distributions() && unscaled.is_none() {
         return Err(missing("unscaled, one for each probability,"));
     }
     Ok(Proposal {
@@ -227,7 +215,7 @@ pub fn fits(proposal: &v1::Proposal, form: ProposalForm, vocab_size: u32) -> boo
     let unscaled_fits = |probs: &v1::DenseDistribution| probs.row.len() <= row;
     match (&proposal.probs, form) {
         (None, ProposalForm::None | ProposalForm::Point) => proposal.unscaled.is_none(),
-        (Some(Probs::Point(_)), form) => sends_distributions(form) && proposal.unscaled.is_none(),
+        (Some(Probs::Point(_)), form) => form.sends_distributions() && proposal.unscaled.is_none(),
         (Some(Probs::Sparse(probs)), ProposalForm::Sparse { top }) => {
             let top = top as usize;
             probs.token_ids.len() <= top
@@ -250,7 +238,7 @@ fn probs_from_wire(
     match (probs, form) {
         (None, ProposalForm::None) => Ok((ProposalProbs::None, Vec::new())),
         (None, ProposalForm::Point) => Ok((ProposalProbs::Point, Vec::new())),
-        (Some(Probs::Point(_)), form) if sends_distributions(form) => {
+        (Some(Probs::Point(_)), form) if form.sends_distributions() => {
             Ok((ProposalProbs::Point, Vec::new()))
         }
         (Some(Probs::Sparse(sparse)), ProposalForm::Sparse { top }) => {

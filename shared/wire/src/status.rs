@@ -1,6 +1,7 @@
 //! Failures as statuses, and what a peer's status means for a request. Codes are those of [`Failure`].
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -65,13 +66,11 @@ impl BadField {
     ///
     /// # Errors
     /// Names the field, the number and the range.
-    pub fn in_range(field: &str, found: u32, range: RangeInclusive<u32>) -> Result<(), Self> {
-        if range.contains(&found) {
-            return Ok(());
-        }
-        let (least, most) = range.into_inner();
-        let problem = format!("{found} is out of range, expected {least} to {most}");
-        Err(Self::new(field, problem))
+    pub fn in_range<T>(field: &str, found: T, range: RangeInclusive<T>) -> Result<(), Self>
+    where
+        T: PartialOrd + Display,
+    {
+        Ok(BadValue::within(field, found, range)?)
     }
 
     /// Checks that each of the token ids of `field` is one of a vocabulary of `vocab_size`.
@@ -88,6 +87,14 @@ impl BadField {
                 Err(Self::new(field, problem))
             }
         }
+    }
+
+    /// Reads a number of the enumeration `E`.
+    ///
+    /// # Errors
+    /// As [`not_in`](Self::not_in).
+    pub fn enumerated<E: TryFrom<i32>>(field: &str, found: i32, what: &str) -> Result<E, Self> {
+        E::try_from(found).map_err(|_| Self::not_in::<E>(field, found, what))
     }
 
     /// A number that stands for nothing in the enumeration `E`, whose numbers follow one another.
@@ -197,20 +204,6 @@ pub fn classify(status: &Status) -> PeerFailure {
             None,
         ) => PeerFailure::Permanent,
     }
-}
-
-/// Returns what to say of a status in a report or a log: its code and message, and the causes beneath.
-pub fn describe(status: &Status) -> String {
-    let mut text = format!("{:?}: {}", status.code(), status.message());
-    let mut source = std::error::Error::source(status);
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Target distributions on the wire.
 
+use speculation::bad_value::BadValue;
 use speculation::target::{Beta, RULES, Rule, TargetDistribution};
 use v1::target_distribution::Kind;
 
@@ -18,9 +19,10 @@ pub fn from_wire(wire: Option<&v1::TargetDistribution>) -> Result<TargetDistribu
         wire.alpha
             .ok_or_else(|| BadField::new("target.alpha", "missing"))
     };
-    let target = match Kind::try_from(wire.kind) {
-        Ok(Kind::Unspecified | Kind::Exact) => TargetDistribution::Exact,
-        Ok(Kind::Lossy) => match wire.kl_budget {
+    let what = "kind of target distribution";
+    let target = match BadField::enumerated("target.kind", wire.kind, what)? {
+        Kind::Unspecified | Kind::Exact => TargetDistribution::Exact,
+        Kind::Lossy => match wire.kl_budget {
             Some(_) if wire.alpha.is_some() || wire.beta.is_some() || wire.beta_tuned => {
                 let problem = "stands in place of alpha and beta; leave these out";
                 return Err(BadField::new("target.kl_budget", problem));
@@ -35,14 +37,10 @@ pub fn from_wire(wire: Option<&v1::TargetDistribution>) -> Result<TargetDistribu
                 },
             },
         },
-        Ok(Kind::Deferral) => TargetDistribution::Deferral {
+        Kind::Deferral => TargetDistribution::Deferral {
             rule: rule_from_wire("target.rule", &wire.rule)?,
             alpha: alpha()?,
         },
-        Err(_) => {
-            let what = "kind of target distribution";
-            return Err(BadField::not_in::<Kind>("target.kind", wire.kind, what));
-        }
     };
     let valid = target.validate();
     valid.map_err(|bad| BadField::new(format!("target.{}", bad.field), bad.problem))?;
@@ -54,11 +52,8 @@ pub fn from_wire(wire: Option<&v1::TargetDistribution>) -> Result<TargetDistribu
 /// # Errors
 /// If there is none of that name; the message lists them all.
 pub fn rule_from_wire(field: &str, name: &str) -> Result<Rule, BadField> {
-    Rule::find(name).ok_or_else(|| {
-        let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
-        let problem = format!("'{name}' is unknown, expected one of {}", names.join(", "));
-        BadField::new(field, problem)
-    })
+    let known = RULES.iter().map(|rule| rule.name);
+    Rule::find(name).ok_or_else(|| BadValue::unknown(field, name, known).into())
 }
 
 /// Writes a target distribution.

@@ -2,9 +2,9 @@
 
 use net::Credentials;
 use net::auth::AuthConfig;
+use net::fault::describe;
 use ops::process::Process;
 use tonic::{Code, Status};
-use wire::status::describe;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;

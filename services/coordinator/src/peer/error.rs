@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use net::fault::connection_fault;
+use net::fault::{connection_fault, describe};
 use speculation::session::Peer;
 use tonic::Status;
 use wire::describe::Mismatch;
@@ -62,7 +62,7 @@ impl CallError {
     /// Returns what an operator is told, causes included.
     pub(crate) fn details(&self) -> String {
         match self {
-            Self::Status(status) => status::describe(status),
+            Self::Status(status) => describe(status),
             other => other.to_string(),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use net::KEEPALIVE_TIMEOUT;
 use net::deadline::within;
-use net::fault::connection_fault;
+use net::fault::{connection_fault, describe};
 use ops::trace::TraceContext;
 use parking_lot::Mutex;
 use speculation::TokenId;
@@ -20,7 +20,7 @@ use v1::session_reply::Reply;
 use v1::session_request::Request;
 use wire::failure::Failure;
 use wire::round::MAX_TIMEOUT;
-use wire::status::{PeerFailure, classify, describe};
+use wire::status::{PeerFailure, classify};
 use wire::{encoded_bytes, v1};
 
 use super::error::CallError;

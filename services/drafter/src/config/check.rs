@@ -58,9 +58,7 @@ impl DrafterConfig {
         }
         problems
     }
-}
 
-impl DrafterConfig {
     /// Returns whether a draft model is named.
     pub fn has_model(&self) -> bool {
         self.model.path != NO_MODEL

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use net::fault::{connection_fault, in_one_line, is_refused_in_tls, is_tls_fault};
+use net::fault::{connection_fault, describe, in_one_line, is_refused_in_tls, is_tls_fault};
 use ops::process::Process;
 use speculation::session::Peer;
 use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
-use wire::status::describe;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;

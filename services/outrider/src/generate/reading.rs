@@ -5,10 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use client::{Client, CollectedAnswer, Error, Generation, GenerationEvent};
 use coordinator::limits::MAX_REQUEST_BYTES;
-use net::fault::speaks_http;
+use net::fault::{describe, speaks_http};
 use tonic::Code;
 use wire::encoded_bytes;
-use wire::status::describe;
 use wire::v1;
 
 use super::terminal::round_line;

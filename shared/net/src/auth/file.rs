@@ -1,6 +1,5 @@
 //! A file of tokens.
 
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -153,11 +152,4 @@ fn limits(words: &mut Vec<&str>) -> Result<(Option<NonZeroU32>, RateLimits), Str
         words.pop();
     }
     Ok((max_requests, rates))
-}
-
-// A token must not end up in a log.
-impl fmt::Debug for TokenFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TokenFile({} tokens)", self.tokens.len())
-    }
 }

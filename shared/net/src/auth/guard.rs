@@ -49,7 +49,7 @@ impl Guard {
     ) -> Result<Option<TokenHolder>, AuthRefusal> {
         // Nobody behind this needs it.
         let shown = headers.remove(header::AUTHORIZATION);
-        let Some(tokens) = self.requested.as_ref().map(ReloadedTokens::get) else {
+        let Some(tokens) = self.requested.as_ref().map(|tokens| tokens.get()) else {
             return Ok(None);
         };
         let (why, is_guess) = match shown.as_ref().map(|shown| bearer(shown.as_bytes())) {

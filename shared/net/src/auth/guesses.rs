@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use smart_default::SmartDefault;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -24,9 +26,10 @@ const MAX_CLIENTS: usize = 4096;
 pub const MAX_PUT_OFF: usize = 1024;
 
 /// The clients that showed wrong tokens lately. Requests with a right token never come here, and are never delayed.
-#[derive(Debug)]
+#[derive(Debug, SmartDefault)]
 pub(super) struct Guesses {
     clients: Mutex<HashMap<IpAddr, Wrong>>,
+    #[default(Arc::new(Semaphore::new(MAX_PUT_OFF)))]
     places: Arc<Semaphore>,
 }
 
@@ -34,15 +37,6 @@ pub(super) struct Guesses {
 struct Wrong {
     tokens: u32,
     latest: Instant,
-}
-
-impl Default for Guesses {
-    fn default() -> Self {
-        Self {
-            clients: Mutex::default(),
-            places: Arc::new(Semaphore::new(MAX_PUT_OFF)),
-        }
-    }
 }
 
 impl Guesses {
@@ -58,7 +52,7 @@ impl Guesses {
 
     fn counted(&self, client: IpAddr) -> Duration {
         let now = Instant::now();
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         let is_recent = |wrong: &Wrong| now - wrong.latest < FORGOTTEN_AFTER;
         if clients.len() >= MAX_CLIENTS && !clients.contains_key(&client) {
             clients.retain(|_, wrong| is_recent(wrong));
@@ -142,7 +136,7 @@ mod tests {
         for number in 0..2 * MAX_CLIENTS {
             of(number).unwrap();
         }
-        assert_eq!(guesses.clients.lock().unwrap().len(), MAX_CLIENTS);
+        assert_eq!(guesses.clients.lock().len(), MAX_CLIENTS);
         assert_eq!(of(2 * MAX_CLIENTS).unwrap().length, MAX_PAUSE);
         let waiting: Vec<_> = (0..MAX_PUT_OFF).map(|_| of(0).unwrap()).collect();
         assert!(of(0).is_none(), "answered at once");

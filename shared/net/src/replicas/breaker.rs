@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use smart_default::SmartDefault;
+
 /// Failed rounds in a row after which a replica counts as dead.
 const FAILURES: u32 = 7;
 /// How long it is left alone the first time; doubles with each failure after that.
@@ -57,14 +59,8 @@ const PER_REQUEST: f64 = 0.1;
 const MOST: f64 = 10.0;
 
 /// A budget of repetitions: each request adds to it, each repetition takes one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RetryBudget(f64);
-
-impl Default for RetryBudget {
-    fn default() -> Self {
-        Self(MOST)
-    }
-}
+#[derive(Clone, Copy, Debug, SmartDefault)]
+pub(super) struct RetryBudget(#[default(MOST)] f64);
 
 impl RetryBudget {
     /// A request was made for the first time.

@@ -1,9 +1,10 @@
 //! One address of a peer.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tonic::transport::Uri;
 
@@ -266,7 +267,7 @@ impl<D: Send + Sync + 'static> Replica<D> {
 
     fn with<T>(&self, action: impl FnOnce(&mut ReplicaState<D>) -> T) -> T {
         // Nothing here panics half-way, so the state behind a poisoned lock is whole.
-        action(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        action(&mut self.state.lock())
     }
 }
 

@@ -141,7 +141,7 @@ fn verdict(holds: bool, what: &str, services: &ServiceConditions) -> Response {
     let conditions = services.conditions();
     let described: Vec<String> = conditions
         .iter()
-        .map(|(name, condition)| format!("{name} is {}", condition.name()))
+        .map(|(name, condition)| format!("{name} is {condition}"))
         .collect();
     let line = match (holds, described.as_slice()) {
         (true, _) => format!("{what}\n"),

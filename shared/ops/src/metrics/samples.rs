@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -53,30 +54,20 @@ impl Samples {
 }
 
 /// Whoever is asked at every scrape.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("Sources")]
 pub(super) struct Sources(Arc<Mutex<Vec<Source>>>);
 
 impl Sources {
     pub(super) fn add(&self, source: Source) {
-        self.with(|sources| sources.push(source));
+        self.0.lock().push(source);
     }
 
     fn samples(&self) -> Samples {
         let mut samples = Samples::default();
-        self.with(|sources| sources.retain(|source| source(&mut samples).is_some()));
+        let mut sources = self.0.lock();
+        sources.retain(|source| source(&mut samples).is_some());
         samples
-    }
-
-    fn with<T>(&self, action: impl FnOnce(&mut Vec<Source>) -> T) -> T {
-        // A source that panicked leaves the list as it was.
-        action(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl fmt::Debug for Sources {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.with(|sources| sources.len());
-        write!(f, "Sources({count})")
     }
 }
 

@@ -1,11 +1,12 @@
 //! Which events are logged, which can be changed while the process runs.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use derive_more::Into;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::reload;
@@ -34,9 +35,9 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// A log filter: levels and `TARGET=LEVEL`, with commas between. A level by itself is that of our crates; others say no
 /// more than warnings, unless they are named.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Into, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(try_from = "String", into = "String")]
-pub struct LogFilter(String);
+pub struct LogFilter(#[default = "info"] String);
 
 /// Text that is not a log filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,12 +48,6 @@ pub struct LogFilter(String);
 )]
 pub struct FilterError {
     part: String,
-}
-
-impl Default for LogFilter {
-    fn default() -> Self {
-        Self("info".to_owned())
-    }
 }
 
 impl LogFilter {
@@ -117,17 +112,12 @@ impl TryFrom<String> for LogFilter {
     }
 }
 
-impl From<LogFilter> for String {
-    fn from(filter: LogFilter) -> Self {
-        filter.0
-    }
-}
-
 /// Sets the filter of one destination of the log; returns whether that destination still exists.
 type Change = dyn Fn(&LogFilter) -> bool + Send + Sync;
 
 /// The log filters of a process, one for each destination. Clones share them; the default has none.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("LogLevels")]
 pub struct LogLevels(Vec<Arc<Change>>);
 
 impl LogLevels {
@@ -144,12 +134,6 @@ impl LogLevels {
         let change = move |filter: &LogFilter| handle.reload(filter.directives()).is_ok();
         self.0.push(Arc::new(change));
         layer
-    }
-}
-
-impl fmt::Debug for LogLevels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LogLevels({} destinations)", self.0.len())
     }
 }
 

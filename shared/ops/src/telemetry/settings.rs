@@ -6,6 +6,7 @@ use std::time::Duration;
 use opentelemetry_sdk::trace::Sampler;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 use tonic::transport::Uri;
 
 use super::TelemetryError;
@@ -29,7 +30,7 @@ pub enum OtlpProtocol {
 
 /// What is sent to an OpenTelemetry collector, as a section of the configuration. What is absent or empty is
 /// taken from the variables that OpenTelemetry defines.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
     /// URL of a collector, `http://HOST:PORT` or `https://HOST:PORT`. Empty is `OTEL_EXPORTER_OTLP_ENDPOINT`; where
@@ -45,6 +46,7 @@ pub struct TelemetryConfig {
     #[schemars(range(min = 0, max = 1))]
     pub sample_ratio: Option<f64>,
     /// Of a traced request the first round and then one in so many have spans at the peers; 0 is none.
+    #[default(ROUND_EVERY)]
     pub round_every: u32,
     /// Whether prompts and outputs stand in spans.
     pub capture_text: bool,
@@ -52,21 +54,6 @@ pub struct TelemetryConfig {
     pub logs: bool,
     /// Name of the process in traces. Empty is `OTEL_SERVICE_NAME`, or that of its role.
     pub service_name: String,
-}
-
-impl Default for TelemetryConfig {
-    fn default() -> Self {
-        Self {
-            endpoint: String::new(),
-            protocol: None,
-            ca_file: PathBuf::new(),
-            sample_ratio: None,
-            round_every: ROUND_EVERY,
-            capture_text: false,
-            logs: false,
-            service_name: String::new(),
-        }
-    }
 }
 
 /// Where one kind of signal goes, and how. Headers, batches and attributes of the process are left to the

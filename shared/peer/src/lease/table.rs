@@ -3,24 +3,16 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use smart_default::SmartDefault;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{AttachError, Leases, SessionCounts, SessionId};
 
-#[derive(Debug)]
+#[derive(Debug, SmartDefault)]
 pub(super) struct Slots<S> {
     next_generation: u64,
     by_id: HashMap<SessionId, LeaseSlot<S>>,
-}
-
-impl<S> Default for Slots<S> {
-    fn default() -> Self {
-        Self {
-            next_generation: 0,
-            by_id: HashMap::new(),
-        }
-    }
 }
 
 #[derive(Debug)]

@@ -113,7 +113,7 @@ async fn a_full_table_refuses_new_sessions_but_not_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_state_may_use_the_table_while_it_is_dropped() {
-    struct Nosy(Leases<Nosy>);
+    struct Nosy(Arc<Leases<Nosy>>);
     impl Drop for Nosy {
         fn drop(&mut self) {
             self.0.counts();

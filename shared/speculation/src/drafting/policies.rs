@@ -3,14 +3,14 @@
 //! A policy is a [`StopPolicy`] and a line in [`POLICIES`]. Names and forms on the command line, ranges, listings,
 //! the wire, what a drafter computes and what it must have are read from there.
 
-use std::fmt;
-
 use crate::confidence::Confidence;
 
 /// Every policy, in the order of listings.
 pub const POLICIES: &[&StopPolicy] = &[&CONFIDENCE, &ENTROPY, &LEARNED];
 
 /// What there is to know of a policy. Policies are equal if their names are.
+#[derive(derive_more::Debug)]
+#[debug("StopPolicy({name})")]
 pub struct StopPolicy {
     /// The name that requests give before the colon.
     pub name: &'static str,
@@ -60,12 +60,6 @@ impl StopPolicy {
 impl PartialEq for StopPolicy {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
-    }
-}
-
-impl fmt::Debug for StopPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StopPolicy({})", self.name)
     }
 }
 

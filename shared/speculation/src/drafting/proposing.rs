@@ -10,15 +10,6 @@ use crate::proposal::{Proposal, ProposalForm, ProposalProbs};
 use crate::real::Real;
 use crate::verification::{Draws, Verification};
 
-/// A draft token with the proposal that is sent to the verifier.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DraftToken {
-    /// The token.
-    pub id: TokenId,
-    /// Its distribution, as sent.
-    pub proposal: Proposal,
-}
-
 /// Which parts of a draft distribution are sent to the verifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProposalOptions {
@@ -95,11 +86,7 @@ const MOST_SIBLINGS: u32 = 64;
 /// Whether the siblings of a tree are [`drawn_siblings`]: those that a verification tests against their distribution,
 /// as far as `form` sends one.
 pub fn draws_siblings(verification: Verification, form: ProposalForm) -> bool {
-    let is_sent = matches!(
-        form,
-        ProposalForm::Sparse { .. } | ProposalForm::Dense { .. }
-    );
-    verification.reads_draft && is_sent
+    verification.reads_draft && form.sends_distributions()
 }
 
 /// Siblings of `lead`, the draft token on level `level`, drawn without replacement: each from what those before it leave

@@ -64,10 +64,8 @@ impl StopRule {
 
     /// Whether the acceptance of tokens must be predicted, by a head that was trained for it.
     pub fn needs_head(&self) -> bool {
-        self.0.is_some_and(|stop| match stop.policy.stops {
-            Stops::Before { .. } => false,
-            Stops::After(_) => true,
-        })
+        self.0
+            .is_some_and(|stop| matches!(stop.policy.stops, Stops::After(_)))
     }
 
     /// Whether drafting stops before a token of a distribution with this confidence, of which what

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use smart_default::SmartDefault;
+
 use super::line::CostLine;
 use super::price::{Loads, Price};
 use super::survival::Survival;
@@ -40,26 +42,17 @@ const PAUSED_FOR: f64 = 8.0;
 pub(super) struct CostLedger(Arc<Mutex<Pages>>);
 
 /// The measurements of the sessions of a kind.
-#[derive(Debug)]
+#[derive(Debug, SmartDefault)]
 pub(super) struct Pages {
     /// Acceptance in all sessions together.
+    #[default(Survival::lasting())]
     pub(super) survival: Survival,
     /// The latest reports of both peers, for sessions that have had none.
     pub(super) loads: Loads,
     /// Nodes of a level in the last round.
+    #[default(1.0)]
     pub(super) width: f64,
     costs: [LoadCosts; CLASSES],
-}
-
-impl Default for Pages {
-    fn default() -> Self {
-        Self {
-            survival: Survival::lasting(),
-            loads: Loads::default(),
-            width: 1.0,
-            costs: Default::default(),
-        }
-    }
 }
 
 impl Pages {
@@ -70,36 +63,26 @@ impl Pages {
 }
 
 /// What rounds and tokens of the target alone cost at one load, and when the next try is due.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SmartDefault)]
 pub(super) struct LoadCosts {
-    /// Seconds from a draft request to its answer, as a line of the levels drafted.
+    /// Seconds from a draft request to its answer, as a line of the levels drafted: a draft model takes its time for
+    /// each token, a target model for the forward.
+    #[default(CostLine::new(MEMORY, 1.0))]
     pub(super) draft: CostLine,
     /// Seconds from a verification request to its verdict, as a line of the positions scored.
+    #[default(CostLine::new(MEMORY, 0.0))]
     pub(super) verify: CostLine,
     /// Seconds that the target takes for a token when it decodes alone.
+    #[default(CostLine::new(MEMORY, 0.0))]
     pub(super) alone: CostLine,
     /// Tokens that resting sessions decoded since the last try, and the number at which the next one is due.
     pub(super) rested: u64,
+    #[default(FIRST_REST)]
     pub(super) rest: u64,
     /// Failed tries in a row.
     pub(super) failures: u32,
     /// Tokens emitted by rounds with drafts since the target alone was last measured.
     pub(super) drafted: u64,
-}
-
-impl Default for LoadCosts {
-    fn default() -> Self {
-        Self {
-            // A draft model takes its time for each token, a target model for the forward.
-            draft: CostLine::new(MEMORY, 1.0),
-            verify: CostLine::new(MEMORY, 0.0),
-            alone: CostLine::new(MEMORY, 0.0),
-            rested: 0,
-            rest: FIRST_REST,
-            failures: 0,
-            drafted: 0,
-        }
-    }
 }
 
 impl LoadCosts {

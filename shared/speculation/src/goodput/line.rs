@@ -4,7 +4,7 @@
 ///
 /// Where all observations are at one x they tell nothing of the slope: it then stays what it was, and
 /// at the beginning what was assumed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CostLine {
     /// How much of an earlier observation's weight is left after each.
     memory: f64,
@@ -43,13 +43,7 @@ impl CostLine {
         Self {
             memory,
             assumed,
-            weight: 0.0,
-            mean_x: 0.0,
-            mean_y: 0.0,
-            spread: 0.0,
-            product: 0.0,
-            slope: 0.0,
-            was_outlier: false,
+            ..Self::default()
         }
     }
 

@@ -1,32 +1,24 @@
 //! The load that a peer reports, from which others' waiting time follows.
 
+use smart_default::SmartDefault;
+
 /// Upper bounds of what a peer can report: seconds that a row adds to a forward, and sequences or sessions.
 const LONGEST: f64 = 10.0;
 const MOST: f64 = 65_536.0;
 
 /// The load of a peer's engine, which the peer reports with an answer. A false report costs speed and changes no
-/// token.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// token. The default is that of a peer that reports none: no other sequence waits.
+#[derive(Clone, Copy, Debug, PartialEq, SmartDefault)]
 pub struct Price {
     /// Seconds that one more row adds to a forward.
     pub(super) row: f64,
+    #[default(1.0)]
     sequences: f64,
     /// The number of sessions that the peer serves.
+    #[default(1.0)]
     pub(super) sessions: f64,
     /// Seconds of a forward; 0 if the peer does not report it.
     pub(super) forward: f64,
-}
-
-impl Default for Price {
-    /// The price at a peer that reports no load: no other sequence waits.
-    fn default() -> Self {
-        Self {
-            row: 0.0,
-            sequences: 1.0,
-            sessions: 1.0,
-            forward: 0.0,
-        }
-    }
 }
 
 impl Price {

@@ -4,6 +4,8 @@
 //! is right for none of them. What is measured are conditional probabilities; their products are the
 //! probabilities that a draft survives up to a position.
 
+use smart_default::SmartDefault;
+
 /// Share of an earlier round's weight that is left after each round, in a session: about 40 rounds count.
 const MEMORY: f64 = 0.975;
 
@@ -34,21 +36,12 @@ struct PositionCounts {
     refused: f64,
 }
 
-/// Acceptance by position, the first draft token of a round at 0.
-#[derive(Clone, Debug, PartialEq)]
+/// Acceptance by position, the first draft token of a round at 0. The default is that of a session.
+#[derive(Clone, Debug, PartialEq, SmartDefault)]
 pub(super) struct Survival {
+    #[default(MEMORY)]
     memory: f64,
     positions: Vec<PositionCounts>,
-}
-
-impl Default for Survival {
-    /// That of a session.
-    fn default() -> Self {
-        Self {
-            memory: MEMORY,
-            positions: Vec::new(),
-        }
-    }
 }
 
 impl Survival {

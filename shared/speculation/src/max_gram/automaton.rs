@@ -73,7 +73,7 @@ pub(super) struct MatchedString {
     pub(super) count: u32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Automaton {
     nodes: Vec<Node>,
     edges: Vec<Edge>,
@@ -95,11 +95,7 @@ impl Automaton {
         };
         Self {
             nodes: vec![root],
-            edges: Vec::new(),
-            lookup: HashMap::new(),
-            whole: ROOT,
-            steps: Vec::new(),
-            moved: Vec::new(),
+            ..Self::default()
         }
     }
 

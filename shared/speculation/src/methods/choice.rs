@@ -53,7 +53,7 @@ impl Choice {
     /// Name of the method that the effective axes make: another one where axes given beside it turned
     /// the method asked for into it; the one asked for where they made something without a name.
     pub fn effective_name(&self) -> &'static str {
-        let plan = PlanKind::of(self.plan);
+        let plan = PlanKind::from(self.plan);
         let family = |target: TargetKind| std::mem::discriminant(&target);
         let is_it = |method: &&Method| {
             let same_axes = family(TargetKind::of(method.target)) == family(self.target_kind)
@@ -92,7 +92,7 @@ impl Choice {
             "verifier"
         };
         [
-            ("plan", PlanKind::of(self.plan).name().to_owned()),
+            ("plan", PlanKind::from(self.plan).name().to_owned()),
             ("target", self.target_kind.name().to_owned()),
             ("verification", self.verification.name.to_owned()),
             ("proposal", of_proposal(self.proposal)),
@@ -130,10 +130,7 @@ impl Choice {
     /// draft model says may still matter, see [`Choice::depends_on_draft`]. (At temperature 0 the
     /// other verifications repeat themselves too.)
     pub fn is_reproducible(&self) -> bool {
-        match self.verification.draws {
-            Draws::Shared => true,
-            Draws::Own => false,
-        }
+        self.verification.draws == Draws::Shared
     }
 
     /// Whether tokens drawn from the target model alone are not what was asked for.

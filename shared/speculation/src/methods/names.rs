@@ -4,66 +4,24 @@ mod drafting;
 
 use std::str::FromStr;
 
+use strum::VariantArray;
+
 use super::BadValue;
 use super::setting::AxisValue;
 use crate::proposal::{ProposalForm, SPARSE_MOST};
-use crate::session::Plan;
 use crate::target::{RULES, Rule, TargetDistribution};
 use crate::verification::{VERIFICATIONS, Verification};
 
+pub use crate::session::PlanKind;
 pub use drafting::{
     ALTERNATES, COMB, DRAFT_CAP, DRAFT_MOST, draft_len, draft_lens, drafting, draftings,
     of_draft_len, of_drafting, of_tree, tree, trees,
 };
 
-/// Which plan, its parameters apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PlanKind {
-    /// See [`Plan::Speculative`].
-    Speculative,
-    /// See [`Plan::TargetOnly`].
-    TargetOnly,
-    /// See [`Plan::DraftOnly`].
-    DraftOnly,
-    /// See [`Plan::TokenCascade`].
-    TokenCascade,
-    /// See [`Plan::SequenceCascade`].
-    SequenceCascade,
-    /// See [`Plan::OracleCascade`].
-    OracleCascade,
-    /// See [`Plan::Bild`].
-    Bild,
-}
-
-/// Every plan with its name, in the order of [`PlanKind`].
-pub const PLANS: [(PlanKind, &str); 7] = [
-    (PlanKind::Speculative, "speculative"),
-    (PlanKind::TargetOnly, "target-only"),
-    (PlanKind::DraftOnly, "draft-only"),
-    (PlanKind::TokenCascade, "token-cascade"),
-    (PlanKind::SequenceCascade, "sequence-cascade"),
-    (PlanKind::OracleCascade, "oracle-cascade"),
-    (PlanKind::Bild, "bild"),
-];
-
 impl PlanKind {
     /// Its name.
     pub fn name(self) -> &'static str {
-        let (_, name) = PLANS[self as usize];
-        name
-    }
-
-    /// The kind of `plan`.
-    pub fn of(plan: Plan) -> Self {
-        match plan {
-            Plan::Speculative => Self::Speculative,
-            Plan::TargetOnly => Self::TargetOnly,
-            Plan::DraftOnly => Self::DraftOnly,
-            Plan::TokenCascade { .. } => Self::TokenCascade,
-            Plan::SequenceCascade { .. } => Self::SequenceCascade,
-            Plan::OracleCascade => Self::OracleCascade,
-            Plan::Bild { .. } => Self::Bild,
-        }
+        self.into()
     }
 
     /// Whether the verifier draws from a target distribution of the request's own choosing, rather
@@ -118,7 +76,8 @@ fn ranged(form: &'static str, range: String, help: &'static str) -> AxisValue {
 
 /// The plans, the default first, as in the functions that follow.
 pub fn plans() -> Vec<AxisValue> {
-    PLANS.iter().map(|(_, name)| plain(name, "")).collect()
+    let plans = PlanKind::VARIANTS.iter();
+    plans.map(|plan| plain(plan.name(), "")).collect()
 }
 
 /// The target distributions.
@@ -163,11 +122,7 @@ pub fn acceptors() -> Vec<AxisValue> {
 /// # Errors
 /// If there is none; the message lists them all. So for the functions that follow.
 pub fn plan(text: &str) -> Result<PlanKind, BadValue> {
-    let known = PLANS.into_iter().find(|&(_, name)| name == text);
-    known.map_or_else(
-        || Err(unknown("plan", text, &plans())),
-        |(plan, _)| Ok(plan),
-    )
+    text.parse().map_err(|_| unknown("plan", text, &plans()))
 }
 
 /// The target distribution called `text`: exact, lossy, or a deferral rule.
@@ -198,10 +153,10 @@ pub fn proposal(text: &str) -> Result<ProposalForm, BadValue> {
         "dense:f16" => Ok(ProposalForm::Dense { half: true }),
         _ => match text.strip_prefix("sparse:").map(u32::from_str) {
             Some(Ok(top)) if (1..=SPARSE_MOST).contains(&top) => Ok(ProposalForm::Sparse { top }),
-            Some(_) => Err(BadValue::new(
-                "proposal",
-                format!("'{text}' is out of range, expected sparse:1 to sparse:{SPARSE_MOST}"),
-            )),
+            Some(_) => {
+                let range = format!("sparse:1 to sparse:{SPARSE_MOST}");
+                Err(out_of_range("proposal", text, &range))
+            }
             None => Err(unknown("proposal", text, &proposals())),
         },
     }
@@ -228,10 +183,10 @@ pub fn accepts_at_coordinator(text: &str) -> Result<bool, BadValue> {
 }
 
 fn unknown(field: &str, text: &str, known: &[AxisValue]) -> BadValue {
-    let known: Vec<_> = known.iter().map(|value| value.form).collect();
-    let known = known.join(", ");
-    BadValue::new(
-        field,
-        format!("'{text}' is unknown, expected one of {known}"),
-    )
+    BadValue::unknown(field, text, known.iter().map(|value| value.form))
+}
+
+fn out_of_range(field: &str, text: &str, expected: &str) -> BadValue {
+    let problem = format!("'{text}' is out of range, expected {expected}");
+    BadValue::new(field, problem)
 }

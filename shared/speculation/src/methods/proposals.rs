@@ -54,11 +54,7 @@ impl Options {
     /// Checks that a client who chose `form` gets what it says: a distribution, where tokens have one. What peers
     /// take is more; such a distribution is one-hot, or read by nobody.
     pub(super) fn check_choice(&self, form: ProposalForm) -> Result<(), BadValue> {
-        let is_distribution = match form {
-            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } => true,
-            ProposalForm::None | ProposalForm::Point => false,
-        };
-        if is_distribution && !self.has_draft_probs() {
+        if form.sends_distributions() && !self.has_draft_probs() {
             return Err(self.nothing_to_tell(form));
         }
         Ok(())

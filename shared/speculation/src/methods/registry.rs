@@ -190,13 +190,7 @@ pub fn find(name: &str) -> Result<&'static Method, BadValue> {
     METHODS
         .iter()
         .find(|method| method.name == name || method.aliases.contains(&name))
-        .ok_or_else(|| {
-            let known = names().join(", ");
-            BadValue::new(
-                "method",
-                format!("'{name}' is unknown, expected one of {known}"),
-            )
-        })
+        .ok_or_else(|| BadValue::unknown("method", name, names()))
 }
 
 impl Method {

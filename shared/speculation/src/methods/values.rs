@@ -3,17 +3,22 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use derive_more::{Display, From};
+
 use crate::bad_value::BadValue;
 use crate::target::{Beta, Rule};
 
 /// The value of a setting, as a request gives it and as it is reported.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Display, From)]
 pub enum SettingValue {
     /// A number; whole numbers too.
+    #[from(f64, u32)]
     Number(f64),
     /// Yes or no.
+    #[from]
     Flag(bool),
     /// A name, or what stands for a number or a flag.
+    #[from(String)]
     Text(Cow<'static, str>),
 }
 
@@ -72,43 +77,9 @@ impl SettingValue {
     }
 }
 
-impl fmt::Display for SettingValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Flag(flag) => write!(f, "{flag}"),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
-}
-
-impl From<f64> for SettingValue {
-    fn from(number: f64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<u32> for SettingValue {
-    fn from(number: u32) -> Self {
-        Self::Number(number.into())
-    }
-}
-
-impl From<bool> for SettingValue {
-    fn from(flag: bool) -> Self {
-        Self::Flag(flag)
-    }
-}
-
 impl From<&str> for SettingValue {
     fn from(text: &str) -> Self {
         Self::Text(Cow::Owned(text.to_owned()))
-    }
-}
-
-impl From<String> for SettingValue {
-    fn from(text: String) -> Self {
-        Self::Text(Cow::Owned(text))
     }
 }
 

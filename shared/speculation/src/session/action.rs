@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use strum::{EnumDiscriminants, EnumString, IntoStaticStr, VariantArray};
+
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::goodput::Price;
@@ -9,7 +11,13 @@ use crate::verification::Verdict;
 use crate::verification::layers::{Horizon, ResidualLayer};
 
 /// Which model does what, in which order.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, EnumDiscriminants)]
+#[strum_discriminants(
+    name(PlanKind),
+    doc = "Which plan, its parameters apart.",
+    derive(Hash, EnumString, IntoStaticStr, VariantArray),
+    strum(serialize_all = "kebab-case")
+)]
 pub enum Plan {
     /// The drafter proposes a block, the verifier decides it, round after round.
     #[default]

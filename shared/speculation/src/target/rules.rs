@@ -10,7 +10,6 @@
 pub(super) mod position;
 pub(super) mod token_rules;
 
-use std::fmt;
 use std::sync::LazyLock;
 
 use position::Evidence;
@@ -26,7 +25,8 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// A deferral rule. Rules are equal if their names are.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, derive_more::Debug)]
+#[debug("Rule({name})")]
 pub struct Rule {
     /// The name that requests give.
     pub name: &'static str,
@@ -91,10 +91,7 @@ impl Rule {
 
     /// Whether the rule judges tokens, rather than positions.
     pub fn judges_tokens(&self) -> bool {
-        match self.judge {
-            Judge::Position(_) => false,
-            Judge::Tokens { .. } => true,
-        }
+        matches!(self.judge, Judge::Tokens { .. })
     }
 }
 
@@ -105,12 +102,6 @@ impl PartialEq for Rule {
 }
 
 impl Eq for Rule {}
-
-impl fmt::Debug for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Rule({})", self.name)
-    }
-}
 
 #[cfg(test)]
 mod tests {

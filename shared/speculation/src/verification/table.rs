@@ -4,8 +4,8 @@
 //! [`VERIFICATIONS`]. Names on the command line and on the wire, listings, what peers must send, and who draws with which
 //! noise are read from there.
 
-use std::fmt;
-use std::str::FromStr;
+use derive_more::From;
+use strum::{Display, EnumString, IntoStaticStr};
 
 /// Every verification, in the order of listings.
 pub const VERIFICATIONS: &[Verification] = &[
@@ -19,7 +19,8 @@ pub const VERIFICATIONS: &[Verification] = &[
 
 /// Which verification decides a draft block, and the parameter of the one that has one. Two are equal if name and
 /// parameter are.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, derive_more::Debug)]
+#[debug("Verification({name}, rollback {rollback})")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a property by itself, read in another place"
@@ -143,20 +144,12 @@ impl PartialEq for Verification {
     }
 }
 
-impl fmt::Debug for Verification {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Verification({}", self.name)?;
-        if self.is_bild() {
-            write!(f, ", rollback {}", self.rollback)?;
-        }
-        f.write_str(")")
-    }
-}
-
 /// Under which verification a draft token's probability of acceptance is meant, which an acceptance head is trained to
 /// predict: Huang et al., "SpecDec++" (2024), section 3.3, for rejection; under coupling the probability is another one,
 /// and never larger. A head says which of the two it was trained for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+#[strum(parse_err_ty = UnknownLabel, parse_err_fn = UnknownLabel::from)]
 pub enum AcceptanceLabel {
     /// Drafter and verifier choose under shared noise.
     Coupled,
@@ -170,31 +163,12 @@ impl AcceptanceLabel {
 
     /// The name in files and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Coupled => "coupled",
-            Self::Rejection => "rejection",
-        }
-    }
-}
-
-impl fmt::Display for AcceptanceLabel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for AcceptanceLabel {
-    type Err = UnknownLabel;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|label| label.name() == name)
-            .ok_or_else(|| UnknownLabel(name.to_owned()))
+        self.into()
     }
 }
 
 /// No label has that name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, From, thiserror::Error)]
+#[from(&str)]
 #[error("no label '{0}', expected coupled or rejection")]
 pub struct UnknownLabel(pub String);

@@ -20,13 +20,10 @@ impl Verification {
         wire: 2,
         draws: Draws::Own,
         reads_draft: true,
-        reads_unscaled: false,
         label: Some(AcceptanceLabel::Rejection),
-        carries_layers: false,
         bonus_may_differ: true,
-        is_choosable: true,
         procedure: Procedure::Token,
-        rollback: 0.0,
+        ..Self::COUPLED
     };
 }
 

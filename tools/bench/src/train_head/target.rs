@@ -59,7 +59,7 @@ struct TargetSession {
 
 /// What a verifier answered with instead.
 fn refused(status: &Status) -> anyhow::Error {
-    anyhow::anyhow!("the verifier: {}", wire::status::describe(status))
+    anyhow::anyhow!("the verifier: {}", net::fault::describe(status))
 }
 
 impl TrainingTarget {

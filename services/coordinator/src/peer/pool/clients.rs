@@ -6,12 +6,12 @@ use std::time::Duration;
 use net::MAX_MESSAGE_BYTES;
 use net::channel::PeerChannel;
 use net::deadline::within;
-use net::fault::connection_fault;
+use net::fault::{self, connection_fault};
 use net::replicas::SILENT;
 use speculation::session::Peer;
 use tonic::{Code, Status};
 use wire::describe::{check_pair, check_protocol};
-use wire::status::{self, PeerFailure, classify};
+use wire::status::{PeerFailure, classify};
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{DescribeRequest, PeerDescription};
@@ -125,7 +125,7 @@ pub(super) async fn answer_within<T>(
 /// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
 /// left alone for a while, and what the request itself is to blame for does not count.
 pub(crate) fn failed(endpoint: &PeerEndpoint, kind: Peer, status: Status) -> CallError {
-    let why = status::describe(&status);
+    let why = fault::describe(&status);
     // A token that is refused is refused to every request. Where a connection breaks, a drafter may be back at once, and
     // the target goes on meanwhile; a verifier's work waits for it, and another may take it.
     let is_unreachable = matches!(status.code(), Code::Unavailable | Code::Unauthenticated)

@@ -1,6 +1,8 @@
 //! Names and values of the axes of drafting: who proposes, how much, in which shape.
 
-use super::{BadValue, plain, ranged, unknown};
+use strum::{EnumMessage, VariantArray};
+
+use super::{BadValue, out_of_range, plain, ranged, unknown};
 use crate::drafting::policies::{POLICIES, StopPolicy};
 use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use crate::methods::setting::AxisValue;
@@ -20,32 +22,13 @@ pub const ALTERNATES: (u32, u32) = (1, 16);
 /// Fewest draft tokens of a block that a policy ends, where it does not say.
 const LEAST: u32 = 1;
 
-/// Those who can propose, the default first: name, meaning and one line.
-const DRAFTINGS: [(&str, Drafting, &str); 3] = [
-    ("model", Drafting::Model, "the draft model"),
-    (
-        "max-gram",
-        Drafting::MaxGram,
-        "no model: copies what followed the longest earlier match of the text's end, then bigrams",
-    ),
-    (
-        "cascade",
-        Drafting::Cascade,
-        "several draft models: the larger ones review what the smaller ones propose",
-    ),
-];
-
-/// Other names of those who can propose, as other servers call them.
-const OTHER_NAMES: [(&str, Drafting); 3] = [
-    ("ngram", Drafting::MaxGram),
-    ("lookup", Drafting::MaxGram),
-    ("prompt-lookup", Drafting::MaxGram),
-];
-
 /// Those who can propose, the default first.
 pub fn draftings() -> Vec<AxisValue> {
-    let all = DRAFTINGS.iter();
-    all.map(|&(name, _, help)| plain(name, help)).collect()
+    let described = |drafting: &Drafting| {
+        let help = drafting.get_message().unwrap_or_default();
+        plain(of_drafting(*drafting), help)
+    };
+    Drafting::VARIANTS.iter().map(described).collect()
 }
 
 /// The forms of draft lengths, the default first; K and the letters stand for numbers.
@@ -86,21 +69,13 @@ pub fn trees() -> Vec<AxisValue> {
 /// # Errors
 /// If there is none; the message lists them all.
 pub fn drafting(text: &str) -> Result<Drafting, BadValue> {
-    let names = DRAFTINGS
-        .iter()
-        .map(|&(name, drafting, _)| (name, drafting));
-    let mut known = names.chain(OTHER_NAMES);
-    let found = known.find(|&(name, _)| name == text);
-    found.map_or_else(
-        || Err(unknown("drafting", text, &draftings())),
-        |(_, drafting)| Ok(drafting),
-    )
+    text.parse()
+        .map_err(|_| unknown("drafting", text, &draftings()))
 }
 
 /// The name of `drafting`.
 pub fn of_drafting(drafting: Drafting) -> &'static str {
-    let known = DRAFTINGS.iter().find(|(_, known, _)| *known == drafting);
-    known.map_or("model", |&(name, ..)| name)
+    drafting.into()
 }
 
 /// The draft length `text`: a number of tokens, which comes with it, `fixed` for the number given elsewhere, `auto`,
@@ -200,11 +175,4 @@ fn check_stop_rule(rule: StopRule, policy: &StopPolicy, threshold: f64) -> Resul
     let range = format!("{} of {least} to {most}", policy.threshold);
     let name = of_draft_len(DraftLen::Stop(rule));
     Err(out_of_range("draft_len", &name, &range))
-}
-
-fn out_of_range(field: &str, text: &str, expected: &str) -> BadValue {
-    BadValue::new(
-        field,
-        format!("'{text}' is out of range, expected {expected}"),
-    )
 }

@@ -7,6 +7,7 @@ use speculation::methods::{METHODS, PlanKind, TargetKind, names};
 use speculation::session::Plan;
 use speculation::target::{Beta, RULES, TargetDistribution};
 use speculation::verification::Verification;
+use strum::VariantArray;
 
 use super::{aimed, of, planned, refused, resolve};
 
@@ -70,10 +71,10 @@ fn a_verification_given_replaces_the_methods() {
 #[test]
 fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
     for method in METHODS {
-        for (plan, _) in names::PLANS {
+        for &plan in PlanKind::VARIANTS {
             let requested = planned(plan, method.name);
             let choice = resolve(&requested).expect(method.name);
-            assert_eq!(PlanKind::of(choice.plan), plan, "{}", method.name);
+            assert_eq!(PlanKind::from(choice.plan), plan, "{}", method.name);
             let is_bild = choice.verification.is_bild();
             assert_eq!(is_bild, plan == PlanKind::Bild);
             if plan.takes_any_target() {

@@ -54,7 +54,7 @@ fn whatever_is_accepted_fits_together() {
 }
 
 fn fits_together(requested: &MethodSpec, choice: &Choice, temperature: f32) {
-    let kind = PlanKind::of(choice.plan);
+    let kind = PlanKind::from(choice.plan);
     let text = |name: &str| requested.text(Setting::find(name).expect(name));
     let plan = text("plan").map(|name| names::plan(&name).expect("a plan"));
     assert_eq!(kind, plan.unwrap_or(choice.method.plan));

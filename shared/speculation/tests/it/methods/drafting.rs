@@ -138,7 +138,7 @@ fn the_drafter_is_told_the_rule_asked_for() {
     assert_eq!(never.draft_len(), DraftLen::Fixed);
     for method in METHODS {
         let preset = resolve(&of(method.name)).expect(method.name);
-        let is_open = PlanKind::of(preset.plan) == PlanKind::Speculative;
+        let is_open = PlanKind::from(preset.plan) == PlanKind::Speculative;
         assert_eq!(
             preset.draft_len() == DraftLen::Auto,
             is_open,

@@ -89,7 +89,7 @@ fn presets_come_to_their_papers_settings() {
     ];
     for (name, plan) in plans {
         assert_eq!(choice(name).plan, plan);
-        assert_eq!(PlanKind::of(plan), choice(name).method.plan);
+        assert_eq!(PlanKind::from(plan), choice(name).method.plan);
     }
     let deferral = |rule, alpha| TargetDistribution::Deferral { rule, alpha };
     let (alpha, beta) = (0.2, Beta::Fixed(1.0));
