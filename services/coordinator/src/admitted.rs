@@ -1,10 +1,9 @@
 //! A request that was checked: plain data, which travels down through driver and peers; and what configures its session here
 //! and opens it at a peer.
 
-mod requirements;
-
 use std::time::Duration;
 
+use fleet::Requirements;
 use speculation::TokenId;
 use speculation::drafting::Drafting;
 use speculation::goodput::Estimator;
@@ -17,8 +16,6 @@ use wire::open::ProposalFields;
 use wire::{proposal, sampling, target, v1};
 
 use crate::config::CoordinatorConfig;
-
-pub(crate) use requirements::{DrafterRequirements, Requirements, VerifierRequirements, has_head};
 
 /// A request in range.
 #[derive(Clone, Debug)]

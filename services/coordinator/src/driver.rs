@@ -8,6 +8,8 @@ mod round;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fleet::{PeerFault, ServedModel, Target};
+use net::auth::Quota;
 use ops::health::Health;
 use speculation::session::{Action, FinishReason, Input, Origin, Session};
 use text::OutputText;
@@ -17,14 +19,12 @@ use wire::v1;
 
 use crate::admitted::{AdmittedRequest, session_config};
 use crate::config::CoordinatorConfig;
-use crate::events::{PeerFault, RequestEvent};
+use crate::events::RequestEvent;
 use crate::observe::RequestObserver;
-use crate::peer::pool::{EstimateKind, ServedModel, Target};
 use crate::peer::{
     CallFailure, Deadline, FailureKind, PeerAnswer, Peers, PendingRequest, RoundPosition,
     RoundProposals,
 };
-use crate::quota::Quota;
 use round::RoundRecord;
 
 pub(crate) use channel::{ResponseSender, ResponseStream, response_channel};
@@ -110,10 +110,9 @@ impl Driver {
         } = prepared;
         let began = observer.began();
         let estimate = (request.method.auto && request.has_drafters).then(|| {
-            let kind = EstimateKind::of(&request.method, request.sampling.temperature);
-            let may_rest = !request.method.depends_on_draft();
-            let known = model.estimates.find(kind);
-            known.begin(spread(request.seed), may_rest)
+            let method = &request.method;
+            let known = model.estimate(method, request.sampling.temperature);
+            known.begin(spread(request.seed), !method.depends_on_draft())
         });
         let session = session_config(&request, config, estimate, jitter());
         let (stops, before) = (&request.stops, request.text_before());

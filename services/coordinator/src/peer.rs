@@ -1,9 +1,7 @@
-//! The peers of a request: which there are (`pool`), its session at each (`session`, on a `stream`), and what
-//! they are asked in a round (`rounds`).
+//! The peers of a request, as the crate `fleet` picks them: its session at each (`session`, on a `stream`), and what they are
+//! asked in a round (`rounds`).
 
-pub(crate) mod error;
 mod opener;
-pub(crate) mod pool;
 mod position;
 mod rounds;
 mod session;
@@ -16,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fleet::{CallError, PeerEndpoint, ServedModel, Target};
 use speculation::TokenId;
 use speculation::proposal::Proposal;
 use speculation::round::BlockInput;
@@ -23,9 +22,7 @@ use speculation::session::{Input, Peer, Plan, Request};
 use wire::v1::{self, Timing};
 
 use crate::admitted::AdmittedRequest;
-use error::CallError;
 use opener::Opener;
-use pool::{ServedModel, Target};
 use rounds::{ScoredBlock, StartedRound};
 use session::PeerSession;
 
@@ -231,7 +228,7 @@ impl Peers {
         }
     }
 
-    fn endpoint(&self, peer: Peer) -> Option<&Arc<pool::PeerEndpoint>> {
+    fn endpoint(&self, peer: Peer) -> Option<&Arc<PeerEndpoint>> {
         match peer {
             Peer::Drafter => self.drafter.endpoint.as_ref(),
             Peer::Verifier => self.verifier.endpoint.as_ref(),

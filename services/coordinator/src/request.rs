@@ -4,6 +4,7 @@ pub(crate) mod limits;
 mod method;
 mod prompt;
 
+use fleet::{DrafterRequirements, Requirements, ServedModel, Target, VerifierRequirements};
 use speculation::drafting::Drafting;
 use speculation::noise::Noise;
 use wire::bounds::MAX_STOP_TOKENS;
@@ -11,9 +12,8 @@ use wire::open::MAX_TENANT_BYTES;
 use wire::status::BadField;
 use wire::{logprobs, sampling, settings, v1};
 
-use crate::admitted::{AdmittedRequest, DrafterRequirements, Requirements, VerifierRequirements};
+use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
-use crate::peer::pool::{ServedModel, Target};
 use limits::{check_stops, max_tokens, timeout};
 
 pub(crate) use limits::distribution_bytes;

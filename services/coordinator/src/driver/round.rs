@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use fleet::PeerFault;
 use speculation::goodput::Price;
 use speculation::session::{DraftStop, Input, Peer, Statistics};
 use wire::status::PeerFailure;
 use wire::v1;
 
 use super::{Driver, jitter};
-use crate::events::{AnswerTiming, PeerFault, RequestEvent};
+use crate::events::{AnswerTiming, RequestEvent};
 use crate::peer::{CallFailure, FailureKind, OutputLogprobs, PeerAnswer, RoundProposals};
 
 /// What is known of the round under way, and how far rounds were reported.

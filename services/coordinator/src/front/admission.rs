@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::auth::TokenHolder;
+use net::auth::{Exceeded, Quota, TokenHolder, TokenQuotas};
 use net::log_throttle::LogThrottle;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -14,7 +14,6 @@ use wire::status::{BadField, overloaded};
 
 use super::RETRY_AFTER;
 use super::memory::MemoryBudget;
-use crate::quota::{Exceeded, Quota, TokenQuotas};
 
 /// How often it is logged at most that requests are refused.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -144,7 +143,7 @@ impl Admission {
     fn exceeded(&self, exceeded: Exceeded) -> Status {
         match exceeded {
             Exceeded::For(why, wait) => self.refuse_for(why, wait),
-            Exceeded::Forever(field) => field.into(),
+            Exceeded::Forever(why) => BadField::new("prompt", why).into(),
         }
     }
 

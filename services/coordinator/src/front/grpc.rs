@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use fleet::{PeerQuery, ServedModel, described};
 use futures_util::Stream;
 use futures_util::future::join_all;
 use net::auth::TokenHolder;
@@ -21,7 +22,6 @@ use super::RETRY_AFTER;
 use super::generation::RequestContext;
 use super::prepare::SharedState;
 use crate::driver::ResponseStream;
-use crate::peer::pool::{PeerQuery, ServedModel, described};
 
 /// Most lists of models made at a time: each asks peers.
 const LISTINGS: usize = 8;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fleet::{Models, ServedModel, Target};
 use ops::health::Health;
 use speculation::drafting::Drafting;
 use speculation::methods::table::DRAFTING;
@@ -21,7 +22,6 @@ use crate::config::{CoordinatorConfig, DefaultDrafting};
 use crate::driver::{Prepared, RESTART_RETRY_AFTER};
 use crate::events::RequestEvent;
 use crate::observe::{Observation, RequestObserver};
-use crate::peer::pool::{Models, ServedModel, Target};
 use crate::request::limits::check_names;
 use crate::request::{self, PromptInput, Unasked};
 
@@ -143,7 +143,8 @@ impl SharedState {
                 .await?;
         }
         // Whatever drafts, output that does not depend on it is the target's.
-        if model.likeness.vary() || request.method.depends_on_draft() && model.drafters_vary().await
+        if model.verifiers_vary()
+            || request.method.depends_on_draft() && model.drafters_vary().await
         {
             request.is_reproducible = false;
         }

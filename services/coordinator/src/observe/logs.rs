@@ -53,7 +53,7 @@ impl RequestLog {
                 reason,
                 address,
             } => {
-                let fault = fault.name();
+                let fault = fault.into_str();
                 let address = address.map(tracing::field::display);
                 tracing::debug!(round, ?peer, fault, address, reason, "peer failed");
             }
@@ -71,7 +71,7 @@ impl RequestLog {
                 ..
             } => self.finished(request, finished, statistics.fallbacks.len()),
             RequestEvent::Dropped { stage } => {
-                tracing::debug!(stage = stage.name(), "request dropped");
+                tracing::debug!(stage = stage.into_str(), "request dropped");
             }
             RequestEvent::LengthDecided { decision, .. } => {
                 let why = decision.why.name();

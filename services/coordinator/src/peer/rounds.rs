@@ -11,12 +11,12 @@ mod verify;
 use std::ops::Range;
 use std::time::Duration;
 
+use fleet::CallError;
 use speculation::draft_tree::DraftTree;
 use speculation::session::{Input, Peer};
 use speculation::verification::layers::Horizon;
 use wire::{logprobs, v1};
 
-use super::error::CallError;
 use crate::admitted::AdmittedRequest;
 
 pub(super) use decide::{ScoredBlock, decide};

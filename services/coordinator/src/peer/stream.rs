@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fleet::{CallError, PeerEndpoint, drafter_client, failed, verifier_client};
 use net::KEEPALIVE_TIMEOUT;
 use net::deadline::within;
 use net::fault::connection_fault;
@@ -23,8 +24,6 @@ use wire::round::MAX_TIMEOUT;
 use wire::status::{PeerFailure, classify, describe};
 use wire::{encoded_bytes, v1};
 
-use super::error::CallError;
-use super::pool::{PeerEndpoint, drafter_client, failed, verifier_client};
 use super::position::{Deadline, RoundPosition};
 pub use read_ahead::MAX_AHEAD_BYTES;
 use read_ahead::ReadAhead;

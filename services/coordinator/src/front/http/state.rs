@@ -7,6 +7,7 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use fleet::ServedModel;
 use text::ServedText;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
@@ -22,7 +23,6 @@ use crate::driver::ResponseStream;
 use crate::front::generation::RequestContext;
 use crate::front::prepare::SharedState;
 use crate::limits::MOST_OUTPUTS;
-use crate::peer::pool::ServedModel;
 use crate::request::random_seed;
 
 /// What the routes share. Cheap to clone.

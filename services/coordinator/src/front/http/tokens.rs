@@ -4,6 +4,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
+use fleet::Target;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tonic::Status;
@@ -15,7 +16,6 @@ use super::fields::JsonFields;
 use super::guard::Caller;
 use super::state::HttpState;
 use crate::limits::{MAX_REQUEST_BYTES, MAX_TOKENIZED};
-use crate::peer::pool::Target;
 use crate::request::check_bytes;
 
 /// The query of `/tokenizer_info`.

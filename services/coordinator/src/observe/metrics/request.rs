@@ -124,7 +124,7 @@ impl RequestMetrics {
 
     /// Counts a client that went away while it waited for `stage`.
     fn cancelled(&self, stage: RequestStage) {
-        let labels = [stage.name()];
+        let labels = [stage.into_str()];
         self.metrics.counter(&names::CANCELLATIONS, &labels).inc();
     }
 
@@ -174,7 +174,7 @@ impl RunningMetrics {
             } if attempt > 0 => (self.model).add_one(&names::RETRIES, request.peer().name()),
             RequestEvent::LengthDecided { decision, .. } => self.model.length_decided(decision),
             RequestEvent::FellBack { fault, .. } => {
-                self.model.add_one(&names::FALLBACKS, fault.name());
+                self.model.add_one(&names::FALLBACKS, fault.into_str());
             }
             RequestEvent::Moved { times, .. } => self.model.add(&names::MIGRATIONS, times.into()),
             RequestEvent::Emitted { chunk } => self.emitted(chunk.token_ids.len() as u32),

@@ -1,5 +1,6 @@
 //! A draft block, asked of a drafter.
 
+use fleet::{CallError, has_head};
 use speculation::TokenId;
 use speculation::drafting::policies::LEARNED;
 use speculation::drafting::{Drafting as Way, StopRule};
@@ -12,8 +13,7 @@ use wire::{drafting, proposal, v1};
 
 use super::exchange::{Exchange, UNASKED};
 use super::{PeerAnswer, RoundProposals, Taken};
-use crate::admitted::{AdmittedRequest, has_head};
-use crate::peer::error::CallError;
+use crate::admitted::AdmittedRequest;
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
 use crate::peer::session::PeerSession;

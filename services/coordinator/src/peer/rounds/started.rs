@@ -1,5 +1,6 @@
 //! A round under way: what its peer was asked, and what came of that so far.
 
+use fleet::CallError;
 use speculation::round::BlockInput;
 use speculation::session::Request;
 use wire::v1;
@@ -9,7 +10,6 @@ use super::exchange::Exchange;
 use super::parts::AwaitedParts;
 use super::verify::AwaitedVerdict;
 use super::{PeerAnswer, RoundProposals, Taken};
-use crate::peer::error::CallError;
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
 use crate::peer::session::PeerSession;

@@ -1,5 +1,6 @@
 //! A draft block, asked of a verifier: to be decided, or to be scored.
 
+use fleet::CallError;
 use speculation::draft_tree::DraftTree;
 use speculation::session::Input;
 use speculation::verification::layers::{Horizon, ResidualLayer};
@@ -9,7 +10,6 @@ use wire::{drafting, slice, v1, verdict};
 
 use super::{OutputLogprobs, PeerAnswer, RoundProposals, Taken};
 use crate::admitted::AdmittedRequest;
-use crate::peer::error::CallError;
 use crate::peer::position::RoundPosition;
 use crate::peer::stream::PeerStream;
 

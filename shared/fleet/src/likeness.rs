@@ -28,7 +28,7 @@ struct KnownVerifiers {
 }
 
 impl Likeness {
-    pub(super) fn new(mixed_weights: bool) -> Self {
+    pub(crate) fn new(mixed_weights: bool) -> Self {
         Self {
             mixed_weights,
             known: Mutex::default(),
@@ -39,7 +39,7 @@ impl Likeness {
     ///
     /// # Errors
     /// If it has other weights than those that are used.
-    pub(super) fn met(&self, address: &str, said: &PeerDescription) -> Result<(), Mismatch> {
+    pub(crate) fn met(&self, address: &str, said: &PeerDescription) -> Result<(), Mismatch> {
         let mut known = self.known.lock();
         let is_news = known.verifiers.get(address) != Some(said);
         if is_news {
@@ -56,7 +56,7 @@ impl Likeness {
     }
 
     /// Forgets the verifiers at all other addresses.
-    pub(super) fn keep(&self, addresses: &BTreeSet<&str>) {
+    pub(crate) fn keep(&self, addresses: &BTreeSet<&str>) {
         let mut known = self.known.lock();
         known
             .verifiers
@@ -65,7 +65,7 @@ impl Likeness {
     }
 
     /// Returns whether the verifier at `address` is known to have other weights than those that are used.
-    pub(super) fn refuses(&self, address: &str) -> bool {
+    pub(crate) fn refuses(&self, address: &str) -> bool {
         let known = self.known.lock();
         let verifier = known.verifiers.get(address);
         verifier.is_some_and(|verifier| self.mismatch(&known, verifier).is_some())
@@ -186,13 +186,13 @@ impl Compatibility {
     }
 
     /// Returns whether drafters fit, and none of them has a draft model; none before the first check.
-    pub(super) fn only_copies(&self) -> Option<bool> {
+    pub(crate) fn only_copies(&self) -> Option<bool> {
         let last = self.0.lock();
         last.has_ended.then_some(last.only_copies)
     }
 
     /// Stores what a check found; returns whether the mismatch differs from the one before.
-    pub(super) fn note(&self, problem: Option<Arc<str>>, only_copies: bool) -> bool {
+    pub(crate) fn note(&self, problem: Option<Arc<str>>, only_copies: bool) -> bool {
         let mut last = self.0.lock();
         let is_news = last.problem != problem;
         *last = DrafterCheck {
@@ -204,7 +204,7 @@ impl Compatibility {
     }
 
     /// Records that there is no need to wait for a check any more.
-    pub(super) fn give_up_check(&self) {
+    pub(crate) fn give_up_check(&self) {
         self.0.lock().has_ended = true;
     }
 }
