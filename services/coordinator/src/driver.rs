@@ -34,6 +34,15 @@ use response::{ClientResponse, EarlyEnd};
 /// Longest time that a peer is waited for where the session sets none.
 const FOREVER: Duration = Duration::from_secs(3_600);
 
+/// What one request holds for as long as it runs.
+#[derive(Debug)]
+pub(crate) struct RequestPlace {
+    /// Its place among others, and room for its distributions.
+    pub(crate) permits: Vec<OwnedSemaphorePermit>,
+    /// The limits that its tokens count against.
+    pub(crate) quota: Quota,
+}
+
 /// A request that is about to run.
 pub(crate) struct Prepared {
     pub(crate) request: AdmittedRequest,
@@ -43,10 +52,8 @@ pub(crate) struct Prepared {
     pub(crate) session_id: [u8; 16],
     /// What the client is told it is called.
     pub(crate) request_id: String,
-    /// What it may use of the process for as long as it runs: its place, and room for its distributions.
-    pub(crate) permits: Vec<OwnedSemaphorePermit>,
-    /// The limits that its output's tokens count against.
-    pub(crate) quota: Quota,
+    /// What it may use of the process.
+    pub(crate) place: RequestPlace,
 }
 
 impl Prepared {
@@ -75,8 +82,7 @@ pub(crate) struct Driver {
     /// When its peer was asked.
     sent: Instant,
     round: RoundRecord,
-    _permits: Vec<OwnedSemaphorePermit>,
-    quota: Quota,
+    place: RequestPlace,
 }
 
 /// What ended a wait.
@@ -105,8 +111,7 @@ impl Driver {
             target,
             session_id,
             request_id,
-            permits,
-            quota,
+            place,
         } = prepared;
         let began = observer.began();
         let estimate = (request.method.auto && request.has_drafters).then(|| {
@@ -141,8 +146,7 @@ impl Driver {
             sent: began,
             round: RoundRecord::default(),
             request,
-            _permits: permits,
-            quota,
+            place,
         }
     }
 

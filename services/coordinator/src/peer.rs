@@ -23,7 +23,7 @@ use wire::v1::{self, Timing};
 
 use crate::admitted::AdmittedRequest;
 use opener::Opener;
-use rounds::{ScoredBlock, StartedRound};
+use rounds::{ScoredBlock, StartedRound, Taken};
 use session::PeerSession;
 
 pub(crate) use position::{Deadline, RoundPosition};
@@ -114,25 +114,29 @@ impl Peers {
                 Err(error) => return Err(failed(error)),
             }
         };
-        let answer = started.next(session, opener, position).await;
-        if let Some(answer) = answer.map_err(failed)? {
-            return Ok(answer);
+        let taken = started.next(session, opener, position).await;
+        match taken.map_err(failed)? {
+            Taken::Answer(answer) => Ok(answer),
+            Taken::Scored(block, slices) => self.decide(block, slices, proposals, position).await,
         }
-        let block = started.scored(&pending.request, proposals);
-        self.decide(block.map_err(failed)?, proposals, position)
-            .await
     }
 
     /// Decides a block here, and asks the drafter for its distribution after the block if that turns out to be
     /// needed.
     async fn decide(
         &mut self,
-        (block, distributions): (BlockInput, v1::RoundDistributions),
+        block: BlockInput,
+        slices: Vec<v1::Slice>,
         proposals: &RoundProposals,
         position: RoundPosition<'_>,
     ) -> Result<PeerAnswer, CallFailure> {
         let began = Instant::now();
         let request = Arc::clone(&self.opener.request);
+        let distributions = v1::RoundDistributions {
+            draft_token_ids: block.drafts.tokens().to_vec(),
+            draft: proposals.of(&block.drafts),
+            target: slices,
+        };
         let last = distributions.target.last();
         let timing = last.and_then(|slice| slice.timing).unwrap_or_default();
         let reported = (request.report_distributions).then(|| distributions.clone());

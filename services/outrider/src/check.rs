@@ -14,6 +14,7 @@ use ops::config::LoadedConfig;
 use ops::service_error::ServiceError;
 use ops::telemetry;
 use serde::Serialize;
+use strum::IntoStaticStr;
 use wire::describe::check_pair;
 
 use crate::config::Config;
@@ -167,8 +168,9 @@ pub(crate) fn refuse(problems: &[ConfigProblem]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The services of a process, as `outrider serve` is told them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+/// The services of a process, as `outrider serve` is told them, with its name there and in traces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, ValueEnum)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub(crate) enum ServeRole {
     /// All three in one process.
     #[default]
@@ -182,16 +184,6 @@ pub(crate) enum ServeRole {
 }
 
 impl ServeRole {
-    /// Returns its name on the command line and in traces.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Coordinator => "coordinator",
-            Self::Drafter => "drafter",
-            Self::Verifier => "verifier",
-        }
-    }
-
     pub(crate) fn has_coordinator(self) -> bool {
         matches!(self, Self::All | Self::Coordinator)
     }

@@ -14,7 +14,7 @@ use wire::v1::PeerDescription;
 use crate::PeerEndpoint;
 use crate::clients::{ask, describe, described};
 use crate::error::CallError;
-use crate::model::ServedModel;
+use crate::model::{DrafterCheck, ServedModel};
 use crate::requirements::{DrafterRequirements, VerifierRequirements};
 
 /// How long a request that needs more than a draft model waits to hear what drafters can do. If they do
@@ -61,7 +61,7 @@ impl ServedModel {
     pub async fn probe_drafters(&self) {
         // Drafters that do not answer in time are checked again later.
         let _ = tokio::time::timeout(FIRST_TIMEOUT, self.probe_all_drafters()).await;
-        self.compatibility.give_up_check();
+        self.drafter_check.lock().get_or_insert_default();
     }
 
     async fn probe_all_drafters(&self) {
@@ -86,7 +86,12 @@ impl ServedModel {
             }
         }
         let problem = problem.filter(|_| !fits);
-        let is_news = self.compatibility.note(problem.clone(), fits && !drafts);
+        let check = DrafterCheck {
+            problem: problem.clone(),
+            only_copies: fits && !drafts,
+        };
+        let before = self.drafter_check.lock().replace(check);
+        let is_news = before.and_then(|it| it.problem) != problem;
         let model = self.name();
         match (is_news, problem) {
             (true, Some(problem)) => tracing::warn!(
@@ -112,11 +117,8 @@ impl ServedModel {
             return Ok(());
         };
         let verifiers = self.endpoints(Peer::Verifier).await;
-        let known = |it: &Arc<PeerEndpoint>| it.description();
-        if verifiers
-            .iter()
-            .any(|it| known(it).is_none_or(|known| required.check(&known).is_ok()))
-        {
+        let mut known = verifiers.iter().map(|it| it.description());
+        if known.any(|known| known.is_none_or(|known| required.check(&known).is_ok())) {
             return Ok(());
         }
         Err(lacking)
@@ -135,12 +137,15 @@ impl ServedModel {
     /// Returns who proposes where nobody says: the draft model, or Max-Gram where no drafter that fits has one. The first
     /// requests wait until drafters have said what they can do, for a short time.
     pub async fn usual_drafting(&self) -> Drafting {
-        if self.compatibility.only_copies().is_none() {
+        let is_known = self.drafter_check.lock().is_some();
+        if !is_known {
             self.probe_drafters().await;
         }
-        match self.compatibility.only_copies() {
-            Some(true) => Drafting::MaxGram,
-            Some(false) | None => Drafting::Model,
+        match *self.drafter_check.lock() {
+            Some(DrafterCheck {
+                only_copies: true, ..
+            }) => Drafting::MaxGram,
+            _ => Drafting::Model,
         }
     }
 

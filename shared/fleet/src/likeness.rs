@@ -1,11 +1,10 @@
-//! Whether the verifiers of a model are alike, and whether any drafter fits them.
+//! Whether the verifiers of a model are alike.
 //!
 //! A session may go to any of them, and back, so what an answer promises holds for all of them together: a seed gives its
 //! tokens again only where all compute the same bits. Verifiers of other weights serve another model. They are refused,
 //! unless the configuration allows them: those with the weights that most verifiers have are used.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use parking_lot::Mutex;
 use wire::describe::Mismatch;
@@ -162,50 +161,6 @@ impl KnownVerifiers {
                 tracing::warn!(before, now, "most verifiers have other weights now");
             }
         }
-    }
-}
-
-/// What checks of the drafters found so far.
-#[derive(Debug, Default)]
-pub(crate) struct Compatibility(Mutex<DrafterCheck>);
-
-#[derive(Debug, Default)]
-struct DrafterCheck {
-    /// The mismatch because of which no drafter can be used. None while a drafter fits, or none has answered yet.
-    problem: Option<Arc<str>>,
-    /// Whether drafters fit, and none of them has a draft model.
-    only_copies: bool,
-    /// Whether a check has ended, or was given up.
-    has_ended: bool,
-}
-
-impl Compatibility {
-    /// Returns the mismatch between the drafters and the target, if none of them fits.
-    pub(crate) fn problem(&self) -> Option<Arc<str>> {
-        self.0.lock().problem.clone()
-    }
-
-    /// Returns whether drafters fit, and none of them has a draft model; none before the first check.
-    pub(crate) fn only_copies(&self) -> Option<bool> {
-        let last = self.0.lock();
-        last.has_ended.then_some(last.only_copies)
-    }
-
-    /// Stores what a check found; returns whether the mismatch differs from the one before.
-    pub(crate) fn note(&self, problem: Option<Arc<str>>, only_copies: bool) -> bool {
-        let mut last = self.0.lock();
-        let is_news = last.problem != problem;
-        *last = DrafterCheck {
-            problem,
-            only_copies,
-            has_ended: true,
-        };
-        is_news
-    }
-
-    /// Records that there is no need to wait for a check any more.
-    pub(crate) fn give_up_check(&self) {
-        self.0.lock().has_ended = true;
     }
 }
 

@@ -13,7 +13,7 @@ use wire::v1::PeerDescription;
 use crate::clients::known_or_asked;
 use crate::error::CallError;
 use crate::estimates::{EstimateKind, Estimates};
-use crate::likeness::{Compatibility, Likeness};
+use crate::likeness::Likeness;
 use crate::requirements::Requirements;
 use crate::texts::Texts;
 use crate::{ModelGroup, PeerEndpoint, PeerReplicas};
@@ -26,11 +26,21 @@ pub struct ServedModel {
     drafters: PeerReplicas,
     verifiers: PeerReplicas,
     texts: Texts,
-    pub(crate) compatibility: Compatibility,
+    /// What the last check of the drafters found; none until one has ended, or was given up.
+    pub(crate) drafter_check: Mutex<Option<DrafterCheck>>,
     pub(crate) likeness: Likeness,
     /// What the target said last: what requests begin with while no verifier answers.
     last_target: Mutex<Option<Target>>,
     estimates: Estimates,
+}
+
+/// What a check of the drafters found.
+#[derive(Debug, Default)]
+pub(crate) struct DrafterCheck {
+    /// The mismatch because of which no drafter can be used. None while a drafter fits, or none has answered yet.
+    pub(crate) problem: Option<Arc<str>>,
+    /// Whether drafters fit, and none of them has a draft model.
+    pub(crate) only_copies: bool,
 }
 
 /// The target model, as the verifier says that a session is to run at.
@@ -73,7 +83,7 @@ impl ServedModel {
             drafters,
             verifiers,
             texts: Texts::default(),
-            compatibility: Compatibility::default(),
+            drafter_check: Mutex::default(),
             likeness: Likeness::new(group.mixed_weights),
             last_target: Mutex::default(),
             estimates: Estimates::default(),
@@ -94,7 +104,7 @@ impl ServedModel {
     pub fn counts(&self, kind: Peer) -> PeerCounts {
         let (alive, resting) = self.replicas(kind).counts();
         let misfit = match kind {
-            Peer::Drafter if self.compatibility.problem().is_some() => alive,
+            Peer::Drafter if self.drafter_misfit().is_some() => alive,
             Peer::Drafter => 0,
             Peer::Verifier => self.likeness.refused().min(alive),
         };
@@ -108,7 +118,7 @@ impl ServedModel {
     /// Tells operators why no drafter fits, and how verifiers are not alike.
     pub(crate) fn misfits(&self) -> Vec<String> {
         let name = &self.name;
-        let misfit = self.compatibility.problem();
+        let misfit = self.drafter_misfit();
         let misfit = misfit.map(|it| format!("no drafter of model '{name}' fits: {it}"));
         let unlike = self.likeness.problems().into_iter();
         let unlike = unlike.map(|problem| format!("model '{name}': {problem}"));
@@ -125,14 +135,19 @@ impl ServedModel {
         self.estimates.find(EstimateKind::of(method, temperature))
     }
 
+    /// Returns the mismatch between the drafters and the target, if none of them fits.
+    fn drafter_misfit(&self) -> Option<Arc<str>> {
+        self.drafter_check.lock().as_ref()?.problem.clone()
+    }
+
     /// Returns whether drafters are configured, and are not known not to fit the target.
     pub fn has_drafters(&self) -> bool {
-        !self.drafters.is_empty() && self.compatibility.problem().is_none()
+        !self.drafters.is_empty() && self.drafter_misfit().is_none()
     }
 
     /// Returns the reason why no drafter can be used, for errors.
     pub fn why_no_drafter(&self) -> String {
-        match self.compatibility.problem() {
+        match self.drafter_misfit() {
             Some(problem) => format!("those of model '{}' do not fit: {problem}", self.name),
             None => format!("model '{}' has none", self.name),
         }

@@ -14,6 +14,7 @@ use wire::status::{BadField, overloaded};
 
 use super::RETRY_AFTER;
 use super::memory::MemoryBudget;
+use crate::driver::RequestPlace;
 
 /// How often it is logged at most that requests are refused.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,14 +29,6 @@ const LEAST_UNASKED: u64 = 256;
 /// The settings that bound the requests of one token, as errors name them.
 const SETTINGS_OF_TOKENS: &str =
     "requests=N in auth.client_tokens_file, or coordinator.max_requests_per_client";
-
-/// What one request holds for as long as it runs.
-#[derive(Debug)]
-pub(crate) struct RequestPlace {
-    pub(super) permits: Vec<OwnedSemaphorePermit>,
-    /// The limits that its tokens count against.
-    pub(super) quota: Quota,
-}
 
 /// Refuses a request for more outputs than can ever run at a time.
 fn at_most(count: u32, most: usize, setting: &str) -> Result<(), BadField> {

@@ -15,11 +15,11 @@ use wire::failure::Failure;
 use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::{settings, v1};
 
-use super::admission::{Admission, RequestPlace};
+use super::admission::Admission;
 use super::memory::Tokenizing;
 use crate::admitted::AdmittedRequest;
 use crate::config::{CoordinatorConfig, DefaultDrafting};
-use crate::driver::{Prepared, RESTART_RETRY_AFTER};
+use crate::driver::{Prepared, RESTART_RETRY_AFTER, RequestPlace};
 use crate::events::RequestEvent;
 use crate::observe::{Observation, RequestObserver};
 use crate::request::limits::check_names;
@@ -158,19 +158,17 @@ impl SharedState {
         model: Arc<ServedModel>,
         target: Target,
         session_id: [u8; 16],
-        place: RequestPlace,
+        mut place: RequestPlace,
     ) -> Result<Prepared, Status> {
-        let RequestPlace { mut permits, quota } = place;
         let bytes = request::distribution_bytes(&request);
-        permits.push(self.admission.admit_bytes(bytes)?);
+        place.permits.push(self.admission.admit_bytes(bytes)?);
         Ok(Prepared {
             request,
             model,
             target,
             session_id,
             request_id: request_id(session_id),
-            permits,
-            quota,
+            place,
         })
     }
 

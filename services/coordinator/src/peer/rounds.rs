@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use fleet::CallError;
 use speculation::draft_tree::DraftTree;
+use speculation::round::BlockInput;
 use speculation::session::{Input, Peer};
 use speculation::verification::layers::Horizon;
 use wire::{logprobs, v1};
@@ -24,17 +25,15 @@ pub(super) use draft::bonus;
 pub use parts::PARTS_AHEAD;
 pub(super) use started::StartedRound;
 
-/// What a message of an answer comes to.
+/// What the messages of an answer come to.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one at a time, and it is taken apart at once"
 )]
-enum Taken {
-    /// Nothing yet: more is to come.
-    Part,
+pub(super) enum Taken {
     Answer(PeerAnswer),
-    /// All slices of a block have come, which the coordinator decides.
-    Scored,
+    /// All slices of a block that the coordinator decides.
+    Scored(BlockInput, Vec<v1::Slice>),
 }
 
 /// What came of a request of the session.
@@ -97,7 +96,7 @@ pub(crate) struct RoundProposals {
 
 impl RoundProposals {
     /// Returns what was sent of the distributions of `drafts`: nothing, if none of them was drafted in the round.
-    fn of(&self, drafts: &DraftTree) -> Vec<v1::Proposal> {
+    pub(super) fn of(&self, drafts: &DraftTree) -> Vec<v1::Proposal> {
         if drafts.is_empty() {
             Vec::new()
         } else {

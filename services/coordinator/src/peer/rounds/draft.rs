@@ -84,16 +84,17 @@ impl AwaitedDraft {
         part: Part,
         round: u64,
         request: &AdmittedRequest,
-    ) -> Result<Taken, String> {
+    ) -> Result<Option<Taken>, String> {
         let Part::Block(mut part) = part else {
             return Err(UNASKED.to_owned());
         };
         let fits = |proposal: &v1::Proposal| request.allows(proposal);
         self.block.push(&mut part, self.most, fits)?;
         if !part.last {
-            return Ok(Taken::Part);
+            return Ok(None);
         }
-        self.finish(round, part, request).map(Taken::Answer)
+        let answer = self.finish(round, part, request)?;
+        Ok(Some(Taken::Answer(answer)))
     }
 
     /// Returns the answer, of which `last` was the last message.
