@@ -138,9 +138,7 @@ impl CoordinatorConfig {
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_millis(self.request_timeout_ms.get())
     }
-}
 
-impl CoordinatorConfig {
     /// Returns the models with their peers, which are shown `credentials`.
     ///
     /// # Errors
@@ -162,9 +160,7 @@ impl CoordinatorConfig {
         }
         groups
     }
-}
 
-impl CoordinatorConfig {
     /// Returns the faults of the settings, for a process that may connect as `trust` says.
     pub fn check(&self, trust: Trust) -> Vec<ServiceError> {
         let mut problems = self.check_drafting();

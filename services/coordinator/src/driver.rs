@@ -208,7 +208,9 @@ impl Driver {
                 }
                 if attempt == 0 {
                     self.round.fault = None;
-                    self.peers.requested(peer);
+                    if let Some(endpoint) = self.peers.endpoint(peer) {
+                        endpoint.requested();
+                    }
                 }
                 self.sent = Instant::now();
                 self.pending = Some(PendingRequest::new(round, request));

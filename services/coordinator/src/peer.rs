@@ -12,7 +12,7 @@ mod tests;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fleet::{CallError, PeerEndpoint, ServedModel, Target};
 use speculation::TokenId;
@@ -211,19 +211,6 @@ impl Peers {
         Some(!drafter.is_empty() && drafter == verifier)
     }
 
-    /// `peer` is asked something for the first time.
-    pub(crate) fn requested(&self, peer: Peer) {
-        if let Some(endpoint) = self.endpoint(peer) {
-            endpoint.requested();
-        }
-    }
-
-    /// `peer` is overloaded; how long to wait before it is asked again. `jitter` is from 0 to 1.
-    pub(crate) fn overloaded(&self, peer: Peer, retry_after: Duration, jitter: f64) -> Duration {
-        let endpoint = self.endpoint(peer);
-        endpoint.map_or(retry_after, |it| it.overloaded(retry_after, jitter))
-    }
-
     /// Returns the session at `peer`.
     pub(crate) fn session(&mut self, peer: Peer) -> &mut PeerSession {
         match peer {
@@ -232,7 +219,8 @@ impl Peers {
         }
     }
 
-    fn endpoint(&self, peer: Peer) -> Option<&Arc<PeerEndpoint>> {
+    /// Returns where `peer` was asked last.
+    pub(crate) fn endpoint(&self, peer: Peer) -> Option<&Arc<PeerEndpoint>> {
         match peer {
             Peer::Drafter => self.drafter.endpoint.as_ref(),
             Peer::Verifier => self.verifier.endpoint.as_ref(),
@@ -264,7 +252,7 @@ impl Peers {
         self.drafter.migrations + self.verifier.migrations
     }
 
-    /// Where `peer` was asked last.
+    /// Returns the address of the same.
     pub(crate) fn address(&self, peer: Peer) -> Option<SocketAddr> {
         self.endpoint(peer).map(|endpoint| endpoint.socket)
     }

@@ -87,7 +87,7 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
         &checkpoint,
         &source.served_name(),
         args.to,
-        &mut destination,
+        &mut destination.file,
         &mut progress,
     );
     bars.end();

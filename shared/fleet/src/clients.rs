@@ -82,17 +82,11 @@ pub(crate) async fn known_or_asked(
     }
 }
 
-/// Asks a peer for its description, and checks it.
-pub(crate) async fn ask(
-    endpoint: &PeerEndpoint,
-    kind: Peer,
-    target: &PeerDescription,
-) -> Result<Arc<PeerDescription>, CallError> {
-    let description = describe(endpoint, kind).await?;
-    checked(endpoint, target, description)
-}
-
-fn checked(
+/// Returns the description of a peer, which is known from now on.
+///
+/// # Errors
+/// If its vocabulary is not that of `target`.
+pub(crate) fn checked(
     endpoint: &PeerEndpoint,
     target: &PeerDescription,
     description: Arc<PeerDescription>,

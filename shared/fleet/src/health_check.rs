@@ -12,7 +12,7 @@ use wire::status::BadField;
 use wire::v1::PeerDescription;
 
 use crate::PeerEndpoint;
-use crate::clients::{ask, describe, described};
+use crate::clients::{checked, describe, described};
 use crate::error::CallError;
 use crate::model::{DrafterCheck, ServedModel};
 use crate::requirements::{DrafterRequirements, VerifierRequirements};
@@ -176,7 +176,10 @@ impl ServedModel {
                 return Ok(());
             }
             // It may have been started anew with what it lacked.
-            let requested = ask(&endpoint, Peer::Drafter, target);
+            let requested = async {
+                let described = describe(&endpoint, Peer::Drafter).await?;
+                checked(&endpoint, target, described)
+            };
             let Ok(Ok(described)) = tokio::time::timeout(ABILITY_TIMEOUT, requested).await else {
                 return Ok(());
             };

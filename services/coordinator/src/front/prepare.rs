@@ -17,6 +17,7 @@ use wire::{settings, v1};
 
 use super::admission::Admission;
 use super::memory::Tokenizing;
+use super::off_async_threads;
 use crate::admitted::AdmittedRequest;
 use crate::config::{CoordinatorConfig, DefaultDrafting};
 use crate::driver::{Prepared, RESTART_RETRY_AFTER, RequestPlace};
@@ -125,12 +126,10 @@ impl SharedState {
             let request = request::check(message, prompt, &model, &target, config, unasked)?;
             drop(tokenizing);
             let prepared = shared.with_room(request, model, target, session_id, place)?;
-            Ok::<_, Status>((prepared, kept))
+            Ok((prepared, kept))
         };
-        // Turning a long text into tokens would hold up every stream of an async thread.
-        let checked = tokio::task::spawn_blocking(check).await;
-        let (mut checked, kept) =
-            checked.map_err(|error| Failure::Internal.status(error.to_string()))??;
+        // A long text is turned into tokens.
+        let (mut checked, kept) = off_async_threads(check).await?;
         *reading = kept;
         let (model, request) = (&checked.model, &mut checked.request);
         let target = &checked.target.description;

@@ -101,14 +101,13 @@ impl PeerStream {
         };
         let (replies, first) = opened.map_err(|status| failed(endpoint, peer, status))?;
         let bytes = sent + first.as_ref().map_or(0, encoded_bytes);
-        let opened = match first.and_then(|first| first.reply) {
-            Some(Reply::Opened(opened)) if opened.epoch == epoch => Some(opened),
-            _ => None,
-        };
-        let Some(opened) = opened else {
-            let problem = "the stream did not begin with opened";
-            endpoint.failed(problem);
-            return Err(CallError::Malformed(problem.to_owned()));
+        let held_len = match first.and_then(|first| first.reply) {
+            Some(Reply::Opened(opened)) if opened.epoch == epoch => opened.held_len,
+            _ => {
+                let problem = "the stream did not begin with opened";
+                endpoint.failed(problem);
+                return Err(CallError::Malformed(problem.to_owned()));
+            }
         };
         traffic.lock().opening += bytes;
         Ok(Self {
@@ -116,7 +115,7 @@ impl PeerStream {
             epoch,
             requests,
             replies: ReadAhead::of(Box::pin(replies)),
-            held: emitted.min(opened.held_len as usize),
+            held: emitted.min(held_len as usize),
             description,
             draining: false,
             heard: tokio::time::Instant::now(),

@@ -8,13 +8,13 @@ use fleet::Target;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tonic::Status;
-use wire::failure::Failure;
 use wire::status::BadField;
 
 use super::error::ApiError;
 use super::fields::JsonFields;
 use super::guard::Caller;
 use super::state::HttpState;
+use crate::front::off_async_threads;
 use crate::limits::{MAX_REQUEST_BYTES, MAX_TOKENIZED};
 use crate::request::check_bytes;
 
@@ -135,13 +135,4 @@ pub(super) async fn detokenize(
 /// Returns the most tokens of one call: what can be sent as a prompt, and more for a model whose context is short.
 fn most_tokens(context_len: u32) -> usize {
     MAX_TOKENIZED.max(context_len as usize)
-}
-
-/// Returns what `work` comes to. A long text would hold up every stream of an async thread.
-async fn off_async_threads<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
-) -> Result<T, ApiError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    let done = done.map_err(|error| Failure::Internal.status(error.to_string()))?;
-    Ok(done?)
 }
