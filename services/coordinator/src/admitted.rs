@@ -188,7 +188,7 @@ pub(crate) fn session_config(
         lazy_bonus: method.accept_at_coordinator,
         depends_on_draft: method.depends_on_draft(),
         carries_layers: method.verification.carries_layers,
-        round_timeout: config.round_timeout(),
+        round_timeout: Duration::from_millis(config.round_timeout_ms.get()),
         draft_timeout: request.draft_timeout,
         retries: config.retries,
         last_resort_retries: config.verifier_retries,

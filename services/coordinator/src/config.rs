@@ -127,14 +127,6 @@ impl Default for CoordinatorConfig {
 }
 
 impl CoordinatorConfig {
-    pub(crate) fn round_timeout(&self) -> Duration {
-        Duration::from_millis(self.round_timeout_ms.get())
-    }
-
-    pub(crate) fn draft_timeout(&self) -> Duration {
-        Duration::from_millis(self.draft_timeout_ms.get())
-    }
-
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_millis(self.request_timeout_ms.get())
     }
@@ -213,7 +205,7 @@ impl CoordinatorConfig {
                 let problem = "empty, expected what requests call the model";
                 problems.push(wrong(&key, problem));
             }
-            for (name, key) in names(model, index) {
+            for (name, key) in names_of(model, index) {
                 if !names.insert(name) {
                     problems.push(wrong(&key, format!("'{name}' stands twice")));
                 }
@@ -228,7 +220,7 @@ impl CoordinatorConfig {
 }
 
 /// Returns all names of the `model` that stands at `index`, each with its setting.
-fn names(model: &ModelGroup, index: usize) -> impl Iterator<Item = (&str, String)> {
+fn names_of(model: &ModelGroup, index: usize) -> impl Iterator<Item = (&str, String)> {
     let aliases = model.aliases.iter().enumerate();
     let aliases =
         aliases.map(move |(at, alias)| (alias.as_str(), format!("models.{index}.aliases.{at}")));

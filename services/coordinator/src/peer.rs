@@ -145,22 +145,20 @@ impl Peers {
         let mut block = scored.await?;
         let mut fetched = 0;
         loop {
-            let decided = rounds::decide(&request, block).await?;
-            block = match decided {
-                (Some(verdict), _) => {
-                    let input = Input::Verified {
-                        round: position.round,
-                        verdict,
-                    };
-                    return Ok(PeerAnswer {
-                        decided: began.elapsed(),
-                        distributions: reported,
-                        distributions_fetched: fetched,
-                        ..PeerAnswer::new(input, timing)
-                    });
-                }
-                (None, block) => block,
-            };
+            let verdict;
+            (verdict, block) = rounds::decide(&request, block).await?;
+            if let Some(verdict) = verdict {
+                let input = Input::Verified {
+                    round: position.round,
+                    verdict,
+                };
+                return Ok(PeerAnswer {
+                    decided: began.elapsed(),
+                    distributions: reported,
+                    distributions_fetched: fetched,
+                    ..PeerAnswer::new(input, timing)
+                });
+            }
             let bonus = self.bonus(position, block.input.drafts.tokens()).await;
             let peer = Peer::Drafter;
             block.input.bonus = Some(bonus.map_err(|error| CallFailure { peer, error })?);

@@ -4,6 +4,8 @@ pub(crate) mod limits;
 mod method;
 mod prompt;
 
+use std::time::Duration;
+
 use fleet::{DrafterRequirements, Requirements, ServedModel, Target, VerifierRequirements};
 use speculation::drafting::Drafting;
 use speculation::noise::Noise;
@@ -99,7 +101,7 @@ pub(crate) fn check(
         stops: request.stop,
         ignore_eos: request.ignore_eos,
         timeout: timeout(request.timeout_ms, config)?,
-        draft_timeout: config.draft_timeout(),
+        draft_timeout: Duration::from_millis(config.draft_timeout_ms.get()),
         logprobs,
         prompt_logprobs: request.prompt_logprobs,
         report_rounds: request.report_rounds || request.report_distributions,

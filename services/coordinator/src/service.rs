@@ -5,7 +5,7 @@ mod readiness;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use fleet::{Models, PeerCounts};
+use fleet::Models;
 use net::MAX_MESSAGE_BYTES;
 use net::channel::Trust;
 use net::receiving::Gate;
@@ -189,18 +189,12 @@ fn register_gauges(metrics: &Metrics, models: &Arc<Models>, admission: &Admissio
         let most = admission.max_requests() as f64;
         samples.add(&names::REQUESTS_RUNNING, &[], admission.running() as f64);
         samples.add(&names::REQUESTS_LIMIT, &[], most);
-        let each = models
-            .iter()
-            .flat_map(|model| Peer::ALL.map(|kind| (model, kind)));
-        for (model, kind) in each {
-            let PeerCounts {
-                alive,
-                resting,
-                misfit,
-            } = model.counts(kind);
-            for (state, count) in [("alive", alive), ("resting", resting), ("misfit", misfit)] {
-                let labels = [model.name(), kind.name(), state];
-                samples.add(&names::PEERS, &labels, count as f64);
+        for model in models.iter() {
+            for kind in Peer::ALL {
+                for (state, count) in model.counts(kind) {
+                    let labels = [model.name(), kind.name(), state];
+                    samples.add(&names::PEERS, &labels, count as f64);
+                }
             }
         }
         Some(())

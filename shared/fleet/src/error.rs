@@ -12,7 +12,7 @@ use wire::status::{self, BadField, PeerFailure};
 
 /// Kinds of failures of a peer, as they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum PeerFault {
     /// It cannot be reached, or its stream broke.
     Unreachable,
@@ -26,6 +26,13 @@ pub enum PeerFault {
     Malformed,
     /// The draft model's context is full.
     ContextFull,
+}
+
+impl PeerFault {
+    /// Returns its name in logs and metrics.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// What to look at where no peer has said anything.

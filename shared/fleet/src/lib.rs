@@ -26,7 +26,7 @@ use wire::v1::PeerDescription;
 
 pub use clients::{described, drafter_client, failed, verifier_client};
 pub use error::{CallError, PeerFault};
-pub use model::{PeerCounts, PeerQuery, ServedModel, Target};
+pub use model::{PeerQuery, ServedModel, Target};
 pub use requirements::{DrafterRequirements, Requirements, VerifierRequirements, has_head};
 pub use texts::{MAX_TEMPLATE_BYTES, MAX_TOKENIZER_BYTES};
 

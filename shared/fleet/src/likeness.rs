@@ -4,8 +4,10 @@
 //! tokens again only where all compute the same bits. Verifiers of other weights serve another model. They are refused,
 //! unless the configuration allows them: those with the weights that most verifiers have are used.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use itertools::Itertools;
 use parking_lot::Mutex;
 use wire::describe::Mismatch;
 use wire::v1::{Numerics, PeerDescription};
@@ -93,12 +95,11 @@ impl Likeness {
             Some(format!("verifier {address} is not used: {mismatch}"))
         });
         let unlike = (kinds.len() > 1).then(|| {
-            let each = kinds.iter().map(|(address, kind)| {
+            let mut each = kinds.iter().map(|(address, kind)| {
                 let Numerics { dtype, kernels, .. } = kind.numerics.clone().unwrap_or_default();
                 let text = &kind.text_fingerprint;
                 format!("{address} computes in {dtype} ({kernels}), with text files {text}")
             });
-            let each: Vec<_> = each.collect();
             format!(
                 "verifiers differ, so no answer is reproducible: {}",
                 each.join(", ")
@@ -111,18 +112,13 @@ impl Likeness {
     /// used.
     fn kinds(&self) -> Vec<(String, PeerDescription)> {
         let known = self.known.lock();
-        let mut kinds: Vec<(String, PeerDescription)> = Vec::new();
-        for (address, verifier) in &known.verifiers {
-            let is_like = |it: &PeerDescription| {
-                (&it.numerics, &it.text_fingerprint)
-                    == (&verifier.numerics, &verifier.text_fingerprint)
-            };
-            let is_used = self.mismatch(&known, verifier).is_none();
-            if is_used && kinds.iter().all(|(_, kind)| !is_like(kind)) {
-                kinds.push((address.clone(), verifier.clone()));
-            }
-        }
+        let is_used = |verifier| self.mismatch(&known, verifier).is_none();
+        let used = (known.verifiers.iter()).filter(|(_, verifier)| is_used(verifier));
+        let kinds =
+            used.unique_by(|(_, verifier)| (&verifier.numerics, &verifier.text_fingerprint));
         kinds
+            .map(|(address, kind)| (address.clone(), kind.clone()))
+            .collect()
     }
 
     fn mismatch(&self, known: &KnownVerifiers, verifier: &PeerDescription) -> Option<Mismatch> {
@@ -142,16 +138,11 @@ impl KnownVerifiers {
     /// Chooses the weights that most verifiers have. In a tie it keeps the weights that were used before, or else takes the
     /// lowest fingerprint.
     fn choose(&mut self) {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for verifier in self.verifiers.values() {
-            *counts.entry(&verifier.model_fingerprint).or_default() += 1;
-        }
+        let weights = self.verifiers.values().map(|it| &it.model_fingerprint[..]);
+        let counts = weights.counts().into_iter();
         let is_used = |fingerprint: &str| fingerprint == self.used;
-        let most = counts
-            .iter()
-            .rev()
-            .max_by_key(|(fingerprint, count)| (**count, is_used(fingerprint)));
-        let Some((&most, _)) = most else {
+        let most = counts.max_by_key(|&(it, count)| (count, is_used(it), Reverse(it)));
+        let Some((most, _)) = most else {
             return;
         };
         if most != self.used {

@@ -63,17 +63,6 @@ pub struct PeerQuery {
     pub requirements: Option<Requirements>,
 }
 
-/// How many addresses of one kind of peers there are, by their states.
-#[derive(Clone, Copy, Debug)]
-pub struct PeerCounts {
-    /// Can be used.
-    pub alive: usize,
-    /// Left alone for a while.
-    pub resting: usize,
-    /// Alive, and not used: they do not fit the target, or are not like most others.
-    pub misfit: usize,
-}
-
 impl ServedModel {
     /// Returns the model of `group` with its peers.
     pub(crate) fn new(group: ModelGroup, drafters: PeerReplicas, verifiers: PeerReplicas) -> Self {
@@ -100,19 +89,20 @@ impl ServedModel {
         self.name == name || self.aliases.iter().any(|alias| alias == name)
     }
 
-    /// Returns how many addresses of these peers there are in each state.
-    pub fn counts(&self, kind: Peer) -> PeerCounts {
+    /// Returns how many addresses of these peers can be used, are left alone for a while, and are alive but do not fit the
+    /// target or are not like most others; each with its name in metrics.
+    pub fn counts(&self, kind: Peer) -> [(&'static str, usize); 3] {
         let (alive, resting) = self.replicas(kind).counts();
         let misfit = match kind {
             Peer::Drafter if self.drafter_misfit().is_some() => alive,
             Peer::Drafter => 0,
             Peer::Verifier => self.likeness.refused().min(alive),
         };
-        PeerCounts {
-            alive: alive - misfit,
-            resting,
-            misfit,
-        }
+        [
+            ("alive", alive - misfit),
+            ("resting", resting),
+            ("misfit", misfit),
+        ]
     }
 
     /// Tells operators why no drafter fits, and how verifiers are not alike.
@@ -154,7 +144,7 @@ impl ServedModel {
     }
 
     /// Returns all known addresses of these peers.
-    pub(crate) async fn endpoints(&self, kind: Peer) -> Vec<Arc<PeerEndpoint>> {
+    pub async fn endpoints(&self, kind: Peer) -> Vec<Arc<PeerEndpoint>> {
         self.replicas(kind).all().await
     }
 

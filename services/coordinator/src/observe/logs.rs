@@ -53,7 +53,7 @@ impl RequestLog {
                 reason,
                 address,
             } => {
-                let fault = fault.into_str();
+                let fault = fault.name();
                 let address = address.map(tracing::field::display);
                 tracing::debug!(round, ?peer, fault, address, reason, "peer failed");
             }

@@ -8,7 +8,7 @@ mod moves;
 use std::pin::Pin;
 use std::time::Duration;
 
-use fleet::{Models, PeerEndpoint, PeerFault, PeerQuery};
+use fleet::{PeerEndpoint, PeerFault, PeerQuery};
 use net::Credentials;
 use speculation::methods::MethodSpec;
 use speculation::session::DraftStop;

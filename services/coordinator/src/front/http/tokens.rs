@@ -5,7 +5,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use fleet::Target;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tonic::Status;
 use wire::status::BadField;
@@ -48,20 +48,12 @@ pub(super) async fn info(
     })))
 }
 
-/// What a text comes to.
-#[derive(Serialize)]
-pub(super) struct Tokenized {
-    tokens: Vec<u32>,
-    count: usize,
-    max_model_len: u32,
-}
-
 /// Returns the tokens of `prompt`, also where they are more than the model's context holds.
 pub(super) async fn tokenize(
     State(state): State<HttpState>,
     caller: Extension<Caller>,
     body: Bytes,
-) -> Result<Json<Tokenized>, ApiError> {
+) -> Result<Json<Value>, ApiError> {
     let read = |body: &[u8]| {
         let mut fields = JsonFields::of_body(body)?;
         let model: String = fields.take("model")?.unwrap_or_default();
@@ -93,11 +85,10 @@ pub(super) async fn tokenize(
         Ok(tokens)
     };
     let tokens = off_async_threads(encode).await?;
-    Ok(Json(Tokenized {
-        count: tokens.len(),
-        tokens,
-        max_model_len: context_len,
-    }))
+    let count = tokens.len();
+    Ok(Json(
+        json!({ "tokens": tokens, "count": count, "max_model_len": context_len }),
+    ))
 }
 
 /// Returns the text of `tokens`.

@@ -174,7 +174,7 @@ impl RunningMetrics {
             } if attempt > 0 => (self.model).add_one(&names::RETRIES, request.peer().name()),
             RequestEvent::LengthDecided { decision, .. } => self.model.length_decided(decision),
             RequestEvent::FellBack { fault, .. } => {
-                self.model.add_one(&names::FALLBACKS, fault.into_str());
+                self.model.add_one(&names::FALLBACKS, fault.name());
             }
             RequestEvent::Moved { times, .. } => self.model.add(&names::MIGRATIONS, times.into()),
             RequestEvent::Emitted { chunk } => self.emitted(chunk.token_ids.len() as u32),
