@@ -67,11 +67,6 @@ impl PeerAnswer {
             logprobs: OutputLogprobs::default(),
         }
     }
-
-    /// Returns the answer that `peer` is at work.
-    pub(super) fn progress(round: u64, peer: Peer) -> Self {
-        Self::new(Input::Progress { round, peer }, v1::Timing::default())
-    }
 }
 
 /// A peer that failed, and how.

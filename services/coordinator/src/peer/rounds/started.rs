@@ -1,7 +1,8 @@
 //! A round under way: what its peer was asked, and what came of that so far.
 
 use fleet::CallError;
-use speculation::session::Request;
+use speculation::session::{Input, Request};
+use wire::v1::Timing;
 
 use super::draft::AwaitedDraft;
 use super::exchange::Exchange;
@@ -87,7 +88,11 @@ impl StartedRound {
         opener: &mut Opener,
         position: RoundPosition<'_>,
     ) -> Result<Taken, CallError> {
-        let progress = Taken::Answer(PeerAnswer::progress(position.round, session.peer));
+        let progress = Input::Progress {
+            round: position.round,
+            peer: session.peer,
+        };
+        let progress = Taken::Answer(PeerAnswer::new(progress, Timing::default()));
         if let Awaited::Parts(parts) = &mut self.awaited {
             let decoded = position.output.len().saturating_sub(self.exchange.base_len);
             if let Some(max_tokens) = parts.left(decoded as u32)
