@@ -30,7 +30,7 @@ pub(super) use started::StartedRound;
     clippy::large_enum_variant,
     reason = "there is one at a time, and it is taken apart at once"
 )]
-pub(super) enum Taken {
+pub(crate) enum Taken {
     Answer(PeerAnswer),
     /// All slices of a block that the coordinator decides.
     Scored(BlockInput, Vec<v1::Slice>),
