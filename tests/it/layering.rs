@@ -32,7 +32,8 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
         ]),
         "text" => Some(&["speculation", "wire"]),
         "client" => Some(&["wire", "net"]),
-        "coordinator" => Some(&["speculation", "text", "wire", "net", "ops"]),
+        "fleet" => Some(&["speculation", "text", "wire", "net"]),
+        "coordinator" => Some(&["speculation", "text", "wire", "net", "ops", "fleet"]),
         _ => None,
     }
 }
@@ -194,6 +195,7 @@ fn each_rule_catches_its_offender() {
         ("ops", "peer", "must not import our peer", "net"),
         ("model", "llama-cpp-2", "only llama may", "llama"),
         ("client", "model", "must not import our model", "net"),
+        ("fleet", "ops", "must not import our ops", "wire"),
         ("verifier", "drafter", "must not import our drafter", "peer"),
         ("coordinator", "model", "must not import our model", "wire"),
         (

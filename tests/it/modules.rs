@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// The rooms of the coordinator, from where a request comes in to what all of them know. Each imports only from
 /// those behind it.
-const COORDINATOR: [&str; 12] = [
+const COORDINATOR: [&str; 11] = [
     "service", "front", "request", "driver", "limits", "peer", "observe", "events", "admitted",
-    "config", "quota", "error",
+    "config", "error",
 ];
 
 /// A module's path within its crate; empty for the root.

@@ -1,10 +1,9 @@
 //! A request that was checked: plain data, which travels down through driver and peers; and what configures its session here
 //! and opens it at a peer.
 
-mod requirements;
-
 use std::time::Duration;
 
+use fleet::Requirements;
 use speculation::TokenId;
 use speculation::drafting::Drafting;
 use speculation::goodput::Estimator;
@@ -17,8 +16,6 @@ use wire::open::ProposalFields;
 use wire::{proposal, sampling, target, v1};
 
 use crate::config::CoordinatorConfig;
-
-pub(crate) use requirements::{DrafterRequirements, Requirements, VerifierRequirements, has_head};
 
 /// A request in range.
 #[derive(Clone, Debug)]
@@ -191,7 +188,7 @@ pub(crate) fn session_config(
         lazy_bonus: method.accept_at_coordinator,
         depends_on_draft: method.depends_on_draft(),
         carries_layers: method.verification.carries_layers,
-        round_timeout: config.round_timeout(),
+        round_timeout: Duration::from_millis(config.round_timeout_ms.get()),
         draft_timeout: request.draft_timeout,
         retries: config.retries,
         last_resort_retries: config.verifier_retries,

@@ -8,6 +8,8 @@ use std::error::Error;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
+use fleet::{ModelGroup, Models};
+use net::Credentials;
 use net::channel::{ChannelConfig, Trust, parse};
 use net::listen::{Listen, ServerConfig};
 use ops::service_error::ServiceError;
@@ -125,45 +127,22 @@ impl Default for CoordinatorConfig {
 }
 
 impl CoordinatorConfig {
-    pub(crate) fn round_timeout(&self) -> Duration {
-        Duration::from_millis(self.round_timeout_ms.get())
-    }
-
-    pub(crate) fn draft_timeout(&self) -> Duration {
-        Duration::from_millis(self.draft_timeout_ms.get())
-    }
-
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_millis(self.request_timeout_ms.get())
     }
-}
 
-/// A model served, with the peers that serve it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ModelGroup {
-    /// Name clients ask for.
-    #[schemars(length(min = 1))]
-    pub name: String,
-    /// Other names that requests may give it.
-    #[serde(default)]
-    pub aliases: Vec<String>,
-    /// URLs of drafters, `http://HOST:PORT`; a name with several addresses stands for all of them.
-    /// None at all is served by the target alone.
-    #[serde(default)]
-    pub drafters: Vec<String>,
-    /// URLs of verifiers, at least one.
-    #[schemars(length(min = 1))]
-    pub verifiers: Vec<String>,
-    /// Whether verifiers of other weights than most of them have are used too. A request and its seed may then give
-    /// other tokens each time, and no answer says that it is reproducible.
-    #[serde(default)]
-    pub mixed_weights: bool,
-}
+    /// Returns the models with their peers, which are shown `credentials`.
+    ///
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub(crate) fn connect(&self, credentials: &Credentials) -> Result<Models, ServiceError> {
+        let dns_ttl = Duration::from_millis(self.resolve_every_ms.get());
+        let models = Models::new(self.groups(), &self.channel, credentials, dns_ttl);
+        models.map_err(|error| wrong("models", error))
+    }
 
-impl CoordinatorConfig {
     /// Returns the models, the first one under the names that `served_model_name` gives it.
-    pub(crate) fn groups(&self) -> Vec<ModelGroup> {
+    fn groups(&self) -> Vec<ModelGroup> {
         let mut groups = self.models.clone();
         if let (Some(first), [name, aliases @ ..]) =
             (groups.first_mut(), &self.served_model_name[..])
@@ -173,19 +152,7 @@ impl CoordinatorConfig {
         }
         groups
     }
-}
 
-impl ModelGroup {
-    /// Returns all names of the model that stands at `index`, each with its setting.
-    fn names(&self, index: usize) -> impl Iterator<Item = (&str, String)> {
-        let aliases = self.aliases.iter().enumerate();
-        let aliases = aliases
-            .map(move |(at, alias)| (alias.as_str(), format!("models.{index}.aliases.{at}")));
-        std::iter::once((self.name.as_str(), format!("models.{index}.name"))).chain(aliases)
-    }
-}
-
-impl CoordinatorConfig {
     /// Returns the faults of the settings, for a process that may connect as `trust` says.
     pub fn check(&self, trust: Trust) -> Vec<ServiceError> {
         let mut problems = self.check_drafting();
@@ -238,7 +205,7 @@ impl CoordinatorConfig {
                 let problem = "empty, expected what requests call the model";
                 problems.push(wrong(&key, problem));
             }
-            for (name, key) in model.names(index) {
+            for (name, key) in names_of(model, index) {
                 if !names.insert(name) {
                     problems.push(wrong(&key, format!("'{name}' stands twice")));
                 }
@@ -250,6 +217,14 @@ impl CoordinatorConfig {
         }
         problems
     }
+}
+
+/// Returns all names of the `model` that stands at `index`, each with its setting.
+fn names_of(model: &ModelGroup, index: usize) -> impl Iterator<Item = (&str, String)> {
+    let aliases = model.aliases.iter().enumerate();
+    let aliases =
+        aliases.map(move |(at, alias)| (alias.as_str(), format!("models.{index}.aliases.{at}")));
+    std::iter::once((model.name.as_str(), format!("models.{index}.name"))).chain(aliases)
 }
 
 /// Returns the error of a setting of the coordinator.

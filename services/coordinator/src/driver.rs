@@ -8,6 +8,8 @@ mod round;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fleet::{PeerFault, ServedModel, Target};
+use net::auth::Quota;
 use ops::health::Health;
 use speculation::session::{Action, FinishReason, Input, Origin, Session};
 use text::OutputText;
@@ -17,14 +19,12 @@ use wire::v1;
 
 use crate::admitted::{AdmittedRequest, session_config};
 use crate::config::CoordinatorConfig;
-use crate::events::{PeerFault, RequestEvent};
+use crate::events::RequestEvent;
 use crate::observe::RequestObserver;
-use crate::peer::pool::{EstimateKind, ServedModel, Target};
 use crate::peer::{
     CallFailure, Deadline, FailureKind, PeerAnswer, Peers, PendingRequest, RoundPosition,
     RoundProposals,
 };
-use crate::quota::Quota;
 use round::RoundRecord;
 
 pub(crate) use channel::{ResponseSender, ResponseStream, response_channel};
@@ -33,6 +33,15 @@ use response::{ClientResponse, EarlyEnd};
 
 /// Longest time that a peer is waited for where the session sets none.
 const FOREVER: Duration = Duration::from_secs(3_600);
+
+/// What one request holds for as long as it runs.
+#[derive(Debug)]
+pub(crate) struct RequestPlace {
+    /// Its place among others, and room for its distributions.
+    pub(crate) permits: Vec<OwnedSemaphorePermit>,
+    /// The limits that its tokens count against.
+    pub(crate) quota: Quota,
+}
 
 /// A request that is about to run.
 pub(crate) struct Prepared {
@@ -43,10 +52,8 @@ pub(crate) struct Prepared {
     pub(crate) session_id: [u8; 16],
     /// What the client is told it is called.
     pub(crate) request_id: String,
-    /// What it may use of the process for as long as it runs: its place, and room for its distributions.
-    pub(crate) permits: Vec<OwnedSemaphorePermit>,
-    /// The limits that its output's tokens count against.
-    pub(crate) quota: Quota,
+    /// What it may use of the process.
+    pub(crate) place: RequestPlace,
 }
 
 impl Prepared {
@@ -75,8 +82,7 @@ pub(crate) struct Driver {
     /// When its peer was asked.
     sent: Instant,
     round: RoundRecord,
-    _permits: Vec<OwnedSemaphorePermit>,
-    quota: Quota,
+    place: RequestPlace,
 }
 
 /// What ended a wait.
@@ -105,15 +111,13 @@ impl Driver {
             target,
             session_id,
             request_id,
-            permits,
-            quota,
+            place,
         } = prepared;
         let began = observer.began();
         let estimate = (request.method.auto && request.has_drafters).then(|| {
-            let kind = EstimateKind::of(&request.method, request.sampling.temperature);
-            let may_rest = !request.method.depends_on_draft();
-            let known = model.estimates.find(kind);
-            known.begin(spread(request.seed), may_rest)
+            let method = &request.method;
+            let known = model.estimate(method, request.sampling.temperature);
+            known.begin(spread(request.seed), !method.depends_on_draft())
         });
         let session = session_config(&request, config, estimate, jitter());
         let (stops, before) = (&request.stops, request.text_before());
@@ -142,8 +146,7 @@ impl Driver {
             sent: began,
             round: RoundRecord::default(),
             request,
-            _permits: permits,
-            quota,
+            place,
         }
     }
 
@@ -205,7 +208,9 @@ impl Driver {
                 }
                 if attempt == 0 {
                     self.round.fault = None;
-                    self.peers.requested(peer);
+                    if let Some(endpoint) = self.peers.endpoint(peer) {
+                        endpoint.requested();
+                    }
                 }
                 self.sent = Instant::now();
                 self.pending = Some(PendingRequest::new(round, request));

@@ -6,14 +6,17 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use fleet::PeerFault;
 use speculation::goodput::Decision;
 use speculation::session::{Fallback, Input, Peer, Request, Statistics};
+use strum::{IntoStaticStr, VariantNames};
 use wire::v1;
 
 use crate::admitted::AdmittedRequest;
 
-/// What a request is waiting for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What a request is waiting for, with its name in logs, spans and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub(crate) enum RequestStage {
     /// To be let in, checked and tokenised.
     Preparing,
@@ -28,20 +31,6 @@ pub(crate) enum RequestStage {
 }
 
 impl RequestStage {
-    /// All of them, in the order of their discriminants, with their names in logs, spans and metrics.
-    pub(crate) const ALL: [(Self, &'static str); 5] = [
-        (Self::Preparing, "preparing"),
-        (Self::Drafting, "drafting"),
-        (Self::Verifying, "verifying"),
-        (Self::Decoding, "decoding"),
-        (Self::Scoring, "scoring"),
-    ];
-
-    /// Returns its name.
-    pub(crate) fn name(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
     /// Returns the stage of a request that waits for the answer to `request`.
     pub(crate) fn of(request: &Request) -> Self {
         match request {
@@ -50,40 +39,6 @@ impl RequestStage {
             Request::Decode { .. } => Self::Decoding,
             Request::Score { .. } => Self::Scoring,
         }
-    }
-}
-
-/// Kinds of failures of a peer, as they are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PeerFault {
-    /// It cannot be reached, or its stream broke.
-    Unreachable,
-    /// It did not answer in time.
-    Timeout,
-    /// It has too much to do.
-    Overloaded,
-    /// It does not do what is asked.
-    Refused,
-    /// Its answer cannot be right.
-    Malformed,
-    /// The draft model's context is full.
-    ContextFull,
-}
-
-impl PeerFault {
-    /// All of them, in the order of their discriminants, with their names in metrics.
-    pub(crate) const ALL: [(Self, &'static str); 6] = [
-        (Self::Unreachable, "unreachable"),
-        (Self::Timeout, "timeout"),
-        (Self::Overloaded, "overloaded"),
-        (Self::Refused, "refused"),
-        (Self::Malformed, "malformed"),
-        (Self::ContextFull, "context_full"),
-    ];
-
-    /// Returns its name.
-    pub(crate) fn name(self) -> &'static str {
-        Self::ALL[self as usize].1
     }
 }
 
@@ -164,19 +119,4 @@ pub(crate) enum RequestEvent<'a> {
     },
     /// The client left while the request waited in this stage, and nobody is told its end.
     Dropped { stage: RequestStage },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_stand_in_the_order_of_the_discriminants() {
-        for (stage, name) in RequestStage::ALL {
-            assert_eq!(stage.name(), name);
-        }
-        for (fault, name) in PeerFault::ALL {
-            assert_eq!(fault.name(), name);
-        }
-    }
 }

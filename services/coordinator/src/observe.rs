@@ -73,7 +73,11 @@ impl RequestObserver {
             began,
             stage: RequestStage::Preparing,
             ended: false,
-            log: RequestLog::new(began, tenant.cloned()),
+            log: RequestLog {
+                began,
+                request_id: String::new(),
+                tenant: tenant.cloned(),
+            },
             metrics: RequestMetrics::new(
                 process,
                 Arc::clone(&observation.models),

@@ -1,9 +1,7 @@
-//! The peers of a request: which there are (`pool`), its session at each (`session`, on a `stream`), and what
-//! they are asked in a round (`rounds`).
+//! The peers of a request, as the crate `fleet` picks them: its session at each (`session`, on a `stream`), and what they are
+//! asked in a round (`rounds`).
 
-pub(crate) mod error;
 mod opener;
-pub(crate) mod pool;
 mod position;
 mod rounds;
 mod session;
@@ -14,8 +12,9 @@ mod tests;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use fleet::{CallError, PeerEndpoint, ServedModel, Target};
 use speculation::TokenId;
 use speculation::proposal::Proposal;
 use speculation::round::BlockInput;
@@ -23,10 +22,8 @@ use speculation::session::{Input, Peer, Plan, Request};
 use wire::v1::{self, Timing};
 
 use crate::admitted::AdmittedRequest;
-use error::CallError;
 use opener::Opener;
-use pool::{ServedModel, Target};
-use rounds::{ScoredBlock, StartedRound};
+use rounds::{ScoredBlock, StartedRound, Taken};
 use session::PeerSession;
 
 pub(crate) use position::{Deadline, RoundPosition};
@@ -117,25 +114,29 @@ impl Peers {
                 Err(error) => return Err(failed(error)),
             }
         };
-        let answer = started.next(session, opener, position).await;
-        if let Some(answer) = answer.map_err(failed)? {
-            return Ok(answer);
+        let taken = started.next(session, opener, position).await;
+        match taken.map_err(failed)? {
+            Taken::Answer(answer) => Ok(answer),
+            Taken::Scored(block, slices) => self.decide(block, slices, proposals, position).await,
         }
-        let block = started.scored(&pending.request, proposals);
-        self.decide(block.map_err(failed)?, proposals, position)
-            .await
     }
 
     /// Decides a block here, and asks the drafter for its distribution after the block if that turns out to be
     /// needed.
     async fn decide(
         &mut self,
-        (block, distributions): (BlockInput, v1::RoundDistributions),
+        block: BlockInput,
+        slices: Vec<v1::Slice>,
         proposals: &RoundProposals,
         position: RoundPosition<'_>,
     ) -> Result<PeerAnswer, CallFailure> {
         let began = Instant::now();
         let request = Arc::clone(&self.opener.request);
+        let distributions = v1::RoundDistributions {
+            draft_token_ids: block.drafts.tokens().to_vec(),
+            draft: proposals.of(&block.drafts),
+            target: slices,
+        };
         let last = distributions.target.last();
         let timing = last.and_then(|slice| slice.timing).unwrap_or_default();
         let reported = (request.report_distributions).then(|| distributions.clone());
@@ -144,22 +145,20 @@ impl Peers {
         let mut block = scored.await?;
         let mut fetched = 0;
         loop {
-            let decided = rounds::decide(&request, block).await?;
-            block = match decided {
-                (Some(verdict), _) => {
-                    let input = Input::Verified {
-                        round: position.round,
-                        verdict,
-                    };
-                    return Ok(PeerAnswer {
-                        decided: began.elapsed(),
-                        distributions: reported,
-                        distributions_fetched: fetched,
-                        ..PeerAnswer::new(input, timing)
-                    });
-                }
-                (None, block) => block,
-            };
+            let verdict;
+            (verdict, block) = rounds::decide(&request, block).await?;
+            if let Some(verdict) = verdict {
+                let input = Input::Verified {
+                    round: position.round,
+                    verdict,
+                };
+                return Ok(PeerAnswer {
+                    decided: began.elapsed(),
+                    distributions: reported,
+                    distributions_fetched: fetched,
+                    ..PeerAnswer::new(input, timing)
+                });
+            }
             let bonus = self.bonus(position, block.input.drafts.tokens()).await;
             let peer = Peer::Drafter;
             block.input.bonus = Some(bonus.map_err(|error| CallFailure { peer, error })?);
@@ -210,19 +209,6 @@ impl Peers {
         Some(!drafter.is_empty() && drafter == verifier)
     }
 
-    /// `peer` is asked something for the first time.
-    pub(crate) fn requested(&self, peer: Peer) {
-        if let Some(endpoint) = self.endpoint(peer) {
-            endpoint.requested();
-        }
-    }
-
-    /// `peer` is overloaded; how long to wait before it is asked again. `jitter` is from 0 to 1.
-    pub(crate) fn overloaded(&self, peer: Peer, retry_after: Duration, jitter: f64) -> Duration {
-        let endpoint = self.endpoint(peer);
-        endpoint.map_or(retry_after, |it| it.overloaded(retry_after, jitter))
-    }
-
     /// Returns the session at `peer`.
     pub(crate) fn session(&mut self, peer: Peer) -> &mut PeerSession {
         match peer {
@@ -231,7 +217,8 @@ impl Peers {
         }
     }
 
-    fn endpoint(&self, peer: Peer) -> Option<&Arc<pool::PeerEndpoint>> {
+    /// Returns where `peer` was asked last.
+    pub(crate) fn endpoint(&self, peer: Peer) -> Option<&Arc<PeerEndpoint>> {
         match peer {
             Peer::Drafter => self.drafter.endpoint.as_ref(),
             Peer::Verifier => self.verifier.endpoint.as_ref(),
@@ -263,7 +250,7 @@ impl Peers {
         self.drafter.migrations + self.verifier.migrations
     }
 
-    /// Where `peer` was asked last.
+    /// Returns the address of the same.
     pub(crate) fn address(&self, peer: Peer) -> Option<SocketAddr> {
         self.endpoint(peer).map(|endpoint| endpoint.socket)
     }

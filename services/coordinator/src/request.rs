@@ -4,6 +4,9 @@ pub(crate) mod limits;
 mod method;
 mod prompt;
 
+use std::time::Duration;
+
+use fleet::{DrafterRequirements, Requirements, ServedModel, Target, VerifierRequirements};
 use speculation::drafting::Drafting;
 use speculation::noise::Noise;
 use wire::bounds::MAX_STOP_TOKENS;
@@ -11,9 +14,8 @@ use wire::open::MAX_TENANT_BYTES;
 use wire::status::BadField;
 use wire::{logprobs, sampling, settings, v1};
 
-use crate::admitted::{AdmittedRequest, DrafterRequirements, Requirements, VerifierRequirements};
+use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
-use crate::peer::pool::{ServedModel, Target};
 use limits::{check_stops, max_tokens, timeout};
 
 pub(crate) use limits::distribution_bytes;
@@ -99,7 +101,7 @@ pub(crate) fn check(
         stops: request.stop,
         ignore_eos: request.ignore_eos,
         timeout: timeout(request.timeout_ms, config)?,
-        draft_timeout: config.draft_timeout(),
+        draft_timeout: Duration::from_millis(config.draft_timeout_ms.get()),
         logprobs,
         prompt_logprobs: request.prompt_logprobs,
         report_rounds: request.report_rounds || request.report_distributions,

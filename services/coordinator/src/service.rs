@@ -5,6 +5,7 @@ mod readiness;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use fleet::Models;
 use net::MAX_MESSAGE_BYTES;
 use net::channel::Trust;
 use net::receiving::Gate;
@@ -23,7 +24,6 @@ use crate::config::{CoordinatorConfig, HttpConfig, wrong};
 use crate::front::{Admission, GrpcService, SharedState, Tokenizing, http, reading_places};
 use crate::limits::MAX_REQUEST_BYTES;
 use crate::observe::Observation;
-use crate::peer::pool::{Models, ServedModel};
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Coordinator";
@@ -88,14 +88,15 @@ impl Coordinator {
             traces: process.traces.of("coordinator"),
             ..process
         };
-        let models = Arc::new(Models::new(&config, &process)?);
+        let models = Arc::new(config.connect(&process.credentials)?);
         let admission = Admission::new(
             config.max_requests.get(),
             NonZeroU32::new(config.max_requests_per_client),
             config.max_distribution_bytes.get(),
             config.max_answer_bytes.get(),
         );
-        process.warnings.add(misfits(&models));
+        let weak = Arc::downgrade(&models);
+        process.warnings.add(move || weak.upgrade()?.misfits());
         let names = models.names();
         let observation = Observation::new(&process, names.into_iter());
         register_gauges(&process.metrics, &models, &admission);
@@ -180,24 +181,6 @@ async fn serve_http(
     net::http::serve(front, listener, config, gate, tls, draining).await;
 }
 
-/// Returns what tells the models whose drafters do not fit, or whose verifiers are not alike, and why.
-fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 'static {
-    let models = Arc::downgrade(models);
-    move || {
-        let models = models.upgrade()?;
-        let of_model = |model: &Arc<ServedModel>| {
-            let name = model.name();
-            let misfit = model.compatibility.problem();
-            let misfit = misfit.map(|it| format!("no drafter of model '{name}' fits: {it}"));
-            let unlike = model.likeness.problems().into_iter();
-            let unlike = unlike.map(|problem| format!("model '{name}': {problem}"));
-            misfit.into_iter().chain(unlike).collect::<Vec<_>>()
-        };
-        let all: Vec<_> = models.iter().flat_map(of_model).collect();
-        (!all.is_empty()).then(|| all.join("; "))
-    }
-}
-
 /// Tells at every scrape how the coordinator is, for as long as it lives.
 fn register_gauges(metrics: &Metrics, models: &Arc<Models>, admission: &Admission) {
     let (models, admission) = (Arc::downgrade(models), admission.clone());
@@ -206,20 +189,12 @@ fn register_gauges(metrics: &Metrics, models: &Arc<Models>, admission: &Admissio
         let most = admission.max_requests() as f64;
         samples.add(&names::REQUESTS_RUNNING, &[], admission.running() as f64);
         samples.add(&names::REQUESTS_LIMIT, &[], most);
-        let each = models
-            .iter()
-            .flat_map(|model| Peer::ALL.map(|kind| (model, kind)));
-        for (model, kind) in each {
-            let (alive, resting) = model.counts(kind);
-            let misfit = match kind {
-                Peer::Drafter if model.compatibility.problem().is_some() => alive,
-                Peer::Drafter => 0,
-                Peer::Verifier => model.likeness.refused().min(alive),
-            };
-            let alive = alive - misfit;
-            for (state, count) in [("alive", alive), ("resting", resting), ("misfit", misfit)] {
-                let labels = [model.name(), kind.name(), state];
-                samples.add(&names::PEERS, &labels, count as f64);
+        for model in models.iter() {
+            for kind in Peer::ALL {
+                for (state, count) in model.counts(kind) {
+                    let labels = [model.name(), kind.name(), state];
+                    samples.add(&names::PEERS, &labels, count as f64);
+                }
             }
         }
         Some(())

@@ -7,6 +7,7 @@ use std::error::Error;
 
 use anyhow::ensure;
 use clap::ValueEnum;
+use itertools::Itertools;
 use net::channel::Trust;
 use net::fault::in_one_line;
 use net::tls::TlsError;
@@ -14,6 +15,7 @@ use ops::config::LoadedConfig;
 use ops::service_error::ServiceError;
 use ops::telemetry;
 use serde::Serialize;
+use strum::IntoStaticStr;
 use wire::describe::check_pair;
 
 use crate::config::Config;
@@ -33,7 +35,7 @@ pub(crate) fn all(
     if with_files {
         problems.extend(of_models(&loaded.value, role));
     }
-    each_once(problems)
+    problems.into_iter().unique().collect()
 }
 
 /// Returns what is wrong with the settings, and with files of certificates and tokens; each once.
@@ -49,7 +51,7 @@ pub(crate) fn settings(
     problems.extend(of_services(config, role, with_files));
     problems.extend(exposed(config, role));
     problems.extend(ports::shared(config, role, is_http_chosen));
-    each_once(problems)
+    problems.into_iter().unique().collect()
 }
 
 /// Returns a problem for each of `errors`, whose setting `key` tells.
@@ -119,17 +121,6 @@ fn exposed(config: &Config, role: ServeRole) -> Vec<ConfigProblem> {
 const KEY_IN_CLEAR: &str = "verifier.remote.key_file: the key would go to another machine in clear: take an https:// URL, or \
      say insecure = true (--insecure) where nobody else can listen";
 
-/// Returns the problems without those that stand before already.
-fn each_once(problems: Vec<ConfigProblem>) -> Vec<ConfigProblem> {
-    let mut once = Vec::new();
-    for problem in problems {
-        if !once.contains(&problem) {
-            once.push(problem);
-        }
-    }
-    once
-}
-
 /// Returns where a coordinator of this configuration may connect to.
 fn trust(config: &Config) -> Trust {
     let shows_token = !config.auth.peer_token_file.as_os_str().is_empty();
@@ -140,7 +131,7 @@ fn trust(config: &Config) -> Trust {
 }
 
 /// Something because of which a configuration is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub(crate) struct ConfigProblem {
     /// The setting, `section.key`; empty where the configuration cannot be read.
     pub(crate) key: String,
@@ -162,13 +153,14 @@ impl ConfigProblem {
 /// # Errors
 /// If there are any.
 pub(crate) fn refuse(problems: &[ConfigProblem]) -> anyhow::Result<()> {
-    let said: Vec<_> = problems.iter().map(|it| it.problem.as_str()).collect();
-    ensure!(said.is_empty(), "{}", said.join("; besides: "));
+    let said = problems.iter().map(|it| &it.problem).join("; besides: ");
+    ensure!(said.is_empty(), "{said}");
     Ok(())
 }
 
-/// The services of a process, as `outrider serve` is told them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+/// The services of a process, as `outrider serve` is told them, with its name there and in traces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, ValueEnum)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub(crate) enum ServeRole {
     /// All three in one process.
     #[default]
@@ -182,16 +174,6 @@ pub(crate) enum ServeRole {
 }
 
 impl ServeRole {
-    /// Returns its name on the command line and in traces.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Coordinator => "coordinator",
-            Self::Drafter => "drafter",
-            Self::Verifier => "verifier",
-        }
-    }
-
     pub(crate) fn has_coordinator(self) -> bool {
         matches!(self, Self::All | Self::Coordinator)
     }

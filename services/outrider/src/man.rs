@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, Command};
 use clap_mangen::Man;
+use itertools::Itertools;
 
 /// Arguments of `outrider man`.
 #[derive(Debug, Args)]
@@ -32,12 +33,9 @@ pub(crate) fn run(args: &ManArgs, program: Command) -> anyhow::Result<()> {
     let mut command = &program;
     for name in &args.command {
         let Some(found) = command.find_subcommand(name) else {
-            let known: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
+            let known = command.get_subcommands().map(Command::get_name).join(", ");
             let of = command.get_bin_name().unwrap_or_else(|| command.get_name());
-            bail!(
-                "'{name}' is no command of {of}, expected one of {}",
-                known.join(", ")
-            );
+            bail!("'{name}' is no command of {of}, expected one of {known}");
         };
         command = found;
     }

@@ -88,14 +88,6 @@ struct Current {
 }
 
 impl Current {
-    fn begin(label: String) -> Self {
-        Self {
-            label,
-            began: Instant::now(),
-            shown: None,
-        }
-    }
-
     /// Draws the bar, if it is time to.
     fn show(&mut self, at: WorkProgress<'_>, bars: &MultiProgress) {
         if self.shown.is_none() && self.began.elapsed() >= UNSEEN {
@@ -134,7 +126,11 @@ impl ProgressObserver for Bar {
             // The bar before is gone before there is another.
             *current = None;
         }
-        let current = current.get_or_insert_with(|| Current::begin(label));
+        let current = current.get_or_insert_with(|| Current {
+            label,
+            began: Instant::now(),
+            shown: None,
+        });
         current.show(at, &self.bars);
     }
 

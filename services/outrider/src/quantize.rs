@@ -4,7 +4,7 @@ mod destination;
 
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,7 +74,12 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
     let bars = Bars::on_stderr();
     let observer = bars.observer();
     let checkpoint = source.open_observed(&observer).context("SRC")?;
-    let mut report = QuantizeReport::new(&args.destination, observer);
+    let name = args.destination.file_name().unwrap_or_default();
+    let mut report = QuantizeReport {
+        file: name.to_string_lossy().into_owned(),
+        bar: std::io::stderr().is_terminal().then_some(observer),
+        last: None,
+    };
     let mut progress = |at: WorkProgress<'_>| {
         report.show(at);
         if stopped.load(Ordering::Relaxed) {
@@ -87,7 +92,7 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
         &checkpoint,
         &source.served_name(),
         args.to,
-        &mut destination,
+        &mut destination.file,
         &mut progress,
     );
     bars.end();
@@ -130,16 +135,6 @@ struct QuantizeReport {
 }
 
 impl QuantizeReport {
-    /// Of the file at `place`, whose bar `observer` has.
-    fn new(place: &Path, observer: Arc<dyn ProgressObserver>) -> Self {
-        let name = place.file_name().unwrap_or_default();
-        Self {
-            file: name.to_string_lossy().into_owned(),
-            bar: std::io::stderr().is_terminal().then_some(observer),
-            last: None,
-        }
-    }
-
     /// Shows where writing is. That nobody can be told is no reason to stop.
     fn show(&mut self, at: WorkProgress<'_>) {
         if let Some(bar) = &self.bar {

@@ -238,7 +238,7 @@ pub(crate) async fn run(
     }
     check::refuse(&check::settings(&loaded, role, true))?;
     let (log, sent) = (&loaded.value.log, &loaded.value.telemetry);
-    let telemetry = telemetry::start(log, sent, role.name())?;
+    let telemetry = telemetry::start(log, sent, role.into_str())?;
     let is_admin_chosen = !is_default(&loaded, "admin.listen");
     let is_http_chosen = !is_default(&loaded, "coordinator.http.listen");
     let mut config = loaded.value.clone();

@@ -7,6 +7,7 @@
 mod file;
 mod guard;
 mod guesses;
+mod quota;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 pub use guard::{AuthRefusal, Guard, RateLimits, TokenHolder, guard_calls};
 use guesses::Guesses;
 pub use guesses::{MAX_PAUSE, MAX_PUT_OFF};
+pub use quota::{Exceeded, Quota, TokenQuotas};
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
 

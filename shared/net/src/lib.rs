@@ -1,7 +1,7 @@
 //! What listens and connects: addresses and ports, TLS, tokens, connections in both directions with their bounds, and
 //! the replicas of a peer.
 //!
-//! The crate knows nothing of tokens of models and imports none of the other crates. What it does is observed and
+//! The crate knows nothing of models and imports none of the other crates. What it does is observed and
 //! configured in `ops`.
 
 pub mod auth;

@@ -35,8 +35,8 @@ pub struct SamplingField {
 /// What a sampling parameter may be, and how it is written to a request.
 #[derive(Clone, Copy, Debug)]
 pub enum SamplingKind {
-    /// A number between two others, these included unless the help says otherwise.
-    Number((f64, f64), fn(&mut v1::SamplingParams, f32)),
+    /// A number between two others, these included unless the help says otherwise; it may be left out.
+    Number((f64, f64), fn(&mut v1::SamplingParams, Option<f32>)),
     /// A whole number, at most this.
     Count(u32, fn(&mut v1::SamplingParams, u32)),
     /// Token ids, at most so many.
@@ -51,13 +51,13 @@ pub static FIELDS: [SamplingField; 11] = [
         name: "temperature",
         placeholder: "T",
         help: "divides the logits: 0 is greedy; 1 if not given, in chats 0.7",
-        kind: Number((0.0, 100.0), |to, it| to.temperature = Some(it)),
+        kind: Number((0.0, 100.0), |to, it| to.temperature = it),
     },
     SamplingField {
         name: "top_p",
         placeholder: "P",
         help: "keeps the most likely tokens that together reach this probability, above 0",
-        kind: Number((0.0, 1.0), |to, it| to.top_p = Some(it)),
+        kind: Number((0.0, 1.0), |to, it| to.top_p = it),
     },
     SamplingField {
         name: "top_k",
@@ -69,26 +69,30 @@ pub static FIELDS: [SamplingField; 11] = [
         name: "min_p",
         placeholder: "P",
         help: "keeps tokens at least this fraction as likely as the most likely one",
-        kind: Number((0.0, 1.0), |to, it| to.min_p = it),
+        kind: Number((0.0, 1.0), |to, it| to.min_p = it.unwrap_or_default()),
     },
     SamplingField {
         name: "repetition_penalty",
         placeholder: "R",
         help: "divides the positive and multiplies the negative logits of tokens that stand in prompt or output: \
                above 1 repeats less; 1, no change, if not given",
-        kind: Number((0.01, 100.0), |to, it| to.repetition_penalty = Some(it)),
+        kind: Number((0.01, 100.0), |to, it| to.repetition_penalty = it),
     },
     SamplingField {
         name: "presence_penalty",
         placeholder: "P",
         help: "subtracted from the logits of tokens that stand in the output",
-        kind: Number((-10_000.0, 10_000.0), |to, it| to.presence_penalty = it),
+        kind: Number((-10_000.0, 10_000.0), |to, it| {
+            to.presence_penalty = it.unwrap_or_default()
+        }),
     },
     SamplingField {
         name: "frequency_penalty",
         placeholder: "P",
         help: "subtracted from a token's logit once for each time it stands in the output",
-        kind: Number((-10_000.0, 10_000.0), |to, it| to.frequency_penalty = it),
+        kind: Number((-10_000.0, 10_000.0), |to, it| {
+            to.frequency_penalty = it.unwrap_or_default()
+        }),
     },
     SamplingField {
         name: "logit_bias",

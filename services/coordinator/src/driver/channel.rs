@@ -1,12 +1,10 @@
 //! The way of a response to its client: parts in a buffer that is bounded in number and bytes.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
+use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_stream::Stream;
 use v1::generate_response::Part;
 use wire::failure::Failure;
 use wire::{encoded_bytes, v1};
@@ -28,10 +26,7 @@ pub(crate) struct ResponseSender {
 }
 
 /// Where a client reads its response. It always ends with a `finished`.
-pub(crate) struct ResponseStream {
-    parts: mpsc::Receiver<BufferedPart>,
-    has_finished: bool,
-}
+pub(crate) type ResponseStream = BoxStream<'static, v1::GenerateResponse>;
 
 /// Returns the way of one response.
 pub(crate) fn response_channel() -> (ResponseSender, ResponseStream) {
@@ -42,11 +37,17 @@ pub(crate) fn response_channel() -> (ResponseSender, ResponseStream) {
         parts,
         room: Arc::new(Semaphore::new(ANSWER_BUFFER_BYTES)),
     };
-    let stream = ResponseStream {
-        parts: reader,
-        has_finished: false,
-    };
-    (sender, stream)
+    let state = (reader, false);
+    let parts = stream::unfold(state, |(mut reader, has_finished)| async move {
+        let part = match reader.recv().await {
+            Some(BufferedPart { part, .. }) => part,
+            None if has_finished => return None,
+            None => panicked(),
+        };
+        let has_finished = matches!(part.part, Some(Part::Finished(_)));
+        Some((part, (reader, has_finished)))
+    });
+    (sender, parts.fuse().boxed())
 }
 
 impl ResponseSender {
@@ -74,21 +75,6 @@ impl ResponseSender {
     }
 }
 
-impl Stream for ResponseStream {
-    type Item = v1::GenerateResponse;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let next = std::task::ready!(self.parts.poll_recv(cx));
-        let part = match next {
-            Some(BufferedPart { part, .. }) => part,
-            None if self.has_finished => return Poll::Ready(None),
-            None => panicked(),
-        };
-        self.has_finished = matches!(part.part, Some(Part::Finished(_)));
-        Poll::Ready(Some(part))
-    }
-}
-
 /// Returns the end of a response whose request ended without one: its driver panicked.
 fn panicked() -> v1::GenerateResponse {
     let finished = v1::Finished {
@@ -104,8 +90,6 @@ fn panicked() -> v1::GenerateResponse {
 
 #[cfg(test)]
 mod tests {
-    use tokio_stream::StreamExt;
-
     use super::*;
 
     fn part(bytes: usize) -> v1::GenerateResponse {

@@ -59,7 +59,7 @@ impl Driver {
         }
         self.observer
             .observe(&RequestEvent::Emitted { chunk: &chunk });
-        self.quota.charge_output(chunk.token_ids.len());
+        self.place.quota.charge_output(chunk.token_ids.len());
         self.respond(Part::Chunk(chunk)).await;
         if let Some(len) = emitted.stopped_at {
             self.session.handle(Input::Stop { len }, self.now());

@@ -1,14 +1,13 @@
 //! The round under way: what is known of it until it is reported, and what the session is told of its peers' answers.
 
-use std::time::Duration;
-
+use fleet::PeerFault;
 use speculation::goodput::Price;
 use speculation::session::{DraftStop, Input, Peer, Statistics};
 use wire::status::PeerFailure;
 use wire::v1;
 
 use super::{Driver, jitter};
-use crate::events::{AnswerTiming, PeerFault, RequestEvent};
+use crate::events::{AnswerTiming, RequestEvent};
 use crate::peer::{CallFailure, FailureKind, OutputLogprobs, PeerAnswer, RoundProposals};
 
 /// What is known of the round under way, and how far rounds were reported.
@@ -173,7 +172,9 @@ impl Driver {
         self.observe_failure(round, *peer, error.fault(), &error.details());
         let failure = error.failure();
         if let PeerFailure::Overloaded { retry_after } = failure {
-            let retry_after: Duration = self.peers.overloaded(*peer, retry_after, jitter());
+            let endpoint = self.peers.endpoint(*peer);
+            let retry_after =
+                endpoint.map_or(retry_after, |it| it.overloaded(retry_after, jitter()));
             return Input::Backpressure {
                 round,
                 peer: *peer,

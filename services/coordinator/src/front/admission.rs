@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::auth::TokenHolder;
+use net::auth::{Exceeded, Quota, TokenHolder, TokenQuotas};
 use net::log_throttle::LogThrottle;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -14,7 +14,7 @@ use wire::status::{BadField, overloaded};
 
 use super::RETRY_AFTER;
 use super::memory::MemoryBudget;
-use crate::quota::{Exceeded, Quota, TokenQuotas};
+use crate::driver::RequestPlace;
 
 /// How often it is logged at most that requests are refused.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -29,14 +29,6 @@ const LEAST_UNASKED: u64 = 256;
 /// The settings that bound the requests of one token, as errors name them.
 const SETTINGS_OF_TOKENS: &str =
     "requests=N in auth.client_tokens_file, or coordinator.max_requests_per_client";
-
-/// What one request holds for as long as it runs.
-#[derive(Debug)]
-pub(crate) struct RequestPlace {
-    pub(super) permits: Vec<OwnedSemaphorePermit>,
-    /// The limits that its tokens count against.
-    pub(super) quota: Quota,
-}
 
 /// Refuses a request for more outputs than can ever run at a time.
 fn at_most(count: u32, most: usize, setting: &str) -> Result<(), BadField> {
@@ -144,7 +136,7 @@ impl Admission {
     fn exceeded(&self, exceeded: Exceeded) -> Status {
         match exceeded {
             Exceeded::For(why, wait) => self.refuse_for(why, wait),
-            Exceeded::Forever(field) => field.into(),
+            Exceeded::Forever(why) => BadField::new("prompt", why).into(),
         }
     }
 

@@ -125,7 +125,8 @@ impl SharedState {
             }
         }
         if let Some(first) = prepared.first() {
-            self.admission.admit_prompts(&first.quota, prompt_tokens)?;
+            let quota = &first.place.quota;
+            self.admission.admit_prompts(quota, prompt_tokens)?;
         }
         let tokens = prepared.iter().map(|output| output.request.told_tokens());
         let room = self

@@ -1,16 +1,16 @@
 //! The gRPC front.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures_util::Stream;
+use fleet::{PeerQuery, ServedModel, described};
 use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use net::auth::TokenHolder;
 use net::deadline;
 use speculation::session::Peer;
 use tokio::sync::Semaphore;
+use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status};
 use wire::status::overloaded;
 use wire::v1::generate_response::Part;
@@ -20,8 +20,6 @@ use wire::{report, settings};
 use super::RETRY_AFTER;
 use super::generation::RequestContext;
 use super::prepare::SharedState;
-use crate::driver::ResponseStream;
-use crate::peer::pool::{PeerQuery, ServedModel, described};
 
 /// Most lists of models made at a time: each asks peers.
 const LISTINGS: usize = 8;
@@ -46,7 +44,7 @@ impl GrpcService {
 
 #[tonic::async_trait]
 impl coordinator_server::Coordinator for GrpcService {
-    type GenerateStream = CallStream;
+    type GenerateStream = BoxStream<GenerateResponse>;
 
     async fn generate(
         &self,
@@ -65,10 +63,16 @@ impl coordinator_server::Coordinator for GrpcService {
             .await?;
         let parts = generated.outputs.pop();
         let parts = parts.ok_or_else(|| Status::internal("a request without an output"))?;
-        Ok(Response::new(CallStream {
-            parts,
-            failure: None,
-        }))
+        // The call ends as the answer does, so that gateways, interceptors and meters that read nothing but statuses count
+        // a failure as one.
+        let parts = parts.flat_map(|part| {
+            let failure = match &part.part {
+                Some(Part::Finished(finished)) => report::failure(finished),
+                _ => None,
+            };
+            stream::iter([Ok(part)].into_iter().chain(failure.map(Err)))
+        });
+        Ok(Response::new(Box::pin(parts)))
     }
 
     async fn list_models(
@@ -118,29 +122,4 @@ async fn describe(model: &ServedModel, kind: Peer) -> Option<v1::PeerDescription
     let endpoint = model.pick(&query).await.ok()?;
     let description = described(&endpoint, kind, &target.description).await.ok()?;
     Some((*description).clone())
-}
-
-/// An answer whose call ends as the answer does, so that gateways, interceptors and meters that read nothing but
-/// statuses count a failure as one.
-pub(crate) struct CallStream {
-    parts: ResponseStream,
-    failure: Option<Status>,
-}
-
-impl Stream for CallStream {
-    type Item = Result<GenerateResponse, Status>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(failure) = self.failure.take() {
-            return Poll::Ready(Some(Err(failure)));
-        }
-        let next = ready!(Pin::new(&mut self.parts).poll_next(cx));
-        if let Some(GenerateResponse {
-            part: Some(Part::Finished(finished)),
-        }) = &next
-        {
-            self.failure = report::failure(finished);
-        }
-        Poll::Ready(next.map(Ok))
-    }
 }

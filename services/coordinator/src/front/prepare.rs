@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fleet::{Models, ServedModel, Target};
 use ops::health::Health;
 use speculation::drafting::Drafting;
 use speculation::methods::table::DRAFTING;
@@ -14,14 +15,14 @@ use wire::failure::Failure;
 use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::{settings, v1};
 
-use super::admission::{Admission, RequestPlace};
+use super::admission::Admission;
 use super::memory::Tokenizing;
+use super::off_async_threads;
 use crate::admitted::AdmittedRequest;
 use crate::config::{CoordinatorConfig, DefaultDrafting};
-use crate::driver::{Prepared, RESTART_RETRY_AFTER};
+use crate::driver::{Prepared, RESTART_RETRY_AFTER, RequestPlace};
 use crate::events::RequestEvent;
 use crate::observe::{Observation, RequestObserver};
-use crate::peer::pool::{Models, ServedModel, Target};
 use crate::request::limits::check_names;
 use crate::request::{self, PromptInput, Unasked};
 
@@ -125,12 +126,10 @@ impl SharedState {
             let request = request::check(message, prompt, &model, &target, config, unasked)?;
             drop(tokenizing);
             let prepared = shared.with_room(request, model, target, session_id, place)?;
-            Ok::<_, Status>((prepared, kept))
+            Ok((prepared, kept))
         };
-        // Turning a long text into tokens would hold up every stream of an async thread.
-        let checked = tokio::task::spawn_blocking(check).await;
-        let (mut checked, kept) =
-            checked.map_err(|error| Failure::Internal.status(error.to_string()))??;
+        // A long text is turned into tokens.
+        let (mut checked, kept) = off_async_threads(check).await?;
         *reading = kept;
         let (model, request) = (&checked.model, &mut checked.request);
         let target = &checked.target.description;
@@ -143,7 +142,8 @@ impl SharedState {
                 .await?;
         }
         // Whatever drafts, output that does not depend on it is the target's.
-        if model.likeness.vary() || request.method.depends_on_draft() && model.drafters_vary().await
+        if model.verifiers_vary()
+            || request.method.depends_on_draft() && model.drafters_vary().await
         {
             request.is_reproducible = false;
         }
@@ -157,19 +157,17 @@ impl SharedState {
         model: Arc<ServedModel>,
         target: Target,
         session_id: [u8; 16],
-        place: RequestPlace,
+        mut place: RequestPlace,
     ) -> Result<Prepared, Status> {
-        let RequestPlace { mut permits, quota } = place;
         let bytes = request::distribution_bytes(&request);
-        permits.push(self.admission.admit_bytes(bytes)?);
+        place.permits.push(self.admission.admit_bytes(bytes)?);
         Ok(Prepared {
             request,
             model,
             target,
             session_id,
             request_id: request_id(session_id),
-            permits,
-            quota,
+            place,
         })
     }
 

@@ -11,22 +11,14 @@ use crate::events::RequestEvent;
 /// The log lines of one request. What a client wrote never stands in them.
 #[derive(Debug)]
 pub(super) struct RequestLog {
-    began: Instant,
+    pub(super) began: Instant,
     /// What the client is told its request is called; empty before it is prepared.
-    request_id: String,
+    pub(super) request_id: String,
     /// The name of the token that it shows, which is in the coordinator's own file.
-    tenant: Option<Arc<str>>,
+    pub(super) tenant: Option<Arc<str>>,
 }
 
 impl RequestLog {
-    pub(super) fn new(began: Instant, tenant: Option<Arc<str>>) -> Self {
-        Self {
-            began,
-            request_id: String::new(),
-            tenant,
-        }
-    }
-
     /// Returns the span that the request's log lines are written in.
     pub(super) fn lines(&self) -> tracing::Span {
         // Of the highest level, so that lines of every level have their request's id.
@@ -71,7 +63,7 @@ impl RequestLog {
                 ..
             } => self.finished(request, finished, statistics.fallbacks.len()),
             RequestEvent::Dropped { stage } => {
-                tracing::debug!(stage = stage.name(), "request dropped");
+                tracing::debug!(stage = stage.into_str(), "request dropped");
             }
             RequestEvent::LengthDecided { decision, .. } => {
                 let why = decision.why.name();

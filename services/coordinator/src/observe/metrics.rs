@@ -4,6 +4,7 @@ mod request;
 mod series;
 
 use ops::metrics::{Metrics, names};
+use strum::VariantNames;
 use tonic::Code;
 use wire::failure::Failure;
 
@@ -38,7 +39,7 @@ pub(super) fn register(metrics: &Metrics) {
     for reason in REFUSALS {
         metrics.counter(&names::REQUESTS_REFUSED, &[reason]);
     }
-    for (_, stage) in RequestStage::ALL {
+    for stage in RequestStage::VARIANTS {
         metrics.counter(&names::CANCELLATIONS, &[stage]);
     }
 }

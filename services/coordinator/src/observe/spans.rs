@@ -99,7 +99,7 @@ impl RequestSpans {
                 finished, stage, ..
             } => {
                 if let Some(stage) = stage {
-                    self.root.set(names::STAGE, stage.name());
+                    self.root.set(names::STAGE, stage.into_str());
                 }
                 self.finished(finished);
             }
@@ -207,7 +207,7 @@ impl RequestSpans {
 
     /// Ends a request that nobody waits for any more.
     fn dropped(&mut self, stage: RequestStage) {
-        self.root.set(names::STAGE, stage.name());
+        self.root.set(names::STAGE, stage.into_str());
         if let Some(last) = self.round.take() {
             last.end(&mut self.root, true);
         }

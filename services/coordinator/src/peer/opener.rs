@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use fleet::{CallError, PeerEndpoint, PeerQuery, ServedModel, Target, described};
 use speculation::session::Peer;
 use wire::status::BadField;
 use wire::v1;
 
-use super::error::CallError;
-use super::pool::{PeerEndpoint, PeerQuery, ServedModel, Target, described};
 use super::position::Deadline;
 use super::stream::{PeerStream, TrafficCounter};
 use crate::admitted::{AdmittedRequest, open};

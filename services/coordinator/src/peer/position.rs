@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use fleet::CallError;
 use ops::trace::TraceContext;
 use speculation::TokenId;
-
-use super::error::CallError;
 
 /// How long a peer may take.
 #[derive(Clone, Copy, Debug)]

@@ -11,12 +11,13 @@ mod verify;
 use std::ops::Range;
 use std::time::Duration;
 
+use fleet::CallError;
 use speculation::draft_tree::DraftTree;
+use speculation::round::BlockInput;
 use speculation::session::{Input, Peer};
 use speculation::verification::layers::Horizon;
 use wire::{logprobs, v1};
 
-use super::error::CallError;
 use crate::admitted::AdmittedRequest;
 
 pub(super) use decide::{ScoredBlock, decide};
@@ -24,17 +25,15 @@ pub(super) use draft::bonus;
 pub use parts::PARTS_AHEAD;
 pub(super) use started::StartedRound;
 
-/// What a message of an answer comes to.
+/// What the messages of an answer come to.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one at a time, and it is taken apart at once"
 )]
-enum Taken {
-    /// Nothing yet: more is to come.
-    Part,
+pub(crate) enum Taken {
     Answer(PeerAnswer),
-    /// All slices of a block have come, which the coordinator decides.
-    Scored,
+    /// All slices of a block that the coordinator decides.
+    Scored(BlockInput, Vec<v1::Slice>),
 }
 
 /// What came of a request of the session.
@@ -68,11 +67,6 @@ impl PeerAnswer {
             logprobs: OutputLogprobs::default(),
         }
     }
-
-    /// Returns the answer that `peer` is at work.
-    pub(super) fn progress(round: u64, peer: Peer) -> Self {
-        Self::new(Input::Progress { round, peer }, v1::Timing::default())
-    }
 }
 
 /// A peer that failed, and how.
@@ -97,7 +91,7 @@ pub(crate) struct RoundProposals {
 
 impl RoundProposals {
     /// Returns what was sent of the distributions of `drafts`: nothing, if none of them was drafted in the round.
-    fn of(&self, drafts: &DraftTree) -> Vec<v1::Proposal> {
+    pub(super) fn of(&self, drafts: &DraftTree) -> Vec<v1::Proposal> {
         if drafts.is_empty() {
             Vec::new()
         } else {

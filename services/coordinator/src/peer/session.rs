@@ -4,12 +4,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fleet::{CallError, PeerEndpoint};
 use speculation::session::Peer;
 use wire::v1;
 
-use super::error::CallError;
 use super::opener::Opener;
-use super::pool::PeerEndpoint;
 use super::position::Deadline;
 use super::stream::PeerStream;
 

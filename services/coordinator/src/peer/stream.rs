@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fleet::{CallError, PeerEndpoint, drafter_client, failed, verifier_client};
 use net::KEEPALIVE_TIMEOUT;
 use net::deadline::within;
 use net::fault::{connection_fault, describe};
@@ -23,8 +24,6 @@ use wire::round::MAX_TIMEOUT;
 use wire::status::{PeerFailure, classify};
 use wire::{encoded_bytes, v1};
 
-use super::error::CallError;
-use super::pool::{PeerEndpoint, drafter_client, failed, verifier_client};
 use super::position::{Deadline, RoundPosition};
 pub use read_ahead::MAX_AHEAD_BYTES;
 use read_ahead::ReadAhead;
@@ -102,14 +101,13 @@ impl PeerStream {
         };
         let (replies, first) = opened.map_err(|status| failed(endpoint, peer, status))?;
         let bytes = sent + first.as_ref().map_or(0, encoded_bytes);
-        let opened = match first.and_then(|first| first.reply) {
-            Some(Reply::Opened(opened)) if opened.epoch == epoch => Some(opened),
-            _ => None,
-        };
-        let Some(opened) = opened else {
-            let problem = "the stream did not begin with opened";
-            endpoint.failed(problem);
-            return Err(CallError::Malformed(problem.to_owned()));
+        let held_len = match first.and_then(|first| first.reply) {
+            Some(Reply::Opened(opened)) if opened.epoch == epoch => opened.held_len,
+            _ => {
+                let problem = "the stream did not begin with opened";
+                endpoint.failed(problem);
+                return Err(CallError::Malformed(problem.to_owned()));
+            }
         };
         traffic.lock().opening += bytes;
         Ok(Self {
@@ -117,7 +115,7 @@ impl PeerStream {
             epoch,
             requests,
             replies: ReadAhead::of(Box::pin(replies)),
-            held: emitted.min(opened.held_len as usize),
+            held: emitted.min(held_len as usize),
             description,
             draining: false,
             heard: tokio::time::Instant::now(),

@@ -8,7 +8,8 @@ mod moves;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ops::process::Process;
+use fleet::{PeerEndpoint, PeerFault, PeerQuery};
+use net::Credentials;
 use speculation::methods::MethodSpec;
 use speculation::session::DraftStop;
 use text::ServedText;
@@ -21,11 +22,9 @@ use v1::session_reply::Reply;
 use v1::session_request::Request as SessionRequest;
 use wire::v1::{self, generate_request};
 
-use super::pool::{Models, PeerEndpoint, PeerQuery};
 use super::stream::PeerStream;
 use super::*;
 use crate::config::CoordinatorConfig;
-use crate::events::PeerFault;
 
 const SESSION: [u8; 16] = [7; 16];
 
@@ -59,7 +58,9 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
     config.models[0].drafters = [1, 2, 3]
         .map(|port| format!("http://127.0.0.1:{port}"))
         .into();
-    let models = Models::new(&config, &Process::default()).expect("a configuration");
+    let models = config
+        .connect(&Credentials::default())
+        .expect("a configuration");
     let model = Arc::clone(models.find("").expect("the default model"));
     let served = ServedText::new(TOKENIZER.as_bytes(), v1::TokenizerPart::default());
     let target = Target {

@@ -257,13 +257,9 @@ pub(crate) fn distribution_bytes(request: &AdmittedRequest) -> u64 {
     }
     let rows = 1 + u64::from(request.needs_target_unscaled());
     let scored = positions(method, request.draft_len) * u64::from(vocab_size) * rows * NUMBER;
-    let round = COPIES * (drafted + scored);
-    if request.report_distributions {
-        // One report is made while another waits for the client.
-        round + COPIES * (drafted + scored)
-    } else {
-        round
-    }
+    // One report is made while another waits for the client.
+    let rounds = 1 + u64::from(request.report_distributions);
+    rounds * COPIES * (drafted + scored)
 }
 
 #[cfg(test)]

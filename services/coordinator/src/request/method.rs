@@ -1,5 +1,6 @@
 //! Which method a request asks for, from what it chooses to a checked choice, and how long its draft blocks are.
 
+use fleet::ServedModel;
 use speculation::bad_value::BadValue;
 use speculation::drafting::{DraftLen, Drafting};
 use speculation::methods::names::of_drafting;
@@ -10,7 +11,6 @@ use wire::settings::{FIELD, named};
 use wire::status::BadField;
 
 use crate::config::CoordinatorConfig;
-use crate::peer::pool::ServedModel;
 
 /// Resolves `spec`, and checks it against the deployment and against the peers of `model`; `reports` tells whether
 /// distributions are to be reported. Where it does not say who proposes, `usual` does.

@@ -1,5 +1,6 @@
 //! The prompt of a request, in tokens.
 
+use fleet::Target;
 use speculation::TokenId;
 use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
@@ -7,7 +8,6 @@ use wire::v1::generate_request::Prompt;
 use wire::v1::{self, ChatMessage};
 
 use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_RENDERED_BYTES};
-use crate::peer::pool::Target;
 
 /// A prompt that was taken from a request, and is still to become tokens.
 #[derive(Debug)]

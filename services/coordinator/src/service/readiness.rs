@@ -5,10 +5,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fleet::ServedModel;
 use futures_util::future::join_all;
 
 use crate::front::SharedState;
-use crate::peer::pool::ServedModel;
 
 /// Time between two attempts to reach a model's first verifier.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(500);

@@ -74,6 +74,7 @@ fn flag(setting: &'static Setting) -> Arg {
         .value_name(setting.placeholder)
         .help_heading(heading)
         .help(help(setting))
+        .alias((setting.name == "target").then_some("target"))
         .hide_short_help(!SHORT.contains(&setting.name))
         .hide_possible_values(true)
         .allow_negative_numbers(true)
@@ -81,11 +82,6 @@ fn flag(setting: &'static Setting) -> Arg {
     let arg = match long_help(setting) {
         Some(long) => arg.long_help(long),
         None => arg,
-    };
-    let arg = if setting.name == "target" {
-        arg.alias("target")
-    } else {
-        arg
     };
     if setting.is_flag() {
         arg.num_args(0..=1)

@@ -96,30 +96,22 @@ impl FromArgMatches for SamplingFlags {
         let Self(params) = self;
         for &SamplingField { name, kind, .. } in &FIELDS {
             match kind {
-                SamplingKind::Number(_, set) => {
-                    if let Some(&number) = matches.get_one::<f32>(name) {
-                        set(params, number);
-                    }
-                }
+                SamplingKind::Number(_, set) => set(params, matches.get_one(name).copied()),
                 SamplingKind::Count(_, set) => {
-                    if let Some(&number) = matches.get_one::<u32>(name) {
-                        set(params, number);
-                    }
+                    set(params, matches.get_one(name).copied().unwrap_or_default());
                 }
-                SamplingKind::TokenIds(_, set) => {
-                    if let Some(ids) = matches.get_many::<u32>(name) {
-                        set(params, ids.copied().collect());
-                    }
-                }
-                SamplingKind::Biases(_, set) => {
-                    if let Some(biases) = matches.get_many::<v1::LogitBias>(name) {
-                        set(params, biases.copied().collect());
-                    }
-                }
+                SamplingKind::TokenIds(_, set) => set(params, all(matches, name)),
+                SamplingKind::Biases(_, set) => set(params, all(matches, name)),
             }
         }
         Ok(())
     }
+}
+
+/// Returns all values that were given of the flag `name`.
+fn all<T: Copy + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Vec<T> {
+    let given = matches.get_many(name).into_iter().flatten();
+    given.copied().collect()
 }
 
 /// Reads a number of 64 bits, signed or not, as clients of every front send it.

@@ -4,16 +4,13 @@ use std::fs::DirBuilder;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustyline::completion::Completer;
 use rustyline::config::{Behavior, Config};
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
 use rustyline::history::{FileHistory, History};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
-    Cmd, ConditionalEventHandler, Event, EventContext, EventHandler, Helper, KeyEvent, Movement,
-    RepeatCount,
+    Cmd, Completer, ConditionalEventHandler, Event, EventContext, EventHandler, Helper,
+    Highlighter, Hinter, KeyEvent, Movement, RepeatCount,
 };
 
 use super::commands;
@@ -73,6 +70,7 @@ impl Editor {
 }
 
 /// Has the line go on where what was typed is not whole.
+#[derive(Completer, Helper, Highlighter, Hinter)]
 struct Wholeness;
 
 impl Validator for Wholeness {
@@ -84,15 +82,6 @@ impl Validator for Wholeness {
         })
     }
 }
-
-impl Completer for Wholeness {
-    type Candidate = String;
-}
-impl Hinter for Wholeness {
-    type Hint = String;
-}
-impl Highlighter for Wholeness {}
-impl Helper for Wholeness {}
 
 /// Ctrl-C: clears what is typed. An empty line is interrupted, as is the default.
 struct ClearsLine;

@@ -6,6 +6,7 @@ use std::fmt;
 use anyhow::{anyhow, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use itertools::Itertools;
 use speculation::methods::{Choice, Setting, Setup};
 use wire::status::BadField;
 use wire::{sampling, settings, v1};
@@ -93,9 +94,7 @@ impl fmt::Display for ChatSettings {
         let values = given
             .iter()
             .flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
-        let lines: Vec<_> = values
-            .map(|(name, value)| format!("{name:width$}  {value}"))
-            .collect();
+        let mut lines = values.map(|(name, value)| format!("{name:width$}  {value}"));
         f.write_str(&lines.join("\n"))
     }
 }
@@ -105,11 +104,8 @@ impl GivenFlags {
     fn with(&self, name: &str, value: &str) -> anyhow::Result<Self> {
         let name = name.replace('-', "_");
         let Some(setting) = settings().find(|arg| arg.get_id() == name.as_str()) else {
-            let names: Vec<_> = settings().map(|arg| arg.get_id().to_string()).collect();
-            bail!(
-                "/set: there is no '{name}' to be set, but {}",
-                names.join(", ")
-            );
+            let names = settings().map(|arg| arg.get_id().to_string()).join(", ");
+            bail!("/set: there is no '{name}' to be set, but {names}");
         };
         let takes_value = setting.get_action().takes_values();
         let is_flag = Setting::find(&name).is_ok_and(Setting::is_flag);

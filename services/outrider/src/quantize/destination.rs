@@ -1,7 +1,7 @@
 //! The file that is written: under another name beside its place until it is whole.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -14,7 +14,7 @@ const BUFFER: usize = 1 << 20;
 /// A file on its way to `place`; removed unless [`GgufDestination::keep`] is called.
 #[derive(Debug)]
 pub(super) struct GgufDestination {
-    file: BufWriter<NamedTempFile>,
+    pub(super) file: BufWriter<NamedTempFile>,
     place: PathBuf,
     replace: bool,
 }
@@ -133,18 +133,10 @@ fn is_at(_file: &File, _path: &Path) -> bool {
     true
 }
 
-impl Write for GgufDestination {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     fn place() -> (tempfile::TempDir, PathBuf) {
@@ -176,7 +168,7 @@ mod tests {
     fn a_file_that_appeared_meanwhile_is_not_replaced() {
         let (folder, place) = place();
         let mut destination = GgufDestination::create(&place, false).expect("begun");
-        destination.write_all(b"new").expect("written");
+        destination.file.write_all(b"new").expect("written");
         fs::write(&place, "another's").expect("written");
         assert!(destination.keep().is_err());
         assert_eq!(fs::read(&place).expect("a file"), b"another's");
@@ -194,7 +186,7 @@ mod tests {
             second.contains("being written by another process"),
             "{second}"
         );
-        first.write_all(b"first").expect("written");
+        first.file.write_all(b"first").expect("written");
         first.keep().expect("kept");
         assert_eq!(fs::read(&place).expect("a file"), b"first");
         // Dropped, it leaves the place free.
@@ -208,7 +200,7 @@ mod tests {
         fs::write(folder.path().join(".model.gguf.part"), "half of another").expect("written");
         fs::write(&place, "old").expect("written");
         let mut destination = GgufDestination::create(&place, true).expect("begun");
-        destination.write_all(b"new").expect("written");
+        destination.file.write_all(b"new").expect("written");
         assert_eq!(
             fs::read(&place).expect("a file"),
             b"old",

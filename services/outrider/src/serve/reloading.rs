@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Context;
+use itertools::Itertools;
 use net::fault::in_one_line;
 use net::reload::Reloads;
 use ops::config::LoadedConfig;
@@ -55,8 +56,7 @@ impl<R: Fn() -> anyhow::Result<LoadedConfig<Config>> + Send + Sync + 'static> Si
         let files = self.files.read();
         let list = |wanted: bool| {
             let names = files.iter().filter(|(_, is_used)| *is_used == wanted);
-            let names: Vec<_> = names.map(|(name, _)| *name).collect();
-            names.join(", ")
+            names.map(|(name, _)| name).join(", ")
         };
         let (read, kept) = (list(true), list(false));
         match self.configuration() {
@@ -97,8 +97,8 @@ fn changed(old: &LoadedConfig<Config>, new: &LoadedConfig<Config>) -> Vec<String
         settings.collect::<BTreeSet<_>>()
     });
     let changed = old.symmetric_difference(&new).map(|(key, _)| *key);
-    let keys: BTreeSet<_> = changed.filter(|&key| key != FILTER).collect();
-    keys.into_iter().cloned().collect()
+    let keys = changed.filter(|&key| key != FILTER);
+    keys.dedup().cloned().collect()
 }
 
 #[cfg(test)]

@@ -12,11 +12,12 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::reload;
 
 /// The crates that a level by itself is for.
-const OURS: [&str; 15] = [
+const OURS: [&str; 16] = [
     "client",
     "coordinator",
     "drafter",
     "engines",
+    "fleet",
     "llama",
     "model",
     "net",

@@ -148,24 +148,16 @@ fn sampling(fields: &mut JsonFields<'_>) -> Result<v1::SamplingParams, BadField>
     let mut params = v1::SamplingParams::default();
     for &SamplingField { name, kind, .. } in &FIELDS {
         match kind {
-            SamplingKind::Number(_, set) => {
-                if let Some(number) = fields.take(name)? {
-                    set(&mut params, number);
-                }
-            }
-            SamplingKind::Count(_, set) if name == "top_k" => {
-                let top_k = top_k(fields.take(name)?)?;
-                set(&mut params, top_k);
-            }
+            SamplingKind::Number(_, set) => set(&mut params, fields.take(name)?),
             SamplingKind::Count(_, set) => {
-                if let Some(number) = fields.take(name)? {
-                    set(&mut params, number);
-                }
+                let count = match name {
+                    "top_k" => top_k(fields.take(name)?)?,
+                    _ => fields.take(name)?.unwrap_or_default(),
+                };
+                set(&mut params, count);
             }
             SamplingKind::TokenIds(_, set) => {
-                if let Some(ids) = fields.take(name)? {
-                    set(&mut params, ids);
-                }
+                set(&mut params, fields.take(name)?.unwrap_or_default());
             }
             SamplingKind::Biases(_, set) => set(&mut params, logit_bias(fields, name)?),
         }

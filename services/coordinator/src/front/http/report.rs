@@ -19,15 +19,22 @@ pub(super) fn usage(outputs: &[&OutputProgress], choices: usize) -> Value {
     })
 }
 
-/// Adds to `answer` the usage, what was in effect and how speculation went, of outputs that are whole.
-pub(super) fn add(answer: &mut Value, outputs: &[&OutputProgress], choices: usize) {
+/// Adds to `answer` what was in effect and how speculation went, of outputs that are whole; and the usage, `with_usage`.
+pub(super) fn add(
+    answer: &mut Value,
+    outputs: &[&OutputProgress],
+    choices: usize,
+    with_usage: bool,
+) {
     let mut usage = usage(outputs, choices);
     if let Some(first) = outputs.first() {
         let effective = effective(&first.finished);
         usage["speculation"] = effective.clone();
         answer["speculation"] = effective;
     }
-    answer["usage"] = usage;
+    if with_usage {
+        answer["usage"] = usage;
+    }
     let statistics = outputs
         .iter()
         .filter_map(|output| output.finished.speculation.as_ref());

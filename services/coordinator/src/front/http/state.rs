@@ -7,6 +7,7 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use fleet::ServedModel;
 use text::ServedText;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
@@ -20,9 +21,9 @@ use super::guard::Caller;
 use super::options::Delivery;
 use crate::driver::ResponseStream;
 use crate::front::generation::RequestContext;
+use crate::front::off_async_threads;
 use crate::front::prepare::SharedState;
 use crate::limits::MOST_OUTPUTS;
-use crate::peer::pool::ServedModel;
 use crate::request::random_seed;
 
 /// What the routes share. Cheap to clone.
@@ -108,11 +109,9 @@ impl HttpState {
         // The place goes along: the work goes on if the client leaves.
         let reading = move || {
             let read = read(&body)?;
-            Ok::<_, BadField>((read, place.ok().filter(|_| body.len() > KEEPS_PLACE)))
+            Ok((read, place.ok().filter(|_| body.len() > KEEPS_PLACE)))
         };
-        let read = tokio::task::spawn_blocking(reading).await;
-        let read = read.map_err(|error| Status::internal(error.to_string()))?;
-        Ok(read?)
+        Ok(off_async_threads(reading).await?)
     }
 
     /// Lets all outputs of `request` in and starts them; none goes on if one is refused.

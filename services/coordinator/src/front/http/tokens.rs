@@ -4,18 +4,18 @@ use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
-use serde::{Deserialize, Serialize};
+use fleet::Target;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tonic::Status;
-use wire::failure::Failure;
 use wire::status::BadField;
 
 use super::error::ApiError;
 use super::fields::JsonFields;
 use super::guard::Caller;
 use super::state::HttpState;
+use crate::front::off_async_threads;
 use crate::limits::{MAX_REQUEST_BYTES, MAX_TOKENIZED};
-use crate::peer::pool::Target;
 use crate::request::check_bytes;
 
 /// The query of `/tokenizer_info`.
@@ -48,20 +48,12 @@ pub(super) async fn info(
     })))
 }
 
-/// What a text comes to.
-#[derive(Serialize)]
-pub(super) struct Tokenized {
-    tokens: Vec<u32>,
-    count: usize,
-    max_model_len: u32,
-}
-
 /// Returns the tokens of `prompt`, also where they are more than the model's context holds.
 pub(super) async fn tokenize(
     State(state): State<HttpState>,
     caller: Extension<Caller>,
     body: Bytes,
-) -> Result<Json<Tokenized>, ApiError> {
+) -> Result<Json<Value>, ApiError> {
     let read = |body: &[u8]| {
         let mut fields = JsonFields::of_body(body)?;
         let model: String = fields.take("model")?.unwrap_or_default();
@@ -93,11 +85,10 @@ pub(super) async fn tokenize(
         Ok(tokens)
     };
     let tokens = off_async_threads(encode).await?;
-    Ok(Json(Tokenized {
-        count: tokens.len(),
-        tokens,
-        max_model_len: context_len,
-    }))
+    let count = tokens.len();
+    Ok(Json(
+        json!({ "tokens": tokens, "count": count, "max_model_len": context_len }),
+    ))
 }
 
 /// Returns the text of `tokens`.
@@ -135,13 +126,4 @@ pub(super) async fn detokenize(
 /// Returns the most tokens of one call: what can be sent as a prompt, and more for a model whose context is short.
 fn most_tokens(context_len: u32) -> usize {
     MAX_TOKENIZED.max(context_len as usize)
-}
-
-/// Returns what `work` comes to. A long text would hold up every stream of an async thread.
-async fn off_async_threads<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
-) -> Result<T, ApiError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    let done = done.map_err(|error| Failure::Internal.status(error.to_string()))?;
-    Ok(done?)
 }

@@ -124,7 +124,7 @@ impl RequestMetrics {
 
     /// Counts a client that went away while it waited for `stage`.
     fn cancelled(&self, stage: RequestStage) {
-        let labels = [stage.name()];
+        let labels = [stage.into_str()];
         self.metrics.counter(&names::CANCELLATIONS, &labels).inc();
     }
 

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use fleet::PeerFault;
 use ops::metrics::{Counter, Histogram, Metric, Metrics, names};
 use speculation::goodput::{Decision, Why};
 use speculation::session::{Peer, Statistics};
+use strum::VariantNames;
 use wire::v1;
-
-use crate::events::PeerFault;
 
 /// Draft positions that are counted one by one.
 const POSITIONS: usize = 20;
@@ -60,7 +60,7 @@ impl ModelMetrics {
         for peer in Peer::ALL {
             metrics.counter(&names::RETRIES, &[model, peer.name()]);
         }
-        for (_, fault) in PeerFault::ALL {
+        for fault in PeerFault::VARIANTS {
             metrics.counter(&names::FALLBACKS, &[model, fault]);
         }
         let positions = |metric| {

@@ -6,6 +6,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
+use fleet::CallError;
 use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
 use speculation::round::{self, BlockInput, RoundInputs, RoundScratch, TargetRows};
@@ -17,7 +18,6 @@ use wire::{proposal, v1};
 
 use super::{CallFailure, RoundProposals};
 use crate::admitted::AdmittedRequest;
-use crate::peer::error::CallError;
 
 /// A block to be decided here, read from the wire.
 pub(crate) struct ScoredBlock {

@@ -1,5 +1,6 @@
 //! A draft block, asked of a drafter.
 
+use fleet::{CallError, has_head};
 use speculation::TokenId;
 use speculation::drafting::policies::LEARNED;
 use speculation::drafting::{Drafting as Way, StopRule};
@@ -12,8 +13,7 @@ use wire::{drafting, proposal, v1};
 
 use super::exchange::{Exchange, UNASKED};
 use super::{PeerAnswer, RoundProposals, Taken};
-use crate::admitted::{AdmittedRequest, has_head};
-use crate::peer::error::CallError;
+use crate::admitted::AdmittedRequest;
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
 use crate::peer::session::PeerSession;
@@ -84,16 +84,17 @@ impl AwaitedDraft {
         part: Part,
         round: u64,
         request: &AdmittedRequest,
-    ) -> Result<Taken, String> {
+    ) -> Result<Option<Taken>, String> {
         let Part::Block(mut part) = part else {
             return Err(UNASKED.to_owned());
         };
         let fits = |proposal: &v1::Proposal| request.allows(proposal);
         self.block.push(&mut part, self.most, fits)?;
         if !part.last {
-            return Ok(Taken::Part);
+            return Ok(None);
         }
-        self.finish(round, part, request).map(Taken::Answer)
+        let answer = self.finish(round, part, request)?;
+        Ok(Some(Taken::Answer(answer)))
     }
 
     /// Returns the answer, of which `last` was the last message.

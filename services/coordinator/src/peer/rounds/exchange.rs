@@ -1,5 +1,6 @@
 //! One round at a peer: what it is asked, and what comes of it.
 
+use fleet::CallError;
 use wire::digest::digest;
 use wire::v1;
 use wire::v1::round_answer::Part;
@@ -7,7 +8,6 @@ use wire::v1::round_request::Round;
 use wire::v1::session_reply::Reply;
 use wire::v1::session_request::Request;
 
-use crate::peer::error::CallError;
 use crate::peer::position::RoundPosition;
 use crate::peer::stream::PeerStream;
 

@@ -82,7 +82,7 @@ impl AwaitedParts {
         part: Part,
         round: u64,
         request: &AdmittedRequest,
-    ) -> Result<Taken, String> {
+    ) -> Result<Option<Taken>, String> {
         let (input, from, count, logprobs, timing) = match (part, &mut self.kind) {
             (Part::Decoded(decoded), PartKind::Tokens { .. }) => {
                 let (at, tokens) = (decoded.from, decoded.token_ids);
@@ -103,10 +103,10 @@ impl AwaitedParts {
             _ => return Err(UNASKED.to_owned()),
         };
         let logprobs = OutputLogprobs::read(logprobs, from as usize, count, request)?;
-        Ok(Taken::Answer(PeerAnswer {
+        Ok(Some(Taken::Answer(PeerAnswer {
             logprobs,
             ..PeerAnswer::new(input, timing.unwrap_or_default())
-        }))
+        })))
     }
 }
 

@@ -1,15 +1,14 @@
 //! A round under way: what its peer was asked, and what came of that so far.
 
-use speculation::round::BlockInput;
-use speculation::session::Request;
-use wire::v1;
+use fleet::CallError;
+use speculation::session::{Input, Request};
+use wire::v1::Timing;
 
 use super::draft::AwaitedDraft;
 use super::exchange::Exchange;
 use super::parts::AwaitedParts;
 use super::verify::AwaitedVerdict;
 use super::{PeerAnswer, RoundProposals, Taken};
-use crate::peer::error::CallError;
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
 use crate::peer::session::PeerSession;
@@ -78,8 +77,7 @@ impl StartedRound {
         })
     }
 
-    /// Returns the peer's answer, the next part of it, or its progress; none if all slices have come that the coordinator
-    /// decides from. The client took all parts before, and `position` holds the output as it is by now. Between two
+    /// Returns the peer's answer, the next part of it, its progress, or all slices that the coordinator decides from. The client took all parts before, and `position` holds the output as it is by now. Between two
     /// tokens that are decoded alone the round moves off a peer that is about to stop.
     ///
     /// # Errors
@@ -89,8 +87,12 @@ impl StartedRound {
         session: &mut PeerSession,
         opener: &mut Opener,
         position: RoundPosition<'_>,
-    ) -> Result<Option<PeerAnswer>, CallError> {
-        let progress = Some(PeerAnswer::progress(position.round, session.peer));
+    ) -> Result<Taken, CallError> {
+        let progress = Input::Progress {
+            round: position.round,
+            peer: session.peer,
+        };
+        let progress = Taken::Answer(PeerAnswer::new(progress, Timing::default()));
         if let Awaited::Parts(parts) = &mut self.awaited {
             let decoded = position.output.len().saturating_sub(self.exchange.base_len);
             if let Some(max_tokens) = parts.left(decoded as u32)
@@ -118,47 +120,11 @@ impl StartedRound {
                 Awaited::Verify(verdict) => verdict.take(part, position, request),
                 Awaited::Parts(parts) => parts.take(part, position.round, request),
             };
-            let answer = match taken.map_err(|problem| stream.malformed(problem))? {
-                Taken::Part => continue,
-                Taken::Answer(answer) => Some(answer),
-                Taken::Scored => None,
-            };
-            // A round before any output leaves none to be held.
-            session.succeeded(self.exchange.base_len.min(position.emitted));
-            return Ok(answer);
+            if let Some(taken) = taken.map_err(|problem| stream.malformed(problem))? {
+                // A round before any output leaves none to be held.
+                session.succeeded(self.exchange.base_len.min(position.emitted));
+                return Ok(taken);
+            }
         }
-    }
-
-    /// Returns the block `requested` as it is to be decided here, and what the drafter and the verifier sent of its
-    /// distributions.
-    pub(crate) fn scored(
-        &mut self,
-        requested: &Request,
-        proposals: &RoundProposals,
-    ) -> Result<(BlockInput, v1::RoundDistributions), CallError> {
-        let (
-            Awaited::Verify(verdict),
-            Request::Verify {
-                drafts,
-                horizon,
-                layers,
-            },
-        ) = (&mut self.awaited, requested)
-        else {
-            return Err(CallError::Decision);
-        };
-        let distributions = v1::RoundDistributions {
-            draft_token_ids: drafts.tokens().to_vec(),
-            draft: proposals.of(drafts),
-            target: std::mem::take(&mut verdict.slices),
-        };
-        let block = BlockInput {
-            drafts: drafts.clone(),
-            horizon: proposals.horizon(*horizon, drafts),
-            layers: layers.clone(),
-            // Read later.
-            ..BlockInput::default()
-        };
-        Ok((block, distributions))
     }
 }

@@ -1,6 +1,8 @@
 //! A draft block, asked of a verifier: to be decided, or to be scored.
 
+use fleet::CallError;
 use speculation::draft_tree::DraftTree;
+use speculation::round::BlockInput;
 use speculation::session::Input;
 use speculation::verification::layers::{Horizon, ResidualLayer};
 use v1::round_answer::Part;
@@ -9,16 +11,15 @@ use wire::{drafting, slice, v1, verdict};
 
 use super::{OutputLogprobs, PeerAnswer, RoundProposals, Taken};
 use crate::admitted::AdmittedRequest;
-use crate::peer::error::CallError;
 use crate::peer::position::RoundPosition;
 use crate::peer::stream::PeerStream;
 
 /// A block that a verifier was asked about.
 #[derive(Debug)]
 pub(super) struct AwaitedVerdict {
-    /// Slices that are to come, one a position; none where the verifier decides.
-    positions: Option<usize>,
-    pub(super) slices: Vec<v1::Slice>,
+    /// The block, where it is decided here: a slice is to come for each position.
+    scored: Option<BlockInput>,
+    slices: Vec<v1::Slice>,
 }
 
 impl AwaitedVerdict {
@@ -41,15 +42,22 @@ impl AwaitedVerdict {
             drafts: Some(drafting::tree_to_wire(drafts)),
             ..Default::default()
         };
-        let scores = request.method.accept_at_coordinator;
-        if scores {
+        let horizon = proposals.horizon(horizon, drafts);
+        let mut scored = None;
+        if request.method.accept_at_coordinator {
+            scored = Some(BlockInput {
+                drafts: drafts.clone(),
+                horizon,
+                layers: layers.to_vec(),
+                // Read later.
+                ..BlockInput::default()
+            });
             round.slices = Some(v1::SliceRequest {
                 top: 0,
                 unscaled: request.needs_target_unscaled(),
                 confidences: request.needs_confidences() || request.report_distributions,
             });
         } else {
-            let horizon = proposals.horizon(horizon, drafts);
             // Only layers have a horizon, and trees have none.
             let outlives_block = drafts.is_chain() && horizon.len != drafts.len() as u32;
             round.proposals = proposals.of(drafts);
@@ -59,7 +67,7 @@ impl AwaitedVerdict {
             round.stopped = horizon.stopped;
         }
         let awaited = Self {
-            positions: scores.then(|| 1 + drafts.len()),
+            scored,
             slices: Vec::new(),
         };
         Ok((Round::Verify(round), awaited))
@@ -74,9 +82,9 @@ impl AwaitedVerdict {
         part: Part,
         position: RoundPosition<'_>,
         request: &AdmittedRequest,
-    ) -> Result<Taken, String> {
+    ) -> Result<Option<Taken>, String> {
         match part {
-            Part::Verdict(mut decided) if self.positions.is_none() => {
+            Part::Verdict(mut decided) if self.scored.is_none() => {
                 let timing = decided.timing.unwrap_or_default();
                 let logprobs = std::mem::take(&mut decided.logprobs);
                 let (from, count) = (position.output.len(), decided.emitted.len());
@@ -85,18 +93,20 @@ impl AwaitedVerdict {
                     round: position.round,
                     verdict: verdict::from_wire(decided).map_err(|bad| bad.to_string())?,
                 };
-                Ok(Taken::Answer(PeerAnswer {
+                Ok(Some(Taken::Answer(PeerAnswer {
                     logprobs,
                     ..PeerAnswer::new(input, timing)
-                }))
+                })))
             }
             Part::Slice(slice) if slice::fits(&slice, request.vocab_size) => {
                 let is_last = slice.last;
                 self.slices.push(slice);
-                if is_last != (Some(self.slices.len()) == self.positions) {
+                let positions = self.scored.as_ref().map(|block| 1 + block.drafts.len());
+                if is_last != (Some(self.slices.len()) == positions) {
                     return Err("not one slice for each position".to_owned());
                 }
-                Ok(if is_last { Taken::Scored } else { Taken::Part })
+                let block = self.scored.take_if(|_| is_last);
+                Ok(block.map(|block| Taken::Scored(block, std::mem::take(&mut self.slices))))
             }
             Part::Verdict(_) => Err("a verdict came where slices were asked for".to_owned()),
             _ => Err("a slice that nobody asked for, or too large".to_owned()),

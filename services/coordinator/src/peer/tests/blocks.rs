@@ -59,15 +59,26 @@ async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
         choosing(message, &[("accept_at", "coordinator")]);
     });
     let proposals = proposals_of_a_cut_block(&mut peers).await;
-    let (mut verifier, _wire) = session(&peers, Peer::Verifier, description(100, 8)).await;
+    let (mut verifier, mut wire) = session(&peers, Peer::Verifier, description(100, 8)).await;
     let requested = verify(&[2, 0], 9).request;
     let position = position(&OUTPUT);
     let opener = &mut peers.opener;
     let started = StartedRound::start(&mut verifier, opener, &requested, position, &proposals);
     let mut started = started.await.expect("sent");
-    let scored = started.scored(&requested, &proposals);
-    let (block, _) = scored.expect("a block");
-    assert_eq!(block.horizon, 5.into());
+    let (header, _) = verifying(wire.requests.recv().await);
+    for last in [false, false, true] {
+        let slice = v1::Slice {
+            last,
+            ..Default::default()
+        };
+        let sent = answer(answering(&header), Part::Slice(slice));
+        wire.replies.send(Ok(sent)).await.expect("awaited");
+    }
+    let taken = started.next(&mut verifier, opener, position).await;
+    let Taken::Scored(block, slices) = taken.expect("slices") else {
+        panic!("no block");
+    };
+    assert_eq!((block.horizon, slices.len()), (5.into(), 3));
 }
 
 #[tokio::test]

@@ -130,31 +130,23 @@ impl AnswerEvents {
             return (vec![event(&last)], false);
         }
         let delivery = self.answer.request.delivery;
-        let mut report = json!({});
         let outputs: Vec<_> = self.outputs.iter().collect();
-        report::add(&mut report, &outputs, delivery.choices as usize);
         let mut events = Vec::new();
+        let add = |piece: &mut Value| {
+            let choices = delivery.choices as usize;
+            report::add(piece, &outputs, choices, delivery.include_usage);
+        };
         if delivery.include_usage {
             let mut usage = (self.answer).object(self.answer.layout.piece_object, &[]);
-            merge(&mut usage, &report);
-            last["speculation"] = report["speculation"].take();
+            add(&mut usage);
+            last["speculation"] = usage["speculation"].clone();
             events.extend([event(&last), event(&usage)]);
         } else {
             // Clients that did not ask for the usage expect none.
-            if let Some(report) = report.as_object_mut() {
-                report.remove("usage");
-            }
-            merge(&mut last, &report);
+            add(&mut last);
             events.push(event(&last));
         }
         events.push(done());
         (events, true)
-    }
-}
-
-/// Adds the fields of `from` to those of `to`.
-fn merge(to: &mut Value, from: &Value) {
-    for (name, value) in from.as_object().into_iter().flatten() {
-        to[name] = value.clone();
     }
 }

@@ -18,7 +18,7 @@ impl ChoicesAnswer {
         let choices = self.request.delivery.choices as usize;
         let progress: Vec<_> = outputs.iter().map(|output| &output.progress).collect();
         let mut rest = json!({});
-        report::add(&mut rest, &progress, choices);
+        report::add(&mut rest, &progress, choices, true);
         // What follows the choices, without the brace that begins it.
         let closing = format!("],{}", rest.to_string().trim_start_matches('{'));
         let choices = outputs.into_iter().enumerate();

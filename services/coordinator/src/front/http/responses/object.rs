@@ -97,7 +97,7 @@ impl ResponseObject {
         let part = part(&output.text, &self.logprobs(&output.tokens));
         let item = self.item(status, &[part]);
         let mut response = self.object(status, &[item]);
-        report::add(&mut response, &[&output.progress], 1);
+        report::add(&mut response, &[&output.progress], 1, true);
         let usage = response["usage"].take();
         response["usage"] = json!({
             "input_tokens": usage["prompt_tokens"],

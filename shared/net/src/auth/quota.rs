@@ -8,18 +8,18 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::auth::{RateLimits, TokenHolder};
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use wire::status::BadField;
+
+use super::guard::{RateLimits, TokenHolder};
 
 /// The use of all clients' tokens.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TokenQuotas(Arc<Mutex<HashMap<u64, Quota>>>);
+pub struct TokenQuotas(Arc<Mutex<HashMap<u64, Quota>>>);
 
 /// The use of one token, which is counted only if the token has limits; clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Quota(Option<Arc<TokenUse>>);
+pub struct Quota(Option<Arc<TokenUse>>);
 
 #[derive(Debug)]
 struct TokenUse {
@@ -30,16 +30,16 @@ struct TokenUse {
 
 /// Why a request is not taken.
 #[derive(Debug)]
-pub(crate) enum Exceeded {
-    /// The request would be taken after this time.
+pub enum Exceeded {
+    /// The request would be taken after this time: why it is not now.
     For(String, Duration),
-    /// The request would never be taken.
-    Forever(BadField),
+    /// The request would never be taken: what is wrong with its prompt.
+    Forever(String),
 }
 
 impl TokenQuotas {
     /// Returns the use of the token of `client`.
-    pub(crate) fn of(&self, client: Option<&TokenHolder>) -> Quota {
+    pub fn of(&self, client: Option<&TokenHolder>) -> Quota {
         let Some(client) = client.filter(|client| client.rates != RateLimits::default()) else {
             return Quota::default();
         };
@@ -64,69 +64,79 @@ impl Quota {
     }
 
     /// Counts a request, if there is anything left for it.
-    pub(crate) fn begin(&self) -> Result<(), Exceeded> {
-        self.with_tokens(|tokens| tokens.check(1))
-            .unwrap_or(Ok(()))
-            .map_err(|shortage| self.too_many_tokens(1, shortage))?;
-        let Some(of) = &self.0 else {
+    ///
+    /// # Errors
+    /// If there is not.
+    pub fn begin(&self) -> Result<(), Exceeded> {
+        self.use_tokens(1, Bucket::check)?;
+        let Some(requests) = self.0.as_ref().and_then(|of| of.requests.as_ref()) else {
             return Ok(());
         };
-        let Some((bucket, most)) = of.requests.as_ref().zip(of.limits.requests) else {
-            return Ok(());
-        };
-        let mut bucket = bucket.lock();
-        bucket.take(1).map_err(|shortage| {
-            let wait = match shortage {
-                Shortage::For(wait) => wait,
-                Shortage::Forever => Duration::from_secs(60),
-            };
-            let why = format!(
-                "the {most} requests a minute of this token are used up (rpm={most} in auth.client_tokens_file); the \
-                 next is taken in {} s",
-                wait.as_secs()
-            );
-            Exceeded::For(why, wait)
-        })
+        let mut requests = requests.lock();
+        match requests.take(1) {
+            // A bucket always holds one.
+            Ok(()) | Err(Shortage::Forever) => Ok(()),
+            Err(Shortage::For(wait)) => {
+                let (most, seconds) = (requests.per_minute, wait.as_secs());
+                let why = format!(
+                    "the {most} requests a minute of this token are used up (rpm={most} in auth.client_tokens_file); \
+                     the next is taken in {seconds} s"
+                );
+                Err(Exceeded::For(why, wait))
+            }
+        }
     }
 
     /// Takes the `tokens` of a request's prompts.
-    pub(crate) fn take_prompts(&self, tokens: u64) -> Result<(), Exceeded> {
-        self.with_tokens(|bucket| bucket.take(tokens))
-            .unwrap_or(Ok(()))
-            .map_err(|shortage| self.too_many_tokens(tokens, shortage))
+    ///
+    /// # Errors
+    /// If there are not as many.
+    pub fn take_prompts(&self, tokens: u64) -> Result<(), Exceeded> {
+        self.use_tokens(tokens, Bucket::take)
     }
 
     /// Takes `tokens` of an output.
-    pub(crate) fn charge_output(&self, tokens: usize) {
-        self.with_tokens(|bucket| bucket.charge(tokens as u64));
-    }
-
-    /// Returns what `used` makes of the bucket of tokens; none if tokens are not limited.
-    fn with_tokens<T>(&self, used: impl FnOnce(&mut Bucket) -> T) -> Option<T> {
-        let bucket = self.0.as_ref()?.tokens.as_ref()?;
-        Some(used(&mut bucket.lock()))
-    }
-
-    fn too_many_tokens(&self, tokens: u64, shortage: Shortage) -> Exceeded {
-        let most = self.0.as_ref().and_then(|of| of.limits.tokens);
-        let most = most.map_or(0, u32::from);
-        let limit = format!("tpm={most} in auth.client_tokens_file");
-        match shortage {
-            Shortage::For(wait) => {
-                let why = format!(
-                    "the {most} tokens a minute of this token, of prompts and outputs, are used up ({limit}); a prompt \
-                     of {tokens} tokens is taken in {} s",
-                    wait.as_secs()
-                );
-                Exceeded::For(why, wait)
-            }
-            Shortage::Forever => Exceeded::Forever(BadField::new(
-                "prompt",
-                format!(
-                    "{tokens} tokens, expected at most the {most} that this token may use in a minute ({limit})"
-                ),
-            )),
+    pub fn charge_output(&self, tokens: usize) {
+        if let Some(bucket) = self.tokens() {
+            bucket.lock().charge(tokens as u64);
         }
+    }
+
+    /// Returns the bucket of tokens, if they are limited.
+    fn tokens(&self) -> Option<&Mutex<Bucket>> {
+        self.0.as_ref()?.tokens.as_ref()
+    }
+
+    /// Has `used` check or take so many `tokens`, if they are limited.
+    fn use_tokens(
+        &self,
+        tokens: u64,
+        used: fn(&mut Bucket, u64) -> Result<(), Shortage>,
+    ) -> Result<(), Exceeded> {
+        let Some(bucket) = self.tokens() else {
+            return Ok(());
+        };
+        let mut bucket = bucket.lock();
+        let result = used(&mut bucket, tokens);
+        result.map_err(|shortage| too_many_tokens(bucket.per_minute, tokens, shortage))
+    }
+}
+
+/// Returns the refusal of a prompt of so many `tokens`, of which `most` may be used in a minute.
+fn too_many_tokens(most: NonZeroU32, tokens: u64, shortage: Shortage) -> Exceeded {
+    let limit = format!("tpm={most} in auth.client_tokens_file");
+    match shortage {
+        Shortage::For(wait) => {
+            let why = format!(
+                "the {most} tokens a minute of this token, of prompts and outputs, are used up ({limit}); a prompt of \
+                 {tokens} tokens is taken in {} s",
+                wait.as_secs()
+            );
+            Exceeded::For(why, wait)
+        }
+        Shortage::Forever => Exceeded::Forever(format!(
+            "{tokens} tokens, expected at most the {most} that this token may use in a minute ({limit})"
+        )),
     }
 }
 

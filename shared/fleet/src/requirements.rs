@@ -15,9 +15,11 @@ use wire::{drafting, v1};
 
 /// What the peers must be able to do for a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Requirements {
-    pub(crate) drafter: DrafterRequirements,
-    pub(crate) verifier: VerifierRequirements,
+pub struct Requirements {
+    /// The drafter.
+    pub drafter: DrafterRequirements,
+    /// The verifier.
+    pub verifier: VerifierRequirements,
 }
 
 impl Requirements {
@@ -25,7 +27,7 @@ impl Requirements {
     ///
     /// # Errors
     /// Names the field of the request, the peer and what it lacks.
-    pub(crate) fn check(self, peer: Peer, described: &v1::PeerDescription) -> Result<(), BadField> {
+    pub fn check(self, peer: Peer, described: &v1::PeerDescription) -> Result<(), BadField> {
         match peer {
             Peer::Drafter => self.drafter.check(described),
             Peer::Verifier => self.verifier.check(described),
@@ -35,7 +37,7 @@ impl Requirements {
 
 /// What a drafter must be able to do for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DrafterRequirements {
+pub struct DrafterRequirements {
     drafting: Drafting,
     /// The label of the acceptance head that stops drafts.
     label: Option<AcceptanceLabel>,
@@ -47,7 +49,7 @@ pub(crate) struct DrafterRequirements {
 
 impl DrafterRequirements {
     /// Returns what `method` needs of a drafter.
-    pub(crate) fn of(method: &Choice) -> Self {
+    pub fn of(method: &Choice) -> Self {
         let learned = method.stop_rule.needs_head() && method.drafting == Drafting::Model;
         let label = method.verification.label;
         Self {
@@ -84,7 +86,7 @@ impl DrafterRequirements {
     ///
     /// # Errors
     /// Names the field of the request, the drafter, what it lacks and where that comes from.
-    pub(crate) fn check(self, drafter: &v1::PeerDescription) -> Result<(), BadField> {
+    pub fn check(self, drafter: &v1::PeerDescription) -> Result<(), BadField> {
         let refused = |field: &str, problem: &str| {
             let problem = format!("drafter '{}' {problem}", drafter.model);
             Err(BadField::new(field, problem))
@@ -130,14 +132,14 @@ impl DrafterRequirements {
 }
 
 /// Returns whether `drafter` has an acceptance head for `label`.
-pub(crate) fn has_head(drafter: &v1::PeerDescription, label: AcceptanceLabel) -> bool {
+pub fn has_head(drafter: &v1::PeerDescription, label: AcceptanceLabel) -> bool {
     let wanted = drafting::label_to_wire(label);
     drafter.heads.iter().any(|head| head.label() == wanted)
 }
 
 /// What a verifier must be able to do for a request, and some cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct VerifierRequirements {
+pub struct VerifierRequirements {
     /// Number of the verification, if it is the verifier that decides.
     verification: Option<i32>,
     /// Name of the verification.
@@ -153,7 +155,7 @@ pub(crate) struct VerifierRequirements {
 
 impl VerifierRequirements {
     /// Returns what `method` needs of a verifier, with tokens drawn by `params`.
-    pub(crate) fn of(method: &Choice, params: &SamplingParams) -> Self {
+    pub fn of(method: &Choice, params: &SamplingParams) -> Self {
         Self {
             verification: (!method.accept_at_coordinator).then_some(method.verification.wire),
             name: method.verification.name,
@@ -174,7 +176,7 @@ impl VerifierRequirements {
     ///
     /// # Errors
     /// Names the field of the request, the verifier and what it lacks.
-    pub(crate) fn check(self, verifier: &v1::PeerDescription) -> Result<(), BadField> {
+    pub fn check(self, verifier: &v1::PeerDescription) -> Result<(), BadField> {
         let refused = |field: &str, problem: &str| {
             let problem = format!("verifier '{}' {problem}", verifier.model);
             Err(BadField::new(field, problem))

@@ -4,19 +4,43 @@ use std::time::Duration;
 
 use net::fault::{connection_fault, describe};
 use speculation::session::Peer;
+use strum::{IntoStaticStr, VariantNames};
 use tonic::Status;
 use wire::describe::Mismatch;
 use wire::failure::Failure;
 use wire::status::{self, BadField, PeerFailure};
 
-use crate::events::PeerFault;
+/// Kinds of failures of a peer, as they are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum PeerFault {
+    /// It cannot be reached, or its stream broke.
+    Unreachable,
+    /// It did not answer in time.
+    Timeout,
+    /// It has too much to do.
+    Overloaded,
+    /// It does not do what is asked.
+    Refused,
+    /// Its answer cannot be right.
+    Malformed,
+    /// The draft model's context is full.
+    ContextFull,
+}
+
+impl PeerFault {
+    /// Returns its name in logs and metrics.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
 
 /// What to look at where no peer has said anything.
 const NOT_CONFIGURED: &str = "is one running, and does coordinator.models name it?";
 
 /// Why a peer could not do what it was asked. What is displayed may reach clients, so no address stands in it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CallError {
+pub enum CallError {
     /// None of the peers configured is believed alive; with what one of them failed at last, if that is known.
     #[error("no {} is reachable: {}", .0.name(), .1.as_deref().unwrap_or(NOT_CONFIGURED))]
     NoneAlive(Peer, Option<String>),
@@ -37,7 +61,10 @@ pub(crate) enum CallError {
     Proposals(String),
     /// It takes no block as long.
     #[error("it takes {max_draft_tokens} draft tokens in a round")]
-    TooLong { max_draft_tokens: u32 },
+    TooLong {
+        /// How many it takes.
+        max_draft_tokens: u32,
+    },
     /// The request has no room in the draft model's context of so many tokens.
     #[error("the draft model's context of {0} tokens is full")]
     ContextFull(u32),
@@ -60,7 +87,7 @@ fn client_text(status: &Status) -> String {
 
 impl CallError {
     /// Returns what an operator is told, causes included.
-    pub(crate) fn details(&self) -> String {
+    pub fn details(&self) -> String {
         match self {
             Self::Status(status) => describe(status),
             other => other.to_string(),
@@ -68,14 +95,14 @@ impl CallError {
     }
 
     /// Returns whether a peer is not what it said when it was asked: it, or the engine behind it, was replaced.
-    pub(crate) fn is_outdated(&self) -> bool {
+    pub fn is_outdated(&self) -> bool {
         let fields = ["model", "vocab_fingerprint", "numerics"];
         fields.into_iter().any(|field| self.names(field))
     }
 
     /// Returns whether the drafter is to blame for what it sent of its distributions; the verifier may be the one to
     /// see it.
-    pub(crate) fn blames_proposals(&self) -> bool {
+    pub fn blames_proposals(&self) -> bool {
         matches!(self, Self::Proposals(_)) || self.names("proposals")
     }
 
@@ -85,7 +112,7 @@ impl CallError {
     }
 
     /// Returns whether another replica may do better.
-    pub(crate) fn is_worth_another(&self) -> bool {
+    pub fn is_worth_another(&self) -> bool {
         matches!(
             self,
             Self::Unable(_) | Self::ContextFull(_) | Self::Mismatch(_)
@@ -93,7 +120,7 @@ impl CallError {
     }
 
     /// Returns the kind of failure.
-    pub(crate) fn fault(&self) -> PeerFault {
+    pub fn fault(&self) -> PeerFault {
         match self {
             Self::NoneAlive(..) => PeerFault::Unreachable,
             Self::Late(_) | Self::OutOfTime(_) => PeerFault::Timeout,
@@ -115,7 +142,7 @@ impl CallError {
     }
 
     /// Returns what the failure means for the request.
-    pub(crate) fn failure(&self) -> PeerFailure {
+    pub fn failure(&self) -> PeerFailure {
         match self {
             Self::Status(status) => status::classify(status),
             Self::Late(_) | Self::OutOfTime(_) => PeerFailure::Transient,

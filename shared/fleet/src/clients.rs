@@ -16,28 +16,28 @@ use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{DescribeRequest, PeerDescription};
 
-use super::PeerEndpoint;
-use crate::peer::error::CallError;
+use crate::PeerEndpoint;
+use crate::error::CallError;
 
 /// How long a peer may take to describe itself.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns a client for a drafter at `endpoint`.
-pub(crate) fn drafter_client(endpoint: &PeerEndpoint) -> DrafterClient<PeerChannel> {
+pub fn drafter_client(endpoint: &PeerEndpoint) -> DrafterClient<PeerChannel> {
     DrafterClient::new(endpoint.channel())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
 /// Returns a client for a verifier at `endpoint`.
-pub(crate) fn verifier_client(endpoint: &PeerEndpoint) -> VerifierClient<PeerChannel> {
+pub fn verifier_client(endpoint: &PeerEndpoint) -> VerifierClient<PeerChannel> {
     VerifierClient::new(endpoint.channel())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
 /// Asks a peer for its description.
-pub(super) async fn describe(
+pub(crate) async fn describe(
     endpoint: &PeerEndpoint,
     kind: Peer,
 ) -> Result<Arc<PeerDescription>, CallError> {
@@ -59,7 +59,7 @@ pub(super) async fn describe(
 ///
 /// # Errors
 /// If it does not answer, or its vocabulary is not that of `target`.
-pub(crate) async fn described(
+pub async fn described(
     endpoint: &PeerEndpoint,
     kind: Peer,
     target: &PeerDescription,
@@ -72,7 +72,7 @@ pub(crate) async fn described(
 ///
 /// # Errors
 /// If it does not answer.
-pub(super) async fn known_or_asked(
+pub(crate) async fn known_or_asked(
     endpoint: &PeerEndpoint,
     kind: Peer,
 ) -> Result<Arc<PeerDescription>, CallError> {
@@ -82,17 +82,11 @@ pub(super) async fn known_or_asked(
     }
 }
 
-/// Asks a peer for its description, and checks it.
-pub(super) async fn ask(
-    endpoint: &PeerEndpoint,
-    kind: Peer,
-    target: &PeerDescription,
-) -> Result<Arc<PeerDescription>, CallError> {
-    let description = describe(endpoint, kind).await?;
-    checked(endpoint, target, description)
-}
-
-fn checked(
+/// Returns the description of a peer, which is known from now on.
+///
+/// # Errors
+/// If its vocabulary is not that of `target`.
+pub(crate) fn checked(
     endpoint: &PeerEndpoint,
     target: &PeerDescription,
     description: Arc<PeerDescription>,
@@ -110,7 +104,7 @@ fn checked(
 
 /// Awaits `requested`, a call to `endpoint` that no model has a part in. An endpoint that takes longer than `timeout`
 /// is left alone for a while.
-pub(super) async fn answer_within<T>(
+pub(crate) async fn answer_within<T>(
     timeout: Duration,
     what: &'static str,
     endpoint: &PeerEndpoint,
@@ -124,7 +118,7 @@ pub(super) async fn answer_within<T>(
 
 /// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
 /// left alone for a while, and what the request itself is to blame for does not count.
-pub(crate) fn failed(endpoint: &PeerEndpoint, kind: Peer, status: Status) -> CallError {
+pub fn failed(endpoint: &PeerEndpoint, kind: Peer, status: Status) -> CallError {
     let why = fault::describe(&status);
     // A token that is refused is refused to every request. Where a connection breaks, a drafter may be back at once, and
     // the target goes on meanwhile; a verifier's work waits for it, and another may take it.

@@ -8,9 +8,10 @@ use text::ServedText;
 use tokio::sync::OnceCell;
 use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
 
-use super::clients::{answer_within, failed, verifier_client};
-use super::{PeerEndpoint, Recent};
-use crate::peer::error::CallError;
+use crate::PeerEndpoint;
+use crate::clients::{answer_within, failed, verifier_client};
+use crate::error::CallError;
+use crate::recent::Recent;
 
 /// How long a verifier may take to send its tokenizer.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -51,7 +52,7 @@ type TextCell = Arc<OnceCell<Arc<ServedText>>>;
 
 /// The texts known, the latest last.
 #[derive(Debug, Default)]
-pub(super) struct Texts(Recent<TextKey, TextCell, MOST>);
+pub(crate) struct Texts(Recent<TextKey, TextCell, MOST>);
 
 impl Texts {
     /// Returns the text of the verifier at `endpoint`, which describes itself so. Those who ask for one text at the
@@ -59,7 +60,7 @@ impl Texts {
     ///
     /// # Errors
     /// If the verifier does not send it in time, or what it sends is no tokenizer.
-    pub(super) async fn of(
+    pub(crate) async fn of(
         &self,
         endpoint: &PeerEndpoint,
         description: &PeerDescription,

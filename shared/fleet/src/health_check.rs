@@ -11,11 +11,11 @@ use wire::describe::has_model;
 use wire::status::BadField;
 use wire::v1::PeerDescription;
 
-use super::PeerEndpoint;
-use super::clients::{ask, describe, described};
-use super::model::ServedModel;
-use crate::admitted::{DrafterRequirements, VerifierRequirements};
-use crate::peer::error::CallError;
+use crate::PeerEndpoint;
+use crate::clients::{checked, describe, described};
+use crate::error::CallError;
+use crate::model::{DrafterCheck, ServedModel};
+use crate::requirements::{DrafterRequirements, VerifierRequirements};
 
 /// How long a request that needs more than a draft model waits to hear what drafters can do. If they do
 /// not say by then, they say when they are asked to draft.
@@ -33,7 +33,7 @@ const VERIFIER_TIMEOUT: Duration = Duration::from_secs(2);
 impl ServedModel {
     /// Asks all verifiers for their descriptions, so that it is known whether they are alike. Returns whether any that can
     /// be used has answered.
-    pub(crate) async fn probe_verifiers(&self) -> bool {
+    pub async fn probe_verifiers(&self) -> bool {
         let endpoints = self.endpoints(Peer::Verifier).await;
         self.likeness
             .keep(&endpoints.iter().map(|it| it.address()).collect());
@@ -50,7 +50,7 @@ impl ServedModel {
     }
 
     /// Checks the drafters again and again, since they may be restarted with another model.
-    pub(crate) async fn watch_drafters(&self) {
+    pub async fn watch_drafters(&self) {
         loop {
             self.probe_all_drafters().await;
             tokio::time::sleep(INTERVAL).await;
@@ -58,10 +58,10 @@ impl ServedModel {
     }
 
     /// Checks the drafters once, within a short time.
-    pub(crate) async fn probe_drafters(&self) {
+    pub async fn probe_drafters(&self) {
         // Drafters that do not answer in time are checked again later.
         let _ = tokio::time::timeout(FIRST_TIMEOUT, self.probe_all_drafters()).await;
-        self.compatibility.give_up_check();
+        self.drafter_check.lock().get_or_insert_default();
     }
 
     async fn probe_all_drafters(&self) {
@@ -86,7 +86,12 @@ impl ServedModel {
             }
         }
         let problem = problem.filter(|_| !fits);
-        let is_news = self.compatibility.note(problem.clone(), fits && !drafts);
+        let check = DrafterCheck {
+            problem: problem.clone(),
+            only_copies: fits && !drafts,
+        };
+        let before = self.drafter_check.lock().replace(check);
+        let is_news = before.and_then(|it| it.problem) != problem;
         let model = self.name();
         match (is_news, problem) {
             (true, Some(problem)) => tracing::warn!(
@@ -103,7 +108,7 @@ impl ServedModel {
     ///
     /// # Errors
     /// What `target` lacks, which the request was checked by.
-    pub(crate) async fn check_verifiers(
+    pub async fn check_verifiers(
         &self,
         required: VerifierRequirements,
         target: &PeerDescription,
@@ -112,11 +117,8 @@ impl ServedModel {
             return Ok(());
         };
         let verifiers = self.endpoints(Peer::Verifier).await;
-        let known = |it: &Arc<PeerEndpoint>| it.description();
-        if verifiers
-            .iter()
-            .any(|it| known(it).is_none_or(|known| required.check(&known).is_ok()))
-        {
+        let mut known = verifiers.iter().map(|it| it.description());
+        if known.any(|known| known.is_none_or(|known| required.check(&known).is_ok())) {
             return Ok(());
         }
         Err(lacking)
@@ -124,7 +126,7 @@ impl ServedModel {
 
     /// Returns whether the rows of drafters may differ, as far as drafters are known: because a drafter's rows are the
     /// same up to rounding only, or because two drafters have different numerics.
-    pub(crate) async fn drafters_vary(&self) -> bool {
+    pub async fn drafters_vary(&self) -> bool {
         let drafters = self.endpoints(Peer::Drafter).await;
         let known = drafters.iter().filter_map(|it| it.description());
         let mut known = known.peekable();
@@ -134,13 +136,16 @@ impl ServedModel {
 
     /// Returns who proposes where nobody says: the draft model, or Max-Gram where no drafter that fits has one. The first
     /// requests wait until drafters have said what they can do, for a short time.
-    pub(crate) async fn usual_drafting(&self) -> Drafting {
-        if self.compatibility.only_copies().is_none() {
+    pub async fn usual_drafting(&self) -> Drafting {
+        let is_known = self.drafter_check.lock().is_some();
+        if !is_known {
             self.probe_drafters().await;
         }
-        match self.compatibility.only_copies() {
-            Some(true) => Drafting::MaxGram,
-            Some(false) | None => Drafting::Model,
+        match *self.drafter_check.lock() {
+            Some(DrafterCheck {
+                only_copies: true, ..
+            }) => Drafting::MaxGram,
+            _ => Drafting::Model,
         }
     }
 
@@ -149,7 +154,7 @@ impl ServedModel {
     ///
     /// # Errors
     /// What the first of them lacks.
-    pub(crate) async fn check_drafters(
+    pub async fn check_drafters(
         &self,
         requirements: DrafterRequirements,
         target: &PeerDescription,
@@ -171,7 +176,10 @@ impl ServedModel {
                 return Ok(());
             }
             // It may have been started anew with what it lacked.
-            let requested = ask(&endpoint, Peer::Drafter, target);
+            let requested = async {
+                let described = describe(&endpoint, Peer::Drafter).await?;
+                checked(&endpoint, target, described)
+            };
             let Ok(Ok(described)) = tokio::time::timeout(ABILITY_TIMEOUT, requested).await else {
                 return Ok(());
             };

@@ -1,12 +1,13 @@
-//! Whether the verifiers of a model are alike, and whether any drafter fits them.
+//! Whether the verifiers of a model are alike.
 //!
 //! A session may go to any of them, and back, so what an answer promises holds for all of them together: a seed gives its
 //! tokens again only where all compute the same bits. Verifiers of other weights serve another model. They are refused,
 //! unless the configuration allows them: those with the weights that most verifiers have are used.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
+use itertools::Itertools;
 use parking_lot::Mutex;
 use wire::describe::Mismatch;
 use wire::v1::{Numerics, PeerDescription};
@@ -28,7 +29,7 @@ struct KnownVerifiers {
 }
 
 impl Likeness {
-    pub(super) fn new(mixed_weights: bool) -> Self {
+    pub(crate) fn new(mixed_weights: bool) -> Self {
         Self {
             mixed_weights,
             known: Mutex::default(),
@@ -39,7 +40,7 @@ impl Likeness {
     ///
     /// # Errors
     /// If it has other weights than those that are used.
-    pub(super) fn met(&self, address: &str, said: &PeerDescription) -> Result<(), Mismatch> {
+    pub(crate) fn met(&self, address: &str, said: &PeerDescription) -> Result<(), Mismatch> {
         let mut known = self.known.lock();
         let is_news = known.verifiers.get(address) != Some(said);
         if is_news {
@@ -56,7 +57,7 @@ impl Likeness {
     }
 
     /// Forgets the verifiers at all other addresses.
-    pub(super) fn keep(&self, addresses: &BTreeSet<&str>) {
+    pub(crate) fn keep(&self, addresses: &BTreeSet<&str>) {
         let mut known = self.known.lock();
         known
             .verifiers
@@ -65,7 +66,7 @@ impl Likeness {
     }
 
     /// Returns whether the verifier at `address` is known to have other weights than those that are used.
-    pub(super) fn refuses(&self, address: &str) -> bool {
+    pub(crate) fn refuses(&self, address: &str) -> bool {
         let known = self.known.lock();
         let verifier = known.verifiers.get(address);
         verifier.is_some_and(|verifier| self.mismatch(&known, verifier).is_some())
@@ -94,12 +95,11 @@ impl Likeness {
             Some(format!("verifier {address} is not used: {mismatch}"))
         });
         let unlike = (kinds.len() > 1).then(|| {
-            let each = kinds.iter().map(|(address, kind)| {
+            let mut each = kinds.iter().map(|(address, kind)| {
                 let Numerics { dtype, kernels, .. } = kind.numerics.clone().unwrap_or_default();
                 let text = &kind.text_fingerprint;
                 format!("{address} computes in {dtype} ({kernels}), with text files {text}")
             });
-            let each: Vec<_> = each.collect();
             format!(
                 "verifiers differ, so no answer is reproducible: {}",
                 each.join(", ")
@@ -112,18 +112,13 @@ impl Likeness {
     /// used.
     fn kinds(&self) -> Vec<(String, PeerDescription)> {
         let known = self.known.lock();
-        let mut kinds: Vec<(String, PeerDescription)> = Vec::new();
-        for (address, verifier) in &known.verifiers {
-            let is_like = |it: &PeerDescription| {
-                (&it.numerics, &it.text_fingerprint)
-                    == (&verifier.numerics, &verifier.text_fingerprint)
-            };
-            let is_used = self.mismatch(&known, verifier).is_none();
-            if is_used && kinds.iter().all(|(_, kind)| !is_like(kind)) {
-                kinds.push((address.clone(), verifier.clone()));
-            }
-        }
+        let is_used = |verifier| self.mismatch(&known, verifier).is_none();
+        let used = (known.verifiers.iter()).filter(|(_, verifier)| is_used(verifier));
+        let kinds =
+            used.unique_by(|(_, verifier)| (&verifier.numerics, &verifier.text_fingerprint));
         kinds
+            .map(|(address, kind)| (address.clone(), kind.clone()))
+            .collect()
     }
 
     fn mismatch(&self, known: &KnownVerifiers, verifier: &PeerDescription) -> Option<Mismatch> {
@@ -143,16 +138,11 @@ impl KnownVerifiers {
     /// Chooses the weights that most verifiers have. In a tie it keeps the weights that were used before, or else takes the
     /// lowest fingerprint.
     fn choose(&mut self) {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for verifier in self.verifiers.values() {
-            *counts.entry(&verifier.model_fingerprint).or_default() += 1;
-        }
+        let weights = self.verifiers.values().map(|it| &it.model_fingerprint[..]);
+        let counts = weights.counts().into_iter();
         let is_used = |fingerprint: &str| fingerprint == self.used;
-        let most = counts
-            .iter()
-            .rev()
-            .max_by_key(|(fingerprint, count)| (**count, is_used(fingerprint)));
-        let Some((&most, _)) = most else {
+        let most = counts.max_by_key(|&(it, count)| (count, is_used(it), Reverse(it)));
+        let Some((most, _)) = most else {
             return;
         };
         if most != self.used {
@@ -162,50 +152,6 @@ impl KnownVerifiers {
                 tracing::warn!(before, now, "most verifiers have other weights now");
             }
         }
-    }
-}
-
-/// What checks of the drafters found so far.
-#[derive(Debug, Default)]
-pub(crate) struct Compatibility(Mutex<DrafterCheck>);
-
-#[derive(Debug, Default)]
-struct DrafterCheck {
-    /// The mismatch because of which no drafter can be used. None while a drafter fits, or none has answered yet.
-    problem: Option<Arc<str>>,
-    /// Whether drafters fit, and none of them has a draft model.
-    only_copies: bool,
-    /// Whether a check has ended, or was given up.
-    has_ended: bool,
-}
-
-impl Compatibility {
-    /// Returns the mismatch between the drafters and the target, if none of them fits.
-    pub(crate) fn problem(&self) -> Option<Arc<str>> {
-        self.0.lock().problem.clone()
-    }
-
-    /// Returns whether drafters fit, and none of them has a draft model; none before the first check.
-    pub(super) fn only_copies(&self) -> Option<bool> {
-        let last = self.0.lock();
-        last.has_ended.then_some(last.only_copies)
-    }
-
-    /// Stores what a check found; returns whether the mismatch differs from the one before.
-    pub(super) fn note(&self, problem: Option<Arc<str>>, only_copies: bool) -> bool {
-        let mut last = self.0.lock();
-        let is_news = last.problem != problem;
-        *last = DrafterCheck {
-            problem,
-            only_copies,
-            has_ended: true,
-        };
-        is_news
-    }
-
-    /// Records that there is no need to wait for a check any more.
-    pub(super) fn give_up_check(&self) {
-        self.0.lock().has_ended = true;
     }
 }
 

@@ -3,73 +3,84 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ops::process::Process;
-use ops::service_error::ServiceError;
 use parking_lot::Mutex;
+use speculation::goodput::Estimator;
+use speculation::methods::Choice;
 use speculation::session::Peer;
 use text::ServedText;
 use wire::v1::PeerDescription;
 
-use super::clients::known_or_asked;
-use super::estimates::Estimates;
-use super::likeness::{Compatibility, Likeness};
-use super::texts::Texts;
-use super::{PeerEndpoint, PeerQuery, PeerReplicas};
-use crate::config::{CoordinatorConfig, ModelGroup, wrong};
-use crate::peer::error::CallError;
+use crate::clients::known_or_asked;
+use crate::error::CallError;
+use crate::estimates::{EstimateKind, Estimates};
+use crate::likeness::Likeness;
+use crate::requirements::Requirements;
+use crate::texts::Texts;
+use crate::{ModelGroup, PeerEndpoint, PeerReplicas};
 
 /// A served model with its peers.
 #[derive(Debug)]
-pub(crate) struct ServedModel {
+pub struct ServedModel {
     name: String,
     aliases: Vec<String>,
     drafters: PeerReplicas,
     verifiers: PeerReplicas,
     texts: Texts,
-    pub(crate) compatibility: Compatibility,
+    /// What the last check of the drafters found; none until one has ended, or was given up.
+    pub(crate) drafter_check: Mutex<Option<DrafterCheck>>,
     pub(crate) likeness: Likeness,
     /// What the target said last: what requests begin with while no verifier answers.
     last_target: Mutex<Option<Target>>,
-    /// What requests measured, for draft lengths that follow it.
-    pub(crate) estimates: Estimates,
+    estimates: Estimates,
+}
+
+/// What a check of the drafters found.
+#[derive(Debug, Default)]
+pub(crate) struct DrafterCheck {
+    /// The mismatch because of which no drafter can be used. None while a drafter fits, or none has answered yet.
+    pub(crate) problem: Option<Arc<str>>,
+    /// Whether drafters fit, and none of them has a draft model.
+    pub(crate) only_copies: bool,
 }
 
 /// The target model, as the verifier says that a session is to run at.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) description: Arc<PeerDescription>,
-    pub(crate) text: Arc<ServedText>,
+pub struct Target {
+    /// What that verifier says of itself.
+    pub description: Arc<PeerDescription>,
+    /// Its tokenizer and its chat template.
+    pub text: Arc<ServedText>,
+}
+
+/// Which peer a session needs.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerQuery {
+    /// The kind of peer.
+    pub peer: Peer,
+    /// The session's name, by which one of several replicas is chosen.
+    pub session: [u8; 16],
+    /// What it must be able to do; none where it is only asked who it is.
+    pub requirements: Option<Requirements>,
 }
 
 impl ServedModel {
-    /// # Errors
-    /// Names the setting that cannot be used.
-    pub(super) fn new(
-        model: &ModelGroup,
-        config: &CoordinatorConfig,
-        process: &Process,
-    ) -> Result<Self, ServiceError> {
-        let dns_ttl = Duration::from_millis(config.resolve_every_ms.get());
-        let credentials = &process.credentials;
-        let replicas = |urls: &[String]| {
-            let replicas = PeerReplicas::new(urls, &config.channel, credentials, dns_ttl);
-            replicas.map_err(|error| wrong("models", error))
-        };
-        Ok(Self {
-            name: model.name.clone(),
-            aliases: model.aliases.clone(),
-            drafters: replicas(&model.drafters)?,
-            verifiers: replicas(&model.verifiers)?,
+    /// Returns the model of `group` with its peers.
+    pub(crate) fn new(group: ModelGroup, drafters: PeerReplicas, verifiers: PeerReplicas) -> Self {
+        Self {
+            name: group.name,
+            aliases: group.aliases,
+            drafters,
+            verifiers,
             texts: Texts::default(),
-            compatibility: Compatibility::default(),
-            likeness: Likeness::new(model.mixed_weights),
+            drafter_check: Mutex::default(),
+            likeness: Likeness::new(group.mixed_weights),
             last_target: Mutex::default(),
             estimates: Estimates::default(),
-        })
+        }
     }
 
     /// Returns the name that clients ask for.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
@@ -78,31 +89,67 @@ impl ServedModel {
         self.name == name || self.aliases.iter().any(|alias| alias == name)
     }
 
-    /// Returns how many addresses of these peers are alive, and how many are left alone for a while.
-    pub(crate) fn counts(&self, kind: Peer) -> (usize, usize) {
-        self.replicas(kind).counts()
+    /// Returns how many addresses of these peers can be used, are left alone for a while, and are alive but do not fit the
+    /// target or are not like most others; each with its name in metrics.
+    pub fn counts(&self, kind: Peer) -> [(&'static str, usize); 3] {
+        let (alive, resting) = self.replicas(kind).counts();
+        let misfit = match kind {
+            Peer::Drafter if self.drafter_misfit().is_some() => alive,
+            Peer::Drafter => 0,
+            Peer::Verifier => self.likeness.refused().min(alive),
+        };
+        [
+            ("alive", alive - misfit),
+            ("resting", resting),
+            ("misfit", misfit),
+        ]
+    }
+
+    /// Tells operators why no drafter fits, and how verifiers are not alike.
+    pub(crate) fn misfits(&self) -> Vec<String> {
+        let name = &self.name;
+        let misfit = self.drafter_misfit();
+        let misfit = misfit.map(|it| format!("no drafter of model '{name}' fits: {it}"));
+        let unlike = self.likeness.problems().into_iter();
+        let unlike = unlike.map(|problem| format!("model '{name}': {problem}"));
+        misfit.into_iter().chain(unlike).collect()
+    }
+
+    /// Returns whether two verifiers that are used compute other bits, or make other prompts of the same messages.
+    pub fn verifiers_vary(&self) -> bool {
+        self.likeness.vary()
+    }
+
+    /// Returns what requests of `method` at `temperature` measured, for draft lengths that follow it.
+    pub fn estimate(&self, method: &Choice, temperature: f32) -> Estimator {
+        self.estimates.find(EstimateKind::of(method, temperature))
+    }
+
+    /// Returns the mismatch between the drafters and the target, if none of them fits.
+    fn drafter_misfit(&self) -> Option<Arc<str>> {
+        self.drafter_check.lock().as_ref()?.problem.clone()
     }
 
     /// Returns whether drafters are configured, and are not known not to fit the target.
-    pub(crate) fn has_drafters(&self) -> bool {
-        !self.drafters.is_empty() && self.compatibility.problem().is_none()
+    pub fn has_drafters(&self) -> bool {
+        !self.drafters.is_empty() && self.drafter_misfit().is_none()
     }
 
     /// Returns the reason why no drafter can be used, for errors.
-    pub(crate) fn why_no_drafter(&self) -> String {
-        match self.compatibility.problem() {
+    pub fn why_no_drafter(&self) -> String {
+        match self.drafter_misfit() {
             Some(problem) => format!("those of model '{}' do not fit: {problem}", self.name),
             None => format!("model '{}' has none", self.name),
         }
     }
 
     /// Returns all known addresses of these peers.
-    pub(in crate::peer) async fn endpoints(&self, kind: Peer) -> Vec<Arc<PeerEndpoint>> {
+    pub async fn endpoints(&self, kind: Peer) -> Vec<Arc<PeerEndpoint>> {
         self.replicas(kind).all().await
     }
 
     /// Returns for how long all its verifiers are overloaded, by their own words; none if one is not.
-    pub(crate) fn overloaded_for(&self) -> Option<Duration> {
+    pub fn overloaded_for(&self) -> Option<Duration> {
         self.verifiers.overloaded_for()
     }
 
@@ -112,7 +159,7 @@ impl ServedModel {
     ///
     /// # Errors
     /// Of the verifier asked last, if none ever said.
-    pub(crate) async fn target(&self, session: &[u8; 16]) -> Result<Target, CallError> {
+    pub async fn target(&self, session: &[u8; 16]) -> Result<Target, CallError> {
         // Each once, and not as they rank by then: one that failed slowly may count as alive again.
         let mut requested: Vec<String> = Vec::new();
         let mut failure = CallError::NoneAlive(Peer::Verifier, None);
@@ -144,7 +191,7 @@ impl ServedModel {
     }
 
     /// Keeps `now` if there is one, and returns what the target said last.
-    pub(super) fn last_target(&self, now: Option<Target>) -> Option<Target> {
+    pub(crate) fn last_target(&self, now: Option<Target>) -> Option<Target> {
         let mut last = self.last_target.lock();
         *last = now.or_else(|| last.take());
         last.clone()
@@ -162,7 +209,7 @@ impl ServedModel {
     ///
     /// # Errors
     /// If it has others.
-    pub(crate) fn check_weights(
+    pub fn check_weights(
         &self,
         endpoint: &PeerEndpoint,
         description: &PeerDescription,
@@ -185,7 +232,7 @@ impl ServedModel {
     /// # Errors
     /// If none is configured, or no drafter is alive; a verifier is tried even so, for there is
     /// nothing to fall back to.
-    pub(crate) async fn pick(&self, query: &PeerQuery) -> Result<Arc<PeerEndpoint>, CallError> {
+    pub async fn pick(&self, query: &PeerQuery) -> Result<Arc<PeerEndpoint>, CallError> {
         let replicas = self.replicas(query.peer);
         let even_dead = query.peer == Peer::Verifier;
         let suits = |endpoint: &PeerEndpoint| self.suits(query, endpoint);
@@ -204,7 +251,7 @@ impl ServedModel {
     }
 
     /// Returns where a session can go from `leaving`; none if no other is alive and stays.
-    pub(crate) async fn another(
+    pub async fn another(
         &self,
         query: &PeerQuery,
         leaving: &PeerEndpoint,
