@@ -83,7 +83,7 @@ pub static FIELDS: [SamplingField; 11] = [
         placeholder: "P",
         help: "subtracted from the logits of tokens that stand in the output",
         kind: Number((-10_000.0, 10_000.0), |to, it| {
-            to.presence_penalty = it.unwrap_or_default()
+            to.presence_penalty = it.unwrap_or_default();
         }),
     },
     SamplingField {
@@ -91,7 +91,7 @@ pub static FIELDS: [SamplingField; 11] = [
         placeholder: "P",
         help: "subtracted from a token's logit once for each time it stands in the output",
         kind: Number((-10_000.0, 10_000.0), |to, it| {
-            to.frequency_penalty = it.unwrap_or_default()
+            to.frequency_penalty = it.unwrap_or_default();
         }),
     },
     SamplingField {
