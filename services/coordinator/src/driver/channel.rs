@@ -90,6 +90,8 @@ fn panicked() -> v1::GenerateResponse {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+
     use super::*;
 
     fn part(bytes: usize) -> v1::GenerateResponse {
