@@ -239,17 +239,22 @@ mod tests {
                 Number((least, most), set) => {
                     let inside = f64::midpoint(least, most) + 0.125;
                     for value in [inside, most] {
-                        let taken = read(&|to| set(to, value as f32));
+                        let taken = read(&|to| set(to, Some(value as f32)));
                         assert_eq!(taken.err(), None, "{}", field.name);
                     }
                     for value in [least - 0.001, most * 1.001] {
-                        let refused = read(&|to| set(to, value as f32));
+                        let refused = read(&|to| set(to, Some(value as f32)));
                         assert_eq!(refused.expect_err("out of range").field, field.name);
                     }
                     continue;
                 }
                 Count(most, set) => {
-                    assert_eq!(read(&|to| set(to, most)).err(), None, "{}", field.name);
+                    assert_eq!(
+                        read(&|to| set(to, Some(most))).err(),
+                        None,
+                        "{}",
+                        field.name
+                    );
                     continue;
                 }
                 TokenIds(most, set) => read(&|to| set(to, vec![1; most + 1])),
