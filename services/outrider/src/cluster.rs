@@ -38,9 +38,9 @@ pub struct Cluster {
 
 impl Cluster {
     /// Starts the services on the addresses of `config`, in a process that is watched as `process` is;
-    /// `is_http_chosen` says whether somebody chose that of the OpenAI API. The
-    /// coordinator's models are replaced by the one this process serves; `bars` shows how they are loaded. Whoever does not want to wait until
-    /// models are loaded drops the future.
+    /// `is_http_chosen` says whether somebody chose that of the OpenAI API. The coordinator's models are replaced by the one
+    /// this process serves; `bars` shows how they are loaded. Whoever does not want to wait until models are loaded drops
+    /// the future.
     pub async fn start(
         process: Process,
         config: Config,

@@ -6,7 +6,7 @@ use speculation::methods::Choice;
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 
-use crate::recent::Recent;
+use crate::Recent;
 
 /// Most kinds of requests remembered; the one heard of the longest time ago makes room.
 const MOST: usize = 64;

@@ -10,7 +10,6 @@ mod estimates;
 mod health_check;
 mod likeness;
 mod model;
-mod recent;
 mod requirements;
 mod texts;
 
@@ -20,6 +19,7 @@ use std::time::Duration;
 use net::Credentials;
 use net::channel::{ChannelConfig, ChannelError};
 use net::replicas::{Replica, ReplicaSet};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wire::v1::PeerDescription;
@@ -106,5 +106,30 @@ impl Models {
     pub fn misfits(&self) -> Option<String> {
         let all: Vec<_> = self.0.iter().flat_map(|model| model.misfits()).collect();
         (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// The values of the keys that were asked for lately, the latest last; at most `MOST`.
+#[derive(Debug)]
+struct Recent<K, V, const MOST: usize>(Mutex<Vec<(K, V)>>);
+
+impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: PartialEq, V: Clone + Default, const MOST: usize> Recent<K, V, MOST> {
+    /// Returns the value of `key`: a new one if it is not known, for which the one asked for the longest time ago makes
+    /// room.
+    fn find(&self, key: K) -> V {
+        let mut known = self.0.lock();
+        let found = known.iter().position(|(other, _)| *other == key);
+        let value = found.map(|at| known.remove(at).1).unwrap_or_default();
+        if known.len() == MOST {
+            known.remove(0);
+        }
+        known.push((key, value.clone()));
+        value
     }
 }

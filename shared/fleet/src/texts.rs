@@ -9,9 +9,9 @@ use tokio::sync::OnceCell;
 use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
 
 use crate::PeerEndpoint;
+use crate::Recent;
 use crate::clients::{answer_within, failed, verifier_client};
 use crate::error::CallError;
-use crate::recent::Recent;
 
 /// How long a verifier may take to send its tokenizer.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);

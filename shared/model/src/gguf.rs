@@ -1,8 +1,8 @@
 //! GGUF files, the format of llama.cpp, as they are read.
 //!
-//! Reading makes of such a file what a Hugging Face folder is: a config, tensors under the names and
-//! in the layout they have there, a `tokenizer.json`. [`gguf_writer`](crate::gguf_writer) goes the other way. Nothing else in this
-//! crate knows of the format, but for the names and layouts of tensors in [`crate::decoder`].
+//! Reading makes of such a file what a Hugging Face folder is: a config, tensors under the names and in the layout they
+//! have there, a `tokenizer.json`. [`gguf_writer`](crate::gguf_writer) goes the other way. Nothing else in this crate knows
+//! of the format, but for the names and layouts of tensors in [`crate::decoder`].
 
 pub(crate) mod config;
 pub(crate) mod container;

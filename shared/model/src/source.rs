@@ -38,8 +38,8 @@ use located::Located;
     expecting = "a table that names the model by its path, { path = \"embedded:draft\" }"
 )]
 pub struct ModelSource {
-    /// A checkpoint folder in the Hugging Face layout, a GGUF file or a folder with one,
-    /// `org/name[@revision][:file]` for a model of the hub, or `embedded:target`, `embedded:draft` or `embedded:small` for one that is compiled in.
+    /// A checkpoint folder in the Hugging Face layout, a GGUF file or a folder with one, `org/name[@revision][:file]` for a
+    /// model of the hub, or `embedded:target`, `embedded:draft` or `embedded:small` for one that is compiled in.
     pub path: String,
     /// Name the model is served under; empty takes the last part of the path.
     #[serde(default)]

@@ -2,8 +2,8 @@
 //!
 //! `/metrics` are its figures, `/livez` and `/readyz` its health in words, and `grpc.health.v1` the same for
 //! probes that speak gRPC, with reflection. HTTP/1 and HTTP/2 in clear; no token is asked for, and nothing that a client sent
-//! is ever shown; on loopback, pages of browsers are refused. The port opens before any model is loaded and closes after the last service has drained, so
-//! what happens in between can be watched.
+//! is ever shown; on loopback, pages of browsers are refused. The port opens before any model is loaded and closes after
+//! the last service has drained, so what happens in between can be watched.
 
 mod ask;
 mod connections;

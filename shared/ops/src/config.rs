@@ -40,10 +40,10 @@ pub struct LoadedConfig<T> {
 
 /// Loads a configuration: `T::default()` < `file` < `environment` < `flags`.
 ///
-/// The file is TOML or JSON by its extension. The environment's names, [`vars_os`](std::env::vars_os) by default, are `OUTRIDER__SECTION__KEY`:
-/// the double underscore keeps them apart from what Kubernetes injects for its services
-/// (`OUTRIDER_COORDINATOR_PORT`). `flags` is anything that serialises to a map shaped like `T`;
-/// nulls in it count as flags that were not given.
+/// The file is TOML or JSON by its extension. The environment's names, [`vars_os`](std::env::vars_os) by default, are
+/// `OUTRIDER__SECTION__KEY`: the double underscore keeps them apart from what Kubernetes injects for its services
+/// (`OUTRIDER_COORDINATOR_PORT`). `flags` is anything that serialises to a map shaped like `T`; nulls in it count as flags
+/// that were not given.
 ///
 /// # Errors
 /// Names the key, its value and its origin for whatever does not fit `T`.

@@ -1,4 +1,5 @@
-//! How many items the lists of a request may have, counted in its encoded form, before memory is spent.
+//! How large messages are: their bytes, and how many items the lists of a request may have, counted in its encoded form,
+//! before memory is spent.
 //!
 //! An empty item takes two or three bytes on the wire and fifty and more once decoded: a message within its limit
 //! of bytes could take thirty times as much. Lists of numbers grow little, but are counted too where they have a
@@ -108,6 +109,11 @@ pub const OF_GENERATE_REQUEST: [ListBound; 8] = [
     ListBound::of("settings", SETTINGS, "bytes", MAX_SETTINGS_BYTES).in_bytes(),
     ListBound::of("settings", 1, "entries", MAX_SETTINGS).within(SETTINGS),
 ];
+
+/// Returns the bytes that `message` takes on the wire, without gRPC's frame of five bytes and without compression.
+pub fn encoded_bytes(message: &impl prost::Message) -> u64 {
+    message.encoded_len() as u64
+}
 
 /// The bounds of messages of type `M`; most have none, being read by those who know their peers.
 fn of_type<M: 'static>() -> &'static [ListBound] {

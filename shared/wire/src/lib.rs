@@ -25,6 +25,8 @@ pub mod status;
 pub mod target;
 pub mod verdict;
 
+pub use bounds::encoded_bytes;
+
 /// Version of the protocol; peers of another one are refused.
 pub const PROTOCOL_VERSION: u32 = 1;
 
@@ -33,11 +35,6 @@ pub const DESCRIPTORS: (&[u8], &[&str]) = (
     include_bytes!(concat!(env!("OUT_DIR"), "/outrider.v1.bin")),
     include!(concat!(env!("OUT_DIR"), "/client_streaming.rs")),
 );
-
-/// Returns the bytes that `message` takes on the wire, without gRPC's frame of five bytes and without compression.
-pub fn encoded_bytes(message: &impl prost::Message) -> u64 {
-    message.encoded_len() as u64
-}
 
 /// Generated from `proto/outrider/v1`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]

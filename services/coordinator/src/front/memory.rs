@@ -1,10 +1,11 @@
-//! Memory that all requests share, and the part of it that tokenising takes.
+//! What tokenising takes from all other requests, bounded: memory, and threads that do not serve streams.
 
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
+use wire::failure::Failure;
 use wire::status::{BadField, overloaded};
 
 use super::RETRY_AFTER;
@@ -93,6 +94,17 @@ impl Tokenizing {
             overloaded(what, RETRY_AFTER)
         })
     }
+}
+
+/// Returns what `work` comes to, which would hold up every stream of an async thread.
+///
+/// # Errors
+/// Those of `work`; and if it panics.
+pub(super) async fn off_async_threads<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
+) -> Result<T, Status> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Failure::Internal.status(error.to_string()))?
 }
 
 #[cfg(test)]

@@ -16,8 +16,7 @@ use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::{settings, v1};
 
 use super::admission::Admission;
-use super::memory::Tokenizing;
-use super::off_async_threads;
+use super::memory::{Tokenizing, off_async_threads};
 use crate::admitted::AdmittedRequest;
 use crate::config::{CoordinatorConfig, DefaultDrafting};
 use crate::driver::{Prepared, RESTART_RETRY_AFTER, RequestPlace};

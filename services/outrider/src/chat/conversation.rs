@@ -56,7 +56,8 @@ impl Conversation {
         system.into_iter().chain(turns)
     }
 
-    /// Writes all turns, those that left the model's prompt included, to `file` as an object of messages, as the OpenAI API takes them.
+    /// Writes all turns, those that left the model's prompt included, to `file` as an object of messages, as the OpenAI API
+    /// takes them.
     ///
     /// # Errors
     /// If the file is there, unless it is to be replaced, or cannot be written; it is then as it was.

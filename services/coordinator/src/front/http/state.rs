@@ -21,7 +21,7 @@ use super::guard::Caller;
 use super::options::Delivery;
 use crate::driver::ResponseStream;
 use crate::front::generation::RequestContext;
-use crate::front::off_async_threads;
+use crate::front::memory::off_async_threads;
 use crate::front::prepare::SharedState;
 use crate::limits::MOST_OUTPUTS;
 use crate::request::random_seed;

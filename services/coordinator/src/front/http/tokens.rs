@@ -14,7 +14,7 @@ use super::error::ApiError;
 use super::fields::JsonFields;
 use super::guard::Caller;
 use super::state::HttpState;
-use crate::front::off_async_threads;
+use crate::front::memory::off_async_threads;
 use crate::limits::{MAX_REQUEST_BYTES, MAX_TOKENIZED};
 use crate::request::check_bytes;
 

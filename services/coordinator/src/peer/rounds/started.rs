@@ -77,8 +77,9 @@ impl StartedRound {
         })
     }
 
-    /// Returns the peer's answer, the next part of it, its progress, or all slices that the coordinator decides from. The client took all parts before, and `position` holds the output as it is by now. Between two
-    /// tokens that are decoded alone the round moves off a peer that is about to stop.
+    /// Returns the peer's answer, the next part of it, its progress, or all slices that the coordinator decides from. The
+    /// client took all parts before, and `position` holds the output as it is by now. Between two tokens that are decoded
+    /// alone the round moves off a peer that is about to stop.
     ///
     /// # Errors
     /// If the stream breaks, or what comes cannot be right.
