@@ -1,7 +1,7 @@
 //! Decodes inputs. An input of a gRPC target is one protobuf message, most of which remains valid after a mutation.
 
 use prost::Message;
-use wire::digest::digest;
+use wire::round::digest;
 use wire::v1::session_request::Request;
 use wire::v1::{GenerateRequest, PeerDescription, SessionReply, SessionRequest};
 

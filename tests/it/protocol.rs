@@ -10,7 +10,7 @@ mod verdicts;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
-use wire::digest::digest;
+use wire::round::digest;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::round_answer::Part;
 use wire::v1::round_request::Round;

@@ -238,6 +238,6 @@ impl VerifierRole {
             bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
             bytes.extend_from_slice(text.as_bytes());
         }
-        format!("{:016x}", wire::digest::short(&bytes))
+        format!("{:016x}", wire::describe::fingerprint(&bytes))
     }
 }

@@ -4,7 +4,8 @@ use std::fs;
 
 use model::source::{Outline, ServedModel};
 use speculation::ports::LanguageModel;
-use wire::{digest, v1};
+use wire::describe::fingerprint;
+use wire::v1;
 
 /// Returns what a peer will say of a model before its weights are loaded: enough to see whether two models fit.
 pub fn outline(outline: &Outline) -> v1::PeerDescription {
@@ -63,7 +64,7 @@ fn name_of(boot: &str, status: &str) -> Vec<u8> {
         return Vec::new();
     };
     // The name is a digest, so that it does not reveal the boot id of the machine.
-    digest::short(format!("{} {allowed}", boot.trim()).as_bytes())
+    fingerprint(format!("{} {allowed}", boot.trim()).as_bytes())
         .to_le_bytes()
         .to_vec()
 }

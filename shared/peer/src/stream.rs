@@ -15,8 +15,8 @@ use tracing::Instrument;
 use v1::round_request::Round;
 use v1::session_reply::Reply;
 use v1::session_request::Request;
-use wire::digest::request_id;
 use wire::failure::Failure;
+use wire::round::request_id;
 use wire::status::overloaded;
 use wire::{open, round, v1};
 

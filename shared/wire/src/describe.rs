@@ -1,5 +1,7 @@
 //! Whether peers fit each other, from what they say of themselves.
 
+use prost::bytes::Buf;
+use sha2::{Digest, Sha256};
 use speculation::verification::VERIFICATIONS;
 
 use crate::PROTOCOL_VERSION;
@@ -10,6 +12,12 @@ pub const TOKEN_TREES: &str = "token_trees";
 
 /// Name of the feature of a verifier that ends residual layers where a stop rule ended the block.
 pub const STOPPED_LAYERS: &str = "stopped_layers";
+
+/// Returns the first 8 bytes of the SHA-256 of `bytes`, as a little-endian number: by these, weights and processors are said
+/// to be others.
+pub fn fingerprint(bytes: &[u8]) -> u64 {
+    Sha256::digest(bytes).as_slice().get_u64_le()
+}
 
 /// Returns what a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {

@@ -9,7 +9,6 @@
 
 pub mod bounds;
 pub mod describe;
-pub mod digest;
 pub mod draft_block;
 pub mod drafting;
 pub mod failure;

@@ -10,8 +10,8 @@ use speculation::methods::table::DRAFTING;
 use speculation::session::Plan;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
-use wire::digest::request_id;
 use wire::failure::Failure;
+use wire::round::request_id;
 use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::{settings, v1};
 

@@ -8,7 +8,8 @@ use model::source::ModelText;
 use ops::process::Process;
 use ops::service_error::ServiceError;
 use speculation::verification::Verification;
-use wire::{digest, v1};
+use wire::describe::fingerprint;
+use wire::v1;
 
 use super::queue::Queue;
 use super::standing::Standing;
@@ -212,12 +213,12 @@ fn describe(model: &RemoteModel, config: &VerifierConfig) -> v1::PeerDescription
     let (engine, text) = (&model.engine, &model.text);
     let outline = peer::outline(&text.outline);
     let engine = &engine.identity;
-    let fingerprint = |parts: &[&String]| {
+    let hash_of = |parts: &[&String]| {
         let parts: Vec<&str> = parts.iter().map(|part| part.as_str()).collect();
-        format!("{:016x}", digest::short(parts.join("\n").as_bytes()))
+        format!("{:016x}", fingerprint(parts.join("\n").as_bytes()))
     };
-    let of_model = fingerprint(&[&engine.model, &engine.fingerprint]);
-    let numerics = fingerprint(&[
+    let of_model = hash_of(&[&engine.model, &engine.fingerprint]);
+    let numerics = hash_of(&[
         &engine.version,
         &engine.model,
         &engine.fingerprint,

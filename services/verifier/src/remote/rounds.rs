@@ -15,9 +15,10 @@ use speculation::proposal::{Proposal, ProposalProbs};
 use speculation::round::BlockInput;
 use speculation::verification::Verification;
 use tonic::Status;
+use wire::describe::fingerprint;
 use wire::failure::Failure;
 use wire::open::{EVERYONE, SessionSpec};
-use wire::{digest, v1};
+use wire::v1;
 
 use super::Remote;
 use super::queue::RowRequest;
@@ -211,6 +212,6 @@ pub(super) fn salt(spec: &SessionSpec) -> Arc<str> {
         "" | EVERYONE => ("session", &spec.id[..]),
         tenant => ("tenant", tenant.as_bytes()),
     };
-    let hash = digest::short(&[kind.as_bytes(), of].concat());
+    let hash = fingerprint(&[kind.as_bytes(), of].concat());
     format!("{hash:016x}").into()
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use tonic::Status;
+use wire::describe::fingerprint;
 use wire::failure::Failure;
-use wire::{digest, status, v1};
+use wire::{status, v1};
 
 /// The state of the engine. Rounds read it, and the watching thread changes it.
 ///
@@ -76,7 +77,7 @@ impl Standing {
         }
         let weights = format!("{}\n{}", self.first.weights, state.since);
         v1::Numerics {
-            weights: format!("{:016x}", digest::short(weights.as_bytes())),
+            weights: format!("{:016x}", fingerprint(weights.as_bytes())),
             ..self.first.clone()
         }
     }

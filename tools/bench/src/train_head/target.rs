@@ -12,7 +12,7 @@ use v1::round_answer::Part;
 use v1::round_request::Round;
 use v1::session_reply::Reply;
 use v1::session_request::Request;
-use wire::digest::digest;
+use wire::round::digest;
 use wire::{sampling, slice, v1};
 
 use outrider::connect::VerifierStub;

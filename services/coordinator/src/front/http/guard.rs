@@ -12,7 +12,7 @@ use net::auth::{Guard, TokenHolder};
 use net::loopback::{BrowserRefusal, Trusted};
 use net::receiving::{RETRY_AFTER, ReceiveError, whole};
 use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
-use wire::digest::request_id;
+use wire::round::request_id;
 use wire::status::overloaded;
 
 use super::error::ApiError;

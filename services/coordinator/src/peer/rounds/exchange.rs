@@ -1,7 +1,7 @@
 //! One round at a peer: what it is asked, and what comes of it.
 
 use fleet::CallError;
-use wire::digest::digest;
+use wire::round::digest;
 use wire::v1;
 use wire::v1::round_answer::Part;
 use wire::v1::round_request::Round;
