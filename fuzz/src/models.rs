@@ -41,8 +41,7 @@ pub fn served(seed: u64) -> ServedModel<Model> {
         "tiny".to_owned(),
         "tiny",
     );
-    ServedModel {
-        chat_template: Some(CHAT_TEMPLATE.to_owned()),
-        ..model.expect("a model")
-    }
+    let mut served = model.expect("a model");
+    served.text.chat_template = Some(CHAT_TEMPLATE.to_owned());
+    served
 }

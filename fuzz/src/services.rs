@@ -165,7 +165,7 @@ pub fn converse<F>(
     };
     send_more();
     let reading = async {
-        let mut replies = call(outgoing).await?.into_inner();
+        let mut replies = call(ReceiverStream::new(outgoing)).await?.into_inner();
         loop {
             match tokio::time::timeout(MOMENT, replies.message()).await {
                 Ok(reply) => match reply? {

@@ -13,7 +13,7 @@ use bench::recording;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(mut reader) = recording::Reader::new(bytes) else {
+    let Ok(mut reader) = recording::RecordingReader::new(bytes) else {
         return;
     };
     while let Ok(Some(_)) = reader.next_block() {}

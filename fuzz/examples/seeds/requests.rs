@@ -47,14 +47,8 @@ pub fn all() -> Vec<(&'static str, GenerateRequest)> {
                 choose(it, "rejection:accept_at=coordinator");
             }),
         ),
-        (
-            "tree",
-            with(&|it| choose(it, "coupled:tree=comb:2")),
-        ),
-        (
-            "tuned",
-            with(&|it| choose(it, "token-cascade:alpha=0.5")),
-        ),
+        ("tree", with(&|it| choose(it, "coupled:tree=comb:2"))),
+        ("tuned", with(&|it| choose(it, "token-cascade:alpha=0.5"))),
     ];
     let methods = wire::settings::listing(false).methods;
     for method in methods {
