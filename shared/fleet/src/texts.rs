@@ -8,10 +8,9 @@ use text::ServedText;
 use tokio::sync::OnceCell;
 use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
 
-use crate::PeerEndpoint;
-use crate::Recent;
 use crate::clients::{answer_within, failed, verifier_client};
 use crate::error::CallError;
+use crate::{PeerEndpoint, Recent};
 
 /// How long a verifier may take to send its tokenizer.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);

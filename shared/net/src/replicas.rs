@@ -229,7 +229,7 @@ impl<D: Send + Sync + 'static> ReplicaDirectory<D> {
     }
 
     fn with<T>(&self, action: impl FnOnce(&mut KnownReplicas<D>) -> T) -> T {
-        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+        // Nothing here panics half-way, so that what is known is always whole.
         action(&mut self.known.lock())
     }
 }

@@ -75,7 +75,8 @@ impl TlsConfig {
     }
 }
 
-/// The process's certificates, and whom it believes. Clones share them; the default has none.
+/// The process's certificates, and whom it believes. Clones share them; the default has none. `Debug` says nothing of what
+/// is behind it, which holds private keys.
 #[derive(Clone, Debug, Default)]
 pub struct Tls(Arc<Reloaded<Material>>);
 
@@ -149,7 +150,6 @@ impl Tls {
     }
 }
 
-// What is behind it holds private keys.
 /// Why the section `tls` of a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {

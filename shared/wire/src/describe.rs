@@ -13,8 +13,8 @@ pub const TOKEN_TREES: &str = "token_trees";
 /// Name of the feature of a verifier that ends residual layers where a stop rule ended the block.
 pub const STOPPED_LAYERS: &str = "stopped_layers";
 
-/// Returns the first 8 bytes of the SHA-256 of `bytes`, as a little-endian number: by these, weights and processors are said
-/// to be others.
+/// Returns the first 8 bytes of the SHA-256 of `bytes`, as a little-endian number. Weights, processors and prefixes that may
+/// be shared are told apart by it.
 pub fn fingerprint(bytes: &[u8]) -> u64 {
     Sha256::digest(bytes).as_slice().get_u64_le()
 }

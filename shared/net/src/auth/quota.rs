@@ -73,18 +73,19 @@ impl Quota {
             return Ok(());
         };
         let mut requests = requests.lock();
-        match requests.take(1) {
-            // A bucket always holds one.
-            Ok(()) | Err(Shortage::Forever) => Ok(()),
-            Err(Shortage::For(wait)) => {
-                let (most, seconds) = (requests.per_minute, wait.as_secs());
-                let why = format!(
-                    "the {most} requests a minute of this token are used up (rpm={most} in auth.client_tokens_file); \
-                     the next is taken in {seconds} s"
-                );
-                Err(Exceeded::For(why, wait))
-            }
-        }
+        let taken = requests.take(1);
+        taken.map_err(|shortage| {
+            let wait = match shortage {
+                Shortage::For(wait) => wait,
+                Shortage::Forever => Duration::from_secs(60),
+            };
+            let (most, seconds) = (requests.per_minute, wait.as_secs());
+            let why = format!(
+                "the {most} requests a minute of this token are used up (rpm={most} in auth.client_tokens_file); the \
+                 next is taken in {seconds} s"
+            );
+            Exceeded::For(why, wait)
+        })
     }
 
     /// Takes the `tokens` of a request's prompts.

@@ -266,7 +266,7 @@ impl<D: Send + Sync + 'static> Replica<D> {
     }
 
     fn with<T>(&self, action: impl FnOnce(&mut ReplicaState<D>) -> T) -> T {
-        // Nothing here panics half-way, so the state behind a poisoned lock is whole.
+        // Nothing here panics half-way, so that the state is always whole.
         action(&mut self.state.lock())
     }
 }
