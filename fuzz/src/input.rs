@@ -3,7 +3,7 @@
 use prost::Message;
 use wire::round::digest;
 use wire::v1::session_request::Request;
-use wire::v1::{GenerateRequest, PeerDescription, SessionReply, SessionRequest};
+use wire::v1::{Append, GenerateRequest, PeerDescription, SessionReply, SessionRequest};
 
 /// What a coordinator, or whoever pretends to be one, sends to a drafter or a verifier in one stream.
 #[derive(Clone, PartialEq, Message)]
@@ -11,6 +11,17 @@ pub struct SessionStream {
     #[prost(message, repeated, tag = "1")]
     pub requests: Vec<SessionRequest>,
 }
+
+/// What is proposed to a decode, one after the other.
+#[derive(Clone, PartialEq, Message)]
+pub struct Appends {
+    #[prost(message, repeated, tag = "1")]
+    pub appends: Vec<Append>,
+}
+
+/// The number from which on a proposed token stands for one that the target decodes itself: no change of a byte would find
+/// it.
+pub const OWN: u32 = 1_000;
 
 /// A client's request, and what the coordinator's peers answer: the next reply to each of its messages. Without a
 /// description they can do everything.
@@ -37,6 +48,22 @@ impl SessionStream {
             }
         }
         self.requests
+    }
+}
+
+impl Appends {
+    /// The proposals, with the tokens that stand for those of `own` replaced by them.
+    pub fn with_own(mut self, own: &[u32]) -> Vec<Append> {
+        for append in &mut self.appends {
+            let nodes = append.tree.iter_mut().flat_map(|tree| &mut tree.token_ids);
+            for token in nodes.chain(&mut append.path) {
+                let at = token.checked_sub(OWN);
+                if let Some(&own) = at.and_then(|at| own.get(at as usize)) {
+                    *token = own;
+                }
+            }
+        }
+        self.appends
     }
 }
 

@@ -151,13 +151,15 @@ pub fn converse<F>(
     let mut requests = requests.into_iter().peekable();
     let mut sender = Some(sender);
     let mut send_more = || {
-        // Grants come beside a round.
-        let is_grant = |it: &SessionRequest| matches!(it.request, Some(Request::Grant(_)));
+        // Grants and proposals come beside a round.
+        let is_beside = |it: &SessionRequest| {
+            matches!(it.request, Some(Request::Grant(_) | Request::Append(_)))
+        };
         let mut next = requests.next();
         while let (Some(sender), Some(request)) = (&sender, next) {
             // There is room for all of them.
             let _ = sender.try_send(request);
-            next = requests.next_if(is_grant);
+            next = requests.next_if(is_beside);
         }
         if requests.peek().is_none() {
             sender = None;

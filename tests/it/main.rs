@@ -32,6 +32,7 @@ mod remote;
 mod same;
 mod security;
 mod slow_readers;
+mod streams;
 mod tampering;
 mod telemetry;
 mod unlike;

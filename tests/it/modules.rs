@@ -5,9 +5,19 @@ use std::path::{Path, PathBuf};
 
 /// The rooms of the coordinator, from where a request comes in to what all of them know. Each imports only from
 /// those behind it.
-const COORDINATOR: [&str; 11] = [
-    "service", "front", "request", "driver", "limits", "peer", "observe", "events", "admitted",
-    "config", "error",
+const COORDINATOR: [&str; 12] = [
+    "service",
+    "front",
+    "request",
+    "driver",
+    "limits",
+    "peer",
+    "proposers",
+    "observe",
+    "events",
+    "admitted",
+    "config",
+    "error",
 ];
 
 /// A module's path within its crate; empty for the root.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::Model;
 use model::source::ServedModel;
-use speculation::ports::{KvMemory, LanguageModel, ModelShape, Rows, Segment};
+use speculation::ports::{Caps, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 
 /// How a paced model goes; clones are one.
 #[derive(Clone, Default)]
@@ -91,6 +91,10 @@ impl<M: LanguageModel> LanguageModel for Paced<M> {
 
     fn shape(&self) -> ModelShape {
         self.model.shape()
+    }
+
+    fn caps(&self) -> Caps {
+        self.model.caps()
     }
 
     fn new_cache(&self) -> M::Cache {

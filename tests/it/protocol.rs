@@ -3,6 +3,7 @@
 mod drafts;
 mod grants;
 mod progress;
+mod proposals;
 mod streams;
 mod trees;
 mod verdicts;

@@ -73,10 +73,11 @@ async fn answers_over_an_engine_are_those_of_our_own() {
     let engine = Sglang::start();
     let over = over(&engine).await;
     let own = cluster::Cluster::of(draft(), target()).await;
-    let ways: [fn(GenerateRequest) -> GenerateRequest; 5] = [
+    let ways: [fn(GenerateRequest) -> GenerateRequest; 6] = [
         |plain| plain,
         |greedy| greedy.temperature(0.0),
         |alone| alone.method("target-only"),
+        |streamed| streamed.temperature(0.0).with("schedule", "stream"),
         |mut cut| {
             let sampling = cut.sampling.get_or_insert_default();
             (sampling.top_p, sampling.temperature) = (Some(0.9), Some(0.8));

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use coordinator::limits::PARTS_AHEAD;
 use model::Model;
 use model::source::ServedModel;
 use tonic::Streaming;
@@ -60,7 +59,7 @@ async fn a_verifier_rests_while_nobody_takes_its_tokens_and_goes_on_as_if_nothin
         forwards < f64::from(LONG / 2),
         "{forwards} forwards for a client that reads nothing"
     );
-    assert!(forwards >= f64::from(PARTS_AHEAD), "{forwards}");
+    assert!(forwards >= 256.0, "{forwards}");
     // Longer than a round may take.
     tokio::time::sleep(Duration::from_millis(700)).await;
     let late = collect(unread, |_| {}).await;

@@ -61,6 +61,12 @@ pub(crate) struct Case {
     pub(crate) claims: Claims,
     /// The shape of blocks; other than a chain with coupled verification of the exact target only.
     pub(crate) tree: TreeShape,
+    /// Whether the target decodes all along, and takes drafts as they come.
+    pub(crate) streams: bool,
+    /// How far it may then be ahead of what the client took.
+    pub(crate) ahead: u32,
+    /// Whether all that is proposed to it is the draft model's.
+    pub(crate) honest: bool,
     /// Scores of the prompt that are wanted first.
     pub(crate) prompt_scores: u32,
     pub(crate) max_tokens: u32,
@@ -84,6 +90,9 @@ impl Case {
             alone_forwards: 1,
             claims: Claims::Anything,
             tree: TreeShape::Chain,
+            streams: false,
+            ahead: 16,
+            honest: false,
             prompt_scores: 0,
             max_tokens: 32,
             retries: 2,
@@ -160,11 +169,32 @@ impl Case {
             ][..],
             _ => &[TreeShape::Chain],
         };
-        Self {
+        let case = Self {
             goodput: dice.below(3) == 0,
             tree: dice.pick(shapes),
             prompt_scores: dice.pick(&[0, 0, 1, 5]),
             ..case
+        };
+        if method == "coupled" && dice.happens(550) {
+            return case.streamed();
+        }
+        case
+    }
+
+    /// This case, with a target that decodes all along.
+    pub(crate) fn streamed(self) -> Self {
+        let mut dice = Dice::new(self.seed, Chooses::Proposals);
+        Self {
+            method: methods::find("coupled").expect("a method of the registry"),
+            plan: Plan::Speculative,
+            goodput: false,
+            tree: TreeShape::Chain,
+            streams: true,
+            ahead: dice.pick(&[2, 6, 16, 64]),
+            honest: dice.happens(250),
+            // Drafts come in time for a slow target only.
+            alone_forwards: dice.pick(&[1, 4, 8, 8]),
+            ..self
         }
     }
 
@@ -177,6 +207,7 @@ impl Case {
                 known
             }),
             tree: self.tree,
+            streams: self.streams,
             bonus_q: self.verifier_needs_draft_probs() && self.plan == Plan::Speculative,
             depends_on_draft: self.defers_below.is_some(),
             carries_layers: self.verification() == Verification::BLOCK_GREEDY,

@@ -19,6 +19,10 @@ struct PendingRequest {
 /// A session with its links.
 pub(crate) struct Client {
     pub(crate) session: Session,
+    /// See [`Case::ahead`].
+    ahead: u32,
+    /// Position up to which the decode under way is granted.
+    granted: u32,
     requested: Option<PendingRequest>,
     /// Output tokens each peer is believed to hold.
     held: [usize; 2],
@@ -33,6 +37,8 @@ impl Client {
     pub(crate) fn new(case: &Case) -> Self {
         Self {
             session: Session::new(case.session_config()),
+            ahead: case.ahead,
+            granted: 0,
             requested: None,
             held: [0; 2],
             drafted: (0, Vec::new()),
@@ -74,14 +80,28 @@ impl Client {
             Request::Verify { .. } if self.drafted.0 == requested.round => self.drafted.1.clone(),
             _ => Vec::new(),
         };
+        self.granted = requested.base_len as u32 + self.ahead;
         let ask = Ask {
             round: requested.round,
             from_len: requested.from_len,
             committed: self.session.output()[requested.from_len..requested.base_len].to_vec(),
             request: requested.request.clone(),
             proposals,
+            granted: self.granted,
         };
         Some((peer, ask))
+    }
+
+    /// Returns how far the verifier may go on, once half of what it was granted is taken.
+    pub(crate) fn renew(&mut self) -> Option<u32> {
+        let taken = self.session.output().len() as u32;
+        let requested = &self.requested.as_ref()?.request;
+        let decodes = matches!(requested, Request::Decode { .. });
+        if !decodes || self.granted.saturating_sub(taken) > self.ahead / 2 {
+            return None;
+        }
+        self.granted = taken + self.ahead;
+        Some(self.granted)
     }
 
     /// What the session must be told of a reply, stale ones included, or else the request to send

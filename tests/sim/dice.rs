@@ -18,6 +18,10 @@ pub(crate) enum Chooses {
     Prices,
     /// When a peer becomes another.
     Replacements,
+    /// What is proposed while the target decodes.
+    Proposals,
+    /// How many drafts a forward scores.
+    Rows,
 }
 
 /// A seeded sequence of numbers.

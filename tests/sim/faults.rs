@@ -83,6 +83,8 @@ pub(crate) struct Faults {
     /// Seed of latencies and of the fates that `rates` deal out.
     pub(crate) seed: u64,
     pub(crate) rates: Rates,
+    /// The fates of proposals, which come aside from requests.
+    pub(crate) proposals: Rates,
     pub(crate) strokes: Vec<Stroke>,
     pub(crate) outages: Vec<Outage>,
     /// When the client goes away, even if it was given everything by then.
@@ -111,10 +113,18 @@ impl Faults {
         let outages = (0..dice.below(4)).map(|_| Outage::random(&mut dice));
         let outages = outages.collect();
         let leaves = dice.happens(100);
+        let client_leaves = leaves.then(|| dice.time(0..1_500));
+        let mut rate = |rates: &[u32]| dice.pick(rates);
         Self {
             rates,
             outages,
-            client_leaves: leaves.then(|| dice.time(0..1_500)),
+            client_leaves,
+            proposals: Rates {
+                lost: rate(&[0, 100, 400]),
+                twice: rate(&[0, 200, 1_000]),
+                late: rate(&[0, 100, 400]),
+                corrupt: 0,
+            },
             ..Self::none(seed)
         }
     }

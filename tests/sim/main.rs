@@ -8,14 +8,18 @@
 //!
 //! ```text
 //!  Session ─ Client ─ Ask ──▶ Network ──▶ SimPeer ─ Sequence ─ ToyModel
+//!            Sources ─ Append ──┘             └ Decodes
 //!      ▲        ▲                ▲ Faults     │
 //!      └ Input ─┴──── Reply ◀────┴────────────┘      Record: what happened, and what must hold
 //! ```
 
 mod case;
 mod client;
+mod decodes;
+mod decoding;
 mod dice;
 mod faults;
+mod garbage;
 mod message;
 mod network;
 mod peer;
@@ -23,6 +27,7 @@ mod prices;
 mod record;
 mod sequence;
 mod simulation;
+mod source;
 
 mod cascades;
 mod changes;
@@ -32,5 +37,7 @@ mod liveness;
 mod lossless;
 mod outages;
 mod rejection;
+mod stream_outages;
+mod streams;
 mod sweep;
 mod trees;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
 use speculation::proposal::Proposal;
-use speculation::session::{DraftBlock, DraftStop, Input, Peer, Request};
+use speculation::session::{DraftBlock, DraftStop, Input, Peer, Request, ScoredDrafts};
 use speculation::verification::{LastToken, Verdict};
 
 use crate::case::{END_TOKEN, VOCAB_SIZE};
@@ -21,6 +21,8 @@ pub(crate) struct Ask {
     pub(crate) request: Request,
     /// The proposals of the draft tokens of a block to verify, and last the one after them if it was requested.
     pub(crate) proposals: Vec<Proposal>,
+    /// Output position up to which tokens are granted, of a decode that takes drafts as they come.
+    pub(crate) granted: u32,
 }
 
 impl Ask {
@@ -55,6 +57,7 @@ pub(crate) enum Answer {
     Decoded {
         at: u32,
         tokens: Vec<TokenId>,
+        drafts: Option<ScoredDrafts>,
     },
     Scored {
         from: u32,
@@ -141,7 +144,12 @@ impl Answer {
                 }
             }
             Self::Verified { verdict } => Input::Verified { round, verdict },
-            Self::Decoded { at, tokens } => Input::Decoded { round, at, tokens },
+            Self::Decoded { at, tokens, drafts } => Input::Decoded {
+                round,
+                at,
+                tokens,
+                drafts,
+            },
             Self::Scored { from, count } => Input::Scored { round, from, count },
             Self::NeedFrom(_) => return None,
             Self::Refused { reason, retry } => Input::Failed {
@@ -185,7 +193,11 @@ impl Answer {
                 }
                 _ => falsify(&mut verdict.emitted, corruption),
             },
-            Self::Decoded { at, tokens } => match corruption {
+            Self::Decoded {
+                drafts: Some(drafts),
+                ..
+            } if corruption == Corruption::WrongCount => drafts.accepted += 1,
+            Self::Decoded { at, tokens, .. } => match corruption {
                 Corruption::WrongCount | Corruption::OtherTokens => *at += TOO_MANY as u32,
                 _ => falsify(tokens, corruption),
             },

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use speculation::pending::ProposedTree;
 use speculation::session::Peer;
 
 use crate::dice::{Chooses, Dice};
@@ -17,13 +18,24 @@ pub(crate) const MAX_LATENCY: Duration = Duration::from_millis(20);
 pub(crate) enum Message {
     Ask(Ask),
     Reply(Reply),
+    /// Drafts for the decode under way.
+    Append(ProposedTree),
+    /// The decode under way may go on to this position.
+    Grant(u32),
+    /// The request is over.
+    Close,
 }
 
 impl Message {
+    /// Whether it goes beside the requests, so that it is not among those that strokes hit.
+    fn is_aside(&self) -> bool {
+        matches!(self, Self::Append(_) | Self::Grant(_) | Self::Close)
+    }
+
     fn way(&self) -> Way {
         match self {
-            Self::Ask(_) => Way::Request,
             Self::Reply(_) => Way::Reply,
+            Self::Ask(_) | Self::Append(_) | Self::Grant(_) | Self::Close => Way::Request,
         }
     }
 }
@@ -83,9 +95,10 @@ impl<'a> Network<'a> {
     /// Takes a message to or from `peer` at `now`.
     pub(crate) fn send(&mut self, peer: Peer, mut message: Message, now: Duration) {
         let way = message.way();
+        let is_aside = message.is_aside();
         let channel = &mut self.channels[peer as usize][way as usize];
         let index = channel.sent;
-        channel.sent += 1;
+        channel.sent += u32::from(!is_aside);
         let on_time =
             (now + self.dice.time(1..MAX_LATENCY.as_millis() as u32)).max(channel.busy_until);
         channel.busy_until = on_time;
@@ -93,7 +106,9 @@ impl<'a> Network<'a> {
             self.tally.lost += 1;
             return;
         }
-        match self.fate(peer, way, index) {
+        let stroke = self.stroke(peer, way, index).filter(|_| !is_aside);
+        let fate = stroke.or_else(|| self.fate(&message));
+        match fate {
             None => {}
             Some(Fate::Lost) => {
                 self.tally.lost += 1;
@@ -111,8 +126,8 @@ impl<'a> Network<'a> {
             Some(Fate::Corrupt(corruption)) => {
                 self.tally.corrupted += 1;
                 match &mut message {
-                    Message::Ask(_) => return,
                     Message::Reply(reply) => reply.answer.corrupt(corruption),
+                    _ => return,
                 }
             }
         }
@@ -124,14 +139,19 @@ impl<'a> Network<'a> {
         self.under_way.insert((arrival, self.sent), (peer, message));
     }
 
-    fn fate(&mut self, peer: Peer, way: Way, index: u32) -> Option<Fate> {
+    fn stroke(&self, peer: Peer, way: Way, index: u32) -> Option<Fate> {
         let mut strokes = self.faults.strokes.iter();
         let stroke = strokes
             .find(|stroke| stroke.peer == peer && stroke.way == way && stroke.index == index);
-        if let Some(stroke) = stroke {
-            return Some(stroke.fate);
-        }
-        let (rates, dice) = (self.faults.rates, &mut self.dice);
+        stroke.map(|stroke| stroke.fate)
+    }
+
+    fn fate(&mut self, message: &Message) -> Option<Fate> {
+        let rates = match message {
+            Message::Append(_) => self.faults.proposals,
+            _ => self.faults.rates,
+        };
+        let dice = &mut self.dice;
         if dice.happens(rates.lost) {
             Some(Fate::Lost)
         } else if dice.happens(rates.twice) {

@@ -1,5 +1,7 @@
 //! A drafter or a verifier: what it remembers between requests, and how it answers.
 
+use std::time::Duration;
+
 use outrider_tests::toy::ToyModel;
 use peer::replies::ReplyCache;
 use speculation::TokenId;
@@ -9,6 +11,8 @@ use speculation::session::{Peer, Plan, Request};
 use speculation::verification::Verdict;
 
 use crate::case::{Case, MOST_DRAFTED};
+use crate::decodes::Decodes;
+use crate::decoding::Beginning;
 use crate::message::{Answer, Ask};
 use crate::sequence::{BlockRequest, Sequence};
 
@@ -35,6 +39,8 @@ struct Memory {
 pub(crate) struct SimPeer<'a> {
     case: &'a Case,
     model: ToyModel,
+    /// What it decodes with drafts as they come.
+    pub(crate) decodes: Decodes<'a>,
     /// The model of the peer that replaces it.
     other_model: ToyModel,
     pub(crate) is_another: bool,
@@ -52,6 +58,7 @@ impl<'a> SimPeer<'a> {
         Self {
             case,
             model: case.model(peer),
+            decodes: Decodes::new(case),
             other_model: case.other_model(),
             is_another: false,
             memory: Memory::default(),
@@ -66,13 +73,24 @@ impl<'a> SimPeer<'a> {
         if losses != self.losses {
             self.losses = losses;
             self.memory = Memory::default();
+            self.decodes.end();
         }
         self.is_another = is_another;
     }
 
-    /// The answers to `ask`, in order.
-    pub(crate) fn answer(&mut self, ask: Ask) -> Vec<Answer> {
-        let base_len = ask.base_len();
+    /// Lets the decode under way come to what is due at `now`. Returns what it says, and in which round.
+    pub(crate) fn go_on(&mut self, now: Duration) -> Option<(u64, Answer)> {
+        let model = if self.is_another {
+            &self.other_model
+        } else {
+            &self.model
+        };
+        self.decodes.go_on(model, now)
+    }
+
+    /// The answers to `ask` at `now`, in order.
+    pub(crate) fn answer(&mut self, ask: Ask, now: Duration) -> Vec<Answer> {
+        let (base_len, until) = (ask.base_len(), ask.granted);
         // The target decodes in a sequence cascade where its response takes the place of the draft model's.
         let is_second = matches!(self.case.plan, Plan::SequenceCascade { .. })
             && matches!(ask.request, Request::Decode { .. });
@@ -137,6 +155,16 @@ impl<'a> SimPeer<'a> {
                     }];
                 }
             },
+            Request::Decode { max_tokens } if self.case.streams => {
+                let beginning = Beginning {
+                    round: *round,
+                    output: committed.tokens().to_vec(),
+                    max_tokens: *max_tokens,
+                    until,
+                };
+                self.decodes.begin(beginning, now);
+                return Vec::new();
+            }
             Request::Decode { max_tokens } => {
                 // Streamed and not kept: a repeated request begins where the output stands by then.
                 return decoded(base_len, sequence.decode(*max_tokens));
@@ -166,6 +194,7 @@ fn decoded(base_len: u32, tokens: Vec<TokenId>) -> Vec<Answer> {
         .map(|(at, token)| Answer::Decoded {
             at,
             tokens: vec![token],
+            drafts: None,
         })
         .collect()
 }

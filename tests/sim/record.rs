@@ -6,6 +6,7 @@ use speculation::TokenId;
 use speculation::session::{Action, FinishReason, Input, Origin, Peer, Plan, Request, Statistics};
 
 use crate::case::{Case, END_TOKEN};
+use crate::decodes::StreamTally;
 use crate::faults::Faults;
 use crate::network::Tally;
 use crate::peer::Decision;
@@ -35,6 +36,10 @@ pub(crate) struct Record {
     /// How often a peer held too little.
     pub(crate) needs: u32,
     pub(crate) tally: Tally,
+    /// What happened to streamed decodes.
+    pub(crate) streamed: StreamTally,
+    /// How often drafts were offered again.
+    pub(crate) offered_again: u32,
 }
 
 impl Drop for Record {
@@ -58,6 +63,8 @@ impl Record {
             decisions: Vec::new(),
             needs: 0,
             tally: Tally::default(),
+            streamed: StreamTally::default(),
+            offered_again: 0,
         }
     }
 
@@ -148,6 +155,16 @@ impl Record {
         assert_eq!(*reason == FinishReason::Stop, stopped);
         assert_eq!(*reason == FinishReason::Length, full && !stopped);
         assert!(stream.len() <= self.case.max_tokens as usize);
+
+        let StreamTally {
+            begun,
+            ended,
+            accepted,
+            ..
+        } = self.streamed;
+        assert_eq!(begun, ended, "a decode is kept after the end");
+        let kept = counted.num_accepted_draft_tokens();
+        assert!(!self.case.streams || kept <= accepted, "{kept} {accepted}");
     }
 
     /// What holds of coupled verification besides: the client sees the beginning of the target's

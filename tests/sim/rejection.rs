@@ -99,6 +99,7 @@ fn a_request_under_any_faults_ends_once_and_in_order() {
     for seed in 0..300 {
         let case = Case {
             method: Case::new(seed, "rejection").method,
+            streams: false,
             ..Case::random(seed)
         };
         let mut faults = Faults::random(seed);

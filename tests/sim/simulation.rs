@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use speculation::session::{Input, Peer};
+use speculation::session::{Action, Input, Peer, Request};
 
 use crate::case::Case;
 use crate::client::{Client, Heard};
@@ -12,6 +12,7 @@ use crate::network::{Message, Network};
 use crate::peer::SimPeer;
 use crate::prices::Liar;
 use crate::record::{Event, Record};
+use crate::source::Sources;
 
 /// Time a peer takes for an answer, or for each token it streams.
 pub(crate) const FORWARD: Duration = Duration::from_millis(10);
@@ -25,6 +26,8 @@ pub(crate) fn simulate(case: &Case, faults: &Faults) -> Record {
         client: Client::new(case),
         peers: [Peer::Drafter, Peer::Verifier].map(|peer| SimPeer::new(case, peer)),
         network: Network::new(faults),
+        sources: Sources::new(case),
+        streams: case.streams,
         faults,
         leaves: faults.client_leaves,
         claims: Liar::new(case),
@@ -43,6 +46,9 @@ struct Simulation<'a> {
     /// Drafter and verifier.
     peers: [SimPeer<'a>; 2],
     network: Network<'a>,
+    sources: Sources<'a>,
+    /// See [`Case::streams`].
+    streams: bool,
     faults: &'a Faults,
     leaves: Option<Duration>,
     claims: Liar,
@@ -51,11 +57,14 @@ struct Simulation<'a> {
     record: Record,
 }
 
-impl Simulation<'_> {
+impl<'a> Simulation<'a> {
     /// Lets the next event happen; false if there is none.
     fn step(&mut self) -> bool {
         let timer = self.client.session.poll_timeout();
-        let events = [self.leaves, timer, self.network.next_arrival()];
+        let arrival = self.network.next_arrival();
+        let forward = self.peers[Peer::Verifier as usize].decodes.next_event();
+        let proposal = self.sources.next_event();
+        let events = [self.leaves, timer, arrival, forward, proposal];
         let Some(next) = events.into_iter().flatten().min() else {
             return false;
         };
@@ -65,27 +74,75 @@ impl Simulation<'_> {
             self.tell(Event::Input(Input::Cancel));
         } else if timer == Some(next) {
             self.tell(Event::Timeout);
-        } else if let Some((peer, message)) = self.network.receive() {
-            match message {
-                Message::Ask(ask) => self.serve(peer, ask),
-                Message::Reply(reply) => match self.client.hear(peer, reply) {
-                    Heard::Input(input, changed) => {
-                        if changed {
-                            self.tell(Event::Input(Input::Changed { peer }));
-                        }
-                        if let Some(claim) = self.claims.next(peer) {
-                            self.tell(Event::Input(claim));
-                        }
-                        self.tell(Event::Input(input));
-                    }
-                    Heard::Again((peer, ask)) => {
-                        self.network.send(peer, Message::Ask(ask), self.now);
-                    }
-                    Heard::Nothing => {}
-                },
+        } else if arrival == Some(next) {
+            if let Some((peer, message)) = self.network.receive() {
+                self.arrived(peer, message);
+            }
+        } else if forward == Some(next) {
+            self.forwarded();
+        } else {
+            for proposed in self.sources.propose(self.client.session.output(), next) {
+                self.send_aside(Message::Append(proposed));
             }
         }
         true
+    }
+
+    fn arrived(&mut self, peer: Peer, message: Message) {
+        let now = self.now;
+        match message {
+            Message::Ask(ask) => self.serve(peer, ask),
+            Message::Append(proposed) => self.verifier().decodes.receive(&proposed, now),
+            Message::Grant(until) => self.verifier().decodes.grant(until, now),
+            Message::Close => self.verifier().decodes.end(),
+            Message::Reply(reply) => match self.client.hear(peer, reply) {
+                Heard::Input(input, changed) => {
+                    if changed {
+                        self.tell(Event::Input(Input::Changed { peer }));
+                    }
+                    if let Some(claim) = self.claims.next(peer) {
+                        self.tell(Event::Input(claim));
+                    }
+                    self.tell(Event::Input(input));
+                    self.renew();
+                }
+                Heard::Again((peer, ask)) => self.network.send(peer, Message::Ask(ask), now),
+                Heard::Nothing => {}
+            },
+        }
+    }
+
+    /// Returns the verifier as it is by now, with what it lost.
+    fn verifier(&mut self) -> &mut SimPeer<'a> {
+        noted(&mut self.peers, self.faults, Peer::Verifier, self.now)
+    }
+
+    /// Sends the verifier what goes beside requests.
+    fn send_aside(&mut self, message: Message) {
+        self.network.send(Peer::Verifier, message, self.now);
+    }
+
+    /// Grants the verifier more, if it is time for that.
+    fn renew(&mut self) {
+        if self.streams
+            && let Some(until) = self.client.renew()
+        {
+            self.send_aside(Message::Grant(until));
+        }
+    }
+
+    /// Ends the forward that is due.
+    fn forwarded(&mut self) {
+        let (now, faults) = (self.now, self.faults);
+        let is_of_another = faults.replaced(Peer::Verifier, now).0;
+        if let Some((round, answer)) = self.verifier().go_on(now) {
+            let reply = Message::Reply(Reply {
+                round,
+                is_of_another,
+                answer,
+            });
+            self.network.send(Peer::Verifier, reply, now);
+        }
     }
 
     /// Tells the session what happened.
@@ -102,7 +159,14 @@ impl Simulation<'_> {
     fn carry_out(&mut self) {
         while let Some(action) = self.client.session.poll(self.now) {
             if let Some((peer, ask)) = self.client.carry_out(&action) {
+                if matches!(ask.request, Request::Decode { .. }) {
+                    self.sources.begin(self.now);
+                }
                 self.network.send(peer, Message::Ask(ask), self.now);
+            }
+            if self.streams && action == Action::Close(Peer::Verifier) {
+                self.sources.close();
+                self.send_aside(Message::Close);
             }
             self.record.actions.push((self.now, action));
         }
@@ -111,7 +175,6 @@ impl Simulation<'_> {
     /// Lets `peer` answer what arrived.
     fn serve(&mut self, peer: Peer, ask: Ask) {
         let round = ask.round;
-        let crashes = self.faults.crashes(peer, self.now);
         let mut troubles = self.faults.troubles(peer, self.now);
         let refusal = troubles.find_map(|trouble| match trouble {
             Trouble::Crash => Some(Answer::Refused {
@@ -121,14 +184,14 @@ impl Simulation<'_> {
             Trouble::Overload { retry_after } => Some(Answer::Overloaded { retry_after }),
             Trouble::CutOff | Trouble::CutOneWay(_) | Trouble::Replaced => None,
         });
-        let (is_of_another, changes) = self.faults.replaced(peer, self.now);
-        let sim_peer = &mut self.peers[peer as usize];
-        sim_peer.note(crashes + changes, is_of_another);
+        let (crashes, now) = (self.faults.crashes(peer, self.now), self.now);
+        let (is_of_another, changes) = self.faults.replaced(peer, now);
+        let sim_peer = noted(&mut self.peers, self.faults, peer, now);
         let answers = match refusal {
             Some(refusal) => vec![refusal],
-            None => sim_peer.answer(ask),
+            None => sim_peer.answer(ask, now),
         };
-        let mut said_at = self.now;
+        let mut said_at = now;
         for answer in answers {
             said_at += match answer {
                 Answer::Decoded { .. } => FORWARD * self.alone_forwards,
@@ -148,14 +211,30 @@ impl Simulation<'_> {
     }
 
     fn into_record(self) -> Record {
+        assert!(self.sources.is_closed(), "drafts are kept after the end");
         let [drafter, verifier] = self.peers;
         let mut record = self.record;
         record.needs = drafter.needs + verifier.needs;
         record.decisions = verifier.decisions;
         record.tally = self.network.tally;
+        record.streamed = verifier.decodes.tally;
+        record.offered_again = self.sources.offered_again;
         record.output = self.client.session.output().to_vec();
         record.statistics = self.client.session.statistics().clone();
         record.is_exact = self.client.session.is_exact();
         record
     }
+}
+
+/// Returns `peer` as it is at `now`, with what it lost by then.
+fn noted<'s, 'a>(
+    peers: &'s mut [SimPeer<'a>; 2],
+    faults: &Faults,
+    peer: Peer,
+    now: Duration,
+) -> &'s mut SimPeer<'a> {
+    let (is_another, changes) = faults.replaced(peer, now);
+    let sim_peer = &mut peers[peer as usize];
+    sim_peer.note(faults.crashes(peer, now) + changes, is_another);
+    sim_peer
 }

@@ -9,9 +9,11 @@ use speculation::verification::Verification;
 
 use crate::case::Case;
 use crate::faults::Faults;
+use crate::record::Record;
 use crate::simulation::simulate;
 
-fn seeds() -> Range<u64> {
+/// The seeds that the environment asks for.
+pub(crate) fn seeds() -> Range<u64> {
     match std::env::var("OUTRIDER_SWEEP").as_deref() {
         Err(_) => 0..2_000,
         Ok("full") => 0..100_000,
@@ -23,8 +25,22 @@ fn seeds() -> Range<u64> {
     }
 }
 
+/// How a request ended.
+pub(crate) fn end_of(record: &Record) -> &'static str {
+    match record.end().1 {
+        FinishReason::Stop => "stop",
+        FinishReason::Length => "length",
+        FinishReason::DeadlineExceeded => "deadline",
+        FinishReason::Cancelled => "cancelled",
+        FinishReason::Failed { peer, .. } => {
+            assert_eq!(*peer, Peer::Verifier);
+            "failed"
+        }
+    }
+}
+
 /// What a sweep must meet with: one in which nothing happens proves nothing.
-const TO_MEET: [&str; 8] = [
+const TO_MEET: [&str; 9] = [
     "stop",
     "length",
     "deadline",
@@ -33,6 +49,7 @@ const TO_MEET: [&str; 8] = [
     "retries",
     "fallbacks",
     "needs",
+    "streamed",
 ];
 
 #[test]
@@ -49,20 +66,11 @@ fn random_requests_under_random_faults_are_lossless_and_end() {
         } else {
             record.assert_orderly();
         }
-        let end = match record.end().1 {
-            FinishReason::Stop => "stop",
-            FinishReason::Length => "length",
-            FinishReason::DeadlineExceeded => "deadline",
-            FinishReason::Cancelled => "cancelled",
-            FinishReason::Failed { peer, .. } => {
-                assert_eq!(*peer, Peer::Verifier);
-                "failed"
-            }
-        };
-        meet(end, 1);
+        meet(end_of(&record), 1);
         meet("retries", record.statistics.retries);
         meet("fallbacks", record.statistics.fallbacks.len() as u32);
         meet("needs", record.needs);
+        meet("streamed", u32::from(case.streams));
     }
     assert!(
         !is_sweep || met.values().all(|&times| times >= 50),

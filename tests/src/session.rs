@@ -11,6 +11,7 @@ pub fn limits(plan: Plan, draft_len: u32, max_tokens: u32, vocab_size: u32) -> S
         plan,
         draft_len,
         goodput: None,
+        streams: false,
         tree: TreeShape::Chain,
         bonus_q: false,
         lazy_bonus: false,

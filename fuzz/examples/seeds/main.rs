@@ -18,6 +18,7 @@ const PROMPT: [u32; 4] = [79, 110, 99, 101];
 
 fn main() {
     streams::write_all();
+    streams::write_appends();
     for (name, request) in requests::all() {
         write("client_request", name, &request);
         write("peer_replies", name, &exchanges::capable(request));

@@ -1,6 +1,6 @@
 //! What coordinators send to peers.
 
-use outrider_fuzz::input::SessionStream;
+use outrider_fuzz::input::{Appends, OWN, SessionStream};
 use outrider_fuzz::models::{END, VOCAB_SIZE};
 use wire::v1::round_request::Round;
 use wire::v1::session_request::Request;
@@ -25,6 +25,7 @@ pub fn write_all() {
     let decode = Round::Decode(DecodeRound {
         max_tokens: 3,
         until: 2,
+        drafts: false,
     });
     let score = Round::Score(ScoreRound { from: 1, until: 0 });
     for (name, round) in [("tree", tree), ("decode", decode), ("score", score)] {
@@ -40,6 +41,39 @@ pub fn write_all() {
                 asking(u64::from(name != "score"), &[], round),
             ]),
         );
+    }
+}
+
+/// What is appended to a decode whose first two tokens are granted; ids from [`OWN`] on are its own next tokens.
+pub fn write_appends() {
+    let own = |from: u32, to: u32| (from..to).map(|at| OWN + at).collect::<Vec<_>>();
+    let append = |after, path: Vec<u32>, tokens: Vec<u32>, parents: &[i32]| Append {
+        after,
+        path,
+        survivals: (0..tokens.len() as u8).map(|at| 2 * at).collect(),
+        tree: Some(tree(&tokens, parents)),
+        sources: Vec::new(),
+    };
+    let right = || append(2, Vec::new(), own(2, 9), &[]);
+    let branches = append(
+        2,
+        Vec::new(),
+        vec![65, OWN + 2, 66, OWN + 3],
+        &[-1, -1, 0, 1],
+    );
+    let later = append(0, own(0, 4), own(4, 20), &[]);
+    let stale = append(0, vec![65, 66], own(2, 5), &[]);
+    let sources = Append {
+        sources: vec![0, 1, 7],
+        ..append(1, own(1, 2), vec![OWN + 2, 300, END], &[-1, 0, 0])
+    };
+    for (name, appends) in [
+        ("right", vec![right()]),
+        ("doubled", vec![right(), right(), later.clone()]),
+        ("branches", vec![branches, later]),
+        ("stale", vec![stale, sources]),
+    ] {
+        write("append", name, &Appends { appends });
     }
 }
 

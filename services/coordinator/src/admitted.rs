@@ -48,6 +48,9 @@ pub(crate) struct AdmittedRequest {
     pub(crate) draft_timeout: Duration,
     /// How many alternatives come with the log probability of each token; none if no log probabilities are wanted.
     pub(crate) logprobs: Option<u32>,
+    /// Tokens that a verifier may be ahead of what the client took, and log probabilities of the prompt.
+    pub(crate) tokens_ahead: u32,
+    pub(crate) scores_ahead: u32,
     /// Whether the prompt's log probabilities are wanted too.
     pub(crate) prompt_logprobs: bool,
     pub(crate) report_rounds: bool,
@@ -70,12 +73,25 @@ impl AdmittedRequest {
         prompt as u64 + u64::from(self.max_tokens)
     }
 
+    /// Returns the tokens that stand before the output in the models' sequences.
+    pub(crate) fn lead(&self) -> &[TokenId] {
+        match &self.decoder_start_token_id {
+            Some(start) => std::slice::from_ref(start),
+            None => &self.prompt,
+        }
+    }
+
+    /// Returns what an encoder reads; empty for a model without one.
+    pub(crate) fn source(&self) -> &[TokenId] {
+        match self.decoder_start_token_id {
+            Some(_) => &self.prompt,
+            None => &[],
+        }
+    }
+
     /// Returns how many tokens stand before the output in the models' sequences.
     pub(crate) fn decoder_prefix_len(&self) -> usize {
-        match self.decoder_start_token_id {
-            Some(_) => 1,
-            None => self.prompt.len(),
-        }
+        self.lead().len()
     }
 
     /// Returns how many distributions the context of `drafter` has room for from the end of a sequence of `len` tokens on; none
@@ -173,6 +189,7 @@ pub(crate) fn session_config(
     let method = &request.method;
     // Without drafters there is nothing to speculate with, and nothing to report as lost.
     let plan = match method.plan {
+        Plan::Speculative if method.streams() => Plan::Speculative,
         Plan::Speculative | Plan::OracleCascade if !request.has_drafters => Plan::TargetOnly,
         plan => plan,
     };
@@ -182,6 +199,7 @@ pub(crate) fn session_config(
         max_tokens: request.max_tokens,
         vocab_size: request.vocab_size,
         goodput: estimate,
+        streams: method.streams(),
         tree: method.tree,
         end_tokens: request.sampling.end_tokens.clone(),
         bonus_q: method.bonus_q() && !method.accept_at_coordinator,

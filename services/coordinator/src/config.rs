@@ -49,6 +49,11 @@ pub struct CoordinatorConfig {
     pub lossless_only: bool,
     /// Most output tokens that a request may ask for; 0 is what the context leaves.
     pub max_output_tokens: u32,
+    /// Tokens that a verifier may decode ahead of what the client took, and log probabilities of a prompt that it may
+    /// compute. It never waits while a round trip takes less time than half of them; beyond them the sequence rests.
+    pub decode_ahead: NonZeroU32,
+    /// The same of tokens that come with log probabilities, which take more bytes.
+    pub decode_ahead_logprobs: NonZeroU32,
     /// How long a peer may take for one answer.
     pub round_timeout_ms: NonZeroU64,
     /// How long a drafter may be silent; then the target goes on without it.
@@ -106,6 +111,8 @@ impl Default for CoordinatorConfig {
             draft_cap: const { NonZeroU32::new(20).unwrap() },
             lossless_only: false,
             max_output_tokens: 0,
+            decode_ahead: const { NonZeroU32::new(256).unwrap() },
+            decode_ahead_logprobs: const { NonZeroU32::new(32).unwrap() },
             round_timeout_ms: const { NonZeroU64::new(30_000).unwrap() },
             draft_timeout_ms: const { NonZeroU64::new(1_000).unwrap() },
             request_timeout_ms: const { NonZeroU64::new(600_000).unwrap() },

@@ -114,8 +114,9 @@ impl Driver {
             place,
         } = prepared;
         let began = observer.began();
-        let estimate = (request.method.auto && request.has_drafters).then(|| {
-            let method = &request.method;
+        let method = &request.method;
+        let is_measured = method.auto && request.has_drafters && !method.streams();
+        let estimate = is_measured.then(|| {
             let known = model.estimate(method, request.sampling.temperature);
             known.begin(spread(request.seed), !method.depends_on_draft())
         });

@@ -53,6 +53,16 @@ pub(crate) struct AnswerTiming {
     pub(crate) decided: Duration,
 }
 
+/// What a source proposed, and how much of that was accepted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Proposed {
+    pub(crate) source: &'static str,
+    /// Draft tokens sent.
+    pub(crate) tokens: u64,
+    /// Those accepted that it was the first to propose.
+    pub(crate) accepted: u64,
+}
+
 /// What happened to a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RequestEvent<'a> {
@@ -104,6 +114,11 @@ pub(crate) enum RequestEvent<'a> {
     RoundEnded {
         report: &'a v1::RoundReport,
         verified: bool,
+    },
+    /// What became of the drafts that were proposed while the target decoded: of each source, and why others had no row.
+    Streamed {
+        proposed: &'a [Proposed],
+        counted: v1::ForwardDrafts,
     },
     /// The output is complete; what is left is to tell the client.
     Flushing,

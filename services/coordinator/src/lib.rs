@@ -13,6 +13,7 @@ mod front;
 pub mod limits;
 mod observe;
 mod peer;
+mod proposers;
 mod request;
 mod service;
 

@@ -5,7 +5,7 @@ pub use fleet::{MAX_TEMPLATE_BYTES, MAX_TOKENIZER_BYTES};
 pub use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
 pub use text::PIECE_FACTOR;
 
-pub use crate::peer::{MAX_AHEAD_BYTES, PARTS_AHEAD};
+pub use crate::peer::MAX_AHEAD_BYTES;
 
 /// The largest request a client may send, in bytes; it is read before anyone is admitted.
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;

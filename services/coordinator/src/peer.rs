@@ -22,12 +22,13 @@ use speculation::session::{Input, Peer, Plan, Request};
 use wire::v1::{self, Timing};
 
 use crate::admitted::AdmittedRequest;
+use crate::events::Proposed;
+use crate::proposers::ProposalLane;
 use opener::Opener;
 use rounds::{ScoredBlock, StartedRound, Taken};
 use session::PeerSession;
 
 pub(crate) use position::{Deadline, RoundPosition};
-pub use rounds::PARTS_AHEAD;
 pub(crate) use rounds::{CallFailure, OutputLogprobs, PeerAnswer, RoundProposals};
 pub(crate) use session::FailureKind;
 pub use stream::MAX_AHEAD_BYTES;
@@ -38,6 +39,8 @@ pub(crate) struct Peers {
     opener: Opener,
     drafter: PeerSession,
     verifier: PeerSession,
+    /// What is proposed while the target decodes; none in rounds.
+    lane: Option<ProposalLane>,
 }
 
 /// A request of the session that was not answered yet.
@@ -66,6 +69,7 @@ impl Peers {
         session_id: [u8; 16],
     ) -> Self {
         Self {
+            lane: ProposalLane::of(&request),
             opener: Opener {
                 request,
                 model,
@@ -103,7 +107,12 @@ impl Peers {
             let request = &pending.request;
             let starting = StartedRound::start(session, opener, request, position, proposals);
             match starting.await {
-                Ok(started) => pending.started.insert(started),
+                Ok(started) => {
+                    if let Some(lane) = &mut self.lane {
+                        lane.begins();
+                    }
+                    pending.started.insert(started)
+                }
                 Err(CallError::TooLong { max_draft_tokens }) => {
                     let input = Input::Limited {
                         round,
@@ -114,7 +123,9 @@ impl Peers {
                 Err(error) => return Err(failed(error)),
             }
         };
-        let taken = started.next(session, opener, position).await;
+        let taken = started
+            .next(session, opener, self.lane.as_mut(), position)
+            .await;
         match taken.map_err(failed)? {
             Taken::Answer(answer) => Ok(answer),
             Taken::Scored(block, slices) => self.decide(block, slices, proposals, position).await,
@@ -237,6 +248,11 @@ impl Peers {
         } else {
             verifier
         }
+    }
+
+    /// Returns what each source proposed while the target decoded, and what became of all of it; none in rounds.
+    pub(crate) fn streamed(&self) -> Option<(Vec<Proposed>, v1::ForwardDrafts)> {
+        self.lane.as_ref().map(ProposalLane::figures)
     }
 
     /// Returns the peers whose numerics changed since the last call.

@@ -102,6 +102,11 @@ pub(crate) fn check(
         ignore_eos: request.ignore_eos,
         timeout: timeout(request.timeout_ms, config)?,
         draft_timeout: Duration::from_millis(config.draft_timeout_ms.get()),
+        tokens_ahead: match logprobs {
+            Some(_) => config.decode_ahead_logprobs.get(),
+            None => config.decode_ahead.get(),
+        },
+        scores_ahead: config.decode_ahead.get(),
         logprobs,
         prompt_logprobs: request.prompt_logprobs,
         report_rounds: request.report_rounds || request.report_distributions,

@@ -1,7 +1,7 @@
 //! What a round asks for, if this drafter can do it.
 
 use peer::RoundError;
-use speculation::drafting::{DraftLen, Drafting, StopRule, TreeShape};
+use speculation::drafting::{DraftLen, Drafting, Schedule, StopRule, TreeShape};
 use speculation::methods::Options;
 use speculation::methods::names::of_drafting;
 use wire::open::{ProposalFields, SessionSpec};
@@ -75,6 +75,7 @@ impl DraftParams {
                 None => DraftLen::Fixed,
             },
             tree: self.tree,
+            schedule: Schedule::Rounds,
             accept_at_coordinator: spec.accept_at_coordinator,
             greedy: spec.sampling.temperature == 0.0,
             proposal: Some(spec.proposal_form),

@@ -11,6 +11,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod config;
+mod drafts;
 mod engine;
 mod load;
 mod remote;

@@ -9,16 +9,20 @@ use model::engine::EngineHandle;
 use model::source::{SpecialTokens, TextEncoding};
 use ops::process::Process;
 use peer::progress::Reporter;
-use peer::{Bounds, Cost, CountedHistory, Granted, HeldSession, PeerServer, RoundError};
+use peer::{Bounds, Cost, CountedHistory, Granted, HeldSession, Lent, PeerServer, RoundError};
 use speculation::TokenId;
 use speculation::certificate::Decided;
 use speculation::logprobs::TokenLogprobs;
 use speculation::round::BlockInput;
+use speculation::session::ScoredDrafts;
+use speculation::verification::LastToken;
 use tokio::sync::mpsc;
 use tonic::Status;
 use wire::failure::Failure;
 use wire::open::SessionSpec;
-use wire::v1;
+use wire::{pending, v1};
+
+use crate::drafts::PendingDrafts;
 
 /// A verifier with its model loaded and its engine running.
 pub type Verifier = PeerServer<VerifierRole>;
@@ -94,7 +98,7 @@ pub(crate) trait Scorer: Send + Sync {
         Err(RoundError::Other(Failure::NotOffered.status(why)))
     }
 
-    /// Starts to decode without drafts; `run` reports the tokens as they come, and closes its channel at the end. The
+    /// Starts to decode; `run` reports the tokens as they come, and closes its channel at the end. The
     /// tokens are those of coupled verification, whatever the session's is. `limit` as in [`Self::decide`].
     ///
     /// # Errors
@@ -120,19 +124,24 @@ pub(crate) trait Scorer: Send + Sync {
     ) -> Result<(Vec<TokenLogprobs>, Cost), RoundError>;
 }
 
-/// A token decoded without drafts.
-pub(crate) struct DecodedToken {
-    pub(crate) token: TokenId,
-    /// Its log probabilities, if the session wants them.
-    pub(crate) logprobs: Option<TokenLogprobs>,
+/// What a forward of a decode comes to.
+pub(crate) struct DecodedForward {
+    /// Its tokens: one, and the drafts accepted before it.
+    pub(crate) tokens: Vec<TokenId>,
+    /// Their log probabilities, if the session wants them.
+    pub(crate) logprobs: Vec<TokenLogprobs>,
     pub(crate) cost: Cost,
+    /// What became of drafts, if the round takes any.
+    pub(crate) drafts: Option<v1::ForwardDrafts>,
 }
 
-/// What decoding without drafts reports.
-pub(crate) type DecodeResult = Result<DecodedToken, RoundError>;
+/// What decoding reports.
+pub(crate) type DecodeResult = Result<DecodedForward, RoundError>;
 
-/// Decoding without drafts: where it stands, how far it may go, and where its tokens go.
+/// Decoding, with drafts as they come or without: where it stands, how far it may go, and where its tokens go.
 pub(crate) struct DecodeRun {
+    /// What it is proposed, if it takes drafts. It goes back before the results end.
+    pub(crate) drafts: Option<Lent<PendingDrafts>>,
     pub(crate) spec: Arc<SessionSpec>,
     /// Prompt (or start token) and output.
     pub(crate) tokens: Vec<TokenId>,
@@ -145,17 +154,19 @@ pub(crate) struct DecodeRun {
 }
 
 impl DecodeRun {
-    /// Decodes at most `max_tokens` tokens after the session's output and `decoded`, as far as it is granted. Returns the
-    /// channel with its results, too.
+    /// Decodes at most `max_tokens` tokens after the session's output and `decoded`, as far as it is granted; `drafts` is
+    /// what it is proposed. Returns the channel with its results, too.
     pub(crate) fn new(
         session: &VerifySession,
         decoded: &[TokenId],
         max_tokens: u32,
         granted: Granted,
+        drafts: Option<Lent<PendingDrafts>>,
         progress: Reporter,
     ) -> (Self, mpsc::Receiver<DecodeResult>) {
         let (results, receiver) = mpsc::channel(max_tokens as usize + 1);
         let run = Self {
+            drafts,
             spec: Arc::clone(&session.spec),
             tokens: session.sequence(decoded),
             progress,
@@ -178,11 +189,46 @@ impl DecodeRun {
         (self.tokens.len() - self.spec.lead().len()) as u32
     }
 
-    /// Adds a token to the output and reports it. Returns whether another one is to be decoded.
-    pub(crate) fn push(&mut self, decoded: DecodedToken) -> bool {
-        let ends = self.spec.sampling.end_tokens.contains(&decoded.token);
-        self.tokens.push(decoded.token);
-        self.left -= 1;
+    /// Takes the drafts that have come. Returns them, and how many in a row the next forward may accept; none if it may
+    /// accept none.
+    pub(crate) fn received(&mut self) -> Option<(&mut PendingDrafts, u32)> {
+        let granted = self.granted.until().saturating_sub(self.position());
+        let lead = self.spec.lead().len();
+        // A forward adds a token to the drafts that it accepts.
+        let most = self.left.saturating_sub(1);
+        let drafts = self.drafts.as_deref_mut()?;
+        drafts.receive(&self.spec, &self.tokens[lead..], most);
+        let levels = most.min(granted.saturating_sub(1));
+        (levels > 0).then_some((drafts, levels))
+    }
+
+    /// Adds the tokens of a forward to the output, and reports it. The first of them are `path` of the forward's drafts,
+    /// `last` says what the last is. Returns whether another forward is to be made.
+    pub(crate) fn push(
+        &mut self,
+        mut decoded: DecodedForward,
+        (path, last): (&[u32], LastToken),
+    ) -> bool {
+        if let Some(drafts) = &mut self.drafts {
+            let block = drafts.block().len() as u32;
+            let scored = (block > 0).then_some(ScoredDrafts {
+                scored: block,
+                accepted: path.len() as u32,
+                last,
+            });
+            let scored = pending::scored_to_wire(scored);
+            decoded.drafts = Some(v1::ForwardDrafts {
+                scored: scored.scored,
+                accepted: scored.accepted,
+                last: scored.last,
+                price: decoded.cost.step.price,
+                ..drafts.follow(&decoded.tokens, path)
+            });
+        }
+        let end = decoded.tokens.last();
+        let ends = end.is_some_and(|end| self.spec.sampling.end_tokens.contains(end));
+        self.tokens.extend_from_slice(&decoded.tokens);
+        self.left -= decoded.tokens.len() as u32;
         self.report(Ok(decoded));
         !ends && self.left > 0 && self.position() < self.granted.until()
     }

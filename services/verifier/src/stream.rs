@@ -49,7 +49,7 @@ impl Role for VerifierRole {
                 block::verify(peer, session, requested, &context, span).await
             }
             Round::Decode(requested) => {
-                decode::decode(peer, session, requested, &context, span).await
+                decode::decode(peer, session, requested, context, span).await
             }
             Round::Score(requested) => {
                 prompt::score(peer, session, requested, &context, span).await

@@ -53,7 +53,12 @@ impl DrafterRequirements {
         let learned = method.stop_rule.needs_head() && method.drafting == Drafting::Model;
         let label = method.verification.label;
         Self {
-            drafting: method.drafting,
+            // Of a stream, drafts come from where the text is.
+            drafting: if method.streams() {
+                Drafting::default()
+            } else {
+                method.drafting
+            },
             label: label.filter(|_| learned),
             cuts_proposals: matches!(
                 method.proposal,

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
 pub use self::handle::{EngineHandle, EngineStats, Rejected};
-pub use self::task::{SlotId, StepRows, StepTiming, Task, TaskError, TaskProgress};
+pub use self::task::{Awaited, SlotId, StepRows, StepTiming, Task, TaskError, TaskProgress};
 use self::{budget::KvBudget, handle::EngineState, worker::Worker};
 
 /// Bounds of an engine, as a section of a service's configuration.
@@ -50,6 +50,9 @@ pub struct EngineConfig {
     /// Most tokens in one forward, of all tasks together. Rows to be scored go first, prompts share the
     /// rest, and no less than a quarter. Only a single block that is larger exceeds it, for it goes at once.
     pub max_batch_tokens: NonZeroUsize,
+    /// Most draft tokens in one forward, of all sequences together, where drafts come while the target decodes
+    /// (schedule `stream`); 0 scores none. How many of them there are follows from what they are worth and cost.
+    pub max_draft_rows: usize,
     /// Most sequences whose keys and values are kept; beyond it the idle slot that was used the
     /// longest time ago is evicted, and prefilled again when it comes back. Running tasks are never evicted.
     /// Fewer than a coordinator's `max_requests` make them evict each other.
@@ -88,6 +91,7 @@ impl Default for EngineConfig {
             max_batch: bound(32),
             max_queue: bound(256),
             max_batch_tokens: bound(512),
+            max_draft_rows: 64,
             max_cached_sequences: bound(256),
             kv_tokens: 0,
             prefix_sharing: false,

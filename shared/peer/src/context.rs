@@ -16,6 +16,7 @@ use wire::v1;
 use crate::error::RoundError;
 use crate::granted::Granted;
 use crate::progress::{ProgressWait, RoundProgress, Stalled};
+use crate::proposals::Proposals;
 
 /// A round under way, and where its replies go.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct RoundContext<'a> {
     pub began: Instant,
     /// How far it may go, if it is answered in parts.
     pub granted: Granted,
+    /// What is proposed to it meanwhile, if it decodes.
+    pub proposals: Proposals,
     pub(crate) replies: &'a ReplySender,
 }
 

@@ -1,16 +1,13 @@
 //! A drafter or a verifier: what each does in its own way, and what both hold.
 
-use std::mem;
 use std::sync::Arc;
 
-use derive_more::{Deref, DerefMut};
 use model::engine::{EngineHandle, EngineSlot, Rejected, Task};
 use net::listen::ServerConfig;
 use ops::health::Health;
 use ops::metrics::PeerMetrics;
 use ops::process::Process;
 use ops::trace::{Span, Traces};
-use parking_lot::Mutex;
 use speculation::TokenId;
 use speculation::committed::Committed;
 use speculation::history::History;
@@ -27,6 +24,7 @@ use wire::{status, v1};
 use crate::context::RoundContext;
 use crate::error::RoundError;
 use crate::lease::Leases;
+use crate::lent::{Lent, LentSlot};
 use crate::replies::ReplyCache;
 
 /// What a drafter or a verifier does in its own way, and what it needs for that.
@@ -131,7 +129,7 @@ pub struct HeldSession<R: Role> {
     pub answers: ReplyCache<RoundKey, Vec<Part>>,
     /// What the role keeps.
     pub memory: R::Memory,
-    history: HistorySlot,
+    history: LentSlot<History>,
 }
 
 impl<R: Role> HeldSession<R> {
@@ -149,7 +147,7 @@ impl<R: Role> HeldSession<R> {
             committed: Committed::default(),
             answers: ReplyCache::default(),
             memory: R::Memory::default(),
-            history: HistorySlot::default(),
+            history: LentSlot::default(),
         }
     }
 
@@ -186,10 +184,7 @@ impl<R: Role> HeldSession<R> {
         let mut history =
             history.unwrap_or_else(|| History::new(&spec.sampling, &spec.prompt, &[]));
         history.follow(self.committed.tokens());
-        CountedHistory {
-            history,
-            slot: Arc::clone(&self.history),
-        }
+        Lent::new(history, &self.history)
     }
 
     /// Queues `task` on the largest model's engine.
@@ -202,20 +197,5 @@ impl<R: Role> HeldSession<R> {
     }
 }
 
-/// Holds a session's history between rounds; empty while a task has it.
-type HistorySlot = Arc<Mutex<Option<History>>>;
-
-/// The history of a session, taken by the task of a round, which puts it back when it is dropped.
-#[derive(Debug, Deref, DerefMut)]
-pub struct CountedHistory {
-    #[deref]
-    #[deref_mut]
-    history: History,
-    slot: HistorySlot,
-}
-
-impl Drop for CountedHistory {
-    fn drop(&mut self) {
-        *self.slot.lock() = Some(mem::take(&mut self.history));
-    }
-}
+/// The history of a session, lent to the task of a round.
+pub type CountedHistory = Lent<History>;

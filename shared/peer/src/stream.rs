@@ -22,6 +22,7 @@ use wire::{open, round, v1};
 
 use crate::context::{READ_TIMEOUT, REPLY_BUFFER, ReplySender, RoundContext};
 use crate::granted::{Granted, grants};
+use crate::proposals::{Proposals, proposals};
 use crate::role::{HeldSession, PeerServer, Role};
 use inbox::{Inbox, Message, unknown};
 
@@ -37,6 +38,12 @@ const SESSIONS_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// What a stream answers with, as tonic takes it.
 pub type ReplyStream = tokio_stream::wrappers::ReceiverStream<Result<v1::SessionReply, Status>>;
+
+/// What may come for a round while it is answered.
+struct Beside {
+    granted: Granted,
+    proposals: Proposals,
+}
 
 /// How a stream ended.
 enum End {
@@ -141,18 +148,20 @@ async fn rounds<R: Role>(
         let round = match request {
             Some(Request::Round(round)) => round,
             // The round that it was for has ended meanwhile.
-            Some(Request::Grant(_)) => continue,
+            Some(Request::Grant(_) | Request::Append(_)) => continue,
             Some(Request::Close(_)) => return Ok(close(replies).await),
             Some(Request::Open(_)) => return Err(open::repeated().into()),
             None => return Err(unknown("request").into()),
         };
         let (granting, granted) = grants();
+        let (proposing, proposals) = proposals(peer.engines.first());
+        let beside = Beside { granted, proposals };
         let answered = tokio::select! {
             biased;
-            answered = answer(peer, session, round, granted, replies, epoch) => answered,
+            answered = answer(peer, session, round, beside, replies, epoch) => answered,
             () = hold.superseded() => return Err(superseded()),
             () = replies.0.closed() => return client_gone(&mut inbox, hold).await,
-            closing = inbox.beside(&granting) => match closing {
+            closing = inbox.beside(&granting, &proposing) => match closing {
                 Ok(()) => return Ok(close(replies).await),
                 Err(wrong) => return Err(wrong.into()),
             },
@@ -173,7 +182,7 @@ async fn answer<R: Role>(
     peer: &PeerServer<R>,
     session: &mut HeldSession<R>,
     request: v1::RoundRequest,
-    granted: Granted,
+    beside: Beside,
     replies: &ReplySender,
     epoch: u32,
 ) -> Result<(), Status> {
@@ -199,7 +208,8 @@ async fn answer<R: Role>(
     let context = RoundContext {
         round,
         began,
-        granted,
+        granted: beside.granted,
+        proposals: beside.proposals,
         replies,
     };
     let (lines, answering) = (

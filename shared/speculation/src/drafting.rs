@@ -33,6 +33,22 @@ pub enum Drafting {
     Cascade,
 }
 
+/// When the target and who proposes work, the default first.
+#[derive(EnumMessage, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// One after the other: a block is drafted, then decided, round after round.
+    #[default]
+    #[strum(message = "one after the other: a block is drafted, then decided")]
+    Rounds,
+    /// At once: the target decodes, and takes what is [pending](crate::pending) when a forward begins.
+    #[strum(
+        message = "at once: the target decodes, and drafts are proposals that it takes as they come"
+    )]
+    Stream,
+}
+
 /// How many tokens are drafted in a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum DraftLen {

@@ -12,6 +12,7 @@
 //! | [`certificate`] | the same decisions proved from a part of a row, where an engine returns no more |
 //! | [`drafting`], [`draft_tree`], [`tree_paths`], [`proposal`] | how tokens are drafted, and what the verifier is told of them |
 //! | [`max_gram`], [`cascade`] | drafting without a model, and by several that review each other |
+//! | [`pending`] | drafts on their way to a target that decodes meanwhile |
 //! | [`goodput`] | how long to draft, from what was measured |
 //! | [`methods`] | the one registry of methods |
 //! | [`bad_value`] | why a value of a request or of the configuration will not do |
@@ -41,6 +42,7 @@ pub mod logprobs;
 pub mod max_gram;
 pub mod methods;
 pub mod noise;
+pub mod pending;
 pub mod philox;
 pub mod pipeline;
 pub mod ports;

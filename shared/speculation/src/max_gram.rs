@@ -123,7 +123,15 @@ impl MaxGram {
         self.reconcile_by(tokens, usize::MAX).for_each(drop);
     }
 
-    /// The same in pieces of `piece` tokens, so that whoever has other work can do it in between: each
+    /// Adds tokens to the context. Counts how often the match was right about them.
+    pub fn append(&mut self, tokens: &[TokenId]) {
+        for &token in tokens {
+            self.learn(token);
+            self.push(token);
+        }
+    }
+
+    /// The same as [`Self::reconcile`] in pieces of `piece` tokens, so that whoever has other work can do it in between: each
     /// step adds one, and tells how many tokens are yet to come. The context is `tokens` after the last.
     pub fn reconcile_by<'m>(
         &'m mut self,
@@ -134,10 +142,7 @@ impl MaxGram {
         let shared = pairs.take_while(|(one, other)| one == other).count();
         self.truncate(shared);
         tokens[shared..].chunks(piece.max(1)).map(move |piece| {
-            for &token in piece {
-                self.learn(token);
-                self.push(token);
-            }
+            self.append(piece);
             tokens.len() - self.tokens.len()
         })
     }

@@ -27,6 +27,7 @@ mod statistics;
 
 pub use action::{
     Action, DraftBlock, DraftStop, FinishReason, Input, Origin, Peer, Plan, PlanKind, Request,
+    ScoredDrafts,
 };
 pub use config::SessionConfig;
 pub use statistics::{Fallback, Statistics};
@@ -283,7 +284,12 @@ impl Session {
                 round,
                 max_draft_tokens,
             } => self.limited(round, max_draft_tokens),
-            Input::Decoded { round, at, tokens } => self.decoded(round, at, &tokens, now),
+            Input::Decoded {
+                round,
+                at,
+                tokens,
+                drafts,
+            } => self.decoded(round, at, (&tokens, drafts), now),
             Input::Scored { round, from, count } => self.scored(round, from, count, now),
             Input::Failed {
                 round,

@@ -14,6 +14,7 @@ pub mod drafting;
 pub mod failure;
 pub mod logprobs;
 pub mod open;
+pub mod pending;
 pub mod proposal;
 pub mod report;
 pub mod round;

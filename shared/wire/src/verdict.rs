@@ -11,11 +11,7 @@ const MAX_LAYERS: usize = 64;
 
 /// Writes a verdict.
 pub fn to_wire(verdict: Verdict, timing: v1::Timing) -> v1::Verdict {
-    let last = match verdict.last {
-        LastToken::Recovered => v1::LastToken::Recovered,
-        LastToken::Bonus => v1::LastToken::Bonus,
-        LastToken::AcceptedEnd => v1::LastToken::AcceptedEnd,
-    };
+    let last = last_to_wire(verdict.last);
     v1::Verdict {
         emitted: verdict.emitted,
         accepted_len: verdict.path.len() as u32,
@@ -38,17 +34,7 @@ pub fn from_wire(wire: v1::Verdict) -> Result<Verdict, BadField> {
     if !descends || wire.path.len() != wire.accepted_len as usize {
         return Err(BadField::new("path", "not a path of the accepted length"));
     }
-    let last = match v1::LastToken::try_from(wire.last) {
-        Ok(v1::LastToken::Recovered) => LastToken::Recovered,
-        Ok(v1::LastToken::Bonus) => LastToken::Bonus,
-        Ok(v1::LastToken::AcceptedEnd) => LastToken::AcceptedEnd,
-        _ => {
-            return Err(BadField::new(
-                "last",
-                format!("{} is no kind of last token", wire.last),
-            ));
-        }
-    };
+    let last = last_from_wire(wire.last)?;
     Ok(Verdict {
         emitted: wire.emitted,
         path: wire.path,
@@ -56,6 +42,31 @@ pub fn from_wire(wire: v1::Verdict) -> Result<Verdict, BadField> {
         deferral: wire.deferral,
         layers: layers_from_wire(&wire.layers)?,
     })
+}
+
+/// Writes what the last token is.
+pub(crate) fn last_to_wire(last: LastToken) -> v1::LastToken {
+    match last {
+        LastToken::Recovered => v1::LastToken::Recovered,
+        LastToken::Bonus => v1::LastToken::Bonus,
+        LastToken::AcceptedEnd => v1::LastToken::AcceptedEnd,
+    }
+}
+
+/// Reads what the last token is.
+///
+/// # Errors
+/// If its kind is unknown.
+pub(crate) fn last_from_wire(wire: i32) -> Result<LastToken, BadField> {
+    match v1::LastToken::try_from(wire) {
+        Ok(v1::LastToken::Recovered) => Ok(LastToken::Recovered),
+        Ok(v1::LastToken::Bonus) => Ok(LastToken::Bonus),
+        Ok(v1::LastToken::AcceptedEnd) => Ok(LastToken::AcceptedEnd),
+        _ => {
+            let problem = format!("{wire} is no kind of last token");
+            Err(BadField::new("last", problem))
+        }
+    }
 }
 
 /// Writes residual layers.

@@ -36,6 +36,7 @@ fn decode(until: u32) -> Request {
     let round = DecodeRound {
         max_tokens: 40,
         until,
+        ..Default::default()
     };
     Request::Round(with_header(round, 1, &[]))
 }

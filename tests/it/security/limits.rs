@@ -6,7 +6,7 @@ use coordinator::limits::{
     ANSWER_BUFFER, ANSWER_BUFFER_BYTES, MAX_AHEAD_BYTES, MAX_BYTES_PER_TOKEN, MAX_DRAFT_LEN,
     MAX_FIELDS, MAX_LONG_BYTES, MAX_NAME_BYTES, MAX_PARTS, MAX_RENDERED_BYTES, MAX_REQUEST_BYTES,
     MAX_SHORT_BYTES, MAX_SHORT_TEXT, MAX_STOP_BYTES, MAX_TEMPLATE_BYTES, MAX_TOKENIZED,
-    MAX_TOKENIZER_BYTES, MOST_OUTPUTS, PARTS_AHEAD, PIECE_FACTOR,
+    MAX_TOKENIZER_BYTES, MOST_OUTPUTS, PIECE_FACTOR,
 };
 use net::http::{MAX_HTTP1_HEADER_BYTES, WINDOW_BYTES};
 use net::receiving::{
@@ -25,6 +25,7 @@ use proposal::MAX_SPARSE;
 use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use serde_json::{Value, json};
 use speculation::noise::Noise;
+use speculation::pending::{MOST_PROPOSED, ROOM};
 use wire::status::MAX_RETRY_AFTER;
 use wire::{bounds, open, proposal, round, sampling};
 
@@ -145,7 +146,8 @@ output tokens of a request | `max_output_tokens`
 time of a request, and the most it may ask for | `request_timeout_ms`
 parts of an answer held for a client that does not read | {ANSWER_BUFFER}
 bytes of them; a single part that is larger goes alone | {buffer} MiB
-parts of a verifier's answer, tokens or log probabilities, ahead of what such a client took | {PARTS_AHEAD}
+tokens of a verifier's answer, or log probabilities of a prompt, ahead of what such a client took | `decode_ahead`
+the same of tokens with log probabilities | `decode_ahead_logprobs`
 bytes of a peer's replies read and held meanwhile | {ahead} MiB
 bytes of distributions that all requests hold | `max_distribution_bytes`
 bytes of tokens that whole answers with log probabilities or token ids hold over HTTP | `max_answer_bytes`
@@ -203,6 +205,9 @@ tokens kept in memory | `engine.kv_tokens`
 sequences in one forward | `engine.max_batch`
 tokens in one forward | `engine.max_batch_tokens`
 draft tokens of a round | `max_draft_tokens`
+drafts in one forward while the target decodes, of all sequences | `engine.max_draft_rows`
+drafts that wait for a forward, of one sequence | {ROOM}
+drafts of one proposal, and tokens to its root | {MOST_PROPOSED}
 message of a client | {message} MiB
 tokens of a prompt | the model's context
 tokens of prompt, output and draft together | the model's context

@@ -155,6 +155,11 @@ impl Driver {
                 .observe(&RequestEvent::Emitted { chunk: &chunk });
             self.respond(Part::Chunk(chunk)).await;
         }
+        if let Some((proposed, counted)) = self.peers.streamed() {
+            let proposed = &proposed[..];
+            self.observer
+                .observe(&RequestEvent::Streamed { proposed, counted });
+        }
         let finished = self.finished(reason);
         let statistics = self.session.statistics();
         self.observer.finish(&self.request, &finished, statistics);
@@ -221,6 +226,7 @@ impl Driver {
             || !statistics.fallbacks.is_empty() && statistics.draft_forwards == 0;
         match method.plan {
             Plan::TargetOnly | Plan::DraftOnly => method.effective_name(),
+            _ if method.streams() => method.effective_name(),
             _ if alone => "target-only",
             _ => method.effective_name(),
         }

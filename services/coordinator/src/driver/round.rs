@@ -1,5 +1,7 @@
 //! The round under way: what is known of it until it is reported, and what the session is told of its peers' answers.
 
+use std::time::Instant;
+
 use fleet::PeerFault;
 use speculation::goodput::Price;
 use speculation::session::{DraftStop, Input, Peer, Statistics};
@@ -128,6 +130,14 @@ impl Driver {
                 record.distributions = answer.distributions;
                 record.distributions_fetched += answer.distributions_fetched;
                 record.answered_by = Some(Peer::Verifier);
+                Peer::Verifier
+            }
+            Input::Decoded { drafts, .. } if self.request.method.streams() => {
+                // The next forward is awaited from now on.
+                self.sent = Instant::now();
+                record.verify = timing;
+                let is_told = drafts.is_some() || self.request.report_rounds;
+                record.answered_by = is_told.then_some(Peer::Verifier);
                 Peer::Verifier
             }
             Input::Decoded { .. } | Input::Scored { .. } => {

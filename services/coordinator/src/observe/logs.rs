@@ -77,6 +77,7 @@ impl RequestLog {
             RequestEvent::Admitted
             | RequestEvent::Sent { .. }
             | RequestEvent::Answered { .. }
+            | RequestEvent::Streamed { .. }
             | RequestEvent::Emitted { .. }
             | RequestEvent::RoundEnded { .. }
             | RequestEvent::Flushing => {}

@@ -112,6 +112,7 @@ impl RequestSpans {
             }
             RequestEvent::LengthDecided { .. }
             | RequestEvent::Answered { .. }
+            | RequestEvent::Streamed { .. }
             | RequestEvent::Failed { .. }
             | RequestEvent::RoundEnded { .. } => {}
         }

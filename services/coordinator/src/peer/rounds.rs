@@ -22,7 +22,6 @@ use crate::admitted::AdmittedRequest;
 
 pub(super) use decide::{ScoredBlock, decide};
 pub(super) use draft::bonus;
-pub use parts::PARTS_AHEAD;
 pub(super) use started::StartedRound;
 
 /// What the messages of an answer come to.

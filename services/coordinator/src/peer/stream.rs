@@ -159,6 +159,15 @@ impl PeerStream {
         let _ = self.requests.send(request).await;
     }
 
+    /// Sends a request that may be lost: it is dropped if the stream is broken, or the peer does not read.
+    pub(super) fn offer(&mut self, request: Request) {
+        let request = v1::SessionRequest::from(request);
+        let bytes = encoded_bytes(&request);
+        if self.requests.try_send(request).is_ok() {
+            self.traffic.lock().rounds += bytes;
+        }
+    }
+
     /// Goes on reading for as long as this is awaited, while nobody takes what was read: the connection's window is
     /// shared by all its streams, and what one of them leaves unread is missing to the others.
     pub(super) async fn read_ahead(&mut self) -> Infallible {

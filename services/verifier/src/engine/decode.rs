@@ -1,28 +1,34 @@
-//! Decoding without drafts on the engine thread: one token a forward.
+//! Decoding on the engine thread: a forward a token, or fewer with the drafts that have come.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use model::engine::{StepRows, Task, TaskError, TaskProgress};
-use peer::{Cost, CountedHistory};
+use model::engine::{Awaited, StepRows, Task, TaskError, TaskProgress};
+use peer::{Cost, CountedHistory, RoundError};
 use speculation::TokenId;
-use speculation::coupled::choice;
-use speculation::logprobs::TokenLogprobs;
-use speculation::pipeline::{DistributionError, Pipeline};
+use speculation::draft_tree::DraftTree;
+use speculation::pipeline::Pipeline;
+use speculation::verification::Verdict;
+use speculation::verification::tree;
 
 use super::logprobs;
-use crate::scorer::{DecodeRun, DecodedToken};
+use super::tree::PathRows;
+use crate::scorer::{DecodeRun, DecodedForward};
 
-/// Decodes with the target alone. It draws coupled noise, whatever the verification, so that its
-/// tokens are those of coupled verification.
+/// Decodes with the target alone. It draws coupled noise, whatever the verification, so that its tokens are those of
+/// coupled verification: drafts decide how many of them a forward gives, and nothing else.
 pub(super) struct DecodeTask {
     run: DecodeRun,
     pipeline: Pipeline,
     /// After the run's output.
     history: CountedHistory,
-    /// Scratch of log probabilities.
-    order: Vec<TokenId>,
+    /// Drafts at the end of the run's tokens, from [`Task::prepare`] to the step.
+    block: DraftTree,
+    /// See [`Task::kept`].
+    kept: Vec<u32>,
+    /// Scratch of log probabilities: logits of the rows along the path that was walked.
     logits: Vec<f32>,
+    order: Vec<TokenId>,
 }
 
 impl DecodeTask {
@@ -31,29 +37,54 @@ impl DecodeTask {
         Self {
             pipeline: Pipeline::new(Arc::clone(&run.spec.sampling)),
             history,
-            order: Vec::new(),
+            block: DraftTree::default(),
+            kept: Vec::new(),
             logits: Vec::new(),
+            order: Vec::new(),
             run,
         }
     }
 
-    /// Chooses a token from the logits `row`, which become probabilities.
-    fn choose(
-        &mut self,
-        row: &mut [f32],
-    ) -> Result<(TokenId, Option<TokenLogprobs>), DistributionError> {
+    /// Number of tokens before the drafts.
+    fn own(&self) -> usize {
+        self.run.tokens.len() - self.block.len()
+    }
+
+    /// Chooses tokens from the logits `rows`, which become probabilities: from the root along the drafts that are chosen,
+    /// and no other.
+    fn choose(&mut self, rows: &mut StepRows<'_>) -> Result<Verdict, RoundError> {
+        let (spec, position) = (&self.run.spec, self.run.position());
+        self.logits.clear();
+        let mut path = PathRows {
+            pipeline: &mut self.pipeline,
+            history: &mut self.history,
+            nodes: self.block.tokens(),
+            position,
+            vocab_size: spec.vocab_size as usize,
+            row_len: rows.vocab_size,
+            rows: &mut *rows.logits,
+            read: spec.logprobs.map(|_| &mut self.logits),
+        };
+        let ends = &spec.sampling.end_tokens;
+        tree::verify(&self.block, position, ends, &spec.noise, &mut path)
+    }
+
+    /// Returns what a forward comes to, of which `verdict` chose the tokens.
+    fn decoded(&mut self, verdict: &Verdict, cost: Cost) -> Result<DecodedForward, RoundError> {
         let spec = &self.run.spec;
-        let probs = &mut row[..spec.vocab_size as usize];
-        let position = self.run.position();
-        if spec.logprobs.is_some() {
-            self.logits.clear();
-            self.logits.extend_from_slice(probs);
-        }
-        self.pipeline.probs(probs, &self.history, position)?;
-        let token = choice(probs, &spec.noise, position);
-        let top = spec.logprobs;
-        let logprobs = top.map(|top| logprobs::of(&self.logits, token, top, &mut self.order));
-        Ok((token, logprobs.transpose()?))
+        let rows = self.logits.chunks_exact(spec.vocab_size as usize);
+        let order = &mut self.order;
+        let logprobs = spec.logprobs.iter().flat_map(|&top| {
+            let chosen = rows.clone().zip(&verdict.emitted);
+            chosen.map(move |(row, &token)| (row, token, top))
+        });
+        let logprobs = logprobs.map(|(row, token, top)| logprobs::of(row, token, top, order));
+        Ok(DecodedForward {
+            logprobs: logprobs.collect::<Result<_, _>>()?,
+            tokens: verdict.emitted.clone(),
+            cost,
+            drafts: None,
+        })
     }
 }
 
@@ -67,28 +98,64 @@ impl Task for DecodeTask {
     }
 
     fn scored_from(&self) -> usize {
-        self.run.tokens.len() - 1
+        self.own() - 1
+    }
+
+    fn parents(&self) -> &[Option<u32>] {
+        self.block.parents()
+    }
+
+    fn kept(&self) -> &[u32] {
+        &self.kept
+    }
+
+    fn takes_drafts(&self) -> bool {
+        self.run.drafts.is_some()
+    }
+
+    fn offer(&mut self, chain: bool, worth: &mut Vec<f32>) {
+        if let Some((drafts, levels)) = self.run.received() {
+            worth.extend(drafts.offer(levels, chain));
+        }
+    }
+
+    fn prepare(&mut self, drafts: usize) {
+        self.run.tokens.truncate(self.own());
+        let pending = self.run.drafts.as_deref_mut();
+        self.block = pending.map_or_else(DraftTree::default, |it| it.prepare(drafts).clone());
+        self.run.tokens.extend_from_slice(self.block.tokens());
+    }
+
+    fn awaited(&mut self, forward: Duration) -> Awaited {
+        let received = self.run.received();
+        received.map_or(Awaited::Nothing, |(drafts, _)| drafts.awaited(forward))
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> TaskProgress {
         let step = rows.timing;
         self.run.progress.count(step.forwarded_tokens);
         let began = Instant::now();
-        let chosen = self.choose(rows.row_mut(0));
-        let accept = began.elapsed();
-        let (token, logprobs) = match chosen {
-            Ok(chosen) => chosen,
+        self.run.tokens.truncate(self.own());
+        let chosen = self.choose(&mut rows);
+        self.block = DraftTree::default();
+        let decided = chosen.and_then(|verdict| {
+            let accept = began.elapsed();
+            let decoded = self.decoded(&verdict, Cost { step, accept })?;
+            Ok((verdict, decoded))
+        });
+        let (verdict, decoded) = match decided {
+            Ok(decided) => decided,
             Err(error) => {
-                self.run.report(Err(error.into()));
+                self.run.report(Err(error));
                 return TaskProgress::Done;
             }
         };
-        self.history.push(token);
-        let goes_on = self.run.push(DecodedToken {
-            token,
-            logprobs,
-            cost: Cost { step, accept },
-        });
+        // Of the tokens accepted the history knows, but for one that ends the output.
+        if let Some(&token) = verdict.emitted.get(verdict.path.len()) {
+            self.history.push(token);
+        }
+        let goes_on = self.run.push(decoded, (&verdict.path, verdict.last));
+        self.kept = verdict.path;
         if goes_on {
             TaskProgress::Continue
         } else {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use peer::RoundError;
+use speculation::TokenId;
 use speculation::chance::RoundChance;
+use speculation::history::History;
 use speculation::noise::InnerCall;
 use speculation::pipeline::Pipeline;
 use speculation::proposal::{BadProposal, ProposalProbs};
@@ -23,53 +25,76 @@ pub(super) fn verify(
     input: &mut ScoringInput,
     (rows, row_len): (&mut [f32], usize),
 ) -> Result<Verdict, RoundError> {
-    let spec = &Arc::clone(&input.spec);
-    let base_len = input.base_len as u32;
+    let (spec, base_len) = (Arc::clone(&input.spec), input.base_len as u32);
     let drafts = &block.drafts;
-    let mut distributions = PathDistributions {
-        pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
+    let mut path = PathRows {
+        pipeline: &mut Pipeline::new(Arc::clone(&spec.sampling)),
+        history: &mut input.history,
+        nodes: drafts.tokens(),
         position: base_len,
-        inner: drafts.inner(),
-        block,
-        input,
+        vocab_size: spec.vocab_size as usize,
         rows,
         row_len,
+        read: None,
     };
     let (ends, noise) = (&spec.sampling.end_tokens, &spec.noise);
     if spec.verification == Verification::COUPLED {
-        return tree::verify(drafts, base_len, ends, noise, &mut distributions);
+        return tree::verify(drafts, base_len, ends, noise, &mut path);
     }
     let mut chance = RoundChance::new(*noise, base_len, InnerCall::default());
+    let inner = drafts.inner();
+    let mut distributions = PathDistributions { path, inner, block };
     tree_rejection::verify(drafts, ends, &mut chance, &mut distributions)
 }
 
 /// The distributions along the path that is walked, computed from the rows of one forward when they are read.
+pub(super) struct PathRows<'a> {
+    pub(super) pipeline: &'a mut Pipeline,
+    /// That of the path so far: penalties count the ancestors of a node, not its siblings.
+    pub(super) history: &'a mut History,
+    /// The token of each node.
+    pub(super) nodes: &'a [TokenId],
+    /// Output position of the next token.
+    pub(super) position: u32,
+    pub(super) vocab_size: usize,
+    /// Logits (nodes + 1, `row_len`): after the output, then after each node.
+    pub(super) rows: &'a mut [f32],
+    pub(super) row_len: usize,
+    /// Where the logits go that are read, if they are wanted.
+    pub(super) read: Option<&'a mut Vec<f32>>,
+}
+
+impl NodeDistributions<f32> for PathRows<'_> {
+    type Error = RoundError;
+
+    fn after(&mut self, node: Option<usize>) -> Result<&[f32], RoundError> {
+        if let Some(node) = node {
+            self.history.push(self.nodes[node]);
+            self.position += 1;
+        }
+        let row = node.map_or(0, |node| node + 1);
+        let probs = &mut self.rows[row * self.row_len..][..self.vocab_size];
+        if let Some(read) = &mut self.read {
+            read.extend_from_slice(probs);
+        }
+        (self.pipeline).probs(probs, self.history, self.position)?;
+        Ok(probs)
+    }
+}
+
+/// The same, with what the draft model says.
 struct PathDistributions<'a> {
-    pipeline: Pipeline,
-    position: u32,
+    path: PathRows<'a>,
     /// The nodes with children, in the order of the block's proposals.
     inner: Vec<Option<usize>>,
     block: &'a BlockInput,
-    /// Its history is that of the path so far: penalties count the ancestors of a node, not its siblings.
-    input: &'a mut ScoringInput,
-    /// Logits (nodes + 1, `row_len`): after the output, then after each node.
-    rows: &'a mut [f32],
-    row_len: usize,
 }
 
 impl NodeDistributions<f32> for PathDistributions<'_> {
     type Error = RoundError;
 
     fn after(&mut self, node: Option<usize>) -> Result<&[f32], RoundError> {
-        let row = node.map_or(0, |node| node + 1);
-        if let Some(node) = node {
-            let token = self.block.drafts.tokens()[node];
-            self.input.history.push(token);
-            self.position += 1;
-        }
-        let probs = &mut self.rows[row * self.row_len..][..self.input.spec.vocab_size as usize];
-        (self.pipeline).probs(probs, &self.input.history, self.position)?;
-        Ok(probs)
+        self.path.after(node)
     }
 }
 
@@ -77,7 +102,7 @@ impl SiblingDistributions<f32> for PathDistributions<'_> {
     type Error = RoundError;
 
     fn target(&mut self, node: Option<usize>) -> Result<&[f32], RoundError> {
-        self.after(node)
+        self.path.after(node)
     }
 
     fn draft(&self, node: Option<usize>) -> Result<&ProposalProbs, RoundError> {

@@ -224,6 +224,7 @@ fn score(
         batch_tokens: rows.iter().map(Vec::len).sum(),
         batch_sequences: rows.len(),
         row: Duration::ZERO,
+        price: 0.0,
     };
     Ok((rows, step))
 }

@@ -10,6 +10,7 @@ use speculation::TokenId;
 use speculation::certificate::chain::{Rules, Test};
 use speculation::certificate::{Decided, OpenChain, PartialRow, RowQuery, RowRefusal};
 use speculation::pipeline::DistributionError;
+use speculation::verification::Verdict;
 use wire::failure::Failure;
 use wire::open::SessionSpec;
 
@@ -70,13 +71,23 @@ impl EngineChain {
         }
     }
 
-    /// Returns the chain without draft tokens after `token`, which this one was decided to be.
-    pub(super) fn after(mut self, spec: &SessionSpec, token: TokenId) -> Self {
-        self.tokens.push(token);
-        self.history.push(token);
-        self.committed += 1;
+    /// Returns the chain of `drafts` after what `verdict` decided of this one.
+    pub(super) fn after(
+        mut self,
+        spec: &SessionSpec,
+        verdict: &Verdict,
+        drafts: &[TokenId],
+    ) -> Self {
+        self.tokens.truncate(self.committed);
+        self.tokens.extend_from_slice(&verdict.emitted);
+        // The history is that after the draft tokens that stand.
+        if let Some(&added) = verdict.emitted.get(verdict.path.len()) {
+            self.history.push(added);
+        }
+        self.committed = self.tokens.len();
+        self.tokens.extend_from_slice(drafts);
         let base_len = (self.committed - spec.lead().len()) as u32;
-        self.chain = OpenChain::new(rules(spec, Test::Coupled), &[], base_len);
+        self.chain = OpenChain::new(rules(spec, Test::Coupled), drafts, base_len);
         self.query = self.chain.start(&[], false);
         self
     }

@@ -23,7 +23,12 @@ use wire::v1;
 use super::Remote;
 use super::queue::RowRequest;
 use super::resolve::EngineChain;
-use crate::scorer::{DecodeRun, DecodedToken, Scorer, Verifier, VerifySession};
+use crate::scorer::{DecodeRun, DecodedForward, Scorer, Verifier, VerifySession};
+
+/// Most drafts in one request while the target decodes, and the least probability of standing of each: what a row costs
+/// the engine and its other clients is not known.
+const MOST_STREAMED: u32 = 16;
+const LEAST_STREAMED: f32 = 0.4;
 
 /// Draft distributions with more tokens are not asked for token by token.
 const MOST_DRAFTED: usize = 1_024;
@@ -153,27 +158,34 @@ impl Scorer for Remote {
 
 async fn decode_all(remote: &Remote, mut run: DecodeRun, mut open: EngineChain, limit: Duration) {
     loop {
-        let resolved = remote.resolve(open, limit).await;
-        // A chain without draft tokens emits one token.
-        let resolved = resolved.and_then(|(open, decided, cost)| {
-            let token = decided.verdict.emitted.first().copied();
-            let decoded = DecodedToken {
-                token: token.ok_or(RoundError::Dropped)?,
-                logprobs: decided.logprobs.into_iter().next(),
-                cost,
-            };
-            Ok((open, decoded))
-        });
-        let (resolved, decoded) = match resolved {
+        let (resolved, decided, cost) = match remote.resolve(open, limit).await {
             Ok(resolved) => resolved,
             Err(error) => return run.report(Err(error)),
         };
-        open = resolved.after(&run.spec, decoded.token);
-        run.progress.count(1);
-        if !run.push(decoded) {
+        let verdict = decided.verdict;
+        run.progress.count(verdict.emitted.len());
+        let decoded = DecodedForward {
+            tokens: verdict.emitted.clone(),
+            logprobs: decided.logprobs,
+            cost,
+            drafts: None,
+        };
+        if !run.push(decoded, (&verdict.path, verdict.last)) {
             return;
         }
+        let drafts = drafts(&mut run);
+        open = resolved.after(&run.spec, &verdict, &drafts);
     }
+}
+
+/// Returns the draft tokens to score next, of those that have come: a chain, as far as it is likely to stand.
+fn drafts(run: &mut DecodeRun) -> Vec<TokenId> {
+    let Some((drafts, levels)) = run.received() else {
+        return Vec::new();
+    };
+    let worth = drafts.offer(levels.min(MOST_STREAMED), true);
+    let likely = worth.take_while(|&worth| worth >= LEAST_STREAMED).count();
+    drafts.prepare(likely).tokens().to_vec()
 }
 
 /// Returns the draft distribution at each draft token: what has mass, ascending by token.

@@ -1,43 +1,85 @@
-//! Decoding without drafts.
+//! Decoding, with drafts as they come or without.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ops::trace::{Span, names};
-use peer::{Cost, Granted, RoundContext, RoundError, progress};
+use ops::trace::{Attribute, Span, names};
+use parking_lot::Mutex;
+use peer::{Cost, Granted, Lent, LentSlot, RoundContext, RoundError, progress};
 use speculation::TokenId;
+use speculation::verification::Verification;
 use v1::round_answer::Part;
 use wire::status::BadField;
-use wire::{logprobs, v1};
+use wire::{logprobs, pending, v1};
 
 use super::check_room;
-use crate::scorer::{DecodeRun, DecodedToken, Verifier, VerifySession};
+use crate::drafts::PendingDrafts;
+use crate::scorer::{DecodeRun, DecodedForward, Verifier, VerifySession};
 
 /// Decodes alone, as far as it is granted, and streams the tokens as they come.
 pub(super) async fn decode(
     verifier: &Verifier,
     session: &mut VerifySession,
     requested: v1::DecodeRound,
-    context: &RoundContext<'_>,
+    mut context: RoundContext<'_>,
     span: &mut Span,
 ) -> Result<(), RoundError> {
     if requested.max_tokens == 0 {
         return Err(BadField::new("max_tokens", "0 is out of range, expected at least 1").into());
     }
+    let drafts = if requested.drafts {
+        check_drafts(session)?;
+        let drafts = PendingDrafts::of(mem::take(&mut context.proposals));
+        Some(LentSlot::new(Mutex::new(Some(drafts))))
+    } else {
+        None
+    };
     let mut decoding = DecodeRound {
         verifier,
-        context,
+        context: &context,
+        drafts,
         max_tokens: requested.max_tokens,
         granted: context.granted.clone().from_first(requested.until),
         decoded: Vec::new(),
         total: Cost::default(),
+        counts: v1::ForwardDrafts::default(),
+        span,
     };
     let ended = decoding.run(session).await;
-    let (total, decoded) = (decoding.total, decoding.decoded.len());
-    let prefills = total.step.forwarded_tokens > decoded + 1;
+    let (total, decoded, counts) = (decoding.total, decoding.decoded.len(), decoding.counts);
+    // A draft that is refused was forwarded all the same.
+    let forwarded = decoded + counts.scored as usize + 1;
+    let prefills = total.step.forwarded_tokens > forwarded;
     span.add_breakdown(&total.share(prefills), context.began, None);
     span.set(names::DECODED_TOKENS, decoded as i64);
+    if requested.drafts {
+        for (name, count) in attributes(&counts) {
+            span.set(name, count);
+        }
+    }
     ended
+}
+
+/// Checks that drafts may come while `session` decodes: what is decoded then does not depend on them.
+fn check_drafts(session: &VerifySession) -> Result<(), RoundError> {
+    let spec = &session.spec;
+    if spec.verification == Verification::COUPLED && spec.target.is_exact() {
+        return Ok(());
+    }
+    let problem = "drafts go with coupled verification of the target's own distribution only";
+    Err(BadField::new("drafts", problem).into())
+}
+
+/// Returns what a trace tells of drafts.
+fn attributes(drafts: &v1::ForwardDrafts) -> [(&'static str, i64); 4] {
+    let fell_off = drafts.stale + drafts.without_room + drafts.malformed;
+    [
+        (names::OFFERED_DRAFTS, drafts.offered.into()),
+        (names::SCORED_DRAFTS, drafts.scored.into()),
+        (names::ACCEPTED_DRAFTS, drafts.accepted.into()),
+        (names::FALLEN_DRAFTS, fell_off.into()),
+    ]
 }
 
 /// A round under way.
@@ -46,9 +88,14 @@ struct DecodeRound<'a> {
     context: &'a RoundContext<'a>,
     max_tokens: u32,
     granted: Granted,
+    /// What is proposed, if drafts may come.
+    drafts: Option<LentSlot<PendingDrafts>>,
     /// Tokens sent so far.
     decoded: Vec<TokenId>,
     total: Cost,
+    /// What became of the round's drafts.
+    counts: v1::ForwardDrafts,
+    span: &'a mut Span,
 }
 
 impl DecodeRound<'_> {
@@ -74,7 +121,10 @@ impl DecodeRound<'_> {
         let (reporter, mut progressing) = progress::channel();
         let (before, limit) = (self.decoded.len(), self.context.round.timeout);
         let (left, granted) = (self.max_tokens - before as u32, self.granted.clone());
-        let (run, mut results) = DecodeRun::new(session, &self.decoded, left, granted, reporter);
+        let drafts = self.drafts.as_ref();
+        let drafts = drafts.map(|slot| Lent::new(slot.lock().take().unwrap_or_default(), slot));
+        let (run, mut results) =
+            DecodeRun::new(session, &self.decoded, left, granted, drafts, reporter);
         let starting = Arc::clone(&self.verifier.role.scorer).decode(session, run, limit);
         self.context.wait(&mut progressing, starting).await??;
         loop {
@@ -92,25 +142,39 @@ impl DecodeRound<'_> {
         }
     }
 
-    /// Sends a token that was awaited since `began`; whether it is the round's last.
+    /// Adds a forward that had drafts to choose from to the trace.
+    fn note(&mut self, forward: &v1::ForwardDrafts) {
+        if forward.offered > 0 && self.span.is_recorded() {
+            let told = attributes(forward).map(|(name, count)| Attribute::new(name, count));
+            (self.span).event_at(names::FORWARD, Instant::now(), told.to_vec());
+        }
+    }
+
+    /// Sends the tokens of a forward that was awaited since `began`; whether they are the round's last.
     async fn send(
         &mut self,
         session: &VerifySession,
-        next: &DecodedToken,
+        next: &DecodedForward,
         began: Instant,
     ) -> Result<bool, RoundError> {
         let (verifier, cost) = (self.verifier, next.cost);
         let index = self.decoded.len() as u32;
-        let ends = session.spec.sampling.end_tokens.contains(&next.token);
-        let last = ends || index + 1 == self.max_tokens;
+        let end = next.tokens.last();
+        let ends = end.is_some_and(|end| session.spec.sampling.end_tokens.contains(end));
+        self.decoded.extend_from_slice(&next.tokens);
+        let last = ends || self.decoded.len() as u32 == self.max_tokens;
         let message = v1::Decoded {
             from: self.context.round.key.base_len + index,
-            token_ids: vec![next.token],
+            token_ids: next.tokens.clone(),
             logprobs: next.logprobs.iter().map(logprobs::to_wire).collect(),
             last,
             timing: Some(cost.timing(began, verifier.sessions().attached)),
+            drafts: next.drafts,
         };
-        self.decoded.push(next.token);
+        if let Some(drafts) = &next.drafts {
+            pending::add(&mut self.counts, drafts);
+            self.note(drafts);
+        }
         if index == 0 {
             cost.count(&verifier.metrics);
         } else {

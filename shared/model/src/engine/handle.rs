@@ -139,6 +139,13 @@ impl EngineHandle {
         let _stopped = self.sender.send(EngineJob::Free(slot));
     }
 
+    /// Ends a wait for drafts, if the engine waits for any: some have come.
+    pub fn wake(&self) {
+        if self.shared.awaits_drafts.swap(false, Ordering::AcqRel) {
+            let _stopped = self.sender.send(EngineJob::Wake);
+        }
+    }
+
     /// Whether the thread runs and nothing on it has panicked.
     pub fn is_healthy(&self) -> bool {
         self.shared.healthy.load(Ordering::Acquire)
@@ -159,10 +166,12 @@ impl EngineHandle {
 }
 
 /// What travels to the engine thread. The channel itself has no bound: tasks are counted by
-/// `EngineState::queued`, and a slot is freed about once.
+/// `EngineState::queued`, a slot is freed about once, and there is one wake for each wait.
 pub(super) enum EngineJob {
     Run(Queued),
     Free(SlotId),
+    /// Drafts have come that were waited for.
+    Wake,
 }
 
 /// A task on its way to the batch.
@@ -184,6 +193,8 @@ pub(super) struct EngineState {
     pub(super) stats: Mutex<EngineStats>,
     pub(super) longest: usize,
     pub(super) healthy: AtomicBool,
+    /// Whether the thread waits for drafts, or is about to.
+    pub(super) awaits_drafts: AtomicBool,
 }
 
 impl EngineState {
@@ -194,6 +205,7 @@ impl EngineState {
             stats: Mutex::default(),
             longest,
             healthy: AtomicBool::new(true),
+            awaits_drafts: AtomicBool::new(false),
         })
     }
 }

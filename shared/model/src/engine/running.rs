@@ -60,6 +60,7 @@ pub(super) struct Forward {
     pub(super) tokens: usize,
     pub(super) sequences: usize,
     pub(super) row: Duration,
+    pub(super) price: f32,
 }
 
 impl<C: KvCache> RunningTask<C> {
@@ -170,6 +171,50 @@ impl<C: KvCache> RunningTask<C> {
         };
     }
 
+    /// Whether the next forward gives the task all its rows, and it takes drafts beside them.
+    pub(super) fn may_draft(&self) -> bool {
+        self.rows() > 0 && self.tree.is_empty() && self.task.takes_drafts()
+    }
+
+    /// Tokens that its sequence holds after the next forward, drafts apart.
+    pub(super) fn planned_len(&self) -> usize {
+        self.plan.positions.end
+    }
+
+    /// Tokens of the next forward.
+    pub(super) fn planned_tokens(&self) -> usize {
+        self.plan.positions.len()
+    }
+
+    /// Pages that `drafts` more tokens take beyond those of the task's own.
+    pub(super) fn draft_pages(&self, drafts: usize, chunk: usize) -> usize {
+        let (more, block) = (self.missing() + self.block(), self.block());
+        let cache = self.sequence.cache();
+        let with = cache.pages_for(more + drafts, chunk + block + drafts);
+        with.saturating_sub(cache.pages_for(more, chunk + block))
+    }
+
+    /// Adds the first `drafts` of the offered tokens to the next forward; none if the model does not take them.
+    pub(super) fn take_drafts(&mut self, drafts: usize, shape: ModelShape) {
+        let own = self.plan.positions.end;
+        self.task.prepare(drafts);
+        if let Err(error) = self.check_drafts(own, shape) {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "drafts are left out");
+            self.tree = TreePaths::default();
+            self.task.prepare(0);
+        }
+        self.plan.positions.end = self.task.tokens().len();
+    }
+
+    fn check_drafts(&mut self, own: usize, shape: ModelShape) -> Result<(), ForwardError> {
+        let tokens = self.task.tokens();
+        self.tree.read(self.task.parents(), tokens.len())?;
+        let trunk = tokens.len() - self.tree.len();
+        check_len(trunk + self.tree.depth(), shape.context_len)?;
+        check_tokens(&tokens[own..], shape.vocab_size)
+    }
+
     /// Forwards the first `part` missing tokens next.
     pub(super) fn forward_part(&mut self, part: usize) {
         self.waited = 0;
@@ -220,6 +265,7 @@ impl<C: KvCache> RunningTask<C> {
         self.timing.batch_tokens = forward.tokens;
         self.timing.batch_sequences = forward.sequences;
         self.timing.row = forward.row;
+        self.timing.price = forward.price;
         again
     }
 

@@ -1,6 +1,10 @@
 //! What the engine is asked to do: a [`Task`] on one sequence, and what it gets for it.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use speculation::TokenId;
 use thiserror::Error;
@@ -19,6 +23,17 @@ pub enum TaskProgress {
     Continue,
     /// The task is done and is dropped; its sequence stays in its slot.
     Done,
+}
+
+/// What a task expects of the drafts for its next forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// None that a wait would pay for.
+    Nothing,
+    /// They are there.
+    Here,
+    /// They are about to come, until then.
+    Until(Instant),
 }
 
 /// Work on one sequence that takes one or several forwards.
@@ -59,6 +74,25 @@ pub trait Task: Send + 'static {
     /// repeat them. None are kept of what is no path of the tree.
     fn kept(&self) -> &[u32] {
         &[]
+    }
+
+    /// Whether draft tokens may be scored beside the rows that the task needs.
+    fn takes_drafts(&self) -> bool {
+        false
+    }
+
+    /// Asked once a turn of a task that takes drafts and whose own rows are in the next forward: adds what each draft
+    /// token is worth that could be scored beside them, the best first: the probability that it stands. `chain` asks for
+    /// drafts that follow one another. The first of those offered, however many, must be a tree.
+    fn offer(&mut self, _chain: bool, _worth: &mut Vec<f32>) {}
+
+    /// Fixes what the task wants until its step: its own tokens, and the first `drafts` of those offered. What comes
+    /// meanwhile is for the next turn.
+    fn prepare(&mut self, _drafts: usize) {}
+
+    /// Whether drafts are worth a wait before a forward, which takes about `forward`.
+    fn awaited(&mut self, _forward: Duration) -> Awaited {
+        Awaited::Nothing
     }
 
     /// Whether [`StepRows::hidden`] is wanted too.
@@ -119,7 +153,7 @@ impl StepRows<'_> {
 }
 
 /// What a step cost, for traces and verdicts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepTiming {
     /// From submission to the task's first forward; zero from its second step on.
     pub queue: Duration,
@@ -133,6 +167,9 @@ pub struct StepTiming {
     pub batch_sequences: usize,
     /// The time that one more row adds to a forward, as measured lately. Zero until it was measured.
     pub row: Duration,
+    /// The least probability of standing at which a draft token was worth a row of the step's last forward. Zero where
+    /// no drafts were offered.
+    pub price: f32,
 }
 
 /// Why the engine gave up on a task.

@@ -1,4 +1,5 @@
 mod batch;
+mod drafts;
 mod eviction;
 mod exhaustion;
 mod gather;

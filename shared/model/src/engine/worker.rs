@@ -1,6 +1,7 @@
 //! The loop of the engine thread.
 
 mod batch;
+mod drafts;
 pub(super) mod steps;
 
 use std::{
@@ -26,6 +27,7 @@ use super::{
     task::{SlotId, TaskError},
 };
 use crate::{cpu::Threads, sequence::CachedSequence};
+use drafts::DraftRows;
 
 /// Share of an earlier forward's weight that is left after each forward, in the measurement of what rows cost. About
 /// fifty forwards count.
@@ -46,8 +48,9 @@ pub(super) struct Worker<M: LanguageModel> {
     rows: Rows,
     pub(super) pace: PromptPace,
     /// Seconds of forwards without prompts, as a line of their rows.
-    rows_cost: CostLine,
+    pub(super) rows_cost: CostLine,
     pub(super) gather: Gather,
+    pub(super) drafts: DraftRows,
     /// What tasks' steps share.
     threads: Arc<Threads>,
 }
@@ -76,6 +79,7 @@ where
             rows: Rows::default(),
             rows_cost: CostLine::new(ROWS_MEMORY, 0.0),
             gather: Gather::default(),
+            drafts: DraftRows::new(ROWS_MEMORY),
             pace: PromptPace::new(config.prefill_time, config.max_batch_tokens.get()),
             threads: Threads::all(),
         }
@@ -99,24 +103,35 @@ where
     fn receive(&mut self) -> bool {
         if self.running.is_empty() && self.waiting.is_empty() {
             match self.receiver.recv() {
-                Ok(job) => self.waiting.push_back(job),
+                Ok(job) => self.take(job),
                 Err(_) => return false,
             }
         }
-        self.waiting.extend(self.receiver.try_iter());
+        while let Ok(job) = self.receiver.try_recv() {
+            self.take(job);
+        }
         true
+    }
+
+    fn take(&mut self, job: EngineJob) {
+        match job {
+            // Whoever was to wake is awake.
+            EngineJob::Wake => {}
+            EngineJob::Run(_) | EngineJob::Free(_) => self.waiting.push_back(job),
+        }
     }
 
     /// Admits tasks and makes one forward.
     fn turn(&mut self) {
         self.drop_cancelled();
         self.admit();
-        if self.gathers() {
+        if self.gathers() || self.awaits_drafts() {
             return;
         }
         self.reconcile();
         self.make_room();
         self.share_tokens();
+        self.give_drafts();
         if !self.running.iter().any(RunningTask::is_planned) {
             return;
         }
@@ -151,7 +166,7 @@ where
         if let Some(until) = self.gather.until(&ready, fixed, now)
             && let Ok(job) = self.receiver.recv_timeout(until - now)
         {
-            self.waiting.push_back(job);
+            self.take(job);
             return true;
         }
         self.gather.begins();
@@ -185,6 +200,8 @@ where
             let (slot, is_task) = match job {
                 EngineJob::Run(queued) => (queued.slot, true),
                 EngineJob::Free(slot) => (*slot, false),
+                // It is not kept.
+                EngineJob::Wake => return,
             };
             let is_cancelled = matches!(job, EngineJob::Run(queued) if queued.task.is_cancelled());
             let full = is_task && self.running.len() == self.config.max_batch.get();
@@ -204,7 +221,7 @@ where
                     }
                 }
                 Some(EngineJob::Free(slot)) => self.free(slot),
-                None => return,
+                Some(EngineJob::Wake) | None => return,
             }
         }
         let room = self
@@ -295,12 +312,15 @@ where
             tokens,
             sequences,
             row: self.row(),
+            price: self.drafts.price(),
         };
         // Sources are read whole: they say nothing of what tokens take.
         match (prefilled, read) {
-            (0, 0) => self
-                .rows_cost
-                .observe(tokens as f64, forward.elapsed.as_secs_f64()),
+            (0, 0) => {
+                let seconds = forward.elapsed.as_secs_f64();
+                self.rows_cost.observe(tokens as f64, seconds);
+                self.drafts.observe(&self.running, &self.rows_cost, seconds);
+            }
             (_, 0) => self.pace.measured(tokens, forward.elapsed),
             _ => {}
         }

@@ -150,6 +150,11 @@ metrics! {
     FALLBACK_TOKENS: Counter, "outrider_fallback_tokens", MODEL;
     /// Output tokens that the target decoded alone because drafting did not pay (draft length auto)
     RESTED_TOKENS: Counter, "outrider_rested_tokens", MODEL;
+    /// Draft tokens of requests with schedule stream by their source and what became of them: proposed, accepted
+    STREAMED_DRAFTS: Counter, "outrider_streamed_drafts", &["model", "source", "outcome"];
+    /// Draft tokens of requests with schedule stream that had no row, by why: unpaid (in a forward that it was not worth,
+    /// or that had no room), stale, room (of the verifier's tree), malformed
+    UNSCORED_DRAFTS: Counter, "outrider_unscored_drafts", &["model", "why"];
     /// Decisions on the length of a round with draft length auto, by why: unknown, pays, tries, compares, rests
     LENGTH_DECISIONS: Counter, "outrider_length_decisions", &["model", "why"];
     /// Predicted throughput of the best draft length over that of the target alone, others' time included, of each

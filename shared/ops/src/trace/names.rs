@@ -129,6 +129,14 @@ pub const BATCH: &str = "outrider.batch";
 pub const FORWARDED_TOKENS: &str = "outrider.forwarded_tokens";
 /// Tokens decoded.
 pub const DECODED_TOKENS: &str = "outrider.decoded_tokens";
+/// Drafts that could have been scored while the target decoded.
+pub const OFFERED_DRAFTS: &str = "outrider.offered_drafts";
+/// Drafts of them that had a row.
+pub const SCORED_DRAFTS: &str = "outrider.scored_drafts";
+/// Drafts of these that were accepted.
+pub const ACCEPTED_DRAFTS: &str = "outrider.accepted_drafts";
+/// Drafts that fell off: stale, without room, or malformed.
+pub const FALLEN_DRAFTS: &str = "outrider.fallen_drafts";
 /// Whether the answer was kept from an earlier copy of the request.
 pub const REPLAYED: &str = "outrider.replayed";
 /// Where the times come from if not from a clock at the place: `peer_figures`.

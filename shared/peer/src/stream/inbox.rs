@@ -3,9 +3,10 @@
 use tonic::{Status, Streaming};
 use v1::session_request::Request;
 use wire::status::BadField;
-use wire::{open, v1};
+use wire::{open, pending, v1};
 
 use crate::granted::Granting;
+use crate::proposals::Proposing;
 
 /// A message; none if it is of a later version.
 pub(super) type Message = Option<Request>;
@@ -13,9 +14,8 @@ pub(super) type Message = Option<Request>;
 /// The messages of a stream.
 ///
 /// Each kind of message that may come beside a round has one bounded place: of grants only the furthest counts and is
-/// kept ([`Granted`]), a close is acted on at once, and another round is an error. So nothing waits in a queue, and
-/// nothing that comes is left unread. A kind to come gets such a place too: a commit is cumulative as a grant is, and a
-/// proposal that finds its place taken may be lost.
+/// kept ([`Granted`]), a proposal that finds its few places taken is lost ([`Proposals`]), a close is acted on at once, and
+/// another round is an error. So nothing waits in an unbounded queue, and nothing that comes is left unread.
 pub(super) struct Inbox<'a> {
     requests: &'a mut Streaming<v1::SessionRequest>,
     /// How the messages ended while a round was answered, which is answered even so.
@@ -41,15 +41,22 @@ impl<'a> Inbox<'a> {
         }
     }
 
-    /// Reads what comes beside a round, for as long as it is polled, and passes grants on. Returns once the session is
-    /// to be closed. It is cancel safe.
+    /// Reads what comes beside a round, for as long as it is polled, and passes grants and proposals on. Returns once the
+    /// session is to be closed. It is cancel safe.
     ///
     /// # Errors
-    /// If what comes must not come beside a round.
-    pub(super) async fn beside(&mut self, granting: &Granting) -> Result<(), BadField> {
+    /// If what comes must not come beside a round, or cannot be read.
+    pub(super) async fn beside(
+        &mut self,
+        granting: &Granting,
+        proposing: &Proposing<'_>,
+    ) -> Result<(), BadField> {
         while self.end.is_none() {
             match self.message().await {
                 Ok(Some(Some(Request::Grant(grant)))) => granting.extend(grant.until),
+                Ok(Some(Some(Request::Append(proposed)))) => {
+                    proposing.offer(pending::from_wire(proposed)?);
+                }
                 Ok(Some(Some(Request::Close(_)))) => return Ok(()),
                 Ok(Some(Some(Request::Round(_)))) => {
                     let problem = "the round before it is still being answered";

@@ -4,9 +4,9 @@ use super::names::{self, PlanKind, TargetKind};
 use super::parameters;
 use super::registry::{LOSSY, METHODS, Method};
 use super::spec::MethodSpec;
-use super::table::{DRAFT_LEN, DRAFTING, TARGET, TREE, VERIFICATION};
+use super::table::{DRAFT_LEN, DRAFTING, SCHEDULE, TARGET, TREE, VERIFICATION};
 use crate::bad_value::BadValue;
-use crate::drafting::{DraftLen, Drafting, TreeShape};
+use crate::drafting::{DraftLen, Drafting, Schedule, TreeShape};
 use crate::target::{RULES, Rule, TargetDistribution, rules};
 use crate::verification::Verification;
 
@@ -119,12 +119,13 @@ pub(super) struct DraftingAxes {
     pub(super) drafting: Drafting,
     pub(super) len: DraftLen,
     pub(super) tree: TreeShape,
+    pub(super) schedule: Schedule,
     /// Most tokens of a chain, or levels of a tree, if the request says.
     pub(super) most: Option<u32>,
 }
 
 /// Returns the effective axes of drafting under `plan`. A request that does not say how much is drafted leaves it to
-/// `usual`.
+/// `usual`; a stream has no rounds to have one.
 pub(super) fn drafting_of(
     spec: &MethodSpec,
     plan: PlanKind,
@@ -132,9 +133,15 @@ pub(super) fn drafting_of(
 ) -> Result<DraftingAxes, BadValue> {
     let drafting = spec.read(&DRAFTING, names::drafting)?;
     let tree = spec.read(&TREE, names::tree)?;
+    let schedule = spec.read(&SCHEDULE, names::schedule)?.unwrap_or_default();
     let (len, most) = length_of(spec)?;
+    let (proposer, usual) = match schedule {
+        Schedule::Rounds => (Drafting::default(), usual),
+        Schedule::Stream => (Drafting::MaxGram, None),
+    };
     let axes = DraftingAxes {
-        drafting: drafting.unwrap_or_default(),
+        drafting: drafting.unwrap_or(proposer),
+        schedule,
         len: match len.or(usual) {
             None if plan == PlanKind::Speculative => DraftLen::Auto,
             None => DraftLen::Fixed,
@@ -179,7 +186,9 @@ impl DraftingAxes {
             return Ok(());
         }
         let plan = plan.name();
-        let (field, value) = if self.drafting != Drafting::Model {
+        let (field, value) = if self.schedule != Schedule::Rounds {
+            ("schedule", names::of_schedule(self.schedule).to_owned())
+        } else if self.drafting != Drafting::Model {
             ("drafting", names::of_drafting(self.drafting).to_owned())
         } else if self.len != DraftLen::Fixed {
             ("draft_len", names::of_draft_len(self.len))

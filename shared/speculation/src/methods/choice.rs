@@ -1,9 +1,11 @@
 //! What a choice means for drafter, verifier and session.
 
 use super::compatibility::Options;
-use super::names::{PlanKind, TargetKind, of_draft_len, of_drafting, of_proposal, of_tree};
+use super::names::{
+    PlanKind, TargetKind, of_draft_len, of_drafting, of_proposal, of_schedule, of_tree,
+};
 use super::{EffectiveSetting, METHODS, Method};
-use crate::drafting::{DraftLen, Drafting, ProposalOptions, StopRule, TreeShape};
+use crate::drafting::{DraftLen, Drafting, ProposalOptions, Schedule, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::session::Plan;
 use crate::target::{Needs, TargetDistribution};
@@ -33,6 +35,8 @@ pub struct Choice {
     pub auto: bool,
     /// The shape of blocks.
     pub tree: TreeShape,
+    /// Whether target and drafts take turns.
+    pub schedule: Schedule,
     /// Most tokens of a chain, or levels of a tree, in a round; none where the request does not say.
     pub draft_most: Option<u32>,
     /// Like `target`, with the rule that acts through the plan, if one does.
@@ -85,7 +89,7 @@ impl Choice {
     }
 
     /// Every axis and its value as text, for reports.
-    pub fn effective_axes(&self) -> [(&'static str, String); 8] {
+    pub fn effective_axes(&self) -> [(&'static str, String); 9] {
         let acceptor = if self.accept_at_coordinator {
             "coordinator"
         } else {
@@ -100,7 +104,13 @@ impl Choice {
             ("drafting", of_drafting(self.drafting).to_owned()),
             ("draft_len", of_draft_len(self.draft_len())),
             ("tree", of_tree(self.tree)),
+            ("schedule", of_schedule(self.schedule).to_owned()),
         ]
+    }
+
+    /// Whether the target decodes all along, and takes drafts as they come.
+    pub fn streams(&self) -> bool {
+        self.schedule == Schedule::Stream
     }
 
     /// Whether every token is an exact sample of the target model.

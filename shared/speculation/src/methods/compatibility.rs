@@ -6,7 +6,7 @@ use std::fmt;
 use super::names::{self, TargetKind};
 use crate::bad_value::BadValue;
 use crate::drafting::policies::Reads;
-use crate::drafting::{DraftLen, Drafting, TreeShape};
+use crate::drafting::{DraftLen, Drafting, Schedule, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::target::TargetDistribution;
 use crate::verification::Verification;
@@ -28,6 +28,8 @@ pub struct Options {
     pub draft_len: DraftLen,
     /// The shape of blocks.
     pub tree: TreeShape,
+    /// Whether target and drafts take turns.
+    pub schedule: Schedule,
     /// Whether the coordinator decides acceptance.
     pub accept_at_coordinator: bool,
     /// Whether the temperature is 0.
@@ -46,10 +48,49 @@ impl Options {
     /// # Errors
     /// Names one that does not go with the others, by its name in a request.
     pub fn check(&self) -> Result<(), BadValue> {
+        self.check_schedule()?;
         self.check_drafting()?;
         self.check_length()?;
         self.check_tree()?;
         self.proposal.map_or(Ok(()), |form| self.check_form(form))
+    }
+
+    /// A stream scores draft tokens where they are there, and emits the target's own choices.
+    fn check_schedule(&self) -> Result<(), BadValue> {
+        let name = names::of_schedule(self.schedule);
+        let refused = |why: fmt::Arguments<'_>| refused("schedule", name, why);
+        let (target, verification) = (TargetKind::of(self.target).name(), self.verification.name);
+        match self.schedule {
+            Schedule::Stream if self.verification != Verification::COUPLED => {
+                refused(format_args!(
+                    "needs verification 'coupled', and it is '{verification}', which tests draft tokens against what \
+                     a block says of them; choose schedule rounds, or verification coupled"
+                ))
+            }
+            Schedule::Stream if self.target != TargetDistribution::Exact => refused(format_args!(
+                "needs target 'exact': target '{target}' is made of the draft model's distribution at every \
+                 position, and the target does not wait for it; choose schedule rounds, or target exact"
+            )),
+            Schedule::Stream if self.accept_at_coordinator => refused(format_args!(
+                "is decided where the target model runs, expected accept_at verifier, or schedule rounds"
+            )),
+            Schedule::Stream if self.tree != TreeShape::Chain => refused(format_args!(
+                "takes drafts in whatever shape they come, and tree '{}' is that of a round's block; leave it out, or \
+                 choose schedule rounds",
+                names::of_tree(self.tree)
+            )),
+            Schedule::Stream if self.draft_len != DraftLen::Auto => refused(format_args!(
+                "has no rounds of draft_len '{}'; leave it out (draft_cap bounds how far drafts go ahead), or choose \
+                 schedule rounds",
+                names::of_draft_len(self.draft_len)
+            )),
+            Schedule::Stream if self.drafting != Drafting::MaxGram => refused(format_args!(
+                "takes drafts that are copied from the text, and drafting '{}' is a drafter's, who drafts in rounds; \
+                 choose drafting max-gram, or schedule rounds",
+                names::of_drafting(self.drafting)
+            )),
+            Schedule::Rounds | Schedule::Stream => Ok(()),
+        }
     }
 
     fn check_drafting(&self) -> Result<(), BadValue> {

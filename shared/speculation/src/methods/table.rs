@@ -111,6 +111,17 @@ settings! {
             |text| names::tree(text).map(drop),
         ),
     };
+    SCHEDULE = Setting {
+        name: "schedule",
+        of: "",
+        placeholder: "NAME",
+        help: "whether target and drafts take turns; stream goes with coupled verification of the exact target",
+        kind: axis(
+            "rounds",
+            names::schedules,
+            |text| names::schedule(text).map(drop),
+        ),
+    };
     TARGET = Setting {
         name: "target",
         of: "",
@@ -242,8 +253,8 @@ settings! {
     };
 }
 
-/// The settings of drafting: who drafts, how much and in which shape.
-pub static OF_DRAFTING: [&Setting; 4] = [&DRAFTING, &DRAFT_LEN, &CAP, &TREE];
+/// The settings of drafting: who drafts, how much, in which shape and when.
+pub static OF_DRAFTING: [&Setting; 5] = [&DRAFTING, &DRAFT_LEN, &CAP, &TREE, &SCHEDULE];
 
 impl Setting {
     /// Finds the setting called `name`, which may be written with hyphens.
@@ -276,7 +287,7 @@ mod tests {
         assert_eq!(default(&DRAFT_LEN), auto);
         let sparse = format!("sparse:{SPARSE_TOP} ");
         assert!(default(&PROPOSAL).contains(&sparse));
-        for axis in [&DRAFTING, &TREE, &ACCEPT_AT] {
+        for axis in [&DRAFTING, &TREE, &SCHEDULE, &ACCEPT_AT] {
             assert_eq!(default(axis), axis.forms()[0]);
         }
     }

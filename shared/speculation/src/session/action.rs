@@ -7,8 +7,8 @@ use strum::{EnumDiscriminants, EnumString, IntoStaticStr, VariantArray};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::goodput::Price;
-use crate::verification::Verdict;
 use crate::verification::layers::{Horizon, ResidualLayer};
+use crate::verification::{LastToken, Verdict};
 
 /// Which model does what, in which order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, EnumDiscriminants)]
@@ -193,6 +193,17 @@ pub enum FinishReason {
     DeadlineExceeded,
 }
 
+/// What the draft tokens of a forward came to, where the target decodes and takes drafts as they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScoredDrafts {
+    /// Draft tokens that had a row.
+    pub scored: u32,
+    /// Tokens accepted, the first of those decoded.
+    pub accepted: u32,
+    /// What the last token decoded is.
+    pub last: LastToken,
+}
+
 /// A draft block, as a drafter answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DraftBlock {
@@ -232,8 +243,10 @@ pub enum Input {
         round: u64,
         /// Output position of the first token.
         at: u32,
-        /// The tokens.
+        /// The tokens: of a forward that scored drafts, all of them.
         tokens: Vec<TokenId>,
+        /// What became of these drafts; none if it scored none.
+        drafts: Option<ScoredDrafts>,
     },
     /// The verifier answered a part of a [`Request::Score`].
     Scored {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Action, CacheState, DraftBlock, DraftStop, Origin, Peer, Plan, Request, Session, check,
+    Action, CacheState, DraftBlock, DraftStop, Origin, Peer, Plan, Request, ScoredDrafts, Session,
+    check,
 };
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
@@ -105,7 +106,13 @@ impl Session {
         self.go_on(ended);
     }
 
-    pub(super) fn decoded(&mut self, round: u64, at: u32, tokens: &[TokenId], now: Duration) {
+    pub(super) fn decoded(
+        &mut self,
+        round: u64,
+        at: u32,
+        (tokens, drafts): (&[TokenId], Option<ScoredDrafts>),
+        now: Duration,
+    ) {
         let expected = self.output.len() as u32;
         let round_is_current = round == self.round;
         let Some(outstanding) = &mut self.outstanding else {
@@ -119,7 +126,7 @@ impl Session {
         if !round_is_current || outstanding.paused || at != expected || tokens.is_empty() {
             return;
         }
-        if let Err(malformed) = check::decoded(&self.config, *max_tokens, tokens) {
+        if let Err(malformed) = check::decoded(&self.config, *max_tokens, tokens, drafts) {
             if let Some(outstanding) = self.outstanding.take() {
                 self.malformed(&outstanding, &malformed);
             }
@@ -133,7 +140,17 @@ impl Session {
         outstanding.streamed += tokens.len() as u32;
         outstanding.sent = Some(now);
         outstanding.progressed(now.saturating_add(self.config.round_timeout));
-        self.statistics.target_forwards += tokens.len() as u32;
+        if let Some(ScoredDrafts {
+            scored,
+            accepted,
+            last,
+        }) = drafts
+        {
+            self.statistics.drafted += scored;
+            (self.statistics).verified(scored as usize, accepted as usize, last);
+        } else {
+            self.statistics.target_forwards += tokens.len() as u32;
+        }
         let took = took.filter(|_| self.timing.verifier_follows);
         self.timing.verifier_follows = true;
         if self.timing.drafter_cache == CacheState::Output {
@@ -149,12 +166,22 @@ impl Session {
             if let Some(estimator) = &mut self.config.goodput {
                 estimator.observe_alone(tokens.len() as u32, took);
             }
-        } else if self.config.plan != Plan::TargetOnly {
+        } else if self.config.plan != Plan::TargetOnly && !self.config.streams {
             self.statistics.fallback_tokens += tokens.len() as u32;
         }
         self.run.end();
         self.target_goes_on = false;
-        let ended = self.emit(tokens.iter().map(|&token| (token, origin)).collect());
+        let accepted = drafts.map_or(0, |drafts| drafts.accepted) as usize;
+        let added = drafts.map_or(origin, |drafts| drafts.last.into());
+        let emitted = tokens.iter().enumerate().map(|(index, &token)| {
+            let origin = if index < accepted {
+                Origin::Accepted
+            } else {
+                added
+            };
+            (token, origin)
+        });
+        let ended = self.emit(emitted.collect());
         if done || ended {
             self.outstanding = None;
             self.go_on(ended);

@@ -1,6 +1,6 @@
 //! What a peer's answer must be before it may reach the output.
 
-use super::{DraftBlock, DraftStop, Plan, SessionConfig};
+use super::{DraftBlock, DraftStop, Plan, ScoredDrafts, SessionConfig};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::drafting::TreeShape;
@@ -137,7 +137,29 @@ pub(super) fn decoded(
     config: &SessionConfig,
     max_tokens: u32,
     tokens: &[TokenId],
+    drafts: Option<ScoredDrafts>,
 ) -> Result<(), Malformed> {
+    if let Some(ScoredDrafts {
+        scored,
+        accepted,
+        last,
+    }) = drafts
+    {
+        let added = u32::from(last != LastToken::AcceptedEnd);
+        let emitted = tokens.len() as u32;
+        if !config.streams || accepted > scored || accepted.checked_add(added) != Some(emitted) {
+            return refuse(format!(
+                "{emitted} decoded tokens with {accepted} of {scored} drafts accepted"
+            ));
+        }
+        if last == LastToken::AcceptedEnd
+            && !tokens
+                .last()
+                .is_some_and(|token| config.end_tokens.contains(token))
+        {
+            return refuse("no token was added after one that does not end");
+        }
+    }
     if tokens.len() > max_tokens as usize {
         let found = tokens.len();
         return refuse(format!(

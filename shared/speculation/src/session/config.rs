@@ -22,6 +22,9 @@ pub struct SessionConfig {
     /// `draft_len`, is to follow what is measured of them; none for blocks of `draft_len`. The session
     /// goes on from it, see [`super::Session::goodput`].
     pub goodput: Option<Estimator>,
+    /// Whether the target decodes all along under [`Plan::Speculative`], and takes drafts as they come, rather than in
+    /// rounds.
+    pub streams: bool,
     /// The shape of blocks; `draft_len` is then their depth.
     pub tree: TreeShape,
     /// Whether every verified position needs the draft distribution, the one after the block too, and the

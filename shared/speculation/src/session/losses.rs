@@ -24,7 +24,7 @@ impl Session {
     /// Whether the request goes on without `peer`, if it must.
     fn can_do_without(&self, peer: Peer) -> bool {
         let lone = matches!(self.config.plan, Plan::TargetOnly | Plan::DraftOnly);
-        peer == Peer::Drafter && !lone
+        peer == Peer::Drafter && !lone && !self.config.streams
     }
 
     /// Whether `peer` is not waited for as long as one that the request cannot do without. Where

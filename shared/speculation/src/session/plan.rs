@@ -20,8 +20,8 @@ impl Session {
         self.timing.rests = false;
         let remaining = self.remaining();
         let request = match self.config.plan {
-            Plan::Speculative => self.block_request(),
-            Plan::TargetOnly => Request::Decode {
+            Plan::Speculative if !self.config.streams => self.block_request(),
+            Plan::Speculative | Plan::TargetOnly => Request::Decode {
                 max_tokens: remaining,
             },
             Plan::DraftOnly => draft(self.config.draft_len.min(remaining)),

@@ -8,6 +8,7 @@ mod rounds;
 mod scores;
 mod sequence_cascade;
 mod sparse_drafts;
+mod streams;
 mod token_cascade;
 mod trees;
 
@@ -27,6 +28,7 @@ fn limits(plan: Plan, draft_len: u32, max_tokens: u32, vocab_size: u32) -> Sessi
         plan,
         draft_len,
         goodput: None,
+        streams: false,
         tree: TreeShape::Chain,
         bonus_q: false,
         lazy_bonus: false,
@@ -201,6 +203,7 @@ fn decoded(round: u64, at: u32, tokens: &[TokenId]) -> Input {
         round,
         at,
         tokens: tokens.to_vec(),
+        drafts: None,
     }
 }
 

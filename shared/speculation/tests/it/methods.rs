@@ -8,6 +8,7 @@ mod guide;
 mod parameters;
 mod presets;
 mod proposals;
+mod schedules;
 
 use speculation::bad_value::BadValue;
 use speculation::methods::{Choice, MethodSpec, PlanKind, Setup, TargetKind, names};

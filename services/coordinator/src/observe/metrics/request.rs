@@ -177,6 +177,9 @@ impl RunningMetrics {
                 self.model.add_one(&names::FALLBACKS, fault.name());
             }
             RequestEvent::Moved { times, .. } => self.model.add(&names::MIGRATIONS, times.into()),
+            RequestEvent::Streamed { proposed, counted } => {
+                self.model.streamed(proposed, &counted);
+            }
             RequestEvent::Emitted { chunk } => self.emitted(chunk.token_ids.len() as u32),
             RequestEvent::RoundEnded { report, verified } => {
                 self.model.round(report);

@@ -10,6 +10,8 @@ use speculation::session::{Peer, Statistics};
 use strum::VariantNames;
 use wire::v1;
 
+use crate::events::Proposed;
+
 /// Draft positions that are counted one by one.
 const POSITIONS: usize = 20;
 
@@ -90,6 +92,28 @@ impl ModelMetrics {
     /// Adds 1 to a metric of the model and of another label that counts seldom.
     pub(super) fn add_one(&self, metric: &Metric, label: &str) {
         self.metrics.counter(metric, &[&self.model, label]).inc();
+    }
+
+    /// Counts what became of the drafts of a request whose target took them as they came.
+    pub(super) fn streamed(&self, proposed: &[Proposed], counted: &v1::ForwardDrafts) {
+        for it in proposed {
+            for (outcome, tokens) in [("proposed", it.tokens), ("accepted", it.accepted)] {
+                let labels = [&self.model, it.source, outcome];
+                let counter = self.metrics.counter(&names::STREAMED_DRAFTS, &labels);
+                counter.inc_by(tokens as f64);
+            }
+        }
+        for (why, tokens) in [
+            ("unpaid", counted.offered.saturating_sub(counted.scored)),
+            ("stale", counted.stale),
+            ("room", counted.without_room),
+            ("malformed", counted.malformed),
+        ] {
+            let counter = self
+                .metrics
+                .counter(&names::UNSCORED_DRAFTS, &[&self.model, why]);
+            counter.inc_by(tokens.into());
+        }
     }
 
     /// Counts by how much a request has measured that its draft lengths paid.

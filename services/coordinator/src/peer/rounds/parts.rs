@@ -5,16 +5,12 @@ use speculation::session::Input;
 use v1::round_answer::Part;
 use v1::round_request::Round;
 use v1::session_request::Request;
-use wire::v1;
+use wire::{pending, v1};
 
 use super::exchange::UNASKED;
 use super::{OutputLogprobs, PeerAnswer, Taken};
 use crate::admitted::AdmittedRequest;
 use crate::peer::position::RoundPosition;
-
-/// Number of parts (tokens or log probabilities) that a verifier may be ahead of what the client has read. The verifier
-/// never waits if a round trip takes less time than half of them.
-pub const PARTS_AHEAD: u32 = 256;
 
 /// An answer that comes in parts.
 #[derive(Debug)]
@@ -34,22 +30,24 @@ enum PartKind {
 
 impl AwaitedParts {
     /// Returns the round that asks for `max` tokens after `from` others, and what is to come of it.
-    pub(super) fn of_decoding(from: u32, max: u32) -> (Round, Self) {
+    pub(super) fn of_decoding(from: u32, max: u32, request: &AdmittedRequest) -> (Round, Self) {
         let (kind, credit) = (
             PartKind::Tokens { max },
-            Credit::new(from, from.saturating_add(max)),
+            Credit::new(from, from.saturating_add(max), request.tokens_ahead),
         );
         let round = Round::Decode(v1::DecodeRound {
             max_tokens: max,
             until: credit.until,
+            drafts: request.method.streams(),
         });
         (round, Self { kind, credit })
     }
 
     /// Returns the round that asks for the log probabilities of the prompt after the first `from` and up to `end`, and
     /// what is to come of it.
-    pub(super) fn of_prompt(from: u32, end: u32) -> (Round, Self) {
-        let (kind, credit) = (PartKind::Scores { taken: from }, Credit::new(from, end));
+    pub(super) fn of_prompt(from: u32, end: u32, ahead: u32) -> (Round, Self) {
+        let credit = Credit::new(from, end, ahead);
+        let kind = PartKind::Scores { taken: from };
         let round = Round::Score(v1::ScoreRound {
             from,
             until: credit.until,
@@ -87,7 +85,14 @@ impl AwaitedParts {
             (Part::Decoded(decoded), PartKind::Tokens { .. }) => {
                 let (at, tokens) = (decoded.from, decoded.token_ids);
                 let count = tokens.len();
-                let input = Input::Decoded { round, at, tokens };
+                let drafts = decoded.drafts.as_ref().map(pending::scored_from_wire);
+                let drafts = drafts.transpose().map_err(|bad| bad.to_string())?.flatten();
+                let input = Input::Decoded {
+                    round,
+                    at,
+                    tokens,
+                    drafts,
+                };
                 (input, at, count, decoded.logprobs, decoded.timing)
             }
             (Part::Scored(scored), PartKind::Scores { taken }) => {
@@ -117,6 +122,8 @@ struct Credit {
     until: u32,
     /// Position at which the round ends; nothing beyond it needs a grant.
     end: u32,
+    /// Number of parts that the verifier may be ahead of what the client has read.
+    ahead: u32,
 }
 
 /// A further grant.
@@ -128,20 +135,20 @@ pub(super) struct Renewal {
 }
 
 impl Credit {
-    /// Creates the first grant of a round that begins at position `taken` and ends at `end` at the latest.
-    fn new(taken: u32, end: u32) -> Self {
-        let until = taken.saturating_add(PARTS_AHEAD);
-        Self { until, end }
+    /// Creates the first grant of a round that begins at position `taken` and ends at `end` at the latest, of `ahead` parts.
+    fn new(taken: u32, end: u32, ahead: u32) -> Self {
+        let until = taken.saturating_add(ahead);
+        Self { until, end, ahead }
     }
 
     /// Returns a further grant if the client has read half or more of the granted parts; `taken` is the position before
     /// which it has read all.
     fn renewed(&mut self, taken: u32) -> Option<Renewal> {
         let left = self.until.saturating_sub(taken);
-        if self.until >= self.end || left > PARTS_AHEAD / 2 {
+        if self.until >= self.end || left > self.ahead / 2 {
             return None;
         }
-        self.until = taken.saturating_add(PARTS_AHEAD);
+        self.until = taken.saturating_add(self.ahead);
         let until = self.until;
         Some(Renewal {
             request: Request::Grant(v1::Grant { until }),
@@ -154,19 +161,21 @@ impl Credit {
 mod tests {
     use super::*;
 
+    const AHEAD: u32 = 256;
+
     #[test]
     fn a_verifier_is_granted_more_when_half_is_taken_and_nothing_beyond_the_end() {
-        let mut credit = Credit::new(10, 1_000);
-        assert_eq!(credit.until, 10 + PARTS_AHEAD);
-        assert!(credit.renewed(10 + PARTS_AHEAD / 2 - 1).is_none());
-        let taken = 10 + PARTS_AHEAD / 2;
+        let mut credit = Credit::new(10, 1_000, AHEAD);
+        assert_eq!(credit.until, 10 + AHEAD);
+        assert!(credit.renewed(10 + AHEAD / 2 - 1).is_none());
+        let taken = 10 + AHEAD / 2;
         let more = credit.renewed(taken).expect("half is taken");
         assert!(!more.was_awaited);
-        assert_eq!(credit.until, taken + PARTS_AHEAD);
+        assert_eq!(credit.until, taken + AHEAD);
         assert!(credit.renewed(taken).is_none(), "once");
         let more = credit.renewed(credit.until).expect("all is taken");
         assert!(more.was_awaited);
-        let mut short = Credit::new(0, PARTS_AHEAD);
-        assert!(short.renewed(PARTS_AHEAD).is_none(), "the round is over");
+        let mut short = Credit::new(0, AHEAD, AHEAD);
+        assert!(short.renewed(AHEAD).is_none(), "the round is over");
     }
 }

@@ -2,7 +2,10 @@
 
 use fleet::CallError;
 use speculation::session::{Input, Request};
+use wire::pending;
 use wire::v1::Timing;
+use wire::v1::round_answer::Part;
+use wire::v1::session_request::Request as Message;
 
 use super::draft::AwaitedDraft;
 use super::exchange::Exchange;
@@ -12,6 +15,7 @@ use super::{PeerAnswer, RoundProposals, Taken};
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
 use crate::peer::session::PeerSession;
+use crate::proposers::ProposalLane;
 
 /// A round that a peer was asked.
 #[derive(Debug)]
@@ -62,12 +66,13 @@ impl StartedRound {
             }
             Request::Decode { max_tokens } => {
                 let from = position.output.len() as u32;
-                let (round, parts) = AwaitedParts::of_decoding(from, *max_tokens);
+                let (round, parts) = AwaitedParts::of_decoding(from, *max_tokens, admitted);
                 (round, Awaited::Parts(parts))
             }
             Request::Score { from } => {
                 let end = admitted.decoder_prefix_len().saturating_sub(1);
-                let (round, parts) = AwaitedParts::of_prompt(*from, end as u32);
+                let (round, parts) =
+                    AwaitedParts::of_prompt(*from, end as u32, admitted.scores_ahead);
                 (round, Awaited::Parts(parts))
             }
         };
@@ -78,8 +83,8 @@ impl StartedRound {
     }
 
     /// Returns the peer's answer, the next part of it, its progress, or all slices that the coordinator decides from. The
-    /// client took all parts before, and `position` holds the output as it is by now. Between two tokens that are decoded
-    /// alone the round moves off a peer that is about to stop.
+    /// client took all parts before, and `position` holds the output as it is by now. Between two forwards of a decode the
+    /// round moves off a peer that is about to stop, and is told what `lane` proposes.
     ///
     /// # Errors
     /// If the stream breaks, or what comes cannot be right.
@@ -87,6 +92,7 @@ impl StartedRound {
         &mut self,
         session: &mut PeerSession,
         opener: &mut Opener,
+        mut lane: Option<&mut ProposalLane>,
         position: RoundPosition<'_>,
     ) -> Result<Taken, CallError> {
         let progress = Input::Progress {
@@ -102,6 +108,9 @@ impl StartedRound {
                 let left = Request::Decode { max_tokens };
                 let none = RoundProposals::default();
                 *self = Self::start(session, opener, &left, position, &none).await?;
+                if let Some(lane) = lane {
+                    lane.begins();
+                }
                 return Ok(progress);
             }
             if let Some(renewal) = parts.renewed(position) {
@@ -112,10 +121,18 @@ impl StartedRound {
             }
         }
         let (stream, request) = (session.stream()?, &opener.request);
+        if let Some(lane) = &mut lane {
+            for proposed in lane.next(request.lead(), position.output).await {
+                stream.offer(Message::Append(pending::to_wire(proposed)));
+            }
+        }
         loop {
             let Some(part) = self.exchange.next(stream, position).await? else {
                 return Ok(progress);
             };
+            if let (Part::Decoded(decoded), Some(lane)) = (&part, &mut lane) {
+                lane.decided(decoded);
+            }
             let taken = match &mut self.awaited {
                 Awaited::Draft(draft) => draft.take(part, position.round, request),
                 Awaited::Verify(verdict) => verdict.take(part, position, request),

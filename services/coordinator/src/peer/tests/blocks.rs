@@ -74,7 +74,7 @@ async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
         let sent = answer(answering(&header), Part::Slice(slice));
         wire.replies.send(Ok(sent)).await.expect("awaited");
     }
-    let taken = started.next(&mut verifier, opener, position).await;
+    let taken = started.next(&mut verifier, opener, None, position).await;
     let Taken::Scored(block, slices) = taken.expect("slices") else {
         panic!("no block");
     };

@@ -146,7 +146,7 @@ where
     }
 
     /// Pages that all sequences and prefixes take.
-    fn used_pages(&self) -> usize {
+    pub(super) fn used_pages(&self) -> usize {
         self.model.memory().map_or(0, |memory| memory.used_pages)
     }
 

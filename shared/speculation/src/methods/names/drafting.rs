@@ -4,7 +4,7 @@ use strum::{EnumMessage, VariantArray};
 
 use super::{BadValue, out_of_range, plain, ranged, unknown};
 use crate::drafting::policies::{POLICIES, StopPolicy};
-use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
+use crate::drafting::{DraftLen, Drafting, Schedule, StopRule, TreeShape};
 use crate::methods::setting::AxisValue;
 
 /// Most draft tokens of a round where a request does not say.
@@ -62,6 +62,29 @@ pub fn trees() -> Vec<AxisValue> {
             "each token has the N next choices under the shared noise beside it",
         ),
     ]
+}
+
+/// The schedules, the default first.
+pub fn schedules() -> Vec<AxisValue> {
+    let described = |schedule: &Schedule| {
+        let help = schedule.get_message().unwrap_or_default();
+        plain(of_schedule(*schedule), help)
+    };
+    Schedule::VARIANTS.iter().map(described).collect()
+}
+
+/// The schedule called `text`.
+///
+/// # Errors
+/// If there is none; the message lists them all.
+pub fn schedule(text: &str) -> Result<Schedule, BadValue> {
+    text.parse()
+        .map_err(|_| unknown("schedule", text, &schedules()))
+}
+
+/// The name of `schedule`.
+pub fn of_schedule(schedule: Schedule) -> &'static str {
+    schedule.into()
 }
 
 /// Who is called `text` proposes.

@@ -182,6 +182,7 @@ impl<'a> Peers<'a> {
             round,
             at: output.len() as u32,
             tokens: context.split_off(output.len()),
+            drafts: None,
         }
     }
 }

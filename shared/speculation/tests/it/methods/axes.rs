@@ -174,7 +174,7 @@ fn acceptance_is_decided_where_asked() {
         let requested = of("block").with("accept_at", who);
         let choice = resolve(&requested).expect("fits");
         assert_eq!(choice.accept_at_coordinator, at_coordinator);
-        let [.., (_, reported), _, _, _] = choice.effective_axes();
+        let [.., (_, reported), _, _, _, _] = choice.effective_axes();
         assert_eq!(names::accepts_at_coordinator(&reported), Ok(at_coordinator));
     }
 }

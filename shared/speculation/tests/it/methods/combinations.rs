@@ -166,6 +166,7 @@ fn goes_together_at_peers(choice: &Choice, requested: &MethodSpec, temperature: 
         drafting: choice.drafting,
         draft_len: choice.draft_len(),
         tree: choice.tree,
+        schedule: choice.schedule,
         accept_at_coordinator: choice.accept_at_coordinator,
         greedy: temperature == 0.0,
         proposal: Some(proposal.form),

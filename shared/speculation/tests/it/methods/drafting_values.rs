@@ -140,6 +140,7 @@ fn every_axis_is_listed_with_values_that_can_be_asked_for() {
                 "drafting" => names::drafting(&form).map(|_| ()),
                 "draft_len" => names::draft_len(&form).map(|_| ()),
                 "tree" => names::tree(&form).map(|_| ()),
+                "schedule" => names::schedule(&form).map(|_| ()),
                 other => panic!("axis {other}"),
             };
             found.unwrap_or_else(|error| panic!("{}: {error}", axis.name));

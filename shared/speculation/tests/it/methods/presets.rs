@@ -178,6 +178,7 @@ fn reports_name_every_axis_and_parameter() {
         ("drafting", "model"),
         ("draft_len", "auto"),
         ("tree", "chain"),
+        ("schedule", "rounds"),
     ];
     let expected = expected.map(|(axis, value)| (axis, value.to_owned()));
     assert_eq!(choice.effective_axes(), expected);

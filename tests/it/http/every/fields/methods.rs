@@ -46,6 +46,7 @@ pub(super) fn fields() -> Vec<Field> {
         json!({ "draft_len": 2 }),
         json!({ "draft_len": "auto", "draft_cap": 6 }),
         json!({ "draft_len": 4, "tree": "comb:3" }),
+        json!({ "schedule": "stream" }),
     ];
     settings.map(speculation).into()
 }

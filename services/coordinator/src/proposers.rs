@@ -1,0 +1,22 @@
+//! Who proposes draft tokens here, while the target decodes (schedule `stream`): sources that need no model and no wire.
+//! A source is added in [`ProposalLane::of`]; its place there is its number on the wire.
+
+mod lane;
+mod max_gram;
+
+use speculation::TokenId;
+
+pub(crate) use lane::ProposalLane;
+
+/// A source of draft tokens.
+pub(crate) trait Proposer: Send {
+    /// Its name in metrics.
+    fn name(&self) -> &'static str;
+
+    /// Follows the sequence, which is `lead` and `output` by now and only grows. Returns whether there is more to follow:
+    /// then it is called again, when other work on this thread has had its turn.
+    fn follow(&mut self, lead: &[TokenId], output: &[TokenId]) -> bool;
+
+    /// Returns at most `most` tokens to follow the sequence, each with the probability that it and those before it stand.
+    fn propose(&mut self, most: usize) -> Vec<(TokenId, f32)>;
+}

@@ -1,0 +1,192 @@
+//! What is proposed beside one decode, from all sources together.
+
+use speculation::TokenId;
+use speculation::draft_tree::DraftTree;
+use speculation::drafting::Drafting;
+use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, ROOM};
+use wire::{pending, v1};
+
+use super::Proposer;
+use super::max_gram::CopiedDrafts;
+use crate::admitted::AdmittedRequest;
+use crate::events::Proposed;
+
+/// How far drafts go ahead of the output where a request does not say.
+const LEVELS: u32 = 48;
+
+/// Drafts that stand with less than this are not sent while their price is not known; and with less than this part of
+/// the price, once it is.
+const LEAST: f32 = 0.05;
+const OF_PRICE: f32 = 0.5;
+
+/// What is left of a price after each forward that tells a lower one.
+const FADES: f32 = 0.8;
+
+/// Reports in a row of a verifier without drafts, though some were sent, from which on they are taken to be lost.
+const LOST: u32 = 3;
+
+/// The drafts of a request on their way to the verifier. They are kept for as long as they may be right, to be offered
+/// again where the request goes on.
+pub(crate) struct ProposalLane {
+    /// A source's place is its number.
+    sources: Vec<Source>,
+    pending: PendingTree,
+    /// Output tokens that sources and pending drafts have followed.
+    known: usize,
+    /// Whether the verifier may hold nothing of what is pending.
+    is_lost: bool,
+    /// Reports of a verifier that holds none, since something was sent.
+    silent: u32,
+    /// The least probability of standing that was worth a row.
+    price: f32,
+    levels: u32,
+    /// Output tokens at most.
+    max_tokens: u32,
+    vocab_size: u32,
+    ends: Vec<TokenId>,
+    /// What the verifier says became of all of them.
+    counted: v1::ForwardDrafts,
+}
+
+struct Source {
+    proposer: Box<dyn Proposer>,
+    figures: Proposed,
+}
+
+impl ProposalLane {
+    /// Returns the lane of `request`; none if its target takes no drafts while it decodes.
+    pub(crate) fn of(request: &AdmittedRequest) -> Option<Self> {
+        if !request.method.streams() {
+            return None;
+        }
+        let proposers: Vec<Box<dyn Proposer>> = match request.method.drafting {
+            Drafting::MaxGram => vec![Box::new(CopiedDrafts::new(request.source()))],
+            // They are drafters', who draft in rounds.
+            Drafting::Model | Drafting::Cascade => Vec::new(),
+        };
+        Some(Self {
+            sources: proposers.into_iter().map(Source::new).collect(),
+            pending: PendingTree::default(),
+            known: 0,
+            is_lost: false,
+            silent: 0,
+            price: 0.0,
+            levels: request.method.draft_most.unwrap_or(LEVELS),
+            max_tokens: request.max_tokens,
+            vocab_size: request.vocab_size,
+            ends: request.sampling.end_tokens.clone(),
+            counted: v1::ForwardDrafts::default(),
+        })
+    }
+
+    /// Takes note that the decode begins anew, where nothing of what is pending may be held.
+    pub(crate) fn begins(&mut self) {
+        self.is_lost = true;
+    }
+
+    /// Takes note of what a forward decoded, the `from`th output token first.
+    pub(crate) fn decided(&mut self, decoded: &v1::Decoded) {
+        let Some(forward) = &decoded.drafts else {
+            return;
+        };
+        pending::add(&mut self.counted, forward);
+        // Where nothing was offered none is told.
+        self.price = forward.price.max(self.price * FADES);
+        let holds_none = forward.room as usize >= ROOM && !self.pending.is_empty();
+        self.silent = if holds_none { self.silent + 1 } else { 0 };
+        self.is_lost |= self.silent >= LOST;
+        // What comes twice, or is missing, is found by the output.
+        if decoded.from as usize != self.known {
+            return;
+        }
+        for (index, &token) in decoded.token_ids.iter().enumerate() {
+            let (source, _) = self.pending.advance(token);
+            self.known += 1;
+            let source = source.filter(|_| index < forward.accepted as usize);
+            if let Some(source) = source.and_then(|it| self.sources.get_mut(usize::from(it))) {
+                source.figures.accepted += 1;
+            }
+        }
+    }
+
+    /// Returns what to propose on top of `output`, before which `lead` stands.
+    pub(crate) async fn next(&mut self, lead: &[TokenId], output: &[TokenId]) -> Vec<ProposedTree> {
+        for &token in output.get(self.known..).unwrap_or_default() {
+            self.pending.advance(token);
+            self.known += 1;
+        }
+        for source in &mut self.sources {
+            while source.proposer.follow(lead, output) {
+                tokio::task::yield_now().await;
+            }
+        }
+        let mut proposals = Vec::new();
+        if std::mem::take(&mut self.is_lost) && !self.pending.is_empty() {
+            self.silent = 0;
+            proposals.push(self.pending.again(output.len() as u32));
+        }
+        // What goes far enough ahead need not go further yet.
+        if self.pending.levels() <= self.levels / 2 {
+            proposals.extend((0..self.sources.len()).filter_map(|at| self.propose(at, output)));
+        }
+        if !proposals.is_empty() {
+            self.silent = 0;
+        }
+        proposals
+    }
+
+    /// Returns what the source number `at` proposes beyond what is pending.
+    fn propose(&mut self, at: usize, output: &[TokenId]) -> Option<ProposedTree> {
+        let left = self.max_tokens.saturating_sub(output.len() as u32);
+        // The target adds one to whatever is accepted.
+        let levels = self.levels.min(left.saturating_sub(1));
+        let source = self.sources.get_mut(at)?;
+        let mut chain = source.proposer.propose(levels as usize);
+        let least = LEAST.max(self.price * OF_PRICE);
+        let worth = chain.iter().take_while(|(_, survival)| *survival >= least);
+        chain.truncate(worth.count());
+        let tokens: Vec<TokenId> = chain.iter().map(|&(token, _)| token).collect();
+        let shared = self.pending.shared(&tokens);
+        if shared == tokens.len() {
+            return None;
+        }
+        let claimed = shared.checked_sub(1).map_or(1.0, |last| chain[last].1);
+        let claims = chain[shared..].iter().map(|&(_, survival)| Claim {
+            source: at as u8,
+            survival: survival / claimed,
+        });
+        let proposed = ProposedTree {
+            after: output.len() as u32,
+            path: tokens[..shared].to_vec(),
+            tree: DraftTree::from(tokens[shared..].to_vec()),
+            claims: claims.collect(),
+        };
+        let bounds = Bounds {
+            levels,
+            vocab_size: self.vocab_size,
+            ends: &self.ends,
+        };
+        let received = self.pending.receive(&proposed, output, bounds);
+        source.figures.tokens += u64::from(received.new);
+        (received.new > 0).then_some(proposed)
+    }
+
+    /// Returns what each source proposed so far, and what became of all of it.
+    pub(crate) fn figures(&self) -> (Vec<Proposed>, v1::ForwardDrafts) {
+        let sources = self.sources.iter().map(|source| source.figures);
+        (sources.collect(), self.counted)
+    }
+}
+
+impl Source {
+    fn new(proposer: Box<dyn Proposer>) -> Self {
+        Self {
+            figures: Proposed {
+                source: proposer.name(),
+                tokens: 0,
+                accepted: 0,
+            },
+            proposer,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The drafts of a decode: what is pending after its output, and what its sources have earned.
+
+use std::time::{Duration, Instant};
+
+use model::engine::Awaited;
+use peer::Proposals;
+use speculation::TokenId;
+use speculation::draft_tree::DraftTree;
+use speculation::pending::{Bounds, Claim, PendingTree, Trust};
+use wire::open::SessionSpec;
+use wire::v1;
+
+/// Weight of the latest refill in what is expected of the next.
+const LATEST: f32 = 0.2;
+
+/// A refill is awaited until it is late by this factor.
+const GRACE: f32 = 1.5;
+
+/// Longest wait for drafts, as a share of a forward.
+const PATIENCE: f32 = 0.25;
+
+/// Drafts that come while a round decodes. They are read on the engine's thread alone.
+#[derive(Default)]
+pub(crate) struct PendingDrafts {
+    proposals: Proposals,
+    pending: PendingTree,
+    trust: Trust,
+    /// What fell off since the last forward.
+    fell_off: v1::ForwardDrafts,
+    refill: Refill,
+    /// What the next forward was offered, the best first.
+    ranked: Vec<(u32, f32)>,
+    /// The block of the next forward, with what is claimed of each of its tokens.
+    block: DraftTree,
+    claims: Vec<Claim>,
+}
+
+/// How soon drafts come after a forward that left none, and whether they are right.
+#[derive(Default)]
+struct Refill {
+    /// When the last forward ended that left none, and the one before it.
+    left_none: (Option<Instant>, Option<Instant>),
+    /// Usual seconds until drafts come; none before they did.
+    after: Option<f32>,
+    /// How often they come within a forward, and their first token is right.
+    pays: f32,
+    /// Whether some have come that no forward has decided about.
+    is_new: bool,
+}
+
+impl PendingDrafts {
+    pub(crate) fn of(proposals: Proposals) -> Self {
+        Self {
+            proposals,
+            ..Self::default()
+        }
+    }
+
+    /// Takes what was proposed since it was last asked. `output` are the tokens so far, of which at most `levels` more
+    /// may be accepted.
+    pub(crate) fn receive(&mut self, spec: &SessionSpec, output: &[TokenId], levels: u32) {
+        let bounds = Bounds {
+            levels,
+            vocab_size: spec.vocab_size,
+            ends: &spec.sampling.end_tokens,
+        };
+        while let Some((arrived, proposed)) = self.proposals.take() {
+            let was_empty = self.pending.is_empty();
+            let received = self.pending.receive(&proposed, output, bounds);
+            if was_empty && !self.pending.is_empty() {
+                self.refill.came(arrived);
+            }
+            self.fell_off.stale += received.stale;
+            self.fell_off.without_room += received.without_room;
+            self.fell_off.malformed += received.malformed;
+        }
+    }
+
+    /// Ranks the pending drafts of at most `levels` levels, and returns what each is worth, the best first.
+    pub(crate) fn offer(&mut self, levels: u32, chain: bool) -> impl Iterator<Item = f32> {
+        self.ranked = self.pending.ranked(levels, chain, &self.trust);
+        self.ranked.iter().map(|&(_, worth)| worth)
+    }
+
+    /// Makes the first `drafts` of those offered the next forward's block.
+    pub(crate) fn prepare(&mut self, drafts: usize) -> &DraftTree {
+        let chosen = &self.ranked[..drafts.min(self.ranked.len())];
+        (self.block, self.claims) = self.pending.tree_of(chosen);
+        &self.block
+    }
+
+    pub(crate) fn block(&self) -> &DraftTree {
+        &self.block
+    }
+
+    /// Whether the next forward is worth a wait, where one takes about `forward`.
+    pub(crate) fn awaited(&self, forward: Duration) -> Awaited {
+        if self.pending.is_empty() {
+            self.refill.awaited(forward.as_secs_f32())
+        } else {
+            Awaited::Here
+        }
+    }
+
+    /// Follows a forward that chose `tokens`, of its block the nodes of `path` first. Returns what it could have scored, and
+    /// what fell off since the one before.
+    pub(crate) fn follow(&mut self, tokens: &[TokenId], path: &[u32]) -> v1::ForwardDrafts {
+        let offered = self.ranked.len() as u32;
+        if offered > 0 {
+            let claims = self.claims.iter().zip(0_u32..);
+            self.trust
+                .observe(claims.map(|(&claim, node)| (claim, path.contains(&node))));
+        }
+        for &token in tokens {
+            self.fell_off.stale += self.pending.advance(token).1;
+        }
+        let (is_right, is_empty) = (!path.is_empty(), self.pending.is_empty());
+        (self.refill).ended(Instant::now(), offered > 0, is_right, is_empty);
+        self.ranked.clear();
+        self.claims.clear();
+        self.block = DraftTree::default();
+        v1::ForwardDrafts {
+            offered,
+            room: self.pending.room() as u32,
+            ..std::mem::take(&mut self.fell_off)
+        }
+    }
+}
+
+impl Refill {
+    /// Drafts came at `arrived`, and some of them fit.
+    fn came(&mut self, arrived: Instant) {
+        let (last, before) = self.left_none;
+        let asked = last.filter(|&last| last <= arrived).or(before);
+        let Some(asked) = asked else { return };
+        let after = arrived.saturating_duration_since(asked).as_secs_f32();
+        let usual = self.after.get_or_insert(after);
+        *usual += LATEST * (after - *usual);
+        self.is_new = true;
+    }
+
+    /// A forward ended at `now`, that drafts were there for if `had_drafts`, and that accepted any of them if `is_right`; it left
+    /// none if `is_empty`.
+    fn ended(&mut self, now: Instant, had_drafts: bool, is_right: bool, is_empty: bool) {
+        // Of drafts that others have followed since, nothing can be told.
+        if std::mem::take(&mut self.is_new) || !had_drafts && self.left_none.0.is_some() {
+            self.pays += LATEST * (f32::from(u8::from(is_right)) - self.pays);
+        }
+        self.left_none = (is_empty.then_some(now), self.left_none.0);
+    }
+
+    fn awaited(&self, forward: f32) -> Awaited {
+        let (Some(since), Some(after)) = (self.left_none.0, self.after) else {
+            return Awaited::Nothing;
+        };
+        let wait = GRACE * after;
+        if wait > PATIENCE * forward || wait > self.pays * forward {
+            return Awaited::Nothing;
+        }
+        Awaited::Until(since + Duration::from_secs_f32(wait))
+    }
+}
+
+#[cfg(test)]
+mod tests;

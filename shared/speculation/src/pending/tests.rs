@@ -1,0 +1,273 @@
+//! What of a proposal fits, what falls off, and what a forward is offered.
+
+use super::*;
+
+const BOUNDS: Bounds<'static> = Bounds {
+    levels: 8,
+    vocab_size: 100,
+    ends: &[99],
+};
+
+fn proposed(after: u32, path: &[TokenId], nodes: &[(TokenId, Option<u32>, f32)]) -> ProposedTree {
+    let tokens = nodes.iter().map(|&(token, ..)| token).collect();
+    let parents = nodes.iter().map(|&(_, parent, _)| parent).collect();
+    let claims = nodes.iter().map(|&(.., survival)| Claim {
+        source: 0,
+        survival,
+    });
+    ProposedTree {
+        after,
+        path: path.to_vec(),
+        tree: DraftTree::new(tokens, parents).expect("a tree"),
+        claims: claims.collect(),
+    }
+}
+
+fn chain(after: u32, tokens: &[TokenId], share: f32) -> ProposedTree {
+    let nodes: Vec<_> = (0..tokens.len() as u32)
+        .map(|at| {
+            (
+                tokens[at as usize],
+                at.checked_sub(1),
+                share.powi(at as i32 + 1),
+            )
+        })
+        .collect();
+    proposed(after, &[], &nodes)
+}
+
+/// The pending paths with what is claimed of their last nodes.
+fn paths(pending: &PendingTree) -> Vec<(Vec<TokenId>, f32)> {
+    let mut paths: Vec<(Vec<TokenId>, f32)> = Vec::new();
+    for node in &pending.nodes {
+        let mut path = node
+            .parent
+            .map_or(Vec::new(), |parent| paths[parent as usize].0.clone());
+        path.push(node.token);
+        assert_eq!(path.len() as u32, node.depth + 1);
+        paths.push((path, node.claim.survival));
+    }
+    paths
+}
+
+fn tokens(pending: &PendingTree) -> Vec<Vec<TokenId>> {
+    paths(pending).into_iter().map(|(path, _)| path).collect()
+}
+
+#[test]
+fn a_proposal_fits_wherever_the_output_has_come_to_meanwhile() {
+    // Five tokens were proposed after the first output token.
+    let late = chain(1, &[2, 3, 4, 5, 6], 0.5);
+    for (output, left) in [
+        (&[1][..], 5),
+        (&[1, 2], 4),
+        (&[1, 2, 3, 4], 2),
+        (&[1, 2, 3, 4, 5, 6], 0),
+        (&[1, 2, 3, 4, 5, 6, 7], 0),
+        (&[1, 2, 9], 0),
+        (&[1, 9, 3], 0),
+        // It is of an output that this one has not come to.
+        (&[], 0),
+    ] {
+        let mut pending = PendingTree::default();
+        let received = pending.receive(&late, output, BOUNDS);
+        assert_eq!(
+            (pending.len(), received.new),
+            (left, left as u32),
+            "{output:?}"
+        );
+        let all = received.new + received.stale;
+        let emitted = output.len().saturating_sub(1).min(5);
+        assert!(all as usize + emitted >= 5, "{output:?} {received:?}");
+        // What is left is relative to what stands by now.
+        if let Some((_, survival)) = paths(&pending).first() {
+            assert!((survival - 0.5).abs() < 1e-6, "{output:?}: {survival}");
+        }
+    }
+}
+
+#[test]
+fn a_proposal_may_grow_on_what_is_pending_and_falls_off_without_it() {
+    let mut pending = PendingTree::default();
+    pending.receive(&chain(0, &[1, 2], 0.5), &[], BOUNDS);
+    let more = proposed(0, &[1, 2], &[(3, None, 0.5), (4, None, 0.25)]);
+    assert_eq!(pending.receive(&more, &[], BOUNDS).new, 2);
+    let expected = [
+        (vec![1], 0.5),
+        (vec![1, 2], 0.25),
+        (vec![1, 2, 3], 0.125),
+        (vec![1, 2, 4], 0.0625),
+    ];
+    assert_eq!(paths(&pending), expected);
+    // The path has become output in part.
+    let more = proposed(0, &[7, 1, 2], &[(5, None, 0.5)]);
+    assert_eq!(pending.receive(&more, &[7], BOUNDS).new, 1);
+    // Its path is pending nowhere.
+    let orphan = proposed(0, &[1, 8], &[(5, None, 0.5)]);
+    assert_eq!(pending.receive(&orphan, &[], BOUNDS).stale, 1);
+}
+
+#[test]
+fn what_is_proposed_twice_stands_once_with_the_larger_survival() {
+    let mut pending = PendingTree::default();
+    pending.receive(&chain(0, &[1, 2], 0.5), &[], BOUNDS);
+    let mut again = chain(0, &[1, 2, 3], 0.8);
+    again.claims.iter_mut().for_each(|claim| claim.source = 3);
+    let received = pending.receive(&again, &[], BOUNDS);
+    assert_eq!((received.new, pending.len()), (1, 3));
+    let survivals: Vec<f32> = paths(&pending).into_iter().map(|(_, it)| it).collect();
+    assert!((survivals[0] - 0.8).abs() < 1e-6 && (survivals[1] - 0.64).abs() < 1e-6);
+    // It counts for the first.
+    assert_eq!(pending.advance(1), (Some(0), 0));
+    assert_eq!(pending.advance(2), (Some(0), 0));
+    assert_eq!(pending.advance(3), (Some(3), 0));
+    assert_eq!(pending.advance(4), (None, 0));
+}
+
+#[test]
+fn the_output_decides_what_stays() {
+    let mut pending = PendingTree::default();
+    let branches = proposed(
+        0,
+        &[],
+        &[
+            (1, None, 0.6),
+            (2, None, 0.3),
+            (3, Some(0), 0.3),
+            (4, Some(1), 0.3),
+            (5, Some(2), 0.15),
+        ],
+    );
+    pending.receive(&branches, &[], BOUNDS);
+    let mut other = pending.clone();
+    assert_eq!(pending.advance(1), (Some(0), 2));
+    assert_eq!(paths(&pending), [(vec![3], 0.5), (vec![3, 5], 0.25)]);
+    assert_eq!(other.advance(2), (Some(0), 3));
+    assert_eq!(paths(&other), [(vec![4], 1.0)]);
+    assert_eq!(other.advance(7), (None, 1));
+    assert!(other.is_empty());
+}
+
+#[test]
+fn what_could_never_be_emitted_is_not_kept() {
+    let bounds = Bounds {
+        levels: 2,
+        ..BOUNDS
+    };
+    for (proposal, kept, malformed) in [
+        (chain(0, &[1, 2, 3], 0.5), 2, 1),
+        (chain(0, &[1, 100], 0.5), 1, 1),
+        (chain(0, &[99, 1], 0.5), 1, 1),
+        (
+            proposed(0, &[], &[(1, None, f32::NAN), (2, None, 0.5)]),
+            1,
+            1,
+        ),
+        (proposed(0, &[], &[(1, None, 0.0)]), 0, 1),
+        (proposed(0, &[], &[(1, None, 1.5)]), 0, 1),
+        (proposed(0, &[], &[(1, None, 0.2), (2, Some(0), 0.3)]), 1, 1),
+    ] {
+        let mut pending = PendingTree::default();
+        let received = pending.receive(&proposal, &[], bounds);
+        assert_eq!(pending.len(), kept, "{proposal:?}");
+        assert_eq!(received.malformed, malformed, "{proposal:?}");
+    }
+    let mut pending = PendingTree::default();
+    let mut without_room = 0;
+    for first in 0..50 {
+        let deep = chain(0, &[first, 1, 2, 3, 4, 5, 6, 7], 0.5);
+        without_room += pending.receive(&deep, &[], BOUNDS).without_room;
+    }
+    assert_eq!((pending.len(), pending.room()), (ROOM, 0));
+    assert!(without_room > 0);
+}
+
+#[test]
+fn the_first_nodes_offered_are_a_tree_however_many() {
+    let mut pending = PendingTree::default();
+    pending.receive(&chain(0, &[1, 2, 3, 4], 0.9), &[], BOUNDS);
+    pending.receive(&chain(0, &[5, 6], 0.7), &[], BOUNDS);
+    let mut beneath = proposed(0, &[1], &[(7, None, 1.0)]);
+    beneath.claims[0].source = 1;
+    pending.receive(&beneath, &[], BOUNDS);
+    let mut trust = Trust::default();
+    trust.observe(
+        [(0, 1.0), (0, 1.0)]
+            .map(|(source, survival)| (Claim { source, survival }, false))
+            .into_iter(),
+    );
+    for trust in [Trust::default(), trust] {
+        let ranked = pending.ranked(3, false, &trust);
+        assert_eq!(ranked.len(), 6, "the fourth level is left out");
+        assert!(ranked.is_sorted_by(|one, next| one.1 >= next.1));
+        for count in 0..=ranked.len() {
+            let (tree, claims) = pending.tree_of(&ranked[..count]);
+            assert_eq!((tree.len(), claims.len()), (count, count));
+            // Each path of it is pending.
+            let held = tokens(&pending);
+            let mut paths: Vec<Vec<TokenId>> = Vec::new();
+            for node in 0..tree.len() {
+                let mut path = tree.parent(node).map_or(Vec::new(), |at| paths[at].clone());
+                path.push(tree.tokens()[node]);
+                assert!(held.contains(&path), "{path:?}");
+                paths.push(path);
+            }
+        }
+        let chain = pending.ranked(3, true, &trust);
+        let (tree, _) = pending.tree_of(&chain);
+        assert!(tree.is_chain() && tree.tokens()[0] == 1, "{tree:?}");
+    }
+}
+
+#[test]
+fn what_was_pending_can_be_proposed_again() {
+    let mut pending = PendingTree::default();
+    pending.receive(&chain(0, &[1, 2, 3], 0.5), &[], BOUNDS);
+    pending.receive(&chain(0, &[4, 5], 0.25), &[], BOUNDS);
+    pending.advance(1);
+    let again = pending.again(1);
+    let mut other = PendingTree::default();
+    other.receive(&again, &[1], BOUNDS);
+    assert_eq!(paths(&other), paths(&pending));
+}
+
+/// One that claims certainty for noise is soon believed no more, and hardly asked again; one that is right is believed.
+#[test]
+fn claims_are_believed_as_far_as_they_came_true() {
+    let mut trust = Trust::default();
+    let claim = |source| Claim {
+        source,
+        survival: 1.0,
+    };
+    let (mut asked, price) = (0, 0.15);
+    for _ in 0..1_000 {
+        let pays = trust.share(0) > price;
+        asked += u32::from(pays);
+        let liar = pays.then_some((claim(0), false));
+        trust.observe(liar.into_iter().chain([(claim(1), true)]));
+    }
+    assert!(asked < 60, "{asked}");
+    assert!(trust.share(1) > 0.99);
+    assert_eq!(trust.share(2), 1.0);
+}
+
+#[test]
+fn a_path_too_unlikely_for_a_number_ends() {
+    let bounds = Bounds {
+        levels: 30,
+        ..BOUNDS
+    };
+    let mut pending = PendingTree::default();
+    let tokens: Vec<TokenId> = (0..12).collect();
+    for at in 0..tokens.len() {
+        let next = proposed(0, &tokens[..at], &[(tokens[at], None, 1e-7)]);
+        pending.receive(&next, &[], bounds);
+    }
+    assert!((4..9).contains(&pending.levels()), "{}", pending.levels());
+    for &token in &tokens[..3] {
+        pending.advance(token);
+    }
+    let survivals = pending.nodes.iter().map(|node| node.claim.survival);
+    assert!(survivals.clone().all(|it| it > 0.0 && it < 1e-6));
+    assert!(survivals.count() > 0);
+}
