@@ -1,5 +1,6 @@
 //! With the schedule `stream` the target decodes, and drafts come as they come: the answer is the target's own.
 
+mod ends;
 mod exactness;
 mod losses;
 mod readers;
@@ -10,16 +11,19 @@ use std::time::Duration;
 
 use ops::process::Process;
 use verifier::{Verifier, VerifierConfig};
-use wire::v1::GenerateRequest;
+use wire::v1::{GenerateRequest, SamplingParams};
 
 use crate::client::{Answer, With, generate, request};
 use crate::cluster::{Service, config, coordinator, target, verifier_in};
 use crate::paced::{Pace, paced};
 
-/// A text that a model which has read it goes on with, and Max-Gram too.
-const REPEATING: &str = "Tom has 3 red balls and 4 blue balls. Ann has 5 red balls and 6 blue balls. \
-    Tom has 3 red balls and 4 blue balls. Ann has 5 red balls and 6 blue balls. \
-    Tom has 3 red balls and 4 blue balls. Ann has 5 red balls and";
+/// A text whose repetition the model goes on with, first as Max-Gram does: " many apples does Tom have". Then it says a line
+/// of its own again and again.
+const REPEATING: &str = "Question: Tom has 12 apples. He gives 5 apples to Ann. How many apples does Tom have left?\n\
+    Answer: Tom has 12 - 5 = 7 apples left. The answer is 7.\n\
+    Question: Tom has 12 apples. He gives 5 apples to Ann. How many apples does Tom have left?\n\
+    Answer: Tom has 12 - 5 = 7 apples left. The answer is 7.\n\
+    Question: Tom has 12 apples. He gives 5 apples to Ann. How";
 
 fn repeating(max_tokens: u32) -> GenerateRequest {
     request(REPEATING, max_tokens)
@@ -27,6 +31,16 @@ fn repeating(max_tokens: u32) -> GenerateRequest {
 
 fn streamed(requested: GenerateRequest) -> GenerateRequest {
     requested.with("schedule", "stream")
+}
+
+/// `requested`, drawn otherwise.
+fn sampled(
+    requested: GenerateRequest,
+    change: impl FnOnce(&mut SamplingParams),
+) -> GenerateRequest {
+    let mut requested = requested;
+    change(requested.sampling.get_or_insert_default());
+    requested
 }
 
 /// A verifier whose forwards take so long that drafts come before they are over, on a busy machine too. Whether they do changes

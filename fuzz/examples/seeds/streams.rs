@@ -51,8 +51,8 @@ pub fn write_appends() {
         after,
         path,
         survivals: (0..tokens.len() as u8).map(|at| 2 * at).collect(),
+        sources: vec![0; tokens.len()],
         tree: Some(tree(&tokens, parents)),
-        sources: Vec::new(),
     };
     let right = || append(2, Vec::new(), own(2, 9), &[]);
     let branches = append(

@@ -7,7 +7,7 @@ mod prompt;
 use std::time::Duration;
 
 use fleet::{DrafterRequirements, Requirements, ServedModel, Target, VerifierRequirements};
-use speculation::drafting::Drafting;
+use speculation::methods::Setting;
 use speculation::noise::Noise;
 use wire::bounds::MAX_STOP_TOKENS;
 use wire::open::MAX_TENANT_BYTES;
@@ -26,8 +26,8 @@ pub(crate) use prompt::{PromptInput, check_bytes};
 pub(crate) struct Unasked {
     /// Most tokens of its output.
     pub(crate) max_tokens: u32,
-    /// Who proposes.
-    pub(crate) drafting: Drafting,
+    /// A setting, with its value: who proposes, or when.
+    pub(crate) setting: Option<(&'static Setting, &'static str)>,
 }
 
 /// Checks `request`, of which `prompt` was taken, against `model`, whose target describes itself so.
@@ -75,7 +75,7 @@ pub(crate) fn check(
     let params = params.map_err(as_clients_name_it)?;
     limits::check_min_tokens(params.min_tokens, max_tokens)?;
     let reports = request.report_distributions;
-    let method = method::choose(&spec, reports, &params, model, config, unasked.drafting)?;
+    let method = method::choose(&spec, reports, &params, model, config, unasked.setting)?;
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
     limits::check_logprobs(&method, logprobs)?;
     limits::check_prompt_logprobs(request.prompt_logprobs, logprobs, description)?;

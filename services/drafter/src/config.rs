@@ -41,8 +41,8 @@ pub struct DrafterConfig {
     /// Address to listen on.
     #[default(SocketAddr::from(([127, 0, 0, 1], 7101)).into())]
     pub listen: Listen,
-    /// The draft model. With path `none` there is none, and Max-Gram alone drafts: vocabulary and end
-    /// tokens are those of the target model in the same process, else of the bigram table.
+    /// The draft model. With path `none` there is none, and Max-Gram alone drafts, in the vocabulary of the bigram table;
+    /// in one process with the target model no drafter is needed then, unless a table is named.
     #[default(ModelSource::embedded("draft"))]
     pub model: ModelSource,
     /// Files of acceptance heads for learned stopping, one for each label; beside those found with the

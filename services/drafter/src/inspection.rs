@@ -23,15 +23,12 @@ pub struct Inspection {
 }
 
 /// Looks at the files that `config` names as loading them does, but for the bytes of weights. A model of the hub that
-/// has yet to be downloaded is passed over, and with it what depends on it. `target` describes the target model of the
-/// same process, if there is one: without a draft model its vocabulary is drafted in.
-pub fn inspect(config: &DrafterConfig, target: Option<&PeerDescription>) -> Inspection {
+/// has yet to be downloaded is passed over, and with it what depends on it.
+pub fn inspect(config: &DrafterConfig) -> Inspection {
     let mut found = Inspection::default();
     if !config.has_model() {
-        match tables::without_model(config, target) {
-            Ok((vocabulary, table)) => {
-                found.description = Some(of_max_gram(&vocabulary, table.as_ref(), config));
-            }
+        match tables::alone(config) {
+            Ok(table) => found.description = Some(of_max_gram(&table, config)),
             Err(problem) => found.problems.push(problem),
         }
         return found;

@@ -11,10 +11,8 @@ use model::source::{ServedModel, share_threads};
 use ops::service_error::ServiceError;
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
-use wire::v1::PeerDescription;
 
 use crate::config::{DrafterConfig, wrong};
-use crate::fits::DraftVocabulary;
 use crate::{fits, tables};
 
 /// Everyone who can propose, not yet running.
@@ -24,10 +22,8 @@ pub struct Loaded {
     pub(crate) models: Vec<ServedModel<Model>>,
     /// Acceptance heads of the first model, at most one for each label.
     pub heads: Vec<AcceptanceHead>,
-    /// Max-Gram's table; without one it only copies.
+    /// Max-Gram's table, which there is where no model is; without one it only copies.
     pub bigram: Option<BigramFile>,
-    /// The vocabulary of a drafter without a model.
-    pub(crate) vocabulary: Option<DraftVocabulary>,
     /// The cascade, of all models and Max-Gram if it says so.
     pub(crate) cascade: Option<CascadeConfig>,
 }
@@ -60,34 +56,10 @@ impl Loaded {
             let served = served.map_err(|error| wrong("model", error))?;
             return Self::with_smaller(served, config, observer);
         }
-        Self::without_model(config, None)
-    }
-
-    /// Loads what `config` names beside a draft model, where there is none, for the vocabulary of the target model that
-    /// describes itself so. Without a table of bigrams, what is drafted is copied from the text.
-    ///
-    /// # Errors
-    /// [`ServiceError`] naming the setting, and what is wrong with it.
-    pub fn for_target(
-        target: &PeerDescription,
-        config: &DrafterConfig,
-    ) -> Result<Self, ServiceError> {
-        if let Some(problem) = config.check().into_iter().next() {
-            return Err(problem);
-        }
-        Self::without_model(config, Some(target))
-    }
-
-    fn without_model(
-        config: &DrafterConfig,
-        target: Option<&PeerDescription>,
-    ) -> Result<Self, ServiceError> {
-        let (vocabulary, bigram) = tables::without_model(config, target)?;
         Ok(Self {
             models: Vec::new(),
             heads: Vec::new(),
-            bigram,
-            vocabulary: Some(vocabulary),
+            bigram: Some(tables::alone(config)?),
             cascade: None,
         })
     }
@@ -149,7 +121,6 @@ impl Loaded {
             models,
             heads,
             bigram,
-            vocabulary: None,
             cascade,
         })
     }

@@ -15,8 +15,7 @@ use tonic::{Request, Response, Status, Streaming};
 use wire::v1::drafter_server;
 use wire::{drafting, v1};
 
-use crate::config::{DrafterConfig, MAX_GRAM, NO_TABLE, ROLE};
-use crate::fits::DraftVocabulary;
+use crate::config::{DrafterConfig, MAX_GRAM, ROLE};
 use crate::loaded::Loaded;
 use crate::proposers::{Drafter, Proposers};
 
@@ -125,36 +124,32 @@ pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescr
         cascade,
         ..match loaded.models.first() {
             Some(model) => peer::describe(model),
-            None => match &loaded.vocabulary {
-                Some(vocabulary) => of_max_gram(vocabulary, loaded.bigram.as_ref(), config),
+            None => match &loaded.bigram {
+                Some(table) => of_max_gram(table, config),
                 None => wire::describe::capabilities(),
             },
         }
     }
 }
 
-/// Returns the description of a drafter without a model: Max-Gram with this vocabulary and table.
-pub(crate) fn of_max_gram(
-    vocabulary: &DraftVocabulary,
-    table: Option<&BigramFile>,
-    config: &DrafterConfig,
-) -> v1::PeerDescription {
+/// Returns the description of a drafter without a model: Max-Gram with this table, and its vocabulary.
+pub(crate) fn of_max_gram(table: &BigramFile, config: &DrafterConfig) -> v1::PeerDescription {
     let name = match config.model.name.as_str() {
         "" => MAX_GRAM.to_owned(),
         name => name.to_owned(),
     };
     v1::PeerDescription {
         model: name,
-        logits_size: vocabulary.size,
-        vocab_size: vocabulary.size,
-        vocab_fingerprint: vocabulary.fingerprint.clone(),
+        logits_size: table.vocab_size(),
+        vocab_size: table.vocab_size(),
+        vocab_fingerprint: table.vocab_fingerprint.to_vec(),
         context_len: MAX_GRAM_CONTEXT,
         numerics: Some(v1::Numerics {
-            weights: table.map_or_else(|| NO_TABLE.to_owned(), BigramFile::fingerprint),
+            weights: table.fingerprint(),
             dtype: String::new(),
             kernels: MAX_GRAM.to_owned(),
         }),
-        eos_token_ids: vocabulary.eos_token_ids.clone(),
+        eos_token_ids: table.eos_token_ids.clone(),
         draftings: vec![drafting::to_wire(Drafting::MaxGram).into()],
         ..wire::describe::capabilities()
     }

@@ -6,37 +6,17 @@ use model::bigram::{BigramError, BigramFile};
 use model::source::Outline;
 use ops::config::Switch;
 use ops::service_error::ServiceError;
-use wire::v1::PeerDescription;
 
 use crate::config::{AUTOMATIC, DrafterConfig, NO_TABLE, wrong};
-use crate::fits::DraftVocabulary;
 
 /// A bigram table in a model's folder.
 const BESIDE_MODEL: &str = "bigram.safetensors";
 
-/// Returns the vocabulary of a drafter without a model, and its table, if there is one. The vocabulary is that of the
-/// target model that describes itself as `target`, and without one that of the table.
-///
-/// # Errors
-/// If neither is there; else names the file and what is wrong with it.
-pub(crate) fn without_model(
-    config: &DrafterConfig,
-    target: Option<&PeerDescription>,
-) -> Result<(DraftVocabulary, Option<BigramFile>), ServiceError> {
-    let Some(target) = target else {
-        let table = alone(config)?;
-        return Ok((DraftVocabulary::of_table(&table), Some(table)));
-    };
-    let vocabulary = DraftVocabulary::of_peer(target);
-    let table = of_vocabulary(&vocabulary, config);
-    Ok((vocabulary, table.map_err(|error| wrong("bigram", error))?))
-}
-
-/// Returns the table of a drafter of its own without a model, which knows its vocabulary by it.
+/// Returns the table of a drafter without a model, which knows its vocabulary by it.
 ///
 /// # Errors
 /// If there is to be none; else names the file and what is wrong with it.
-fn alone(config: &DrafterConfig) -> Result<BigramFile, ServiceError> {
+pub(crate) fn alone(config: &DrafterConfig) -> Result<BigramFile, ServiceError> {
     let file = match config.bigram.as_str() {
         NO_TABLE => {
             let problem = "none, and drafter.model.path is none too: a drafter without a model knows its vocabulary \
@@ -49,7 +29,8 @@ fn alone(config: &DrafterConfig) -> Result<BigramFile, ServiceError> {
     file.map_err(|error| wrong("bigram", error))
 }
 
-/// Returns the table of the vocabulary of `model`, if there is one.
+/// Returns the table of the vocabulary of `model`, if there is one: the named one, that in the model's folder, or the
+/// built-in one.
 ///
 /// # Errors
 /// Names the file and what is wrong with it.
@@ -57,25 +38,9 @@ pub(crate) fn beside(
     model: &Outline,
     config: &DrafterConfig,
 ) -> Result<Option<BigramFile>, BigramError> {
-    let vocabulary = DraftVocabulary {
-        size: model.vocab_size,
-        fingerprint: model.vocab_fingerprint.to_vec(),
-        eos_token_ids: Vec::new(),
+    let fits = |file: &BigramFile, path: &str| {
+        file.check(&model.vocab_fingerprint, model.vocab_size, path)
     };
-    of_vocabulary(&vocabulary, config)
-}
-
-/// Returns the table of `vocabulary`, if there is one: the named one, that in the draft model's folder, or the built-in
-/// one.
-///
-/// # Errors
-/// Names the file and what is wrong with it.
-fn of_vocabulary(
-    vocabulary: &DraftVocabulary,
-    config: &DrafterConfig,
-) -> Result<Option<BigramFile>, BigramError> {
-    let fits =
-        |file: &BigramFile, path: &str| file.check(&vocabulary.fingerprint, vocabulary.size, path);
     let named = |path: &str| {
         let file = BigramFile::open(path)?;
         fits(&file, path)?;

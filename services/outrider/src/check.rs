@@ -182,6 +182,11 @@ impl ServeRole {
         matches!(self, Self::All | Self::Drafter)
     }
 
+    /// Returns whether a process of `config` has a drafter: beside a target model, one that has something to draft by.
+    pub(crate) fn drafts(self, config: &Config) -> bool {
+        self == Self::Drafter || self == Self::All && config.drafter.drafts()
+    }
+
     pub(crate) fn has_verifier(self) -> bool {
         matches!(self, Self::All | Self::Verifier)
     }
@@ -205,8 +210,8 @@ fn of_models(config: &Config, role: ServeRole) -> Vec<ConfigProblem> {
             Err(error) => problems.push(ConfigProblem::new(error.key(), &error)),
         }
     }
-    if role.has_drafter() {
-        let found = drafter::inspect(&config.drafter, target.as_ref());
+    if role.drafts(&config) {
+        let found = drafter::inspect(&config.drafter);
         let wrong = found.problems.iter();
         problems.extend(wrong.map(|error| ConfigProblem::new(error.key(), error)));
         draft = found.description;

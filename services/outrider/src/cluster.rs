@@ -1,4 +1,4 @@
-//! The three services in one process, speaking gRPC over loopback.
+//! The services in one process, speaking gRPC over loopback; without a draft model there is no drafter.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ use crate::progress::Bars;
 /// The name of a model that nobody named.
 const DEFAULT: &str = "default";
 
-/// Three services running in this process.
+/// The services running in this process.
 pub struct Cluster {
     /// Where the coordinator listens.
     pub coordinator_url: String,
@@ -55,8 +55,8 @@ impl Cluster {
         // On threads that nobody waits for if this is given up, or one of the two fails.
         let (watched, watched_too) = (bars.observer(), bars.observer());
         let draft = lifecycle::blocking(move || {
-            let has_model = of_draft.has_model();
-            has_model
+            of_draft
+                .drafts()
                 .then(|| Loaded::load_observed(&of_draft, &watched))
                 .transpose()
         });
@@ -103,16 +103,19 @@ impl Cluster {
         let metrics = process.metrics.clone();
 
         let verifier = target.start(&config.verifier, of_peers.clone())?;
-        let draft = draft.map_or_else(
-            || Loaded::for_target(&verifier.description, &config.drafter),
-            Ok,
-        );
-        let drafter = drafter::start(draft?, &config.drafter, of_peers)?;
-        check_pair(&drafter.description, &verifier.description).map_err(|mismatch| {
-            anyhow!("the draft model does not fit the target model: {mismatch}; {OF_ONE_FAMILY}")
-        })?;
+        let start = |draft| drafter::start(draft, &config.drafter, of_peers);
+        let drafter = draft.map(start).transpose()?.zip(ports.drafter);
+        if let Some((drafter, _)) = &drafter {
+            let checked = check_pair(&drafter.description, &verifier.description);
+            checked.map_err(|mismatch| {
+                anyhow!(
+                    "the draft model does not fit the target model: {mismatch}; {OF_ONE_FAMILY}"
+                )
+            })?;
+        }
+        let drafters = drafter.iter().map(|(_, listener)| url(listener));
         let model = ModelGroup {
-            drafters: vec![url(&ports.drafter)?],
+            drafters: drafters.collect::<Result<_, _>>()?,
             verifiers: vec![url(&ports.verifier)?],
             ..served_as(&config, &verifier.description.model)
         };
@@ -123,8 +126,10 @@ impl Cluster {
         let mut services = JoinSet::new();
         // The coordinator stops first, and the others when it has drained: its requests need them.
         let drained = CancellationToken::new();
-        let until = drained.clone().cancelled_owned();
-        services.spawn(async move { Ok(drafter.serve(ports.drafter, until).await?) });
+        if let Some((drafter, listener)) = drafter {
+            let until = drained.clone().cancelled_owned();
+            services.spawn(async move { Ok(drafter.serve(listener, until).await?) });
+        }
         let until = drained.clone().cancelled_owned();
         services.spawn(async move { Ok(verifier.serve(ports.verifier, until).await?) });
         let until = stop.clone().cancelled_owned();
@@ -158,7 +163,8 @@ impl Cluster {
 
 /// The ports of the services, bound before anything is loaded: one that is taken is told at once.
 struct ClusterPorts {
-    drafter: TcpListener,
+    /// None where nobody drafts.
+    drafter: Option<TcpListener>,
     verifier: TcpListener,
     coordinator: TcpListener,
     http: Option<TcpListener>,
@@ -167,8 +173,13 @@ struct ClusterPorts {
 impl ClusterPorts {
     async fn bind(config: &Config, is_http_chosen: bool) -> anyhow::Result<Self> {
         let bind = async |setting, listen: Listen| listen.bind().await.context(setting);
+        let drafter = if config.drafter.drafts() {
+            Some(bind("drafter.listen", config.drafter.listen).await?)
+        } else {
+            None
+        };
         Ok(Self {
-            drafter: bind("drafter.listen", config.drafter.listen).await?,
+            drafter,
             verifier: bind("verifier.listen", config.verifier.listen).await?,
             coordinator: bind("coordinator.listen", config.coordinator.listen).await?,
             http: coordinator::bind_http(&config.coordinator.http, is_http_chosen).await?,

@@ -68,7 +68,7 @@ impl Config {
         // Loading the target model tells what is wrong with it. One that has yet to be downloaded is none of the built-in ones.
         let target = verifier::inspect(&self.verifier).ok()?;
         let target = target.as_ref().map(verifier::outline);
-        let draft = drafter::inspect(&self.drafter, None).description;
+        let draft = drafter::inspect(&self.drafter).description;
         if let (Some(draft), Some(target)) = (&draft, &target)
             && check_pair(draft, target).is_ok()
         {

@@ -14,7 +14,6 @@ use speculation::TokenId;
 use speculation::certificate::Decided;
 use speculation::logprobs::TokenLogprobs;
 use speculation::round::BlockInput;
-use speculation::session::ScoredDrafts;
 use speculation::verification::LastToken;
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -211,16 +210,10 @@ impl DecodeRun {
     ) -> bool {
         if let Some(drafts) = &mut self.drafts {
             let block = drafts.block().len() as u32;
-            let scored = (block > 0).then_some(ScoredDrafts {
+            decoded.drafts = Some(v1::ForwardDrafts {
                 scored: block,
                 accepted: path.len() as u32,
-                last,
-            });
-            let scored = pending::scored_to_wire(scored);
-            decoded.drafts = Some(v1::ForwardDrafts {
-                scored: scored.scored,
-                accepted: scored.accepted,
-                last: scored.last,
+                last: pending::last_of(block, last).into(),
                 price: decoded.cost.step.price,
                 ..drafts.follow(&decoded.tokens, path)
             });

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use speculation::drafting::Drafting;
 use speculation::session::Peer;
 use wire::describe::has_model;
 use wire::status::BadField;
@@ -134,19 +133,15 @@ impl ServedModel {
         known.any(|drafter| drafter.rows_vary || Some(&drafter.numerics) != first.as_ref())
     }
 
-    /// Returns who proposes where nobody says: the draft model, or Max-Gram where no drafter that fits has one. The first
-    /// requests wait until drafters have said what they can do, for a short time.
-    pub async fn usual_drafting(&self) -> Drafting {
+    /// Returns whether drafters fit, and none of them has a draft model. The first requests wait until drafters have said what
+    /// they can do, for a short time.
+    pub async fn only_copies(&self) -> bool {
         let is_known = self.drafter_check.lock().is_some();
         if !is_known {
             self.probe_drafters().await;
         }
-        match *self.drafter_check.lock() {
-            Some(DrafterCheck {
-                only_copies: true, ..
-            }) => Drafting::MaxGram,
-            _ => Drafting::Model,
-        }
+        let check = self.drafter_check.lock();
+        check.as_ref().is_some_and(|check| check.only_copies)
     }
 
     /// Fails fast when every live drafter reports that it cannot meet the requirements. What every draft model

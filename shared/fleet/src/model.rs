@@ -130,9 +130,14 @@ impl ServedModel {
         self.drafter_check.lock().as_ref()?.problem.clone()
     }
 
+    /// Returns whether drafters are configured.
+    pub fn names_drafters(&self) -> bool {
+        !self.drafters.is_empty()
+    }
+
     /// Returns whether drafters are configured, and are not known not to fit the target.
     pub fn has_drafters(&self) -> bool {
-        !self.drafters.is_empty() && self.drafter_misfit().is_none()
+        self.names_drafters() && self.drafter_misfit().is_none()
     }
 
     /// Returns the reason why no drafter can be used, for errors.

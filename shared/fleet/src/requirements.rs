@@ -80,11 +80,15 @@ impl DrafterRequirements {
 
     /// Returns the refusal of special requirements where there is no drafter at all, which `reason` explains.
     pub(crate) fn without_drafters(self, reason: &str) -> BadField {
-        let field = match self.drafting {
-            Drafting::Model => "settings.draft_len",
-            Drafting::MaxGram | Drafting::Cascade => "settings.drafting",
+        let (field, rest) = match self.drafting {
+            Drafting::Model => ("settings.draft_len", ""),
+            Drafting::MaxGram => (
+                "settings.drafting",
+                "; by schedule stream, without a draft_len, what is copied from the text needs none",
+            ),
+            Drafting::Cascade => ("settings.drafting", ""),
         };
-        BadField::new(field, format!("needs a drafter, {reason}"))
+        BadField::new(field, format!("needs a drafter, {reason}{rest}"))
     }
 
     /// Checks that `drafter` can do it.

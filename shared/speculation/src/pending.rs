@@ -8,67 +8,17 @@
 //! Coordinator and verifier keep a [`PendingTree`] each: the one to offer it again where a session goes on elsewhere, the
 //! other to choose what the next forward scores.
 
+mod proposal;
+mod receiving;
 mod trust;
 
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
+pub use proposal::{Bounds, Claim, MOST_PROPOSED, ProposedTree, Received, SOURCES};
 pub use trust::Trust;
 
 /// Most nodes of a pending tree.
 pub const ROOM: usize = 256;
-
-/// Most nodes of one proposal, and most tokens on the way to its root.
-pub const MOST_PROPOSED: usize = 128;
-
-/// Number of sources that are told apart.
-pub const SOURCES: usize = 8;
-
-/// What is said of a proposed node.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Claim {
-    /// Who proposes it; below [`SOURCES`].
-    pub source: u8,
-    /// The probability that it and its path stand if the path to the root does, as the source claims it: above 0, and no
-    /// more than that of the node before it.
-    pub survival: f32,
-}
-
-/// Draft tokens proposed to follow an output.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProposedTree {
-    /// Number of output tokens that it builds on.
-    pub after: u32,
-    /// Tokens from there to the root of the tree.
-    pub path: Vec<TokenId>,
-    /// The tokens after these.
-    pub tree: DraftTree,
-    /// One for each node.
-    pub claims: Vec<Claim>,
-}
-
-/// What may be proposed at the end of an output.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds<'a> {
-    /// Most levels: nothing beyond them could be emitted.
-    pub levels: u32,
-    /// Token ids are below this.
-    pub vocab_size: u32,
-    /// Tokens that end the output: nothing follows them.
-    pub ends: &'a [TokenId],
-}
-
-/// What became of proposed nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
-    /// Nodes that are new.
-    pub new: u32,
-    /// Nodes that do not follow the output, any more or at all.
-    pub stale: u32,
-    /// Nodes that the tree has no room for.
-    pub without_room: u32,
-    /// Nodes out of bounds, or with a survival that is none.
-    pub malformed: u32,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Node {
@@ -82,17 +32,6 @@ struct Node {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PendingTree {
     nodes: Vec<Node>,
-}
-
-/// Where a proposed node stands.
-#[derive(Clone, Copy)]
-enum Place {
-    /// The output holds it by now, or ends there.
-    Output,
-    /// It is this pending node.
-    Node(u32),
-    /// It fell off.
-    Nowhere,
 }
 
 impl PendingTree {
@@ -115,132 +54,6 @@ impl PendingTree {
     pub fn levels(&self) -> u32 {
         let deepest = self.nodes.iter().map(|node| node.depth + 1);
         deepest.max().unwrap_or(0)
-    }
-
-    /// Takes what of `proposed` fits the end of `output`. A node that is there already keeps its source, and the larger
-    /// survival. A node falls off with all that grow on it.
-    pub fn receive(
-        &mut self,
-        proposed: &ProposedTree,
-        output: &[TokenId],
-        bounds: Bounds<'_>,
-    ) -> Received {
-        let mut received = Received::default();
-        let Some((emitted, root)) = self.root(proposed, output) else {
-            received.stale = proposed.tree.len() as u32;
-            return received;
-        };
-        let base = self.survival(root);
-        // What is claimed of the last node that is output by now: what is left is relative to that.
-        let mut claimed_of_output = 1.0;
-        let mut places: Vec<(Place, f32, usize)> = Vec::with_capacity(proposed.tree.len());
-        for (at, &token) in proposed.tree.tokens().iter().enumerate() {
-            let parent = proposed.tree.parent(at).map(|parent| places[parent]);
-            let (parent, before, level) = parent
-                .map_or((root, 1.0, 0), |(place, claimed, level)| {
-                    (place, claimed, level + 1)
-                });
-            let claim = proposed.claims.get(at).copied();
-            let claim = claim.filter(|it| it.survival > 0.0 && it.survival <= before);
-            let place = match (parent, emitted.get(level), claim) {
-                (Place::Nowhere, ..) => {
-                    received.stale += 1;
-                    Place::Nowhere
-                }
-                (_, _, None) => {
-                    received.malformed += 1;
-                    Place::Nowhere
-                }
-                (_, Some(&emitted_here), _) if emitted_here != token => {
-                    received.stale += 1;
-                    Place::Nowhere
-                }
-                (_, Some(_), Some(claim)) => {
-                    if level + 1 == emitted.len() {
-                        claimed_of_output = claim.survival;
-                    }
-                    Place::Output
-                }
-                (parent, None, Some(claim)) => {
-                    let survival = base * (claim.survival / claimed_of_output);
-                    let claim = Claim { survival, ..claim };
-                    self.grow(parent, token, claim, bounds, &mut received)
-                }
-            };
-            places.push((place, claim.map_or(0.0, |claim| claim.survival), level));
-        }
-        received
-    }
-
-    /// Finds the root of `proposed`: the tokens that were emitted after it by now, and the node that it grows on if it is
-    /// beyond the output. None if it does not fit.
-    fn root<'o>(
-        &self,
-        proposed: &ProposedTree,
-        output: &'o [TokenId],
-    ) -> Option<(&'o [TokenId], Place)> {
-        let emitted = output.get(proposed.after as usize..)?;
-        let shared = emitted.len().min(proposed.path.len());
-        let (repeated, pending) = proposed.path.split_at(shared);
-        if repeated != &emitted[..shared] {
-            return None;
-        }
-        let mut node = None;
-        for &token in pending {
-            node = Some(self.child(node, token)?);
-        }
-        Some((&emitted[shared..], node.map_or(Place::Output, Place::Node)))
-    }
-
-    /// Adds `token` after `parent`, or finds it there.
-    fn grow(
-        &mut self,
-        parent: Place,
-        token: TokenId,
-        claim: Claim,
-        bounds: Bounds<'_>,
-        received: &mut Received,
-    ) -> Place {
-        let parent = match parent {
-            Place::Node(parent) => Some(parent),
-            Place::Output | Place::Nowhere => None,
-        };
-        let depth = parent.map_or(0, |parent| self.nodes[parent as usize].depth + 1);
-        let follows_end =
-            parent.is_some_and(|parent| bounds.ends.contains(&self.nodes[parent as usize].token));
-        // No more likely than what it follows, whatever was said of that before.
-        let most = self.survival(parent.map_or(Place::Output, Place::Node));
-        let survival = claim.survival.min(most);
-        let is_out = token >= bounds.vocab_size || depth >= bounds.levels || follows_end;
-        // Far down a path that is unlikely itself there is no number for it.
-        if is_out || survival <= 0.0 {
-            received.malformed += 1;
-            return Place::Nowhere;
-        }
-        if let Some(found) = self.child(parent, token) {
-            let held = &mut self.nodes[found as usize].claim.survival;
-            *held = held.max(survival);
-            return Place::Node(found);
-        }
-        if self.nodes.len() == ROOM {
-            received.without_room += 1;
-            return Place::Nowhere;
-        }
-        received.new += 1;
-        self.nodes.push(Node {
-            token,
-            parent,
-            depth,
-            claim: Claim { survival, ..claim },
-        });
-        Place::Node(self.nodes.len() as u32 - 1)
-    }
-
-    fn survival(&self, place: Place) -> f32 {
-        match place {
-            Place::Node(node) => self.nodes[node as usize].claim.survival,
-            Place::Output | Place::Nowhere => 1.0,
-        }
     }
 
     /// Returns the child of `node` (none: the output) that holds `token`.

@@ -3,6 +3,7 @@
 use speculation::draft_tree::DraftTree;
 use speculation::pending::{Claim, MOST_PROPOSED, ProposedTree, SOURCES};
 use speculation::session::ScoredDrafts;
+use speculation::verification::LastToken;
 
 use crate::status::BadField;
 use crate::{drafting, v1, verdict};
@@ -13,17 +14,12 @@ const STEPS: f32 = 16.0;
 /// Writes a proposal.
 pub fn to_wire(proposed: ProposedTree) -> v1::Append {
     let claims = proposed.claims.iter();
-    let sources: Vec<u8> = claims.clone().map(|claim| claim.source).collect();
     v1::Append {
         after: proposed.after,
         path: proposed.path,
         tree: Some(drafting::tree_to_wire(&proposed.tree)),
-        survivals: claims.map(|claim| to_byte(claim.survival)).collect(),
-        sources: if sources.iter().all(|&source| source == 0) {
-            Vec::new()
-        } else {
-            sources
-        },
+        survivals: claims.clone().map(|it| to_byte(it.survival)).collect(),
+        sources: claims.map(|it| it.source).collect(),
     }
 }
 
@@ -46,21 +42,17 @@ pub fn from_wire(wire: v1::Append) -> Result<ProposedTree, BadField> {
     if wire.survivals.len() != nodes {
         return of_each("survivals", wire.survivals.len());
     }
-    if !wire.sources.is_empty() && wire.sources.len() != nodes {
+    if wire.sources.len() != nodes {
         return of_each("sources", wire.sources.len());
     }
     if let Some(&source) = wire.sources.iter().find(|&&it| usize::from(it) >= SOURCES) {
         BadField::in_range("append.sources", usize::from(source), 0..=SOURCES - 1)?;
     }
-    let sources = wire.sources.iter().copied().chain(std::iter::repeat(0));
-    let claims = wire
-        .survivals
-        .iter()
-        .zip(sources)
-        .map(|(&byte, source)| Claim {
-            source,
-            survival: from_byte(byte),
-        });
+    let told = wire.survivals.iter().zip(wire.sources);
+    let claims = told.map(|(&byte, source)| Claim {
+        source,
+        survival: from_byte(byte),
+    });
     Ok(ProposedTree {
         after: wire.after,
         path: wire.path,
@@ -79,14 +71,12 @@ fn from_byte(byte: u8) -> f32 {
     (-f32::from(byte) / STEPS).exp()
 }
 
-/// Writes what became of the drafts of a forward; the counts beside it are the caller's.
-pub fn scored_to_wire(scored: Option<ScoredDrafts>) -> v1::ForwardDrafts {
-    scored.map_or_else(v1::ForwardDrafts::default, |drafts| v1::ForwardDrafts {
-        scored: drafts.scored,
-        accepted: drafts.accepted,
-        last: verdict::last_to_wire(drafts.last).into(),
-        ..Default::default()
-    })
+/// Writes what the last token is after `scored` drafts; nothing is said of none.
+pub fn last_of(scored: u32, last: LastToken) -> v1::LastToken {
+    if scored == 0 {
+        return v1::LastToken::Unspecified;
+    }
+    verdict::last_to_wire(last)
 }
 
 /// Adds what became of the drafts of another forward.
@@ -100,7 +90,7 @@ pub fn add(total: &mut v1::ForwardDrafts, forward: &v1::ForwardDrafts) {
     add(&mut total.malformed, forward.malformed);
 }
 
-/// Reads the same; none if no draft was scored.
+/// Reads what became of the drafts of a forward; none if no draft was scored.
 ///
 /// # Errors
 /// If it does not say what the last token is.
@@ -140,9 +130,6 @@ mod tests {
             let share = read.survival / expected.survival;
             assert!((0.93..=1.0).contains(&share), "{read:?} {expected:?}");
         }
-        let mut plain = proposed();
-        plain.claims.iter_mut().for_each(|claim| claim.source = 0);
-        assert!(to_wire(plain).sources.is_empty());
         // Rising survivals are never made of equal or falling ones.
         let bytes: Vec<u8> = (1..=1_000).map(|part| to_byte(part as f32 / 1e3)).collect();
         assert!(bytes.is_sorted_by(|one, next| one >= next));
@@ -183,24 +170,26 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_a_forward_are_read_as_written() {
+    fn what_became_of_drafts_is_read_with_what_the_last_token_is() {
+        let written = |scored, last| v1::ForwardDrafts {
+            scored,
+            accepted: scored / 2,
+            last: last_of(scored, last).into(),
+            ..Default::default()
+        };
+        let last = LastToken::Recovered;
         let scored = ScoredDrafts {
             scored: 4,
             accepted: 2,
-            last: speculation::verification::LastToken::Recovered,
+            last,
         };
-        assert_eq!(
-            scored_from_wire(&scored_to_wire(Some(scored))),
-            Ok(Some(scored))
-        );
-        assert_eq!(scored_from_wire(&scored_to_wire(None)), Ok(None));
+        assert_eq!(scored_from_wire(&written(4, last)), Ok(Some(scored)));
+        assert_eq!(scored_from_wire(&written(0, last)), Ok(None));
         let silent = v1::ForwardDrafts {
             scored: 1,
             ..Default::default()
         };
-        assert_eq!(
-            scored_from_wire(&silent).expect_err("no kind").field,
-            "last"
-        );
+        let bad = scored_from_wire(&silent).expect_err("no kind");
+        assert_eq!(bad.field, "last");
     }
 }

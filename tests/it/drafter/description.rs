@@ -8,7 +8,7 @@ use wire::v1::drafter_client::DrafterClient;
 use wire::v1::{DescribeRequest, Drafting, PeerDescription, Verification};
 
 use super::{draft_with_heads, drafter, max_gram_alone, smaller, three};
-use crate::cluster::{Service, draft, drafter_of};
+use crate::cluster::{Service, draft};
 
 async fn description(drafter: &Service) -> PeerDescription {
     let mut client = DrafterClient::new(drafter.channel());
@@ -75,37 +75,15 @@ async fn max_gram_alone_speaks_the_vocabulary_of_its_table() {
     assert!(described.context_len > 100_000);
 }
 
-/// Beside a target model in the same process no table is needed.
-#[tokio::test]
-async fn max_gram_alone_speaks_the_vocabulary_of_the_target_beside_it() {
-    let target = PeerDescription {
-        vocab_size: 9,
-        vocab_fingerprint: vec![7; 32],
-        eos_token_ids: vec![1, 4],
-        ..Default::default()
-    };
+#[test]
+fn without_a_table_max_gram_alone_knows_no_vocabulary() {
     let mut config = DrafterConfig::default();
     "none".clone_into(&mut config.model.path);
-    let loaded = Loaded::for_target(&target, &config).expect("a drafter");
-    assert!(
-        loaded.bigram.is_none(),
-        "the built-in table is of another vocabulary"
-    );
-    let described = description(&drafter_of(loaded, config.clone()).await.0).await;
-    assert_eq!(described.vocab_fingerprint, target.vocab_fingerprint);
-    assert_eq!((described.vocab_size, described.logits_size), (9, 9));
-    assert_eq!(described.eos_token_ids, [1, 4]);
-    assert_eq!(draftings(&described), [Drafting::MaxGram]);
-    "embedded".clone_into(&mut config.bigram);
-    let named = Loaded::for_target(&target, &config).expect_err("another vocabulary");
-    assert!(named.to_string().contains("drafter.bigram"), "{named}");
     "none".clone_into(&mut config.bigram);
-    assert!(Loaded::for_target(&target, &config).is_ok());
-    // On its own it knows no vocabulary.
-    let alone = Loaded::load(&config).expect_err("no vocabulary");
+    let refused = Loaded::load(&config).expect_err("no vocabulary");
     assert!(
-        alone.to_string().contains("outrider-bench bigram build"),
-        "{alone}"
+        refused.to_string().contains("outrider-bench bigram build"),
+        "{refused}"
     );
 }
 

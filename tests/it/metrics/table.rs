@@ -72,7 +72,9 @@ fn the_documented_table_is_that_of_the_definitions() {
 async fn every_metric_is_exposed_by_some_process_and_nothing_else_is() {
     let cluster = Cluster::start(draft()).await;
     let requested = request("Once upon a time", 30).ignoring_eos();
-    generate(&cluster.coordinator, requested).await;
+    generate(&cluster.coordinator, requested.clone()).await;
+    let streamed = requested.with("schedule", "stream");
+    generate(&cluster.coordinator, streamed).await;
     let mut exposed = BTreeSet::new();
     for service in [&cluster.coordinator, &cluster.drafter, &cluster.verifier] {
         let scrape = service.scrape();

@@ -42,7 +42,7 @@ fn tree(after: u32, path: &[u32], tokens: &[u32], parents: &[i32]) -> Append {
         }),
         // All of them are certain, or so it is said.
         survivals: vec![0; tokens.len()],
-        sources: Vec::new(),
+        sources: vec![0; tokens.len()],
     }
 }
 

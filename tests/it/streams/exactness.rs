@@ -1,23 +1,16 @@
 //! Whatever is asked for, the answer is that of the target alone.
 
 use futures_util::future::join_all;
-use wire::v1::{FinishReason, GenerateRequest, LogitBias, Origin, SamplingParams};
+use wire::v1::{LogitBias, Origin, SamplingParams};
 
 use super::{
-    assert_accepted, assert_equal, equals_target_only, repeating, streamed, without_drafters,
+    assert_accepted, assert_equal, equals_target_only, repeating, sampled, streamed,
+    without_drafters,
 };
 use crate::client::{With, generate, request};
 use crate::cluster::{Cluster, draft};
+use crate::errors::each_refused;
 use crate::prompts;
-
-fn sampled(
-    requested: GenerateRequest,
-    change: impl FnOnce(&mut SamplingParams),
-) -> GenerateRequest {
-    let mut requested = requested;
-    change(requested.sampling.get_or_insert_default());
-    requested
-}
 
 /// How tokens are drawn.
 type Sampling = fn(&mut SamplingParams);
@@ -35,6 +28,46 @@ async fn repeated_texts_take_fewer_forwards_and_are_the_targets() {
     let counted = answer.statistics();
     assert_eq!(accepted.count() as u32, counted.num_accepted_draft_tokens);
     assert_eq!(counted.rounds, 1);
+}
+
+#[tokio::test]
+async fn without_a_drafter_it_is_the_default_and_rounds_are_the_targets_alone() {
+    let (coordinator, _verifier) = without_drafters().await;
+    let requested = repeating(40).temperature(0.0).ignoring_eos();
+    let expected = generate(&coordinator, requested.clone().method("target-only")).await;
+    for (what, asked, is_streamed) in [
+        ("nothing", requested.clone(), true),
+        ("a method", requested.clone().method("coupled"), true),
+        ("who", requested.clone().with("drafting", "max-gram"), true),
+        ("a cap", requested.clone().with("draft_cap", 8), true),
+        ("a length", requested.clone().draft_len(4), false),
+        (
+            "rounds",
+            requested.clone().with("schedule", "rounds"),
+            false,
+        ),
+        (
+            "another method",
+            requested.clone().method("rejection"),
+            false,
+        ),
+    ] {
+        let answer = generate(&coordinator, asked).await;
+        assert_equal(&answer, &expected, what);
+        let schedule = answer.setting("schedule");
+        assert_eq!(schedule == Some("stream"), is_streamed, "{what}");
+        let effective = &answer.finished.effective_method;
+        assert_eq!(effective != "target-only", is_streamed, "{what}");
+        if is_streamed {
+            assert_accepted(&answer, what);
+        }
+    }
+    let both = requested.with("drafting", "max-gram").draft_len(4);
+    let refused = vec![(
+        "settings.drafting | needs a drafter | schedule stream",
+        both,
+    )];
+    each_refused(&coordinator, refused).await;
 }
 
 #[tokio::test]
@@ -97,51 +130,6 @@ async fn what_changes_distributions_as_the_text_grows_counts_the_drafts_before()
         }
     }
     assert!(all_accepted > 200, "{all_accepted} accepted");
-}
-
-#[tokio::test]
-async fn an_end_token_among_the_drafts_ends_the_answer_there() {
-    let (coordinator, _verifier) = without_drafters().await;
-    let requested = repeating(60).temperature(0.0).ignoring_eos();
-    let whole = equals_target_only(&coordinator, &requested, "whole").await;
-    for at in 8..40 {
-        let end = whole.tokens[at];
-        if whole.tokens[..at].contains(&end) {
-            continue;
-        }
-        let mut requested = requested.clone();
-        requested.stop_token_ids = vec![end];
-        let what = format!("end at {at}");
-        let answer = equals_target_only(&coordinator, &requested, &what).await;
-        assert_eq!(answer.finished.reason(), FinishReason::Stop, "{what}");
-        assert_eq!(answer.tokens, whole.tokens[..=at], "{what}");
-        // It may not end before.
-        let late = sampled(requested, |it| it.min_tokens = at as u32 + 4);
-        equals_target_only(&coordinator, &late, &format!("{what}, later")).await;
-    }
-}
-
-#[tokio::test]
-async fn a_stop_string_ends_the_answer_wherever_it_falls() {
-    let (coordinator, _verifier) = without_drafters().await;
-    let requested = repeating(60).temperature(0.0).ignoring_eos();
-    let whole = equals_target_only(&coordinator, &requested, "whole").await;
-    assert_accepted(&whole, "whole");
-    let letters: Vec<(usize, char)> = whole.text.char_indices().collect();
-    for (at, len) in [(0, 3), (20, 7), (41, 12), (60, 2), (75, 18), (90, 5)] {
-        let Some(&(begin, _)) = letters.get(at) else {
-            continue;
-        };
-        let end = letters
-            .get(at + len)
-            .map_or(whole.text.len(), |&(end, _)| end);
-        let mut requested = requested.clone();
-        requested.stop = vec![whole.text[begin..end].to_owned(), "never".to_owned()];
-        let what = format!("stop {:?}", requested.stop);
-        let answer = equals_target_only(&coordinator, &requested, &what).await;
-        assert_eq!(answer.finished.reason(), FinishReason::Stop, "{what}");
-        assert!(whole.text.starts_with(&answer.text), "{what}");
-    }
 }
 
 #[tokio::test]

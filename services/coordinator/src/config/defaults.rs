@@ -14,7 +14,7 @@ use speculation::methods::table::DRAFTING;
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum DefaultDrafting {
-    /// The draft model; Max-Gram where the drafters have no draft model.
+    /// The draft model; Max-Gram where the drafters have no draft model, streamed where there are no drafters.
     #[default]
     Auto,
     /// This one.

@@ -108,6 +108,7 @@ async fn list(model: &ServedModel, timeout: Duration) -> v1::ServedModel {
         name: model.name().to_owned(),
         verifier,
         drafter,
+        has_drafters: model.names_drafters(),
     }
 }
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use fleet::{Models, ServedModel, Target};
 use ops::health::Health;
-use speculation::drafting::Drafting;
-use speculation::methods::table::DRAFTING;
+use speculation::drafting::{Drafting, Schedule};
+use speculation::methods::Setting;
+use speculation::methods::names::{of_drafting, of_schedule};
+use speculation::methods::table::{DRAFTING, SCHEDULE};
 use speculation::session::Plan;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
@@ -111,7 +113,7 @@ impl SharedState {
         };
         let unasked = Unasked {
             max_tokens: unasked_tokens,
-            drafting: self.usual_drafting(&message, &model).await,
+            setting: self.usual(&message, &model).await,
         };
         let (shared, kept) = (Arc::clone(self), reading.take());
         let check = move || {
@@ -170,13 +172,25 @@ impl SharedState {
         })
     }
 
-    /// Returns who proposes for `message` if it does not say.
-    async fn usual_drafting(&self, message: &v1::GenerateRequest, model: &ServedModel) -> Drafting {
+    /// Returns who proposes for `message`, or when, if it does not say. Where nobody drafts in rounds, what is copied from the
+    /// text comes while the target decodes.
+    async fn usual(
+        &self,
+        message: &v1::GenerateRequest,
+        model: &ServedModel,
+    ) -> Option<(&'static Setting, &'static str)> {
+        let by = |drafting| Some((&DRAFTING, of_drafting(drafting)));
         match self.config.drafting {
-            DefaultDrafting::Fixed(drafting) => drafting,
+            DefaultDrafting::Auto | DefaultDrafting::Fixed(Drafting::MaxGram)
+                if !model.names_drafters() =>
+            {
+                Some((&SCHEDULE, of_schedule(Schedule::Stream)))
+            }
+            DefaultDrafting::Fixed(drafting) => by(drafting),
             // It names another, or none that there is: nothing is to be waited for.
-            DefaultDrafting::Auto if settings::gives(message, &DRAFTING) => Drafting::Model,
-            DefaultDrafting::Auto => model.usual_drafting().await,
+            DefaultDrafting::Auto if settings::gives(message, &DRAFTING) => None,
+            DefaultDrafting::Auto if model.only_copies().await => by(Drafting::MaxGram),
+            DefaultDrafting::Auto => None,
         }
     }
 

@@ -77,7 +77,7 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
     let prompt = crate::request::PromptInput::take(&mut message, &target).expect("a prompt");
     let unasked = crate::request::Unasked {
         max_tokens: u32::MAX,
-        drafting: speculation::drafting::Drafting::Model,
+        setting: None,
     };
     let request = crate::request::check(message, prompt, &model, &target, &config, unasked);
     Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)

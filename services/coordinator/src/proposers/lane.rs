@@ -2,8 +2,8 @@
 
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
-use speculation::drafting::Drafting;
-use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, ROOM};
+use speculation::max_gram::MaxGram;
+use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, ROOM, Trust};
 use wire::{pending, v1};
 
 use super::Proposer;
@@ -19,6 +19,13 @@ const LEVELS: u32 = 48;
 const LEAST: f32 = 0.05;
 const OF_PRICE: f32 = 0.5;
 
+/// Milliseconds of forwards that a proposal must save in the mean: what it takes from others on its way. A small model's
+/// forward takes not much longer.
+const ON_THE_WAY: f32 = 0.2;
+
+/// What is as likely as that is always sent.
+const LIKELY: f32 = 0.5;
+
 /// What is left of a price after each forward that tells a lower one.
 const FADES: f32 = 0.8;
 
@@ -31,6 +38,8 @@ pub(crate) struct ProposalLane {
     /// A source's place is its number.
     sources: Vec<Source>,
     pending: PendingTree,
+    /// How far sources are believed, by their first tokens, sent or not.
+    trust: Trust,
     /// Output tokens that sources and pending drafts have followed.
     known: usize,
     /// Whether the verifier may hold nothing of what is pending.
@@ -39,6 +48,8 @@ pub(crate) struct ProposalLane {
     silent: u32,
     /// The least probability of standing that was worth a row.
     price: f32,
+    /// The least probability that a proposal's first token stands at which it saves more than it takes.
+    least_first: f32,
     levels: u32,
     /// Output tokens at most.
     max_tokens: u32,
@@ -51,6 +62,8 @@ pub(crate) struct ProposalLane {
 struct Source {
     proposer: Box<dyn Proposer>,
     figures: Proposed,
+    /// The position of an output token, what it is proposed to be, and how likely.
+    guess: Option<(usize, TokenId, f32)>,
 }
 
 impl ProposalLane {
@@ -59,18 +72,27 @@ impl ProposalLane {
         if !request.method.streams() {
             return None;
         }
-        let proposers: Vec<Box<dyn Proposer>> = match request.method.drafting {
-            Drafting::MaxGram => vec![Box::new(CopiedDrafts::new(request.source()))],
-            // They are drafters', who draft in rounds.
-            Drafting::Model | Drafting::Cascade => Vec::new(),
-        };
+        // What the sequence is written from is searched first.
+        let copied = CopiedDrafts(MaxGram::new(request.source()));
+        let proposers: [Box<dyn Proposer>; 1] = [Box::new(copied)];
+        let sources = proposers.map(|proposer| Source {
+            figures: Proposed {
+                source: proposer.name(),
+                tokens: 0,
+                accepted: 0,
+            },
+            proposer,
+            guess: None,
+        });
         Some(Self {
-            sources: proposers.into_iter().map(Source::new).collect(),
+            sources: sources.into(),
             pending: PendingTree::default(),
+            trust: Trust::default(),
             known: 0,
             is_lost: false,
             silent: 0,
             price: 0.0,
+            least_first: LEAST,
             levels: request.method.draft_most.unwrap_or(LEVELS),
             max_tokens: request.max_tokens,
             vocab_size: request.vocab_size,
@@ -90,6 +112,11 @@ impl ProposalLane {
             return;
         };
         pending::add(&mut self.counted, forward);
+        if let Some(timing) = decoded.timing.filter(|timing| timing.forward_us > 0) {
+            // A forward is shared by the sequences in it.
+            let share = timing.forward_us as f32 / 1e3 / timing.batch.max(1) as f32;
+            self.least_first = (ON_THE_WAY / share).clamp(LEAST, LIKELY);
+        }
         // Where nothing was offered none is told.
         self.price = forward.price.max(self.price * FADES);
         let holds_none = forward.room as usize >= ROOM && !self.pending.is_empty();
@@ -115,6 +142,13 @@ impl ProposalLane {
             self.pending.advance(token);
             self.known += 1;
         }
+        let mut guesses = (0_u8..).zip(&mut self.sources).filter_map(|(source, it)| {
+            let (at, token, survival) = it.guess.take()?;
+            Some((Claim { source, survival }, *output.get(at)? == token))
+        });
+        if let Some(first) = guesses.next() {
+            self.trust.observe(std::iter::once(first).chain(guesses));
+        }
         for source in &mut self.sources {
             while source.proposer.follow(lead, output) {
                 tokio::task::yield_now().await;
@@ -122,7 +156,6 @@ impl ProposalLane {
         }
         let mut proposals = Vec::new();
         if std::mem::take(&mut self.is_lost) && !self.pending.is_empty() {
-            self.silent = 0;
             proposals.push(self.pending.again(output.len() as u32));
         }
         // What goes far enough ahead need not go further yet.
@@ -141,17 +174,24 @@ impl ProposalLane {
         // The target adds one to whatever is accepted.
         let levels = self.levels.min(left.saturating_sub(1));
         let source = self.sources.get_mut(at)?;
-        let mut chain = source.proposer.propose(levels as usize);
+        let (token, survival) = source.proposer.propose(1).pop()?;
+        source.guess = Some((output.len(), token, survival));
+        let share = self.trust.share(at as u8);
+        if survival * share < self.least_first {
+            return None;
+        }
+        // Far ahead it takes a while, so not for every token.
+        let chain = source.proposer.propose(levels as usize).into_iter();
+        let chain = chain.map(|(token, survival)| (token, survival * share));
         let least = LEAST.max(self.price * OF_PRICE);
-        let worth = chain.iter().take_while(|(_, survival)| *survival >= least);
-        chain.truncate(worth.count());
-        let tokens: Vec<TokenId> = chain.iter().map(|&(token, _)| token).collect();
+        let worth = chain.take_while(|(_, survival)| *survival >= least);
+        let (tokens, survivals): (Vec<TokenId>, Vec<f32>) = worth.unzip();
         let shared = self.pending.shared(&tokens);
         if shared == tokens.len() {
             return None;
         }
-        let claimed = shared.checked_sub(1).map_or(1.0, |last| chain[last].1);
-        let claims = chain[shared..].iter().map(|&(_, survival)| Claim {
+        let claimed = shared.checked_sub(1).map_or(1.0, |last| survivals[last]);
+        let claims = survivals[shared..].iter().map(|survival| Claim {
             source: at as u8,
             survival: survival / claimed,
         });
@@ -175,18 +215,5 @@ impl ProposalLane {
     pub(crate) fn figures(&self) -> (Vec<Proposed>, v1::ForwardDrafts) {
         let sources = self.sources.iter().map(|source| source.figures);
         (sources.collect(), self.counted)
-    }
-}
-
-impl Source {
-    fn new(proposer: Box<dyn Proposer>) -> Self {
-        Self {
-            figures: Proposed {
-                source: proposer.name(),
-                tokens: 0,
-                accepted: 0,
-            },
-            proposer,
-        }
     }
 }

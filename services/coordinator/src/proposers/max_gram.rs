@@ -10,21 +10,7 @@ const PIECE: usize = 4_096;
 
 /// Proposes what followed the longest earlier match of the sequence's end. There is no table of bigrams: nothing is
 /// proposed where there is nothing to copy.
-pub(super) struct CopiedDrafts {
-    index: MaxGram,
-    none: Bigram,
-}
-
-impl CopiedDrafts {
-    /// Returns the source of a sequence that is written from `source`, which is searched first; empty for a model without
-    /// an encoder.
-    pub(super) fn new(source: &[TokenId]) -> Self {
-        Self {
-            index: MaxGram::new(source),
-            none: Bigram::default(),
-        }
-    }
-}
+pub(super) struct CopiedDrafts(pub(super) MaxGram);
 
 impl Proposer for CopiedDrafts {
     fn name(&self) -> &'static str {
@@ -32,23 +18,26 @@ impl Proposer for CopiedDrafts {
     }
 
     fn follow(&mut self, lead: &[TokenId], output: &[TokenId]) -> bool {
-        let known = self.index.len();
-        let (part, from) = match known.checked_sub(lead.len()) {
-            Some(from) => (output, from),
-            None => (lead, known),
-        };
-        let new = &part[from.min(part.len())..];
-        self.index.append(&new[..new.len().min(PIECE)]);
-        self.index.len() < lead.len() + output.len()
+        let new = lead.iter().chain(output).skip(self.0.len());
+        self.0.append(&new.take(PIECE).copied().collect::<Vec<_>>());
+        self.0.len() < lead.len() + output.len()
     }
 
     fn propose(&mut self, most: usize) -> Vec<(TokenId, f32)> {
-        let mut survival = 1.0;
-        let proposed = self.index.propose_sure(most, &self.none).into_iter();
-        let proposed = proposed.map(|sure| {
-            survival *= sure.chance;
-            (sure.id, survival as f32)
-        });
-        proposed.collect()
+        let (len, mut survival, mut proposed) = (self.0.len(), 1.0, Vec::new());
+        // A text that repeats itself has little behind its match, and goes on with it again and again.
+        while proposed.len() < most {
+            let more = (self.0).propose_sure(most - proposed.len(), &Bigram::default());
+            if more.is_empty() {
+                break;
+            }
+            for sure in more {
+                survival *= sure.chance;
+                proposed.push((sure.id, survival as f32));
+                self.0.push(sure.id);
+            }
+        }
+        self.0.truncate(len);
+        proposed
     }
 }

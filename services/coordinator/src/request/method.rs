@@ -4,8 +4,7 @@ use fleet::ServedModel;
 use speculation::bad_value::BadValue;
 use speculation::drafting::{DraftLen, Drafting};
 use speculation::methods::names::of_drafting;
-use speculation::methods::table::DRAFTING;
-use speculation::methods::{Choice, METHODS, MethodSpec, Setup};
+use speculation::methods::{Choice, METHODS, MethodSpec, Setting, Setup};
 use speculation::sampling::SamplingParams;
 use wire::settings::{FIELD, named};
 use wire::status::BadField;
@@ -13,7 +12,8 @@ use wire::status::BadField;
 use crate::config::CoordinatorConfig;
 
 /// Resolves `spec`, and checks it against the deployment and against the peers of `model`; `reports` tells whether
-/// distributions are to be reported. Where it does not say who proposes, `usual` does.
+/// distributions are to be reported. `usual` is a setting
+/// that holds where it does not say.
 ///
 /// # Errors
 /// Names the field that is unknown, out of range, not taken, or not allowed here.
@@ -23,7 +23,7 @@ pub(super) fn choose(
     sampling: &SamplingParams,
     model: &ServedModel,
     config: &CoordinatorConfig,
-    usual: Drafting,
+    usual: Option<(&'static Setting, &'static str)>,
 ) -> Result<Choice, BadField> {
     let setup = Setup {
         temperature: sampling.temperature,
@@ -73,11 +73,15 @@ pub(super) fn choose(
     Ok(choice)
 }
 
-/// Resolves what a request asks for. Where it does not say who proposes, `usual` does if that goes with the rest, and if
-/// the output does not depend on who does.
-fn resolve(spec: &MethodSpec, usual: Drafting, setup: Setup) -> Result<Choice, BadValue> {
-    if !spec.gives(&DRAFTING) && usual != Drafting::Model {
-        let by_usual = spec.clone().with(DRAFTING.name, of_drafting(usual));
+/// Resolves what a request asks for. Where it does not say it, `usual` holds if that goes with the rest, and if the output
+/// does not depend on it.
+fn resolve(
+    spec: &MethodSpec,
+    usual: Option<(&'static Setting, &'static str)>,
+    setup: Setup,
+) -> Result<Choice, BadValue> {
+    if let Some((setting, value)) = usual.filter(|(setting, _)| !spec.gives(setting)) {
+        let by_usual = spec.clone().with(setting.name, value);
         let choice = Choice::resolve(&by_usual, setup);
         if let Some(choice) = choice.ok().filter(|choice| !choice.depends_on_draft()) {
             return Ok(choice);

@@ -6,7 +6,9 @@ use model::source::ModelSource;
 use ops::service_error::ServiceError;
 use speculation::cascade::CascadeConfig;
 
-use super::{CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, MAX_GRAM, NO_MODEL, ROLE};
+use super::{
+    AUTOMATIC, CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, MAX_GRAM, NO_MODEL, NO_TABLE, ROLE,
+};
 
 impl DrafterConfig {
     /// Returns the faults of the settings that show without opening the files that they name.
@@ -62,6 +64,11 @@ impl DrafterConfig {
     /// Returns whether a draft model is named.
     pub fn has_model(&self) -> bool {
         self.model.path != NO_MODEL
+    }
+
+    /// Returns whether there is somebody to draft beside a target model: a draft model, or a table of bigrams that is named.
+    pub fn drafts(&self) -> bool {
+        self.has_model() || ![AUTOMATIC, NO_TABLE].contains(&self.bigram.as_str())
     }
 
     /// Names no draft model any more.

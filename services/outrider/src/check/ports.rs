@@ -10,7 +10,7 @@ use crate::config::Config;
 /// Returns where the services of `role` listen, each with its setting.
 pub(crate) fn of_services(config: &Config, role: ServeRole) -> Vec<(&'static str, Listen)> {
     let mut found = Vec::new();
-    if role.has_drafter() {
+    if role.drafts(config) {
         found.push(("drafter.listen", config.drafter.listen));
     }
     if role.has_verifier() {

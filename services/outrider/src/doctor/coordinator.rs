@@ -113,6 +113,10 @@ fn judge(findings: &mut Findings, named: &str, model: &ServedModel) {
                 draft.model, target.model
             ));
         }
+        (Some(target), None) if !model.has_drafters => findings.ok(format!(
+            "{named} serves '{name}' by '{}' without a drafter: drafts are copied from the text",
+            target.model
+        )),
         (Some(target), None) => findings.warning(
             format!(
                 "{named} serves '{name}' by '{}' alone: no drafter answers it, or none fits",

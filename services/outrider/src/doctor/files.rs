@@ -43,7 +43,7 @@ pub(super) fn look(
     }
     let config = &config;
     let mut models = InspectedModels {
-        is_pair: role.has_drafter() && has_target,
+        is_pair: role.drafts(config) && has_target,
         ..InspectedModels::default()
     };
     if has_target {
@@ -57,9 +57,8 @@ pub(super) fn look(
             Err(error) => findings.error(in_one_line(&error), MEND),
         }
     }
-    if role.has_drafter() && (requested.draft || models.target.is_some()) {
-        let target = models.target.as_ref().map(verifier::outline);
-        let found = drafter::inspect(&config.drafter, target.as_ref());
+    if role.drafts(config) && (requested.draft || models.target.is_some()) {
+        let found = drafter::inspect(&config.drafter);
         models.draft = found.description;
         if requested.draft {
             for (setting, model) in &found.models {

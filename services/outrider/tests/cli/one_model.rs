@@ -28,15 +28,18 @@ fn a_target_model_alone_gives_its_own_tokens_however_drafts_are_asked_for() {
         "",
         "--draft-model none",
         "--drafting max-gram",
-        "--drafting lookup --draft-len 4",
+        "--drafting lookup --draft-cap 4",
     ] {
-        assert_eq!(asked(flags)["token_ids"], alone["token_ids"], "{flags}");
+        let answer = asked(flags);
+        assert_eq!(answer["token_ids"], alone["token_ids"], "{flags}");
+        assert_eq!(answer["settings"]["schedule"], "stream", "{flags}");
+        assert_eq!(answer["settings"]["drafting"], "max-gram", "{flags}");
+        assert_eq!(answer["speculation"]["fallbacks"], 0, "{flags}");
     }
-    let drafted = asked("--draft-len 4");
-    assert_eq!(drafted["token_ids"], alone["token_ids"]);
-    let drafts = drafted["speculation"]["num_draft_tokens"].as_u64();
-    assert!(drafts > Some(0), "nobody named who drafts: {drafted}");
-    assert_eq!(drafted["speculation"]["fallbacks"], 0);
+    // There is no drafter for rounds.
+    let rounds = asked("--draft-len 4");
+    assert_eq!(rounds["token_ids"], alone["token_ids"]);
+    assert_eq!(rounds["effective_method"], "target-only");
 }
 
 #[test]

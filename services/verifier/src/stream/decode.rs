@@ -142,14 +142,6 @@ impl DecodeRound<'_> {
         }
     }
 
-    /// Adds a forward that had drafts to choose from to the trace.
-    fn note(&mut self, forward: &v1::ForwardDrafts) {
-        if forward.offered > 0 && self.span.is_recorded() {
-            let told = attributes(forward).map(|(name, count)| Attribute::new(name, count));
-            (self.span).event_at(names::FORWARD, Instant::now(), told.to_vec());
-        }
-    }
-
     /// Sends the tokens of a forward that was awaited since `began`; whether they are the round's last.
     async fn send(
         &mut self,
@@ -173,7 +165,10 @@ impl DecodeRound<'_> {
         };
         if let Some(drafts) = &next.drafts {
             pending::add(&mut self.counts, drafts);
-            self.note(drafts);
+            if drafts.offered > 0 && self.span.is_recorded() {
+                let told = attributes(drafts).map(|(name, count)| Attribute::new(name, count));
+                (self.span).event_at(names::FORWARD, Instant::now(), told.to_vec());
+            }
         }
         if index == 0 {
             cost.count(&verifier.metrics);

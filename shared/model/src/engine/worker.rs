@@ -312,7 +312,7 @@ where
             tokens,
             sequences,
             row: self.row(),
-            price: self.drafts.price(),
+            price: self.drafts.price as f32,
         };
         // Sources are read whole: they say nothing of what tokens take.
         match (prefilled, read) {

@@ -140,14 +140,9 @@ impl Session {
         outstanding.streamed += tokens.len() as u32;
         outstanding.sent = Some(now);
         outstanding.progressed(now.saturating_add(self.config.round_timeout));
-        if let Some(ScoredDrafts {
-            scored,
-            accepted,
-            last,
-        }) = drafts
-        {
-            self.statistics.drafted += scored;
-            (self.statistics).verified(scored as usize, accepted as usize, last);
+        if let Some(it) = drafts {
+            self.statistics.drafted += it.scored;
+            (self.statistics).verified(it.scored as usize, it.accepted as usize, it.last);
         } else {
             self.statistics.target_forwards += tokens.len() as u32;
         }

@@ -139,24 +139,18 @@ pub(super) fn decoded(
     tokens: &[TokenId],
     drafts: Option<ScoredDrafts>,
 ) -> Result<(), Malformed> {
-    if let Some(ScoredDrafts {
-        scored,
-        accepted,
-        last,
-    }) = drafts
-    {
-        let added = u32::from(last != LastToken::AcceptedEnd);
+    if let Some(it) = drafts {
+        let (scored, accepted, is_end) =
+            (it.scored, it.accepted, it.last == LastToken::AcceptedEnd);
+        let added = u32::from(!is_end);
         let emitted = tokens.len() as u32;
         if !config.streams || accepted > scored || accepted.checked_add(added) != Some(emitted) {
             return refuse(format!(
                 "{emitted} decoded tokens with {accepted} of {scored} drafts accepted"
             ));
         }
-        if last == LastToken::AcceptedEnd
-            && !tokens
-                .last()
-                .is_some_and(|token| config.end_tokens.contains(token))
-        {
+        let ends = |token| config.end_tokens.contains(token);
+        if is_end && !tokens.last().is_some_and(ends) {
             return refuse("no token was added after one that does not end");
         }
     }

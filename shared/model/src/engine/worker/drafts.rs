@@ -32,9 +32,9 @@ const ASSUMED: f64 = 0.1;
 /// Least cost of a row at any length of its sequence, as a share of the mean one.
 const LEAST: f64 = 0.2;
 
-/// Forwards in a row whose drafts were not worth a row until one is given all the same, at first and at most: what a row
-/// costs is measured only where there are some.
-const UNTRIED: (u32, u32) = (32, 1024);
+/// Forwards in a row whose drafts were not worth a row until one is given all the same: what a row costs is measured only
+/// where there are some.
+const UNTRIED: u32 = 256;
 
 /// Tokens of context in which the cost by context is counted.
 const CONTEXT: f64 = 1024.0;
@@ -49,10 +49,10 @@ pub(in crate::engine) struct DraftRows {
     alone: u32,
     /// Seconds by which drafts may lengthen forwards of those that take none.
     patience: f64,
-    /// The least worth that would have got a row in the next forward.
-    price: f64,
-    /// Forwards in a row whose drafts were not worth a row, and how many of them there may be.
-    untried: (u32, u32),
+    /// The least probability of standing that was worth a row in the next forward; 0 if nothing was offered.
+    pub(super) price: f64,
+    /// Forwards in a row whose drafts were not worth a row.
+    untried: u32,
     worth: Vec<f32>,
     candidates: Vec<Candidate>,
 }
@@ -74,15 +74,10 @@ impl DraftRows {
             alone: LATELY,
             patience: 0.0,
             price: 0.0,
-            untried: (0, UNTRIED.0),
+            untried: 0,
             worth: Vec::new(),
             candidates: Vec::new(),
         }
-    }
-
-    /// The least probability of standing that was worth a row in the next forward; 0 if nothing was offered.
-    pub(super) fn price(&self) -> f32 {
-        self.price as f32
     }
 
     /// Takes note of a forward without prompts that took `seconds`.
@@ -113,24 +108,13 @@ impl DraftRows {
 
     /// Takes note of whether the next forward has tasks that take no drafts; it takes `seconds` without drafts.
     fn begins(&mut self, has_others: bool, seconds: f64) {
-        self.alone = if has_others {
-            0
-        } else {
-            self.alone.saturating_add(1)
-        };
+        self.alone = self.alone.saturating_add(1);
+        if has_others {
+            self.alone = 0;
+        }
         self.patience = (self.patience + PATIENCE * seconds).min(SAVED * seconds);
         self.price = 0.0;
         self.candidates.clear();
-    }
-
-    /// Whether the best draft gets a row whatever it seems to cost.
-    fn tries(&mut self) -> bool {
-        let (refused, most) = &mut self.untried;
-        let tries = refused >= most;
-        if tries {
-            (*refused, *most) = (0, (2 * *most).min(UNTRIED.1));
-        }
-        tries
     }
 
     /// Whether all tasks of late take drafts.
@@ -150,7 +134,8 @@ impl DraftRows {
     ) -> Vec<usize> {
         let mut given = vec![0; tasks];
         let is_shared = self.is_shared();
-        let mut tries = is_shared && self.tries();
+        // The best draft, whatever it seems to cost.
+        let mut tries = is_shared && self.untried >= UNTRIED;
         for &Candidate { task, worth, cost } in &self.candidates {
             self.price = tokens / seconds * cost;
             let is_bought = room.rows > 0 && (worth >= self.price || std::mem::take(&mut tries));
@@ -172,12 +157,8 @@ impl DraftRows {
                 self.patience -= cost;
             }
         }
-        match given.iter().sum::<usize>() {
-            0 => self.untried.0 += 1,
-            // One may have been a try.
-            1 => {}
-            _ => self.untried = (0, UNTRIED.0),
-        }
+        let is_refused = given.iter().all(|&drafts| drafts == 0);
+        self.untried = if is_refused { self.untried + 1 } else { 0 };
         given
     }
 }

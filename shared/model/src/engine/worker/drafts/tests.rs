@@ -47,7 +47,7 @@ fn rows_are_given_as_long_as_tokens_a_second_grow() {
     drafts.candidates.extend(offered(0, &falling, 1.0));
     // No draft can stand more surely than what the target adds.
     assert_eq!(choose(&mut drafts, ROOMY), [0, 0]);
-    assert_eq!(drafts.price(), 1.0);
+    assert_eq!(drafts.price, 1.0);
 }
 
 #[test]
