@@ -9,12 +9,15 @@ import tempfile
 from pathlib import Path
 
 import grpc
+import grpc_tools
 from grpc_tools import protoc
 
+# Settings are a google.protobuf.Struct, which comes with the tools.
+KNOWN = Path(grpc_tools.__file__).parent / "_proto"
 PROTO = Path(__file__).resolve().parents[2] / "proto"
 stubs = tempfile.TemporaryDirectory()
 files = [str(file) for file in sorted((PROTO / "outrider" / "v1").glob("*.proto"))]
-assert protoc.main(["protoc", f"-I{PROTO}", f"--python_out={stubs.name}", f"--grpc_python_out={stubs.name}", *files]) == 0
+assert protoc.main(["protoc", f"-I{PROTO}", f"-I{KNOWN}", f"--python_out={stubs.name}", f"--grpc_python_out={stubs.name}", *files]) == 0
 sys.path.insert(0, stubs.name)
 
 from outrider.v1 import coordinator_pb2 as v1  # noqa: E402

@@ -19,7 +19,7 @@ OPERATORS = (
     ("gateway.networking.k8s.io", "v1", "HTTPRoute"),
 )
 # Their pods need what is not here, an image by its digest and a GPU, or a hub: that the API server takes them is all.
-ONLY_ACCEPTED = ("gpu", "hub-model", "engine")
+ONLY_ACCEPTED = ("every", "every-other", "gpu", "hub-model", "engine")
 
 
 def definition(group, version, kind):

@@ -128,11 +128,11 @@ async fn without_drafters_only_what_a_drafter_must_do_is_refused() {
     let (verifier, _) = verifier(target()).await;
     let here = coordinator(config(&[], &[verifier.url()])).await;
     let answer = generate(&here, requested()).await;
-    assert_eq!(answer.finished.effective_method, "target-only");
+    assert_eq!(answer.setting("schedule"), Some("stream"));
     let special = vec![
         (
             "settings.drafting | needs a drafter | 'default'",
-            requested().by("max-gram"),
+            requested().by("cascade"),
         ),
         (
             "settings.draft_len | needs a drafter | 'default'",

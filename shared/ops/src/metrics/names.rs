@@ -150,10 +150,9 @@ metrics! {
     FALLBACK_TOKENS: Counter, "outrider_fallback_tokens", MODEL;
     /// Output tokens that the target decoded alone because drafting did not pay (draft length auto)
     RESTED_TOKENS: Counter, "outrider_rested_tokens", MODEL;
-    /// Draft tokens of requests with schedule stream by their source and what became of them: proposed, accepted
+    /// Draft tokens of streams by source and what became of them: proposed, accepted
     STREAMED_DRAFTS: Counter, "outrider_streamed_drafts", &["model", "source", "outcome"];
-    /// Draft tokens of requests with schedule stream that had no row, by why: unpaid (in a forward that it was not worth,
-    /// or that had no room), stale, room (of the verifier's tree), malformed
+    /// Draft tokens of streams that had no row: unpaid (not worth it, or no room), stale, room (of the tree), malformed
     UNSCORED_DRAFTS: Counter, "outrider_unscored_drafts", &["model", "why"];
     /// Decisions on the length of a round with draft length auto, by why: unknown, pays, tries, compares, rests
     LENGTH_DECISIONS: Counter, "outrider_length_decisions", &["model", "why"];
