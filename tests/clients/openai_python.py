@@ -2,8 +2,10 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
 
 from openai import BadRequestError, NotFoundError, OpenAI
+from pydantic import BaseModel, Field
 
 client = OpenAI(base_url=os.environ["OUTRIDER_HTTP"] + "/v1", max_retries=0)
 MODEL = client.models.list().data[0].id
@@ -50,6 +52,30 @@ def completions():
     echoed = client.completions.create(**{**ask, "max_tokens": 0}, echo=True, logprobs=1).choices[0]
     assert echoed.text == PROMPT and echoed.logprobs.token_logprobs[0] is None
     assert all(value <= 0 for value in echoed.logprobs.token_logprobs[1:])
+
+
+class Pet(BaseModel):
+    name: str = Field(max_length=8)
+    age: int = Field(ge=0, le=30)
+    kind: Literal["cat", "dog"]
+
+
+def structured():
+    for temperature in (0, 1):
+        ask = {"model": MODEL, "seed": 7, "temperature": temperature}
+        turn = client.chat.completions.parse(**ask, messages=TURNS, max_completion_tokens=200, response_format=Pet)
+        pet = turn.choices[0].message.parsed
+        assert isinstance(pet, Pet) and turn.choices[0].finish_reason == "stop", turn
+        response = client.responses.parse(**{k: v for k, v in ask.items() if k != "seed"}, input=PROMPT, max_output_tokens=200, text_format=Pet)
+        assert isinstance(response.output_parsed, Pet), response
+        pieces = ""
+        with client.chat.completions.stream(**ask, messages=TURNS, max_completion_tokens=200, response_format=Pet) as stream:
+            for event in stream:
+                pieces += event.delta if event.type == "content.delta" else ""
+        assert pieces == turn.choices[0].message.content
+    schema = {"name": "x", "schema": {"type": "nonsense"}}
+    bad = {"type": "json_schema", "json_schema": schema}
+    refused(BadRequestError, "response_format", lambda: client.chat.completions.create(model=MODEL, messages=TURNS, response_format=bad))
 
 
 def chats():
@@ -133,5 +159,5 @@ def many():
         assert len(same) == 1, same
 
 
-for check in (completions, chats, responses, speculation, errors, many):
+for check in (completions, chats, responses, structured, speculation, errors, many):
     check()

@@ -19,10 +19,20 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
         "ops" => Some(&["net"]),
         "model" => Some(&["llama", "speculation"]),
         "engines" | "wire" => Some(&["speculation"]),
-        "peer" => Some(&["speculation", "model", "wire", "net", "ops"]),
-        "drafter" => Some(&["speculation", "model", "wire", "net", "ops", "peer"]),
+        "grammar" => Some(&["speculation", "text", "wire"]),
+        "peer" => Some(&["speculation", "grammar", "model", "wire", "net", "ops"]),
+        "drafter" => Some(&[
+            "speculation",
+            "grammar",
+            "model",
+            "wire",
+            "net",
+            "ops",
+            "peer",
+        ]),
         "verifier" => Some(&[
             "speculation",
+            "grammar",
             "model",
             "wire",
             "net",
@@ -32,16 +42,19 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
         ]),
         "text" => Some(&["speculation", "wire"]),
         "client" => Some(&["wire", "net"]),
-        "fleet" => Some(&["speculation", "text", "wire", "net"]),
+        "fleet" => Some(&["speculation", "grammar", "text", "wire", "net"]),
         "coordinator" => Some(&["speculation", "text", "wire", "net", "ops", "fleet"]),
         _ => None,
     }
 }
 
 /// Crates from outside that only some of ours may import. A trailing `*` stands for any ending.
-const CONFINED: [(&str, &[&str]); 9] = [
+const CONFINED: [(&str, &[&str]); 11] = [
     ("candle-*", &["model", "outrider-bench"]),
     ("llama-cpp-*", &["llama"]),
+    // What bytes a token stands for the peers know there alone.
+    ("llguidance", &["grammar"]),
+    ("toktrie", &["grammar"]),
     ("prost", &["wire", "outrider-bench"]),
     ("figment", &["ops"]),
     ("opentelemetry*", &["ops"]),

@@ -10,6 +10,7 @@ mod encoder_decoder;
 mod engines;
 mod errors;
 mod faults;
+mod grammars;
 mod http;
 mod layering;
 mod leaks;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Whether the environment asks for the large counts.
-fn full_sweep() -> bool {
+pub(crate) fn full_sweep() -> bool {
     std::env::var("OUTRIDER_SWEEP").is_ok_and(|sweep| sweep == "full")
 }
 

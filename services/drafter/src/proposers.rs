@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use grammar::Grammars;
 use model::Model;
 use model::engine::EngineHandle;
 use model::head::AcceptanceHead;
@@ -28,12 +29,19 @@ pub struct Proposers {
     pub(crate) cascade: Option<Arc<CascadeConfig>>,
     /// The ways of drafting, the default first; never empty.
     pub(crate) draftings: Vec<Drafting>,
+    /// Of the draft models' vocabulary; none without a model.
+    pub(crate) grammars: Option<Arc<Grammars>>,
 }
 
 impl Proposers {
     /// Returns the draft models that are to be put on engines, the largest first, and the rest of what is `loaded`.
     pub(crate) fn of(loaded: Loaded) -> (Vec<ServedModel<Model>>, Self) {
+        let grammars = loaded.models.first().map(|model| {
+            let (text, ends) = (Arc::new(model.text.clone()), model.eos_token_ids.clone());
+            peer::grammars(&text, model.outline.vocab_size, ends)
+        });
         let proposers = Self {
+            grammars,
             draftings: loaded.draftings(),
             heads: loaded.heads.into_iter().map(Arc::new).collect(),
             bigram: Arc::new(loaded.bigram.map(|file| file.table).unwrap_or_default()),

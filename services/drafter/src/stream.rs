@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use grammar::Grammars;
 use net::MAX_MESSAGE_BYTES;
 use ops::trace::Span;
 use peer::progress::{self, Reporter};
@@ -34,6 +35,10 @@ impl Role for Proposers {
 
     /// Max-Gram's index of prompt and output; none before it is first used.
     type Memory = Option<MaxGram>;
+
+    fn grammars(&self) -> Option<&Arc<Grammars>> {
+        self.grammars.as_ref()
+    }
 
     async fn round(
         drafter: &Drafter,

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use model::engine::Awaited;
 use peer::Proposals;
 use speculation::TokenId;
+use speculation::constraint::Constraint;
 use speculation::draft_tree::DraftTree;
-use speculation::pending::{Bounds, Claim, PendingTree, Trust};
+use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, SOURCES, Trust};
 use wire::open::SessionSpec;
 use wire::v1;
 
@@ -19,6 +20,9 @@ const GRACE: f32 = 1.5;
 /// Longest wait for drafts, as a share of a forward.
 const PATIENCE: f32 = 0.25;
 
+/// The source of tokens that a grammar forces, made here; the others' are numbered from 0.
+const FORCED: u8 = SOURCES as u8 - 1;
+
 /// Drafts that come while a round decodes. They are read on the engine's thread alone.
 #[derive(Default)]
 pub(crate) struct PendingDrafts {
@@ -27,6 +31,8 @@ pub(crate) struct PendingDrafts {
     trust: Trust,
     /// What fell off since the last forward.
     fell_off: v1::ForwardDrafts,
+    /// Length of the output after which it was last asked what must come.
+    forced_at: Option<usize>,
     refill: Refill,
     /// What the next forward was offered, the best first.
     ranked: Vec<(u32, f32)>,
@@ -56,14 +62,20 @@ impl PendingDrafts {
         }
     }
 
-    /// Takes what was proposed since it was last asked. `output` are the tokens so far, of which at most `levels` more
-    /// may be accepted.
-    pub(crate) fn receive(&mut self, spec: &SessionSpec, output: &[TokenId], levels: u32) {
+    /// Takes what was proposed since it was last asked, and what `constraint` forces, which is at the end of the output and
+    /// drops the rest. `output` are the tokens so far, of which at most `levels` more may be accepted.
+    pub(crate) fn receive(
+        &mut self,
+        spec: &SessionSpec,
+        (output, constraint): (&[TokenId], Option<&dyn Constraint>),
+        levels: u32,
+    ) {
         let bounds = Bounds {
             levels,
             vocab_size: spec.vocab_size,
             ends: &spec.sampling.end_tokens,
         };
+        let mut is_new = false;
         while let Some((arrived, proposed)) = self.proposals.take() {
             let was_empty = self.pending.is_empty();
             let received = self.pending.receive(&proposed, output, bounds);
@@ -73,6 +85,16 @@ impl PendingDrafts {
             self.fell_off.stale += received.stale;
             self.fell_off.without_room += received.without_room;
             self.fell_off.malformed += received.malformed;
+            is_new = true;
+        }
+        let Some(constraint) = constraint else { return };
+        if self.forced_at != Some(output.len()) {
+            self.forced_at = Some(output.len());
+            let forced = forced(constraint.forced(), output.len() as u32);
+            self.pending.receive(&forced, output, bounds);
+        }
+        if is_new {
+            self.fell_off.malformed += self.pending.keep_fitting(constraint);
         }
     }
 
@@ -124,6 +146,20 @@ impl PendingDrafts {
             room: self.pending.room() as u32,
             ..std::mem::take(&mut self.fell_off)
         }
+    }
+}
+
+/// Returns what must come `after` so many output tokens, as a proposal.
+fn forced(tokens: Vec<TokenId>, after: u32) -> ProposedTree {
+    let claim = Claim {
+        source: FORCED,
+        survival: 1.0,
+    };
+    ProposedTree {
+        after,
+        path: Vec::new(),
+        claims: vec![claim; tokens.len()],
+        tree: DraftTree::from(tokens),
     }
 }
 

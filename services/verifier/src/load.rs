@@ -122,10 +122,7 @@ where
     };
     let engine = engine::spawn(served.model, bounds.engine(), "target-engine");
     let (engine, _thread) = engine.map_err(ServiceError::engine(ROLE))?;
-    let role = VerifierRole {
-        text: served.text,
-        scorer: Arc::new(EngineScorer),
-    };
+    let role = VerifierRole::new(served.text, &description, Arc::new(EngineScorer));
     let load_time = (served.outline.name, served.load_time);
     Ok(role.start(vec![engine], description, load_time, &bounds, process))
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use grammar::Grammars;
 use model::engine::EngineHandle;
 use model::source::{SpecialTokens, TextEncoding};
 use ops::process::Process;
@@ -12,6 +13,7 @@ use peer::progress::Reporter;
 use peer::{Bounds, Cost, CountedHistory, Granted, HeldSession, Lent, PeerServer, RoundError};
 use speculation::TokenId;
 use speculation::certificate::Decided;
+use speculation::constraint::Constraint;
 use speculation::logprobs::TokenLogprobs;
 use speculation::round::BlockInput;
 use speculation::verification::LastToken;
@@ -31,7 +33,8 @@ pub(crate) type VerifySession = HeldSession<VerifierRole>;
 
 /// What a verifier tells of its target model's text, which the coordinator asks it for, and what computes the model.
 pub struct VerifierRole {
-    pub(crate) text: TextEncoding,
+    pub(crate) text: Arc<TextEncoding>,
+    pub(crate) grammars: Arc<Grammars>,
     pub(crate) scorer: Arc<dyn Scorer>,
 }
 
@@ -188,15 +191,18 @@ impl DecodeRun {
         (self.tokens.len() - self.spec.lead().len()) as u32
     }
 
-    /// Takes the drafts that have come. Returns them, and how many in a row the next forward may accept; none if it may
+    /// Takes the drafts that have come, and those that `constraint` forces, which is at the end of the output. Returns them, and how many in a row the next forward may accept; none if it may
     /// accept none.
-    pub(crate) fn received(&mut self) -> Option<(&mut PendingDrafts, u32)> {
+    pub(crate) fn received(
+        &mut self,
+        constraint: Option<&dyn Constraint>,
+    ) -> Option<(&mut PendingDrafts, u32)> {
         let granted = self.granted.until().saturating_sub(self.position());
         let lead = self.spec.lead().len();
         // A forward adds a token to the drafts that it accepts.
         let most = self.left.saturating_sub(1);
         let drafts = self.drafts.as_deref_mut()?;
-        drafts.receive(&self.spec, &self.tokens[lead..], most);
+        drafts.receive(&self.spec, (&self.tokens[lead..], constraint), most);
         let levels = most.min(granted.saturating_sub(1));
         (levels > 0).then_some((drafts, levels))
     }
@@ -244,6 +250,20 @@ impl DecodeRun {
 }
 
 impl VerifierRole {
+    /// Returns the role of a target model with this `text` that says `description` of itself.
+    pub(crate) fn new(
+        text: TextEncoding,
+        description: &v1::PeerDescription,
+        scorer: Arc<dyn Scorer>,
+    ) -> Self {
+        let (text, ends) = (Arc::new(text), description.eos_token_ids.clone());
+        Self {
+            grammars: peer::grammars(&text, description.vocab_size, ends),
+            text,
+            scorer,
+        }
+    }
+
     /// Returns the verifier of a target model that says `description` of itself. `load_time` is the model's name, and what
     /// it took to load; `engines` are those of this process that compute it.
     pub(crate) fn start(
@@ -269,7 +289,7 @@ impl VerifierRole {
             tokenizer_json,
             special_tokens,
             chat_template,
-        } = &self.text;
+        } = &*self.text;
         let SpecialTokens { bos, eos } = special_tokens;
         let mut bytes = tokenizer_json.clone();
         for text in [chat_template, bos, eos] {

@@ -6,6 +6,7 @@ mod prompt;
 
 use std::sync::Arc;
 
+use grammar::Grammars;
 use net::MAX_MESSAGE_BYTES;
 use ops::trace::Span;
 use peer::{HeldSession, PeerServer, Role, RoundContext, RoundError};
@@ -28,6 +29,10 @@ impl Role for VerifierRole {
     const ANSWER: &'static str = "verdict";
 
     type Memory = RemoteSession;
+
+    fn grammars(&self) -> Option<&Arc<Grammars>> {
+        Some(&self.grammars)
+    }
 
     fn admit(
         peer: &PeerServer<Self>,

@@ -11,6 +11,7 @@ mod health_check;
 mod likeness;
 mod model;
 mod requirements;
+mod target;
 mod texts;
 
 use std::sync::Arc;
@@ -26,8 +27,9 @@ use wire::v1::PeerDescription;
 
 pub use clients::{described, drafter_client, failed, verifier_client};
 pub use error::{CallError, PeerFault};
-pub use model::{PeerQuery, ServedModel, Target};
+pub use model::{PeerQuery, ServedModel};
 pub use requirements::{DrafterRequirements, Requirements, VerifierRequirements, has_head};
+pub use target::Target;
 pub use texts::{MAX_TEMPLATE_BYTES, MAX_TOKENIZER_BYTES};
 
 /// One address of a peer.

@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use speculation::goodput::Estimator;
 use speculation::methods::Choice;
 use speculation::session::Peer;
-use text::ServedText;
 use wire::v1::PeerDescription;
 
 use crate::clients::known_or_asked;
@@ -15,6 +14,7 @@ use crate::error::CallError;
 use crate::estimates::{EstimateKind, Estimates};
 use crate::likeness::Likeness;
 use crate::requirements::Requirements;
+use crate::target::Target;
 use crate::texts::Texts;
 use crate::{ModelGroup, PeerEndpoint, PeerReplicas};
 
@@ -41,15 +41,6 @@ pub(crate) struct DrafterCheck {
     pub(crate) problem: Option<Arc<str>>,
     /// Whether drafters fit, and none of them has a draft model.
     pub(crate) only_copies: bool,
-}
-
-/// The target model, as the verifier says that a session is to run at.
-#[derive(Clone, Debug)]
-pub struct Target {
-    /// What that verifier says of itself.
-    pub description: Arc<PeerDescription>,
-    /// Its tokenizer and its chat template.
-    pub text: Arc<ServedText>,
 }
 
 /// Which peer a session needs.
@@ -205,9 +196,12 @@ impl ServedModel {
     async fn target_at(&self, endpoint: &PeerEndpoint) -> Result<Target, CallError> {
         let description = known_or_asked(endpoint, Peer::Verifier).await?;
         self.check_weights(endpoint, &description)?;
-        let text = self.texts.of(endpoint, &description).await?;
+        let target = self.texts.of(endpoint, &description).await?;
         endpoint.described(Arc::clone(&description));
-        Ok(Target { description, text })
+        Ok(Target {
+            description,
+            ..target
+        })
     }
 
     /// Checks that a verifier has the weights that are used.

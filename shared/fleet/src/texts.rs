@@ -10,6 +10,7 @@ use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
 
 use crate::clients::{answer_within, failed, verifier_client};
 use crate::error::CallError;
+use crate::target::Target;
 use crate::{PeerEndpoint, Recent};
 
 /// How long a verifier may take to send its tokenizer.
@@ -46,15 +47,15 @@ impl TextKey {
     }
 }
 
-/// A text, once it has come.
-type TextCell = Arc<OnceCell<Arc<ServedText>>>;
+/// A target with its text, once that has come.
+type TextCell = Arc<OnceCell<Target>>;
 
 /// The texts known, the latest last.
 #[derive(Debug, Default)]
 pub(crate) struct Texts(Recent<TextKey, TextCell, MOST>);
 
 impl Texts {
-    /// Returns the text of the verifier at `endpoint`, which describes itself so. Those who ask for one text at the
+    /// Returns the target at the verifier at `endpoint`, which describes itself so. Those who ask for one text at the
     /// same time wait for one fetch.
     ///
     /// # Errors
@@ -63,11 +64,12 @@ impl Texts {
         &self,
         endpoint: &PeerEndpoint,
         description: &PeerDescription,
-    ) -> Result<Arc<ServedText>, CallError> {
+    ) -> Result<Target, CallError> {
         let cell = self.0.find(TextKey::of(description));
         let text = cell.get_or_try_init(|| async {
             let fetching = answer_within(FETCH_TIMEOUT, "tokenizer", endpoint, fetch(endpoint));
-            fetching.await?.map(Arc::new)
+            let text = Arc::new(fetching.await??);
+            Ok::<_, CallError>(Target::new(Arc::new(description.clone()), text))
         });
         text.await.cloned()
     }

@@ -1,8 +1,11 @@
 //! What is told of a model that is served.
 
 use std::fs;
+use std::sync::Arc;
 
-use model::source::{Outline, ServedModel};
+use grammar::Grammars;
+use model::source::{Outline, ServedModel, TextEncoding};
+use speculation::TokenId;
 use speculation::ports::LanguageModel;
 use wire::describe::fingerprint;
 use wire::v1;
@@ -16,6 +19,14 @@ pub fn outline(outline: &Outline) -> v1::PeerDescription {
         decoder_start_token_id: outline.decoder_start_token_id,
         ..wire::describe::capabilities()
     }
+}
+
+/// Returns what compiles grammars for a model with this `text`, whose token ids are below `vocab_size`, and which ends its
+/// output with one of `ends`.
+pub fn grammars(text: &Arc<TextEncoding>, vocab_size: u32, ends: Vec<TokenId>) -> Arc<Grammars> {
+    let text = Arc::clone(text);
+    let json = move || text.tokenizer_json.clone();
+    Arc::new(Grammars::of_json(json, vocab_size, ends))
 }
 
 /// Returns the description of a peer that serves this model.

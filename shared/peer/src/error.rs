@@ -7,6 +7,7 @@ use speculation::pipeline::DistributionError;
 use speculation::proposal::BadProposal;
 use tonic::Status;
 use wire::failure::Failure;
+use wire::grammar::FIELD;
 use wire::status::{BadField, overloaded};
 
 /// How long a coordinator should wait when an engine's queue is full: a few forwards.
@@ -81,6 +82,9 @@ impl RoundError {
             // No fault of this peer's, to be left alone for.
             Self::Probs(error @ DistributionError::NoSupport) => {
                 BadField::new("sampling", format!("{model}: {error}")).into()
+            }
+            Self::Probs(error @ DistributionError::Constraint(_)) => {
+                BadField::new(FIELD, error.to_string()).into()
             }
             Self::Probs(error) => Failure::Internal.status(format!("{model}: {error}")),
             Self::Proposal(bad) => bad_proposal(&bad),

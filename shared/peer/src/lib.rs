@@ -23,7 +23,7 @@ mod service;
 mod stream;
 
 pub use context::{Cost, READ_TIMEOUT, REPLY_BUFFER, RoundContext};
-pub use describe::{describe, outline};
+pub use describe::{describe, grammars, outline};
 pub use error::RoundError;
 pub use granted::{GRANT_TIMEOUT, Granted};
 pub use lent::{Lent, LentSlot};

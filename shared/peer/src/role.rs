@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use grammar::{Grammar, Grammars};
 use model::engine::{EngineHandle, EngineSlot, Rejected, Task};
 use net::listen::ServerConfig;
 use ops::health::Health;
@@ -17,8 +18,11 @@ use tonic::service::Routes;
 use v1::round_answer::Part;
 use v1::round_request::Round;
 use v1::session_reply::Reply;
+use wire::failure::Failure;
+use wire::grammar::FIELD;
 use wire::open::SessionSpec;
 use wire::round::RoundKey;
+use wire::status::BadField;
 use wire::{status, v1};
 
 use crate::context::RoundContext;
@@ -40,6 +44,11 @@ pub trait Role: Sized + Send + Sync + 'static {
 
     /// What it keeps of a session beside what every peer does.
     type Memory: Default + Send + 'static;
+
+    /// Returns what compiles grammars for its vocabulary; none where it draws nothing itself, so that it has to follow none.
+    fn grammars(&self) -> Option<&Arc<Grammars>> {
+        None
+    }
 
     /// Checks that `session` may ask for a round; `has_output` tells whether output precedes it.
     ///
@@ -130,6 +139,8 @@ pub struct HeldSession<R: Role> {
     /// What the role keeps.
     pub memory: R::Memory,
     history: LentSlot<History>,
+    /// What the output must follow.
+    grammar: Option<Grammar>,
 }
 
 impl<R: Role> HeldSession<R> {
@@ -148,7 +159,27 @@ impl<R: Role> HeldSession<R> {
             answers: ReplyCache::default(),
             memory: R::Memory::default(),
             history: LentSlot::default(),
+            grammar: None,
         }
+    }
+
+    /// Compiles the session's grammar, if it has one that is yet to be compiled.
+    ///
+    /// # Errors
+    /// Says what cannot be followed of it.
+    pub(crate) async fn compile_grammar(&mut self, peer: &PeerServer<R>) -> Result<(), Status> {
+        let spec = self.spec.sampling.grammar.clone();
+        let grammars = peer.role.grammars().filter(|_| self.grammar.is_none());
+        if let (Some(spec), Some(grammars)) = (spec, grammars.cloned()) {
+            // It takes a while, and the first one longer.
+            let compiling = tokio::task::spawn_blocking(move || grammars.compile(&spec));
+            let compiled = compiling
+                .await
+                .map_err(|error| Failure::Internal.status(error.to_string()))?;
+            let compiled = compiled.map_err(|error| BadField::new(FIELD, error.to_string()))?;
+            self.grammar = Some(compiled);
+        }
+        Ok(())
     }
 
     /// Brings the output to where a round stands; false if the coordinator was told that too little is held.
@@ -181,8 +212,10 @@ impl<R: Role> HeldSession<R> {
     pub fn history(&self) -> CountedHistory {
         let spec = &self.spec;
         let history = self.history.lock().take();
-        let mut history =
-            history.unwrap_or_else(|| History::new(&spec.sampling, &spec.prompt, &[]));
+        let mut history = history.unwrap_or_else(|| {
+            let grammar = self.grammar.as_ref().map(Grammar::start);
+            History::new(&spec.sampling, &spec.prompt, &[]).under(grammar)
+        });
         history.follow(self.committed.tokens());
         Lent::new(history, &self.history)
     }

@@ -93,7 +93,8 @@ async fn serve<R: Role>(
             AttachError::Stale { .. } => Failure::Superseded.status(error.to_string()),
         })?;
     let mut session = HeldSession::resumed(peer, spec, held);
-    if let Err(status) = R::opened(peer, &mut session, &numerics) {
+    let compiled = session.compile_grammar(peer).await;
+    if let Err(status) = compiled.and_then(|()| R::opened(peer, &mut session, &numerics)) {
         hold.detach(session, Duration::from_millis(lease_ms.into()));
         return Err(status);
     }

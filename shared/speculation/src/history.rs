@@ -1,8 +1,9 @@
-//! How often each token was seen, for the penalties of the pipeline.
+//! The tokens before a position, as the pipeline needs them: how often each was seen, and what a grammar makes of them.
 
 use std::collections::HashMap;
 
 use crate::TokenId;
+use crate::constraint::Constraint;
 use crate::sampling::SamplingParams;
 
 /// Where one token was seen.
@@ -15,7 +16,8 @@ pub(crate) struct Seen {
 }
 
 /// The tokens before a position, as the penalties count them: prompt, output and the draft tokens
-/// on the path to the position. Empty, and free, when no penalty is set.
+/// on the path to the position; and the constraint that output and draft tokens must follow. Empty, and free, where there is
+/// neither.
 ///
 /// It may be kept from round to round: [`History::follow`] takes back what was refused and counts what is new.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +29,7 @@ pub struct History {
     index: HashMap<TokenId, u32>,
     /// Output and draft tokens counted.
     counted: Vec<TokenId>,
+    constraint: Option<Box<dyn Constraint>>,
 }
 
 impl History {
@@ -45,16 +48,34 @@ impl History {
         history
     }
 
+    /// Puts the output under `constraint`, which is at its beginning; of a history before any output.
+    #[must_use]
+    pub fn under(mut self, constraint: Option<Box<dyn Constraint>>) -> Self {
+        self.constraint = constraint;
+        self
+    }
+
+    /// Returns the constraint at this position, if there is one.
+    pub fn constraint(&self) -> Option<&dyn Constraint> {
+        self.constraint.as_deref()
+    }
+
     /// Makes it the history after `output`, whatever was pushed before: only what differs is counted.
     pub fn follow(&mut self, output: &[TokenId]) {
-        if !self.counting {
+        if !self.follows() {
             return;
         }
         let shared = (self.counted.iter().zip(output))
             .take_while(|(counted, token)| counted == token)
             .count();
-        for token in self.counted.split_off(shared) {
-            self.entry(token).in_output -= 1;
+        let taken_back = self.counted.split_off(shared);
+        if let Some(constraint) = &mut self.constraint {
+            constraint.pop(taken_back.len());
+        }
+        for token in taken_back {
+            if self.counting {
+                self.entry(token).in_output -= 1;
+            }
         }
         for &token in &output[shared..] {
             self.push(token);
@@ -65,8 +86,18 @@ impl History {
     pub fn push(&mut self, token: TokenId) {
         if self.counting {
             self.entry(token).in_output += 1;
+        }
+        if let Some(constraint) = &mut self.constraint {
+            constraint.push(token);
+        }
+        if self.follows() {
             self.counted.push(token);
         }
+    }
+
+    /// Whether it depends on the output.
+    fn follows(&self) -> bool {
+        self.counting || self.constraint.is_some()
     }
 
     pub(crate) fn seen(&self) -> impl Iterator<Item = (TokenId, Seen)> + '_ {

@@ -32,6 +32,7 @@ pub mod certificate;
 pub mod chance;
 pub mod committed;
 pub mod confidence;
+pub mod constraint;
 pub mod coupled;
 pub mod draft_tree;
 pub mod drafting;

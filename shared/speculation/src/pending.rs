@@ -13,6 +13,7 @@ mod receiving;
 mod trust;
 
 use crate::TokenId;
+use crate::constraint::Constraint;
 use crate::draft_tree::DraftTree;
 pub use proposal::{Bounds, Claim, MOST_PROPOSED, ProposedTree, Received, SOURCES};
 pub use trust::Trust;
@@ -75,6 +76,34 @@ impl PendingTree {
             child.is_some()
         });
         pending.count()
+    }
+
+    /// Drops what `constraint`, which is at the end of the output, does not let come. Returns how many nodes fell off.
+    pub fn keep_fitting(&mut self, constraint: &dyn Constraint) -> u32 {
+        let before = self.nodes.len();
+        let mut fits = vec![false; before];
+        let inner: Vec<u32> = self.nodes.iter().filter_map(|node| node.parent).collect();
+        for leaf in (0..before as u32).filter(|at| !inner.contains(at)) {
+            let up = |at: &u32| self.nodes[*at as usize].parent;
+            let mut path: Vec<u32> = std::iter::successors(Some(leaf), up).collect();
+            path.reverse();
+            let tokens = path.iter().map(|&at| self.nodes[at as usize].token);
+            let fitting = constraint.fitting(&tokens.collect::<Vec<_>>());
+            for &at in &path[..fitting.min(path.len())] {
+                fits[at as usize] = true;
+            }
+        }
+        let mut moved: Vec<u32> = Vec::with_capacity(before);
+        let mut kept = Vec::new();
+        for (node, fits) in self.nodes.iter().zip(fits) {
+            moved.push(kept.len() as u32);
+            if fits {
+                let parent = node.parent.map(|parent| moved[parent as usize]);
+                kept.push(Node { parent, ..*node });
+            }
+        }
+        self.nodes = kept;
+        (before - self.nodes.len()) as u32
     }
 
     /// Follows the output, which grew by `token`: what is pending after it stays, all else falls off. Returns the source

@@ -1,6 +1,6 @@
 //! From a logits row to the distribution a token is drawn from: the probability pipeline.
 //!
-//! Bans, mask, bias, penalties, then temperature, top-k, top-p, min-p, in this order (another order
+//! Bans, masks, bias, penalties, then temperature, top-k, top-p, min-p, in this order (another order
 //! gives other distributions). Drafter and verifier run the same code, so that what the accept test and the
 //! residual see is exactly what a token was drawn from.
 
@@ -13,6 +13,7 @@ pub use observe::{Observed, Want};
 use std::sync::Arc;
 
 use crate::TokenId;
+use crate::constraint::mask;
 use crate::history::History;
 use crate::real::{Real, any_nan, argmax, sum_of};
 use crate::sampling::SamplingParams;
@@ -36,6 +37,9 @@ pub enum DistributionError {
     /// The forward gave fewer rows than positions asked for.
     #[error("the model gave no row for the position")]
     NoRow,
+    /// A constraint cannot tell which tokens may come.
+    #[error("the grammar cannot go on: {0}")]
+    Constraint(String),
     /// Bans and masks left no token.
     #[error("no token is left after bans, mask and bias")]
     NoSupport,
@@ -80,7 +84,7 @@ impl Pipeline {
         history: &History,
         position: u32,
     ) -> Result<usize, DistributionError> {
-        self.adjust(row, history, position);
+        self.adjust(row, history, position)?;
         let best = argmax(row);
         check(row, best)?;
         Ok(best)
@@ -98,8 +102,16 @@ impl Pipeline {
         self.cut(row, best);
     }
 
-    /// Bans, mask, bias and penalties: what changes single logits.
-    fn adjust<F: Real>(&self, row: &mut [F], history: &History, position: u32) {
+    /// Bans, masks (a list of tokens, a constraint), bias and penalties: what changes single logits.
+    ///
+    /// # Errors
+    /// If a constraint does not tell what may come.
+    fn adjust<F: Real>(
+        &self,
+        row: &mut [F],
+        history: &History,
+        position: u32,
+    ) -> Result<(), DistributionError> {
         let params = &self.params;
         let banned = F::neg_infinity();
         for &token in &params.banned_tokens {
@@ -112,6 +124,14 @@ impl Pipeline {
         }
         if !params.allowed_tokens.is_empty() {
             keep_only(row, &params.allowed_tokens);
+        }
+        if let Some(constraint) = history.constraint() {
+            let allowed = constraint
+                .allowed()
+                .map_err(DistributionError::Constraint)?;
+            if let Some(allowed) = allowed {
+                mask(row, &allowed, banned);
+            }
         }
         for &(token, bias) in &params.logit_bias {
             row[token as usize] += F::from_f32(bias);
@@ -132,6 +152,7 @@ impl Pipeline {
                 *logit -= F::from_f32(params.frequency_penalty) * count;
             }
         }
+        Ok(())
     }
 }
 
@@ -287,7 +308,8 @@ mod tests {
         };
         let history = History::new(&params, &[0], &[1, 1]);
         let mut row = [2.0_f64, -1.0, 0.0];
-        Pipeline::new(params).adjust(&mut row, &history, 2);
+        let adjusted = Pipeline::new(params).adjust(&mut row, &history, 2);
+        assert_eq!(adjusted, Ok(()));
         assert_eq!(row, [1.0, -3.25, 0.0]);
     }
 

@@ -6,6 +6,7 @@ use smart_default::SmartDefault;
 
 use crate::TokenId;
 use crate::bad_value::BadValue;
+use crate::constraint::GrammarSpec;
 
 /// How a logits row becomes the distribution a token is drawn from; the same on drafter and verifier.
 #[derive(Clone, Debug, PartialEq, SmartDefault)]
@@ -38,6 +39,8 @@ pub struct SamplingParams {
     pub end_tokens: Vec<TokenId>,
     /// Fewest output tokens, the end token not counted.
     pub min_tokens: u32,
+    /// What the output must follow.
+    pub grammar: Option<GrammarSpec>,
 }
 
 impl SamplingParams {
@@ -77,6 +80,10 @@ impl SamplingParams {
                 BadValue::in_range(false, field, id, expected)?;
             }
         }
+        // It may end before.
+        let fits = self.grammar.is_none() || self.min_tokens == 0;
+        let expected = "0 under a grammar, which says where the output ends";
+        BadValue::in_range(fits, "min_tokens", self.min_tokens, expected)?;
         self.check_support(vocab_size)
     }
 

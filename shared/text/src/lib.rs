@@ -116,6 +116,11 @@ impl ServedText {
         self.vocabulary.bytes(token)
     }
 
+    /// Returns whether no text is written by `token`: it is special, or there is none.
+    pub fn is_special(&self, token: u32) -> bool {
+        self.vocabulary.piece(token).is_none()
+    }
+
     /// Renders the prompt for `messages`, of at most the given number of bytes; special tokens are in it as text.
     ///
     /// # Errors

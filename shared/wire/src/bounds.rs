@@ -16,6 +16,7 @@ use tonic::Status;
 use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder};
 use tonic_prost::{ProstDecoder, ProstEncoder};
 
+use crate::grammar::{self, MAX_GRAMMAR_BYTES};
 use crate::sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use crate::status::BadField;
 use crate::v1;
@@ -95,7 +96,7 @@ impl ListBound {
 
 /// The lists of a `GenerateRequest`. The token ids of a prompt are not among them: they take four times their bytes
 /// at most, and are as many as the message has room for.
-pub const OF_GENERATE_REQUEST: [ListBound; 8] = [
+pub const OF_GENERATE_REQUEST: [ListBound; 9] = [
     ListBound::of("messages", 28, "turns", MAX_MESSAGES),
     ListBound::of("stop", 10, "texts", MAX_STOPS),
     ListBound::of("stop_token_ids", 11, "tokens", MAX_STOP_TOKENS).packed(),
@@ -106,6 +107,10 @@ pub const OF_GENERATE_REQUEST: [ListBound; 8] = [
     ListBound::of("allowed_token_ids", 10, "entries", MAX_ALLOWED)
         .within(SAMPLING)
         .packed(),
+    // With what its texts are wrapped in.
+    ListBound::of(grammar::FIELD, 12, "bytes", 2 * MAX_GRAMMAR_BYTES)
+        .within(SAMPLING)
+        .in_bytes(),
     ListBound::of("settings", SETTINGS, "bytes", MAX_SETTINGS_BYTES).in_bytes(),
     ListBound::of("settings", 1, "entries", MAX_SETTINGS).within(SETTINGS),
 ];

@@ -12,6 +12,7 @@ pub mod describe;
 pub mod draft_block;
 pub mod drafting;
 pub mod failure;
+pub mod grammar;
 pub mod logprobs;
 pub mod open;
 pub mod pending;

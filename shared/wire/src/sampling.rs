@@ -8,7 +8,7 @@ use SamplingKind::{Biases, Count, Number, TokenIds};
 use speculation::sampling::SamplingParams;
 
 use crate::status::BadField;
-use crate::v1;
+use crate::{grammar, v1};
 
 /// Most entries of `logit_bias`.
 pub const MAX_LOGIT_BIAS: usize = 1_024;
@@ -162,6 +162,7 @@ pub fn from_wire(
         allowed_tokens: wire.allowed_token_ids,
         end_tokens,
         min_tokens: wire.min_tokens,
+        grammar: wire.grammar.map(grammar::from_wire).transpose()?,
     };
     params.validate(vocab_size)?;
     Ok(params)
@@ -182,12 +183,15 @@ pub fn to_wire(params: &SamplingParams) -> v1::SamplingParams {
         banned_token_ids: params.banned_tokens.clone(),
         allowed_token_ids: params.allowed_tokens.clone(),
         min_tokens: params.min_tokens,
+        grammar: params.grammar.clone().map(grammar::to_wire),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use prost::Message;
+
+    use speculation::constraint::GrammarSpec;
 
     use super::*;
     use crate::DESCRIPTORS;
@@ -206,7 +210,8 @@ mod tests {
             banned_tokens: vec![4],
             allowed_tokens: vec![1, 2, 3],
             end_tokens: vec![2],
-            min_tokens: 6,
+            min_tokens: 0,
+            grammar: Some(GrammarSpec::Regex("a+".to_owned())),
         };
         assert_eq!(from_wire(Some(to_wire(&params)), vec![2], 10), Ok(params));
         assert_eq!(from_wire(None, vec![], 10), Ok(SamplingParams::default()));
@@ -220,10 +225,9 @@ mod tests {
         let mut messages = descriptors.iter().flat_map(|file| &file.message_type);
         let message = messages.find(|message| message.name() == "SamplingParams");
         let fields = &message.expect("the message").field;
-        let mut declared: Vec<_> = fields
-            .iter()
-            .map(prost_types::FieldDescriptorProto::name)
-            .collect();
+        // Fronts have other names for a grammar.
+        let declared = fields.iter().map(prost_types::FieldDescriptorProto::name);
+        let mut declared: Vec<_> = declared.filter(|&name| name != "grammar").collect();
         let mut listed: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
         declared.sort_unstable();
         listed.sort_unstable();

@@ -29,6 +29,7 @@ mod output;
 mod report;
 mod responses;
 mod state;
+mod structured;
 mod tokens;
 
 use std::sync::Arc;

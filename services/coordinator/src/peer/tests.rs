@@ -63,10 +63,8 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
         .expect("a configuration");
     let model = Arc::clone(models.find("").expect("the default model"));
     let served = ServedText::new(TOKENIZER.as_bytes(), v1::TokenizerPart::default());
-    let target = Target {
-        description: Arc::new(description(100, 8)),
-        text: Arc::new(served.expect("a tokenizer")),
-    };
+    let text = Arc::new(served.expect("a tokenizer"));
+    let target = Target::new(Arc::new(description(100, 8)), text);
     let prompt = v1::TokenIds { ids: vec![1, 2] };
     let mut message = v1::GenerateRequest {
         prompt: Some(generate_request::Prompt::TokenIds(prompt)),

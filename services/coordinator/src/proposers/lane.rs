@@ -26,6 +26,9 @@ const ON_THE_WAY: f32 = 0.2;
 /// What is as likely as that is always sent.
 const LIKELY: f32 = 0.5;
 
+/// Nodes that a source is taken to have been right about at first: a few misses may be chance.
+const EARNED: f32 = 3.0;
+
 /// What is left of a price after each forward that tells a lower one.
 const FADES: f32 = 0.8;
 
@@ -87,7 +90,7 @@ impl ProposalLane {
         Some(Self {
             sources: sources.into(),
             pending: PendingTree::default(),
-            trust: Trust::default(),
+            trust: Trust::earned(EARNED),
             known: 0,
             is_lost: false,
             silent: 0,

@@ -2,17 +2,40 @@
 
 use std::time::Duration;
 
+use fleet::Target;
 use net::MAX_MESSAGE_BYTES;
+use speculation::constraint::GrammarSpec;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::session::Plan;
 use wire::bounds::MAX_STOPS;
+use wire::grammar::FIELD;
 use wire::status::BadField;
 use wire::{settings, v1};
 
 use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
 use crate::limits::{MAX_DRAFT_LEN, MAX_NAME_BYTES, MAX_STOP_BYTES};
+
+/// Checks that the output can follow `grammar`, and end where that does.
+///
+/// # Errors
+/// Says what cannot be followed of it.
+pub(super) fn check_grammar(
+    grammar: Option<&GrammarSpec>,
+    ignore_eos: bool,
+    target: &Target,
+) -> Result<(), BadField> {
+    let Some(grammar) = grammar else {
+        return Ok(());
+    };
+    if ignore_eos {
+        let problem = "does not go with a grammar, which says where the output ends";
+        return Err(BadField::new("ignore_eos", problem));
+    }
+    let compiled = target.grammars.compile(grammar).map(drop);
+    compiled.map_err(|error| BadField::new(FIELD, error.to_string()))
+}
 
 /// Returns the most output tokens, of which there must be `least`: what was asked for, if it fits behind the prompt, or
 /// behind the start token of a decoder, whose prompt goes to the encoder. A request that does not say gets what is

@@ -37,13 +37,31 @@ pub(crate) struct SamplingArgs {
     /// Goes on after the model's end token.
     #[arg(long, hide_short_help = true)]
     ignore_eos: bool,
+    /// Holds the output to the JSON Schema in this file, whatever drafts it.
+    #[arg(long, value_name = "FILE", value_parser = file, group = "grammar", hide_short_help = true)]
+    json_schema: Option<String>,
+    /// Holds the output to a regular expression.
+    #[arg(long, value_name = "REGEX", group = "grammar", hide_short_help = true)]
+    regex: Option<String>,
+    /// Holds the output to this text, or one of several if it is given several times.
+    #[arg(long, value_name = "TEXT", group = "grammar", hide_short_help = true)]
+    choice: Vec<String>,
 }
 
 impl SamplingArgs {
     /// Writes what is given to `request`.
     pub(crate) fn apply(&self, request: &mut v1::GenerateRequest) {
         request.max_tokens = self.max_tokens;
-        request.sampling = Some(self.params.0.clone());
+        let grammar = v1::Grammar {
+            json_schema: self.json_schema.clone().unwrap_or_default(),
+            regex: self.regex.clone().unwrap_or_default(),
+            choice: self.choice.clone(),
+            lark: String::new(),
+        };
+        request.sampling = Some(v1::SamplingParams {
+            grammar: Some(grammar).filter(|grammar| *grammar != v1::Grammar::default()),
+            ..self.params.0.clone()
+        });
         request.seed = self.seed;
         request.stop.clone_from(&self.stop);
         request.stop_token_ids.clone_from(&self.stop_token_ids);
@@ -112,6 +130,11 @@ impl FromArgMatches for SamplingFlags {
 fn all<T: Copy + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Vec<T> {
     let given = matches.get_many(name).into_iter().flatten();
     given.copied().collect()
+}
+
+/// Reads the text of a file.
+fn file(path: &str) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
 /// Reads a number of 64 bits, signed or not, as clients of every front send it.

@@ -63,7 +63,7 @@ impl Session {
 
     /// What the next forward is offered, where `most` drafts may be emitted in all and `levels` by it.
     fn offered(&mut self, most: u32, levels: u32) -> Vec<f32> {
-        self.drafts.receive(&self.spec, &self.output, most);
+        self.drafts.receive(&self.spec, (&self.output, None), most);
         self.drafts.offer(levels, false).collect()
     }
 

@@ -114,7 +114,7 @@ impl Task for DecodeTask {
     }
 
     fn offer(&mut self, chain: bool, worth: &mut Vec<f32>) {
-        if let Some((drafts, levels)) = self.run.received() {
+        if let Some((drafts, levels)) = self.run.received(self.history.constraint()) {
             worth.extend(drafts.offer(levels, chain));
         }
     }
@@ -127,7 +127,7 @@ impl Task for DecodeTask {
     }
 
     fn awaited(&mut self, forward: Duration) -> Awaited {
-        let received = self.run.received();
+        let received = self.run.received(self.history.constraint());
         received.map_or(Awaited::Nothing, |(drafts, _)| drafts.awaited(forward))
     }
 

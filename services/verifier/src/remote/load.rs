@@ -197,10 +197,7 @@ impl RemoteModel {
             standing,
             shares_tenants: config.remote.share_tenants,
         };
-        let role = VerifierRole {
-            text: text.text,
-            scorer: Arc::new(remote),
-        };
+        let role = VerifierRole::new(text.text, &description, Arc::new(remote));
         let (load_time, bounds) = ((description.model.clone(), load_time), config.bounds());
         let verifier = role.start(Vec::new(), description, load_time, &bounds, process);
         watch.begin(&verifier)?;

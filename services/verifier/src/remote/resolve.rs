@@ -252,7 +252,8 @@ fn refused(refusal: RowRefusal) -> RoundError {
             RoundError::Other(Failure::Unavailable.status(why))
         }
         // Such sessions are not opened.
-        RowRefusal::RepetitionPenalty
+        RowRefusal::Grammar
+        | RowRefusal::RepetitionPenalty
         | RowRefusal::Verification(_)
         | RowRefusal::TargetDistribution
         | RowRefusal::AtCoordinator => {

@@ -180,7 +180,7 @@ async fn decode_all(remote: &Remote, mut run: DecodeRun, mut open: EngineChain, 
 
 /// Returns the draft tokens to score next, of those that have come: a chain, as far as it is likely to stand.
 fn drafts(run: &mut DecodeRun) -> Vec<TokenId> {
-    let Some((drafts, levels)) = run.received() else {
+    let Some((drafts, levels)) = run.received(None) else {
         return Vec::new();
     };
     let worth = drafts.offer(levels.min(MOST_STREAMED), true);

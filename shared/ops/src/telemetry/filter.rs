@@ -12,12 +12,13 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::reload;
 
 /// The crates that a level by itself is for.
-const OURS: [&str; 16] = [
+const OURS: [&str; 17] = [
     "client",
     "coordinator",
     "drafter",
     "engines",
     "fleet",
+    "grammar",
     "llama",
     "model",
     "net",

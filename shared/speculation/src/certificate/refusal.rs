@@ -12,6 +12,9 @@ pub enum RowRefusal {
     /// The repetition penalty divides or multiplies a logit by its sign, which log probabilities do not tell.
     #[error("repetition_penalty needs logits, and the engine returns log probabilities")]
     RepetitionPenalty,
+    /// A grammar masks most of a row at most positions.
+    #[error("a grammar masks whole rows, and the engine returns parts of them")]
+    Grammar,
     /// The verification reads more of a row than its choice and a draft token's probability.
     #[error("verification '{0}' reads whole rows, and the engine returns parts of them")]
     Verification(&'static str),
@@ -35,6 +38,7 @@ impl RowRefusal {
     pub fn field(self) -> &'static str {
         match self {
             Self::AtCoordinator => "accept_at",
+            Self::Grammar => "sampling.grammar",
             Self::RepetitionPenalty => "sampling.repetition_penalty",
             Self::TargetDistribution => "target",
             Self::Verification(_) => "verification",
@@ -59,6 +63,9 @@ pub fn check(
     }
     if params.repetition_penalty != 1.0 {
         return Err(RowRefusal::RepetitionPenalty);
+    }
+    if params.grammar.is_some() {
+        return Err(RowRefusal::Grammar);
     }
     if verification != Verification::COUPLED && verification != Verification::TOKEN {
         return Err(RowRefusal::Verification(verification.name));

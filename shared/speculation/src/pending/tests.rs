@@ -271,3 +271,51 @@ fn a_path_too_unlikely_for_a_number_ends() {
     assert!(survivals.clone().all(|it| it > 0.0 && it < 1e-6));
     assert!(survivals.count() > 0);
 }
+
+/// Tokens may only grow.
+#[derive(Clone, Debug)]
+struct Growing;
+
+impl Constraint for Growing {
+    fn push(&mut self, _token: TokenId) {}
+
+    fn pop(&mut self, _tokens: usize) {}
+
+    fn allowed(&self) -> Result<Option<Vec<u32>>, String> {
+        Ok(None)
+    }
+
+    fn fitting(&self, tokens: &[TokenId]) -> usize {
+        let falls = tokens.windows(2).position(|pair| pair[0] >= pair[1]);
+        falls.map_or(tokens.len(), |at| at + 1)
+    }
+
+    fn forced(&self) -> Vec<TokenId> {
+        Vec::new()
+    }
+
+    fn boxed(&self) -> Box<dyn Constraint> {
+        Box::new(self.clone())
+    }
+}
+
+#[test]
+fn what_a_constraint_does_not_let_come_falls_off_with_what_grows_on_it() {
+    let mut pending = PendingTree::default();
+    let nodes = [
+        (5, None, 0.9),
+        (7, None, 0.1),
+        (3, Some(0), 0.5),
+        (6, Some(0), 0.4),
+        (9, Some(2), 0.3),
+        (8, Some(3), 0.2),
+        (2, Some(1), 0.1),
+    ];
+    pending.receive(&proposed(0, &[], &nodes), &[], BOUNDS);
+    assert_eq!(pending.keep_fitting(&Growing), 3);
+    assert_eq!(
+        tokens(&pending),
+        [vec![5], vec![7], vec![5, 6], vec![5, 6, 8]]
+    );
+    assert_eq!(pending.keep_fitting(&Growing), 0);
+}

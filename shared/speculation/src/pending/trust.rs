@@ -17,6 +17,14 @@ pub struct Trust {
 }
 
 impl Trust {
+    /// Returns the trust in sources each of which claimed `nodes` nodes that were accepted.
+    pub fn earned(nodes: f32) -> Self {
+        Self {
+            claimed: [nodes; SOURCES],
+            earned: [nodes; SOURCES],
+        }
+    }
+
     /// Returns by how much what `source` claims is scaled: 1 for one whose nodes stand as often as it said, or more often.
     pub fn share(&self, source: u8) -> f32 {
         let source = usize::from(source).min(SOURCES - 1);

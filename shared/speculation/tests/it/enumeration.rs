@@ -47,6 +47,29 @@ fn rounds_emit_the_target_distribution() {
     }
 }
 
+/// A grammar masks rows before anything else, of both models, or of the target alone where the drafter does not know it.
+#[test]
+fn masked_distributions_are_emitted_by_every_verification() {
+    for (vocab, len) in [(3, 4), (4, 3)] {
+        let random = pairs(120..126, vocab).into_iter();
+        for pair in random.filter(|pair| pair.name.starts_with("random")) {
+            let target = pair.target.clone().masked();
+            assert_eq!(target.after(&[1])[1], 0.0);
+            for draft in [pair.draft.clone().masked(), pair.draft.clone()] {
+                let (name, target) = (pair.name.clone(), target.clone());
+                let pair = Pair {
+                    name,
+                    draft,
+                    target,
+                };
+                for verification in VERIFICATIONS {
+                    setup(&pair, verification, |_| 3).assert_exact(len, &pair.name);
+                }
+            }
+        }
+    }
+}
+
 /// The next block may be shorter than a layer lasts, or longer.
 #[test]
 fn blocks_of_varying_length_emit_the_target_distribution() {

@@ -1,5 +1,6 @@
 //! The table: each field as JSON has it, and as gRPC does.
 
+mod grammars;
 mod methods;
 mod sampling;
 
@@ -48,6 +49,7 @@ pub(crate) fn common(base: &Told) -> Vec<Field> {
     fields.extend(sampling::ends(base));
     fields.push(sampling::together(base));
     fields.extend(methods::fields());
+    fields.extend(grammars::fields());
     fields.push(Field {
         // The name of the served model is told as it is configured, and the tenant is not.
         changes: false,
@@ -111,6 +113,7 @@ pub(crate) fn of_completions() -> Vec<Field> {
             request.max_tokens = Some(11);
         }),
         idle(json!({ "best_of": 2, "n": 2, "suffix": "", "echo": false })),
+        grammars::of_format("response_format", true),
     ];
     own.extend(several());
     own
@@ -126,10 +129,11 @@ pub(crate) fn of_chats() -> Vec<Field> {
             request.max_tokens = Some(13);
         }),
         idle(json!({
-            "response_format": { "type": "text" }, "modalities": ["text"], "tools": [], "tool_choice": "none",
+            "response_format": { "type": "text" }, "guided_json": null, "modalities": ["text"], "tools": [], "tool_choice": "none",
             "parallel_tool_calls": true, "verbosity": "medium", "echo": false, "best_of": 1,
             "add_generation_prompt": true, "continue_final_message": false, "chat_template_kwargs": {},
         })),
+        grammars::of_format("response_format", true),
     ];
     own.extend(several());
     own
@@ -147,5 +151,6 @@ pub(crate) fn of_responses() -> Vec<Field> {
             "truncation": "disabled", "reasoning": { "effort": "low" },
             "text": { "format": { "type": "text" }, "verbosity": "medium" },
         })),
+        grammars::of_text(),
     ]
 }

@@ -11,6 +11,7 @@ use super::logprobs;
 use super::messages;
 use super::options;
 use super::state::ParsedRequest;
+use super::structured;
 
 const NAMES: FieldNames = &[("prompt", "messages")];
 
@@ -29,6 +30,7 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
         Some(_) => NEWER_NAMES,
         None => NAMES,
     };
+    structured::format(&mut fields, "response_format", &mut request)?;
     request.max_tokens = newer.or(request.max_tokens);
     request.logprobs = fields.take("logprobs")?.unwrap_or_default();
     request.top_logprobs = fields.take("top_logprobs")?.unwrap_or_default();
@@ -36,7 +38,6 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
     let messages = messages.unwrap_or_default();
     request.messages = messages::read("messages", &messages, &["text"])?;
     for (name, neutral) in [
-        ("response_format", vec![json!({ "type": "text" })]),
         ("modalities", vec![json!(["text"])]),
         ("tools", vec![json!([])]),
         ("tool_choice", vec![json!("none"), json!("auto")]),
@@ -161,8 +162,8 @@ mod tests {
             ),
             (with("tools", json!([{}])), "tools"),
             (
-                with("response_format", json!({ "type": "json_object" })),
-                "response_format",
+                with("response_format", json!({ "type": "xml" })),
+                "response_format.type",
             ),
             (with("prompt", json!("x")), "prompt"),
         ] {

@@ -11,6 +11,7 @@ use super::fields::{JsonFields, Readable, list};
 use super::logprobs;
 use super::options;
 use super::state::ParsedRequest;
+use super::structured;
 use crate::limits::MOST_OUTPUTS;
 
 /// Most prompts of a request: each has an output at least.
@@ -42,6 +43,7 @@ fn prompts(json: &str) -> serde_json::Result<Vec<Prompt>> {
 pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
     let mut fields = JsonFields::of_body(body)?;
     let (mut request, delivery) = options::read(&mut fields)?;
+    structured::format(&mut fields, "response_format", &mut request)?;
     let prompts = fields.take_by("prompt", prompts).map_err(|bad| {
         let expected = "expected a text, a list of token ids, or a list of either";
         BadField::new("prompt", format!("{}; {expected}", bad.problem))

@@ -29,6 +29,7 @@ const SHARED_NAMES: FieldNames = &[
     ("tenant", "user"),
     ("method", "speculation.method"),
     ("settings.", "speculation."),
+    ("sampling.grammar", "response_format"),
 ];
 
 /// Longest message of an error, and longest name of a field in it, in bytes.

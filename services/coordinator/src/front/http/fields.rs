@@ -117,7 +117,8 @@ impl<'a> JsonFields<'a> {
         Self { path, left, known }
     }
 
-    fn error(&self, name: &str, problem: impl Into<String>) -> BadField {
+    /// Returns the fault of the field `name`.
+    pub(super) fn error(&self, name: &str, problem: impl Into<String>) -> BadField {
         BadField::new(format!("{}{}", self.path, quoted(name)), problem)
     }
 
@@ -129,6 +130,14 @@ impl<'a> JsonFields<'a> {
         let at = self.left.iter().position(|(field, _)| field == name)?;
         let (_, value) = self.left.swap_remove(at);
         (value.get() != "null").then_some(value)
+    }
+
+    /// Returns the JSON of the field `name`, which stays to be read.
+    pub(super) fn raw(&self, name: &str) -> Option<&'a RawValue> {
+        let found = self.left.iter().find(|(field, _)| field == name);
+        found
+            .map(|&(_, value)| value)
+            .filter(|value| value.get() != "null")
     }
 
     /// Reads the JSON of the field `name` by `read`; none if it is not there, or null.

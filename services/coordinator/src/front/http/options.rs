@@ -10,6 +10,7 @@ use wire::status::BadField;
 use wire::{settings, v1};
 
 use super::fields::{JsonFields, Readable, Seed, TextOrList, object, quoted};
+use super::structured;
 use crate::limits::MOST_OUTPUTS;
 
 /// What a request asks for beside what each of its outputs does.
@@ -93,6 +94,7 @@ pub(super) fn read(
         tenant: fields.take("user")?.unwrap_or_default(),
         ..Default::default()
     };
+    structured::read(fields, &mut request)?;
     speculation(fields, &mut request)?;
     let delivery = delivery(fields)?;
     for (name, neutral) in [

@@ -19,6 +19,7 @@ use super::messages;
 use super::options;
 use super::output::WholeOutput;
 use super::state::{ParsedRequest, TextCall};
+use super::structured;
 use object::{EchoedFields, ResponseObject};
 
 /// Bytes that a response takes for a log probability: it is told whole at the end, also of a stream.
@@ -95,9 +96,20 @@ pub(super) fn read(body: &[u8]) -> Result<(ParsedRequest, EchoedFields), BadFiel
     }
     request.top_logprobs = top.unwrap_or_default();
     request.logprobs = request.top_logprobs > 0 || !include.is_empty();
+    let mut format = None;
+    if let Some(mut text) = fields.take_object("text")? {
+        format = text.raw("format");
+        structured::format(&mut text, "format", &mut request)?;
+        text.only("verbosity", &[json!("medium")])?;
+        text.finish()?;
+    }
     without_state_and_tools(&mut fields)?;
     fields.finish()?;
-    let echoed = EchoedFields::of(&request, instructions);
+    let mut echoed = EchoedFields::of(&request, instructions);
+    if let Some(format) = format {
+        // It was read before.
+        echoed.format = serde_json::from_str(format.get()).unwrap_or_default();
+    }
     let scores = u64::from(request.top_logprobs) + 1;
     let request = ParsedRequest {
         echo: false,
@@ -108,7 +120,11 @@ pub(super) fn read(body: &[u8]) -> Result<(ParsedRequest, EchoedFields), BadFiel
         },
         request,
         delivery,
-        names: &[("prompt", "input"), ("max_tokens", "max_output_tokens")],
+        names: &[
+            ("prompt", "input"),
+            ("max_tokens", "max_output_tokens"),
+            ("sampling.grammar", "text.format"),
+        ],
         prompts: vec![None],
     };
     Ok((request, echoed))
@@ -116,11 +132,6 @@ pub(super) fn read(body: &[u8]) -> Result<(ParsedRequest, EchoedFields), BadFiel
 
 /// Refuses fields that ask for stored state, tools or reasoning.
 fn without_state_and_tools(fields: &mut JsonFields<'_>) -> Result<(), BadField> {
-    if let Some(mut text) = fields.take_object("text")? {
-        text.only("format", &[json!({ "type": "text" })])?;
-        text.only("verbosity", &[json!("medium")])?;
-        text.finish()?;
-    }
     for (name, neutral) in [
         ("background", vec![json!(false)]),
         ("tools", vec![json!([])]),
@@ -216,8 +227,8 @@ mod tests {
         }
         for (request, field) in [
             (
-                json!({ "input": "x", "text": { "format": { "type": "json_object" } } }),
-                "text.format",
+                json!({ "input": "x", "text": { "format": { "type": "xml" } } }),
+                "text.format.type",
             ),
             (
                 json!({ "input": [{ "type": "function_call_output", "output": "1" }] }),

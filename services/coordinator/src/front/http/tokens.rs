@@ -68,7 +68,9 @@ pub(super) async fn tokenize(
     // It takes a place among the requests: a long text keeps a processor busy for seconds. The work has the place, as
     // it goes on if the client leaves.
     let place = state.shared.admission.admit(caller.as_ref(), 1)?;
-    let Target { description, text } = state.shared.target_in_time(model).await?;
+    let Target {
+        description, text, ..
+    } = state.shared.target_in_time(model).await?;
     let context_len = description.context_len;
     check_bytes(prompt.len(), context_len)?;
     let most = most_tokens(context_len);
@@ -108,7 +110,9 @@ pub(super) async fn detokenize(
     let ((model, tokens), reading) = state.read(body, read).await?;
     let model = state.model(&model)?;
     let place = state.shared.admission.admit(caller.as_ref(), 1)?;
-    let Target { description, text } = state.shared.target_in_time(model).await?;
+    let Target {
+        description, text, ..
+    } = state.shared.target_in_time(model).await?;
     let most = most_tokens(description.context_len);
     BadField::at_most("tokens", tokens.len(), most, "tokens")?;
     BadField::in_vocabulary("tokens", &tokens, description.vocab_size)?;

@@ -30,10 +30,7 @@ fn of_tokenizer(tokenizer: &str, template: &str) -> Target {
         vocab_size: 3,
         ..Default::default()
     };
-    Target {
-        description: Arc::new(description),
-        text: Arc::new(text),
-    }
+    Target::new(Arc::new(description), Arc::new(text))
 }
 
 fn prompt_tokens(

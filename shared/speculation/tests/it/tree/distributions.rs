@@ -1,9 +1,13 @@
 //! Random language models in double precision.
 
 use speculation::TokenId;
+use speculation::constraint::Constraint;
+use speculation::history::History;
 use speculation::noise::Noise;
 use speculation::philox::philox;
+use speculation::pipeline::Pipeline;
 use speculation::proposal::{ProposalForm, ProposalProbs};
+use speculation::sampling::SamplingParams;
 
 /// What the masses of a distribution look like.
 #[derive(Clone, Copy, PartialEq)]
@@ -25,6 +29,45 @@ pub(crate) struct Distributions {
     greedy: bool,
     /// Each distribution is what such a proposal says of it.
     form: ProposalForm,
+    /// Whether no token may follow itself.
+    masked: bool,
+}
+
+/// No token may follow itself.
+#[derive(Clone, Debug)]
+struct NoRepeats {
+    vocab: usize,
+    output: Vec<TokenId>,
+}
+
+impl Constraint for NoRepeats {
+    fn push(&mut self, token: TokenId) {
+        self.output.push(token);
+    }
+
+    fn pop(&mut self, tokens: usize) {
+        self.output.truncate(self.output.len() - tokens);
+    }
+
+    fn allowed(&self) -> Result<Option<Vec<u32>>, String> {
+        let last = self.output.last();
+        let allowed = (0..self.vocab as u32).filter(|token| Some(token) != last);
+        Ok(Some(vec![allowed.map(|token| 1 << token).sum()]))
+    }
+
+    fn fitting(&self, tokens: &[TokenId]) -> usize {
+        let before = self.output.last().into_iter().chain(tokens);
+        let pairs = before.zip(tokens).skip(usize::from(self.output.is_empty()));
+        pairs.take_while(|(one, next)| one != next).count()
+    }
+
+    fn forced(&self) -> Vec<TokenId> {
+        Vec::new()
+    }
+
+    fn boxed(&self) -> Box<dyn Constraint> {
+        Box::new(self.clone())
+    }
 }
 
 impl Distributions {
@@ -36,6 +79,15 @@ impl Distributions {
             shape: Shape::Plain,
             greedy: false,
             form: ProposalForm::None,
+            masked: false,
+        }
+    }
+
+    /// The same under a constraint, as the pipeline makes them: no token follows itself.
+    pub(crate) fn masked(self) -> Self {
+        Self {
+            masked: true,
+            ..self
         }
     }
 
@@ -85,6 +137,23 @@ impl Distributions {
         let total: f64 = probs.iter().sum();
         for mass in &mut probs {
             *mass /= total;
+        }
+        if self.masked {
+            let none = SamplingParams::default();
+            let constraint = NoRepeats {
+                vocab: self.vocab,
+                output: Vec::new(),
+            };
+            let mut history = History::new(&none, &[], &[]).under(Some(Box::new(constraint)));
+            // As after drafts that were refused.
+            history.push(0);
+            history.push(0);
+            history.follow(prefix);
+            for mass in &mut probs {
+                *mass = mass.ln();
+            }
+            let made = Pipeline::new(none).probs(&mut probs, &history, prefix.len() as u32);
+            made.expect("a token is left");
         }
         if self.greedy {
             let best = (0..probs.len()).max_by(|&a, &b| probs[a].total_cmp(&probs[b]));

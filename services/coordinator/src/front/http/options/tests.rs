@@ -69,6 +69,7 @@ fn each_field_is_its_own() {
             banned_token_ids: vec![16],
             allowed_token_ids: vec![17, 18],
             min_tokens: 2,
+            grammar: None,
         }),
         seed: Some(13),
         stop: vec!["s".to_owned(), "t".to_owned()],

@@ -16,6 +16,8 @@ pub(in crate::front::http) struct EchoedFields {
     top_p: f32,
     top_logprobs: u32,
     user: Option<String>,
+    /// The format of its text, as it was given.
+    pub(super) format: Value,
 }
 
 impl EchoedFields {
@@ -28,6 +30,7 @@ impl EchoedFields {
             top_p: sampling.and_then(|given| given.top_p).unwrap_or(1.0),
             top_logprobs: request.top_logprobs,
             user: Some(request.tenant.clone()).filter(|user| !user.is_empty()),
+            format: json!({ "type": "text" }),
         }
     }
 }
@@ -79,7 +82,7 @@ impl ResponseObject {
             "reasoning": { "effort": null, "summary": null },
             "store": false,
             "temperature": echoed.temperature,
-            "text": { "format": { "type": "text" } },
+            "text": { "format": echoed.format },
             "tool_choice": "none",
             "tools": [],
             "top_logprobs": echoed.top_logprobs,

@@ -1,0 +1,111 @@
+//! From a request's grammar to one that is followed.
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::{Matcher, ParserFactory};
+use serde_json::{Value, json};
+use speculation::constraint::GrammarSpec;
+
+use crate::Grammar;
+
+/// Longest reason for a refusal, in characters.
+const MOST_REASON: usize = 300;
+
+/// Where a schema says how its text is written. Unless it does that is one line, as `json.dumps` of Python writes it: a model
+/// that may write blanks anywhere may go on writing them.
+const STYLE: &str = "x-guidance";
+
+/// Why a grammar cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GrammarError {
+    /// A list of texts without any, or with an empty one.
+    #[error("no text to choose, expected at least one, and none that is empty")]
+    NoChoice,
+    /// Its text is not what it is said to be, or asks for what cannot be followed.
+    #[error("{0}")]
+    Refused(String),
+    /// No output follows it.
+    #[error("no text of this model's tokens satisfies it")]
+    Unsatisfiable,
+    /// The model takes no grammars.
+    #[error("{0}")]
+    Vocabulary(String),
+}
+
+/// Reads `spec`.
+///
+/// # Errors
+/// If it is no JSON, or chooses nothing.
+pub(crate) fn top_level(spec: &GrammarSpec) -> Result<TopLevelGrammar, GrammarError> {
+    match spec {
+        GrammarSpec::JsonSchema(text) => {
+            let schema = serde_json::from_str(text);
+            let schema =
+                schema.map_err(|error| GrammarError::Refused(format!("no JSON: {error}")))?;
+            Ok(TopLevelGrammar::from_json_schema(styled(schema)))
+        }
+        GrammarSpec::Regex(text) => Ok(TopLevelGrammar::from_regex(text)),
+        GrammarSpec::Choice(texts) => {
+            if texts.is_empty() || texts.iter().any(String::is_empty) {
+                return Err(GrammarError::NoChoice);
+            }
+            let texts = texts.iter().map(|text| regex_syntax::escape(text));
+            let texts: Vec<String> = texts.collect();
+            Ok(TopLevelGrammar::from_regex(&texts.join("|")))
+        }
+        GrammarSpec::Lark(text) => Ok(TopLevelGrammar::from_lark(text.clone())),
+    }
+}
+
+fn styled(mut schema: Value) -> Value {
+    if let Some(fields) = schema.as_object_mut() {
+        let style = json!({
+            "whitespace_flexible": false,
+            "item_separator": ", ",
+            "key_separator": ": ",
+        });
+        fields.entry(STYLE).or_insert(style);
+    }
+    schema
+}
+
+/// Compiles `top` for the vocabulary of `factory`.
+///
+/// # Errors
+/// Says what cannot be followed of it.
+pub(crate) fn compiled(
+    factory: &ParserFactory,
+    top: TopLevelGrammar,
+) -> Result<Grammar, GrammarError> {
+    let parser = factory
+        .create_parser(top)
+        .map_err(|error| refused(&error.to_string()))?;
+    let mut matcher = Matcher::new(Ok(parser));
+    let begins = matcher.compute_mask_or_eos();
+    let begins = begins.map_err(|error| refused(&error.to_string()))?;
+    if begins.is_zero() {
+        return Err(GrammarError::Unsatisfiable);
+    }
+    Ok(Grammar::new(matcher))
+}
+
+fn refused(reason: &str) -> GrammarError {
+    let reason = in_one_line(reason);
+    if reason.starts_with(NO_TOKEN) {
+        return GrammarError::Unsatisfiable;
+    }
+    GrammarError::Refused(reason)
+}
+
+/// How the library begins to say that no token may come.
+const NO_TOKEN: &str = "NoExtension";
+
+/// Returns what the library says of a fault in one line, no longer than a reader wants. Of its own it tells what comes first.
+pub(crate) fn in_one_line(reason: &str) -> String {
+    let own = reason
+        .split(['<', '\n'])
+        .next()
+        .filter(|_| reason.starts_with("panic"));
+    let words: Vec<&str> = own.unwrap_or(reason).split_whitespace().collect();
+    let line = words.join(" ").replace("<non-verbose/>", "");
+    line.trim().chars().take(MOST_REASON).collect()
+}

@@ -1,0 +1,114 @@
+//! A position in an output under a grammar.
+
+use std::fmt;
+use std::sync::Arc;
+
+use llguidance::Matcher;
+use parking_lot::Mutex;
+use speculation::TokenId;
+use speculation::constraint::Constraint;
+
+use crate::compile::in_one_line;
+
+/// A grammar compiled for a vocabulary.
+#[derive(Clone)]
+pub struct Grammar(Arc<Mutex<Matcher>>);
+
+impl Grammar {
+    pub(crate) fn new(matcher: Matcher) -> Self {
+        Self(Arc::new(Mutex::new(matcher)))
+    }
+
+    /// Returns the grammar at the beginning of an output.
+    pub fn start(&self) -> Box<dyn Constraint> {
+        let matcher = self.0.lock().deep_clone();
+        Box::new(GrammarState {
+            matcher: Mutex::new(matcher),
+            beyond: 0,
+        })
+    }
+}
+
+impl fmt::Debug for Grammar {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Grammar").finish_non_exhaustive()
+    }
+}
+
+/// A grammar that follows an output.
+struct GrammarState {
+    /// After the tokens that fitted. What is computed of a position is kept in it.
+    matcher: Mutex<Matcher>,
+    /// Tokens since, from the first on that does not fit, or that follows the end.
+    beyond: usize,
+}
+
+impl Constraint for GrammarState {
+    fn push(&mut self, token: TokenId) {
+        let matcher = self.matcher.get_mut();
+        let ends = matcher
+            .tok_env()
+            .is_ok_and(|it| it.tok_trie().eos_tokens().contains(&token));
+        let fits =
+            self.beyond == 0 && !ends && matches!(matcher.try_consume_tokens(&[token]), Ok(1));
+        self.beyond += usize::from(!fits);
+    }
+
+    fn pop(&mut self, tokens: usize) {
+        let beyond = tokens.min(self.beyond);
+        self.beyond -= beyond;
+        if tokens > beyond {
+            // If it fails the matcher says why when it is asked what may come.
+            let _ = self.matcher.get_mut().rollback(tokens - beyond);
+        }
+    }
+
+    fn allowed(&self) -> Result<Option<Vec<u32>>, String> {
+        if self.beyond > 0 {
+            return Ok(None);
+        }
+        let mut matcher = self.matcher.lock();
+        let mask = matcher.compute_mask_or_eos();
+        let mask = mask.map_err(|error| in_one_line(&error.to_string()))?;
+        Ok(Some(mask.as_slice().to_vec()))
+    }
+
+    fn fitting(&self, tokens: &[TokenId]) -> usize {
+        if self.beyond > 0 {
+            return 0;
+        }
+        let mut matcher = self.matcher.lock();
+        matcher.validate_tokens(tokens).unwrap_or(0)
+    }
+
+    fn forced(&self) -> Vec<TokenId> {
+        if self.beyond > 0 {
+            return Vec::new();
+        }
+        let mut matcher = self.matcher.lock();
+        let bytes = matcher.compute_ff_bytes();
+        let tokens = matcher.tok_env().map(|it| it.tokenize_bytes(&bytes));
+        let mut tokens = tokens.unwrap_or_default();
+        // With what follows it may be a part of a longer one.
+        tokens.pop();
+        tokens
+    }
+
+    fn boxed(&self) -> Box<dyn Constraint> {
+        let matcher = self.matcher.lock().deep_clone();
+        Box::new(Self {
+            matcher: Mutex::new(matcher),
+            beyond: self.beyond,
+        })
+    }
+}
+
+impl fmt::Debug for GrammarState {
+    /// Nothing of the text.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("GrammarState")
+            .field("beyond", &self.beyond)
+            .finish_non_exhaustive()
+    }
+}

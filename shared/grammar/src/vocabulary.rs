@@ -1,0 +1,76 @@
+//! A model's tokens as the bytes they stand for.
+
+use std::sync::Arc;
+
+use llguidance::ParserFactory;
+use speculation::TokenId;
+use text::ServedText;
+use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
+
+/// Most states of the automaton of a grammar's words, of one to two kilobytes each.
+const MOST_STATES: usize = 20_000;
+
+/// The trie of a vocabulary, and its tokenizer.
+struct Environment {
+    trie: TokTrie,
+    text: Arc<ServedText>,
+}
+
+impl TokenizerEnv for Environment {
+    fn tok_trie(&self) -> &TokTrie {
+        &self.trie
+    }
+
+    /// What may come depends on the text so far alone, not on its cut: a token is not forced because the tokenizer would take
+    /// it.
+    fn tokenize_is_canonical(&self) -> bool {
+        false
+    }
+
+    /// The tokenizer's own cut of a text within a longer one; another where it has none, of bytes that are no text, or of one
+    /// that it would begin otherwise.
+    fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
+        let own = std::str::from_utf8(bytes).ok().and_then(|text| {
+            let tokens = self.text.tokens(text, false, usize::MAX).ok()?;
+            (self.trie.decode(&tokens) == bytes).then_some(tokens)
+        });
+        own.unwrap_or_else(|| self.trie.greedy_tokenize(bytes))
+    }
+}
+
+/// Returns what grammars are compiled with, for the vocabulary of `text`.
+///
+/// # Errors
+/// If no token ends the output.
+pub(crate) fn factory(
+    text: Arc<ServedText>,
+    vocab_size: u32,
+    ends: &[TokenId],
+) -> Result<ParserFactory, String> {
+    let Some(&end) = ends.first() else {
+        return Err("the model has no end token, by which a complete text could end".to_owned());
+    };
+    let words: Vec<Vec<u8>> = (0..vocab_size).map(|token| word(&text, token)).collect();
+    let trie = TokTrie::from(&TokRxInfo::new(vocab_size, end), &words).with_eos_tokens(ends);
+    let environment: TokEnv = Arc::new(Environment { trie, text });
+    let abilities = InferenceCapabilities::default();
+    let slices = llguidance::earley::SlicedBiasComputer::general_slices();
+    let factory = ParserFactory::new(&environment, abilities, &slices);
+    let mut factory = factory.map_err(|error| error.to_string())?;
+    factory.quiet();
+    let limits = factory.limits_mut();
+    limits.verbose_errors = false;
+    limits.max_lexer_states = MOST_STATES;
+    // It takes seconds for what nobody writes in earnest.
+    limits.precompute_large_lexemes = false;
+    Ok(factory)
+}
+
+/// Returns what `token` stands for, marked where it is special: no text is written by those.
+fn word(text: &ServedText, token: TokenId) -> Vec<u8> {
+    let bytes = text.token_bytes(token);
+    if !bytes.is_empty() && text.is_special(token) {
+        return [&[TokTrie::SPECIAL_TOKEN_MARKER], &bytes[..]].concat();
+    }
+    bytes
+}

@@ -1,0 +1,88 @@
+//! What an output must follow beside its distribution: a grammar says at each position which tokens may come.
+//!
+//! The tokens that may not come are masked in the row of logits, before anything else but bans, so the masked row is the
+//! row: what is drawn, tested, and left over by a test is of the distribution under the constraint, and every verification
+//! is exact for that.
+
+use std::fmt::Debug;
+
+use crate::TokenId;
+
+/// A grammar as a request names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrammarSpec {
+    /// JSON that a schema describes, as JSON text.
+    JsonSchema(String),
+    /// Text that a regular expression matches as a whole.
+    Regex(String),
+    /// One of these texts.
+    Choice(Vec<String>),
+    /// Text of a context-free grammar, as Lark writes them.
+    Lark(String),
+}
+
+/// A constraint at a position of an output, which it follows token by token, forward and back.
+pub trait Constraint: Debug + Send {
+    /// Follows the output by one token, a draft token perhaps. Behind one that may not come, or that ends the output, nothing
+    /// is said of what follows.
+    fn push(&mut self, token: TokenId);
+
+    /// Goes back by `tokens` tokens.
+    fn pop(&mut self, tokens: usize);
+
+    /// Returns the tokens that may come next, 32 in a word, the lowest in its lowest bit; none where nothing is said.
+    ///
+    /// # Errors
+    /// Says why that cannot be told.
+    fn allowed(&self) -> Result<Option<Vec<u32>>, String>;
+
+    /// Returns how many of `tokens`, the first ones, may come one after the other.
+    fn fitting(&self, tokens: &[TokenId]) -> usize;
+
+    /// Returns tokens that must come next, as the tokenizer cuts them: another cut of the same text may come as well.
+    fn forced(&self) -> Vec<TokenId>;
+
+    /// Returns another one at the same position.
+    fn boxed(&self) -> Box<dyn Constraint>;
+}
+
+impl Clone for Box<dyn Constraint> {
+    fn clone(&self) -> Self {
+        self.boxed()
+    }
+}
+
+/// Masks what is not `allowed` in a row of logits.
+pub(crate) fn mask<F>(row: &mut [F], allowed: &[u32], masked: F)
+where
+    F: Copy,
+{
+    let words = allowed.iter().copied().chain(std::iter::repeat(0));
+    for (logits, word) in row.chunks_mut(32).zip(words) {
+        match word {
+            u32::MAX => {}
+            0 => logits.fill(masked),
+            _ => {
+                for (at, logit) in logits.iter_mut().enumerate() {
+                    if word >> at & 1 == 0 {
+                        *logit = masked;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_word_tells_of_is_masked() {
+        let mut row: Vec<i32> = (0..100).collect();
+        mask(&mut row, &[u32::MAX, 0b101], -1);
+        let kept: Vec<i32> = row.into_iter().filter(|&kept| kept >= 0).collect();
+        let expected: Vec<i32> = (0..32).chain([32, 34]).collect();
+        assert_eq!(kept, expected);
+    }
+}
