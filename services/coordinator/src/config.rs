@@ -52,7 +52,8 @@ pub struct CoordinatorConfig {
     /// Tokens that a verifier may decode ahead of what the client took, and log probabilities of a prompt that it may
     /// compute. It never waits while a round trip takes less time than half of them; beyond them the sequence rests.
     pub decode_ahead: NonZeroU32,
-    /// The same of tokens that come with log probabilities, which take more bytes.
+    /// Tokens that a verifier may decode ahead of what the client took where tokens carry log probabilities, which take more
+    /// bytes.
     pub decode_ahead_logprobs: NonZeroU32,
     /// How long a peer may take for one answer.
     pub round_timeout_ms: NonZeroU64,

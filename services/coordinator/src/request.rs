@@ -26,7 +26,7 @@ pub(crate) use prompt::{PromptInput, check_bytes};
 pub(crate) struct Unasked {
     /// Most tokens of its output.
     pub(crate) max_tokens: u32,
-    /// A setting, with its value: who proposes, or when.
+    /// A drafting setting and its value, used where the request does not give that setting.
     pub(crate) setting: Option<(&'static Setting, &'static str)>,
 }
 

@@ -182,7 +182,7 @@ impl ServeRole {
         matches!(self, Self::All | Self::Drafter)
     }
 
-    /// Returns whether a process of `config` has a drafter: beside a target model, one that has something to draft by.
+    /// Returns whether a process of this role runs a drafter under `config`.
     pub(crate) fn drafts(self, config: &Config) -> bool {
         self == Self::Drafter || self == Self::All && config.drafter.drafts()
     }

@@ -163,7 +163,7 @@ impl Cluster {
 
 /// The ports of the services, bound before anything is loaded: one that is taken is told at once.
 struct ClusterPorts {
-    /// None where nobody drafts.
+    /// The drafter's listener; none in a process without a drafter.
     drafter: Option<TcpListener>,
     verifier: TcpListener,
     coordinator: TcpListener,

@@ -20,7 +20,7 @@ const GRACE: f32 = 1.5;
 /// Longest wait for drafts, as a share of a forward.
 const PATIENCE: f32 = 0.25;
 
-/// The source of tokens that a grammar forces, made here; the others' are numbered from 0.
+/// Number of the source of forced tokens, which the verifier proposes itself. Sources of coordinators are numbered from 0.
 const FORCED: u8 = SOURCES as u8 - 1;
 
 /// Drafts that come while a round decodes. They are read on the engine's thread alone.
@@ -31,7 +31,7 @@ pub(crate) struct PendingDrafts {
     trust: Trust,
     /// What fell off since the last forward.
     fell_off: v1::ForwardDrafts,
-    /// Length of the output after which it was last asked what must come.
+    /// Length of the output for which forced tokens were last computed.
     forced_at: Option<usize>,
     refill: Refill,
     /// What the next forward was offered, the best first.
@@ -62,8 +62,8 @@ impl PendingDrafts {
         }
     }
 
-    /// Takes what was proposed since it was last asked, and what `constraint` forces, which is at the end of the output and
-    /// drops the rest. `output` are the tokens so far, of which at most `levels` more may be accepted.
+    /// Adds the proposals that have arrived, and the tokens that `constraint` forces; drops drafts that `constraint` does not
+    /// allow. `constraint` stands at the end of `output`, the output tokens so far; at most `levels` more may be accepted.
     pub(crate) fn receive(
         &mut self,
         spec: &SessionSpec,
@@ -149,7 +149,7 @@ impl PendingDrafts {
     }
 }
 
-/// Returns what must come `after` so many output tokens, as a proposal.
+/// Returns a proposal of forced `tokens` that follow `after` output tokens.
 fn forced(tokens: Vec<TokenId>, after: u32) -> ProposedTree {
     let claim = Claim {
         source: FORCED,

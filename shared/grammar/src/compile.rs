@@ -17,16 +17,16 @@ const STYLE: &str = "x-guidance";
 /// Why a grammar cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GrammarError {
-    /// A list of texts without any, or with an empty one.
+    /// The list of texts is empty, or one of the texts is.
     #[error("no text to choose, expected at least one, and none that is empty")]
     NoChoice,
-    /// Its text is not what it is said to be, or asks for what cannot be followed.
+    /// The grammar does not parse, or uses a construct that is not supported.
     #[error("{0}")]
     Refused(String),
-    /// No output follows it.
+    /// No output satisfies the grammar.
     #[error("no text of this model's tokens satisfies it")]
     Unsatisfiable,
-    /// The model takes no grammars.
+    /// The model's vocabulary cannot be used with grammars.
     #[error("{0}")]
     Vocabulary(String),
 }
@@ -96,10 +96,11 @@ fn refused(reason: &str) -> GrammarError {
     GrammarError::Refused(reason)
 }
 
-/// How the library begins to say that no token may come.
+/// The beginning of the library's error message for a state in which no token is allowed.
 const NO_TOKEN: &str = "NoExtension";
 
-/// Returns what the library says of a fault in one line, no longer than a reader wants. Of its own it tells what comes first.
+/// Returns the library's error message in one line of at most [`MOST_REASON`] characters. Of the message of a panic in the
+/// library, only the part before the backtrace is kept.
 pub(crate) fn in_one_line(reason: &str) -> String {
     let own = reason
         .split(['<', '\n'])

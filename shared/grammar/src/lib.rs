@@ -68,10 +68,11 @@ impl Grammars {
         Self::new(read, vocab_size, ends)
     }
 
-    /// Compiles `spec`, which takes up to a tenth of a second, and longer the first time.
+    /// Compiles `spec`, which takes up to a tenth of a second. The first call also builds the vocabulary's trie, which takes
+    /// longer.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// The reason why the grammar cannot be followed.
     pub fn compile(&self, spec: &GrammarSpec) -> Result<Grammar, GrammarError> {
         let top = compile::top_level(spec)?;
         let factory = self

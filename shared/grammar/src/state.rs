@@ -37,9 +37,9 @@ impl fmt::Debug for Grammar {
 
 /// A grammar that follows an output.
 struct GrammarState {
-    /// After the tokens that fitted. What is computed of a position is kept in it.
+    /// The matcher after the tokens that the grammar allows. It caches what it computes of its position.
     matcher: Mutex<Matcher>,
-    /// Tokens since, from the first on that does not fit, or that follows the end.
+    /// Number of tokens pushed since the first that the grammar does not allow, or since the end token, these included.
     beyond: usize,
 }
 
@@ -58,7 +58,7 @@ impl Constraint for GrammarState {
         let beyond = tokens.min(self.beyond);
         self.beyond -= beyond;
         if tokens > beyond {
-            // If it fails the matcher says why when it is asked what may come.
+            // If the rollback fails, the matcher returns that error for the next mask.
             let _ = self.matcher.get_mut().rollback(tokens - beyond);
         }
     }
@@ -89,7 +89,7 @@ impl Constraint for GrammarState {
         let bytes = matcher.compute_ff_bytes();
         let tokens = matcher.tok_env().map(|it| it.tokenize_bytes(&bytes));
         let mut tokens = tokens.unwrap_or_default();
-        // With what follows it may be a part of a longer one.
+        // The tokenizer may join the last token with the text that follows.
         tokens.pop();
         tokens
     }
@@ -104,7 +104,7 @@ impl Constraint for GrammarState {
 }
 
 impl fmt::Debug for GrammarState {
-    /// Nothing of the text.
+    /// Leaves the text of prompts and outputs out of logs.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("GrammarState")

@@ -7,7 +7,7 @@ use speculation::TokenId;
 use text::ServedText;
 use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 
-/// Most states of the automaton of a grammar's words, of one to two kilobytes each.
+/// Most states of a grammar's lexer; each takes one to two kilobytes.
 const MOST_STATES: usize = 20_000;
 
 /// The trie of a vocabulary, and its tokenizer.
@@ -21,14 +21,14 @@ impl TokenizerEnv for Environment {
         &self.trie
     }
 
-    /// What may come depends on the text so far alone, not on its cut: a token is not forced because the tokenizer would take
-    /// it.
+    /// Returns false, so that masks depend on the text so far and not on how it was tokenized: every tokenization of a forced
+    /// text stays allowed.
     fn tokenize_is_canonical(&self) -> bool {
         false
     }
 
-    /// The tokenizer's own cut of a text within a longer one; another where it has none, of bytes that are no text, or of one
-    /// that it would begin otherwise.
+    /// Returns the tokenizer's own tokens of `bytes`. Where `bytes` are no UTF-8, or the tokenizer's tokens decode to other
+    /// bytes, the longest matching tokens are returned instead.
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
         let own = std::str::from_utf8(bytes).ok().and_then(|text| {
             let tokens = self.text.tokens(text, false, usize::MAX).ok()?;
@@ -61,12 +61,12 @@ pub(crate) fn factory(
     let limits = factory.limits_mut();
     limits.verbose_errors = false;
     limits.max_lexer_states = MOST_STATES;
-    // It takes seconds for what nobody writes in earnest.
+    // Precomputing masks of very large regular expressions takes seconds.
     limits.precompute_large_lexemes = false;
     Ok(factory)
 }
 
-/// Returns what `token` stands for, marked where it is special: no text is written by those.
+/// Returns the bytes of `token`; those of a special token are marked, since it stands for no text.
 fn word(text: &ServedText, token: TokenId) -> Vec<u8> {
     let bytes = text.token_bytes(token);
     if !bytes.is_empty() && text.is_special(token) {

@@ -45,7 +45,7 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// What it keeps of a session beside what every peer does.
     type Memory: Default + Send + 'static;
 
-    /// Returns what compiles grammars for its vocabulary; none where it draws nothing itself, so that it has to follow none.
+    /// Returns the compiler of grammars for the role's vocabulary; none for a role without a model, which draws no tokens.
     fn grammars(&self) -> Option<&Arc<Grammars>> {
         None
     }
@@ -139,7 +139,7 @@ pub struct HeldSession<R: Role> {
     /// What the role keeps.
     pub memory: R::Memory,
     history: LentSlot<History>,
-    /// What the output must follow.
+    /// The session's grammar, once it is compiled.
     grammar: Option<Grammar>,
 }
 
@@ -166,12 +166,12 @@ impl<R: Role> HeldSession<R> {
     /// Compiles the session's grammar, if it has one that is yet to be compiled.
     ///
     /// # Errors
-    /// Says what cannot be followed of it.
+    /// The reason why the grammar cannot be followed.
     pub(crate) async fn compile_grammar(&mut self, peer: &PeerServer<R>) -> Result<(), Status> {
         let spec = self.spec.sampling.grammar.clone();
         let grammars = peer.role.grammars().filter(|_| self.grammar.is_none());
         if let (Some(spec), Some(grammars)) = (spec, grammars.cloned()) {
-            // It takes a while, and the first one longer.
+            // Compiling takes long enough to hold up an async thread.
             let compiling = tokio::task::spawn_blocking(move || grammars.compile(&spec));
             let compiled = compiling
                 .await

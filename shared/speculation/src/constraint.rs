@@ -23,26 +23,27 @@ pub enum GrammarSpec {
 
 /// A constraint at a position of an output, which it follows token by token, forward and back.
 pub trait Constraint: Debug + Send {
-    /// Follows the output by one token, a draft token perhaps. Behind one that may not come, or that ends the output, nothing
-    /// is said of what follows.
+    /// Follows the output by one token, which may be a draft token. After a token that is not allowed, or that ends the
+    /// output, every token is allowed.
     fn push(&mut self, token: TokenId);
 
-    /// Goes back by `tokens` tokens.
+    /// Takes back the last `tokens` tokens.
     fn pop(&mut self, tokens: usize);
 
-    /// Returns the tokens that may come next, 32 in a word, the lowest in its lowest bit; none where nothing is said.
+    /// Returns the allowed next tokens as a bit set, 32 tokens a word, the lowest id in the lowest bit; none if every token is
+    /// allowed.
     ///
     /// # Errors
-    /// Says why that cannot be told.
+    /// The grammar library's reason, if it cannot compute the set.
     fn allowed(&self) -> Result<Option<Vec<u32>>, String>;
 
-    /// Returns how many of `tokens`, the first ones, may come one after the other.
+    /// Returns the length of the longest prefix of `tokens` that is allowed here.
     fn fitting(&self, tokens: &[TokenId]) -> usize;
 
-    /// Returns tokens that must come next, as the tokenizer cuts them: another cut of the same text may come as well.
+    /// Returns the tokenizer's tokens of the text that must come next. Other tokenizations of that text are allowed too.
     fn forced(&self) -> Vec<TokenId>;
 
-    /// Returns another one at the same position.
+    /// Returns a copy at the same position.
     fn boxed(&self) -> Box<dyn Constraint>;
 }
 

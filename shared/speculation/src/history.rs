@@ -1,4 +1,4 @@
-//! The tokens before a position, as the pipeline needs them: how often each was seen, and what a grammar makes of them.
+//! What the pipeline needs of the tokens before a position: how often each was seen, and the state of the grammar.
 
 use std::collections::HashMap;
 
@@ -95,7 +95,7 @@ impl History {
         }
     }
 
-    /// Whether it depends on the output.
+    /// Returns whether the history changes with the output.
     fn follows(&self) -> bool {
         self.counting || self.constraint.is_some()
     }

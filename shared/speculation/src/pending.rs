@@ -78,7 +78,8 @@ impl PendingTree {
         pending.count()
     }
 
-    /// Drops what `constraint`, which is at the end of the output, does not let come. Returns how many nodes fell off.
+    /// Drops the nodes that `constraint`, which stands at the end of the output, does not allow, and their descendants. Returns
+    /// the number of nodes dropped.
     pub fn keep_fitting(&mut self, constraint: &dyn Constraint) -> u32 {
         let before = self.nodes.len();
         let mut fits = vec![false; before];

@@ -107,7 +107,7 @@ pub const OF_GENERATE_REQUEST: [ListBound; 9] = [
     ListBound::of("allowed_token_ids", 10, "entries", MAX_ALLOWED)
         .within(SAMPLING)
         .packed(),
-    // With what its texts are wrapped in.
+    // Twice the grammar's own limit: its texts have tags and lengths on the wire.
     ListBound::of(grammar::FIELD, 12, "bytes", 2 * MAX_GRAMMAR_BYTES)
         .within(SAMPLING)
         .in_bytes(),

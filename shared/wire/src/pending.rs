@@ -23,7 +23,7 @@ pub fn to_wire(proposed: ProposedTree) -> v1::Append {
     }
 }
 
-/// Reads a proposal. Whether it fits an output, its tree finds.
+/// Reads a proposal. Whether it fits the output is checked by [`speculation::pending::PendingTree::receive`].
 ///
 /// # Errors
 /// Names the field that is too large, no tree, or not as long as the others.
@@ -63,7 +63,7 @@ pub fn from_wire(wire: v1::Append) -> Result<ProposedTree, BadField> {
 
 /// Returns the probability rounded down, so that it stays no larger than one that it is not larger than.
 fn to_byte(survival: f32) -> u8 {
-    // A cast keeps within the byte's range, and makes 0 of what is no number.
+    // The cast saturates, and turns NaN into 0.
     (-survival.ln() * STEPS).ceil() as u8
 }
 
@@ -71,7 +71,7 @@ fn from_byte(byte: u8) -> f32 {
     (-f32::from(byte) / STEPS).exp()
 }
 
-/// Writes what the last token is after `scored` drafts; nothing is said of none.
+/// Returns the kind of the last token on the wire; unspecified if no draft was `scored`.
 pub fn last_of(scored: u32, last: LastToken) -> v1::LastToken {
     if scored == 0 {
         return v1::LastToken::Unspecified;

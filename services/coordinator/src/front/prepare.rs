@@ -172,8 +172,8 @@ impl SharedState {
         })
     }
 
-    /// Returns who proposes for `message`, or when, if it does not say. Where nobody drafts in rounds, what is copied from the
-    /// text comes while the target decodes.
+    /// Returns the drafting setting that applies where `message` does not give it. For a model without drafters that is
+    /// schedule `stream`.
     async fn usual(
         &self,
         message: &v1::GenerateRequest,

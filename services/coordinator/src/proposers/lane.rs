@@ -19,17 +19,17 @@ const LEVELS: u32 = 48;
 const LEAST: f32 = 0.05;
 const OF_PRICE: f32 = 0.5;
 
-/// Milliseconds of forwards that a proposal must save in the mean: what it takes from others on its way. A small model's
-/// forward takes not much longer.
+/// Expected saving, in milliseconds of forward time, from which on a proposal is sent: sending and reading it takes about as
+/// much processor time from other requests.
 const ON_THE_WAY: f32 = 0.2;
 
-/// What is as likely as that is always sent.
+/// A proposal whose first token is accepted with this probability is always sent.
 const LIKELY: f32 = 0.5;
 
-/// Nodes that a source is taken to have been right about at first: a few misses may be chance.
+/// Accepted nodes that each source is credited with when a request begins, so that a few misses do not discredit it.
 const EARNED: f32 = 3.0;
 
-/// What is left of a price after each forward that tells a lower one.
+/// Factor by which the known price decays after each forward that reports a lower one.
 const FADES: f32 = 0.8;
 
 /// Reports in a row of a verifier without drafts, though some were sent, from which on they are taken to be lost.
@@ -41,7 +41,7 @@ pub(crate) struct ProposalLane {
     /// A source's place is its number.
     sources: Vec<Source>,
     pending: PendingTree,
-    /// How far sources are believed, by their first tokens, sent or not.
+    /// How far sources are believed, measured on the first token of every prediction, sent or not.
     trust: Trust,
     /// Output tokens that sources and pending drafts have followed.
     known: usize,
@@ -58,14 +58,14 @@ pub(crate) struct ProposalLane {
     max_tokens: u32,
     vocab_size: u32,
     ends: Vec<TokenId>,
-    /// What the verifier says became of all of them.
+    /// Sums of the verifier's counts over all forwards so far.
     counted: v1::ForwardDrafts,
 }
 
 struct Source {
     proposer: Box<dyn Proposer>,
     figures: Proposed,
-    /// The position of an output token, what it is proposed to be, and how likely.
+    /// The source's latest prediction: output position, token, and the probability that the source claims.
     guess: Option<(usize, TokenId, f32)>,
 }
 
@@ -75,7 +75,7 @@ impl ProposalLane {
         if !request.method.streams() {
             return None;
         }
-        // What the sequence is written from is searched first.
+        // Max-Gram searches the encoder's input before the output.
         let copied = CopiedDrafts(MaxGram::new(request.source()));
         let proposers: [Box<dyn Proposer>; 1] = [Box::new(copied)];
         let sources = proposers.map(|proposer| Source {
@@ -104,12 +104,12 @@ impl ProposalLane {
         })
     }
 
-    /// Takes note that the decode begins anew, where nothing of what is pending may be held.
+    /// Records that the decode begins anew, at a verifier that may hold none of the pending drafts.
     pub(crate) fn begins(&mut self) {
         self.is_lost = true;
     }
 
-    /// Takes note of what a forward decoded, the `from`th output token first.
+    /// Records the tokens that a forward decoded; `decoded.from` is the output position of the first.
     pub(crate) fn decided(&mut self, decoded: &v1::Decoded) {
         let Some(forward) = &decoded.drafts else {
             return;
@@ -183,7 +183,7 @@ impl ProposalLane {
         if survival * share < self.least_first {
             return None;
         }
-        // Far ahead it takes a while, so not for every token.
+        // A long proposal is costly to make, so it is made only for a first token that is believed.
         let chain = source.proposer.propose(levels as usize).into_iter();
         let chain = chain.map(|(token, survival)| (token, survival * share));
         let least = LEAST.max(self.price * OF_PRICE);

@@ -17,10 +17,10 @@ use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
 use crate::limits::{MAX_DRAFT_LEN, MAX_NAME_BYTES, MAX_STOP_BYTES};
 
-/// Checks that the output can follow `grammar`, and end where that does.
+/// Checks that `grammar` can be followed, and that the request ends where the grammar does.
 ///
 /// # Errors
-/// Says what cannot be followed of it.
+/// Names `ignore_eos`, or the grammar with the reason why it cannot be followed.
 pub(super) fn check_grammar(
     grammar: Option<&GrammarSpec>,
     ignore_eos: bool,

@@ -66,7 +66,7 @@ impl DrafterConfig {
         self.model.path != NO_MODEL
     }
 
-    /// Returns whether there is somebody to draft beside a target model: a draft model, or a table of bigrams that is named.
+    /// Returns whether a drafter can run beside a target model: a draft model or a bigram table is named.
     pub fn drafts(&self) -> bool {
         self.has_model() || ![AUTOMATIC, NO_TABLE].contains(&self.bigram.as_str())
     }

@@ -82,7 +82,7 @@ impl NodeDistributions<f32> for PathRows<'_> {
     }
 }
 
-/// The same, with what the draft model says.
+/// The target's distributions along a path, with the draft model's beside them.
 struct PathDistributions<'a> {
     path: PathRows<'a>,
     /// The nodes with children, in the order of the block's proposals.

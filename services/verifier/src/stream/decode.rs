@@ -48,7 +48,7 @@ pub(super) async fn decode(
     };
     let ended = decoding.run(session).await;
     let (total, decoded, counts) = (decoding.total, decoding.decoded.len(), decoding.counts);
-    // A draft that is refused was forwarded all the same.
+    // Rejected drafts were forwarded too.
     let forwarded = decoded + counts.scored as usize + 1;
     let prefills = total.step.forwarded_tokens > forwarded;
     span.add_breakdown(&total.share(prefills), context.began, None);

@@ -200,7 +200,7 @@ where
             let (slot, is_task) = match job {
                 EngineJob::Run(queued) => (queued.slot, true),
                 EngineJob::Free(slot) => (*slot, false),
-                // It is not kept.
+                // A wake-up carries no work, so it is dropped.
                 EngineJob::Wake => return,
             };
             let is_cancelled = matches!(job, EngineJob::Run(queued) if queued.task.is_cancelled());

@@ -1,4 +1,4 @@
-//! What is proposed, and what becomes of it.
+//! Proposals of draft tokens, and the counts of what became of them.
 
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
@@ -9,10 +9,10 @@ pub const MOST_PROPOSED: usize = 128;
 /// Number of sources that are told apart.
 pub const SOURCES: usize = 8;
 
-/// What is said of a proposed node.
+/// The source of a proposed node, and the survival that it claims.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
-    /// Who proposes it; below [`SOURCES`].
+    /// Number of the source that proposes the node; below [`SOURCES`].
     pub source: u8,
     /// The probability that it and its path stand if the path to the root does, as the source claims it: above 0, and no
     /// more than that of the node before it.
@@ -43,7 +43,7 @@ pub struct Bounds<'a> {
     pub ends: &'a [TokenId],
 }
 
-/// What became of proposed nodes.
+/// Counts of the nodes of a proposal by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Nodes that are new.
@@ -52,6 +52,6 @@ pub struct Received {
     pub stale: u32,
     /// Nodes that the tree has no room for.
     pub without_room: u32,
-    /// Nodes out of bounds, or with a survival that is none.
+    /// Nodes that are out of bounds, or whose survival is no valid probability.
     pub malformed: u32,
 }

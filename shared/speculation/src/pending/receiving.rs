@@ -1,4 +1,4 @@
-//! Taking what of a proposal fits the output by now.
+//! Adds the part of a proposal that fits the output to the pending tree.
 
 use super::{Bounds, Claim, Node, PendingTree, ProposedTree, ROOM, Received};
 use crate::TokenId;
@@ -6,11 +6,11 @@ use crate::TokenId;
 /// Where a proposed node stands.
 #[derive(Clone, Copy)]
 enum Place {
-    /// The output holds it by now, or ends there.
+    /// The output already holds the node.
     Output,
-    /// It is this pending node.
+    /// The node is this one of the pending tree.
     Node(u32),
-    /// It fell off.
+    /// The node was dropped.
     Nowhere,
 }
 
@@ -29,7 +29,7 @@ impl PendingTree {
             return received;
         };
         let base = self.survival(root);
-        // What is claimed of the last node that is output by now: what is left is relative to that.
+        // Survival claimed of the last proposed node that the output already holds; the rest is relative to it.
         let mut claimed_of_output = 1.0;
         let mut places: Vec<(Place, f32, usize)> = Vec::with_capacity(proposed.tree.len());
         for (at, &token) in proposed.tree.tokens().iter().enumerate() {
@@ -106,11 +106,11 @@ impl PendingTree {
         let depth = parent.map_or(0, |parent| self.nodes[parent as usize].depth + 1);
         let follows_end =
             parent.is_some_and(|parent| bounds.ends.contains(&self.nodes[parent as usize].token));
-        // No more likely than what it follows, whatever was said of that before.
+        // A node survives no more often than its parent, whatever was claimed of the parent before.
         let most = self.survival(parent.map_or(Place::Output, Place::Node));
         let survival = claim.survival.min(most);
         let is_out = token >= bounds.vocab_size || depth >= bounds.levels || follows_end;
-        // Far down a path that is unlikely itself there is no number for it.
+        // Deep on an unlikely path the product underflows to 0.
         if is_out || survival <= 0.0 {
             received.malformed += 1;
             return Place::Nowhere;

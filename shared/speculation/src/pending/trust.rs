@@ -1,4 +1,4 @@
-//! How far what a source claims is believed.
+//! Scales the survival that a source claims by how often its nodes were accepted.
 
 use super::{Claim, SOURCES};
 
@@ -17,7 +17,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Returns the trust in sources each of which claimed `nodes` nodes that were accepted.
+    /// Returns the trust in sources that are each credited with `nodes` accepted nodes.
     pub fn earned(nodes: f32) -> Self {
         Self {
             claimed: [nodes; SOURCES],

@@ -15,7 +15,7 @@ const OBJECT: &str = r#"{"type": "object"}"#;
 /// Reads vLLM's fields.
 ///
 /// # Errors
-/// Names the field that is not what it must be, or the second that says what the output follows.
+/// Names a field of the wrong type, or the second field that gives a grammar.
 pub(super) fn read(
     fields: &mut JsonFields<'_>,
     request: &mut v1::GenerateRequest,
@@ -76,7 +76,7 @@ pub(super) fn format(
     under(request, &field, grammar)
 }
 
-/// Reads what says of a schema what it is called, and the schema. It is enforced whether or not that is asked for.
+/// Reads a named schema: `name`, `description`, `strict` and `schema`. The schema is enforced whatever `strict` says.
 fn described(mut fields: JsonFields<'_>) -> Result<v1::Grammar, BadField> {
     for name in ["name", "description", "strict"] {
         fields.has(name);
@@ -87,7 +87,10 @@ fn described(mut fields: JsonFields<'_>) -> Result<v1::Grammar, BadField> {
     Ok(by_schema(schema))
 }
 
-/// Puts the output under `grammar`, if the field `name` gave one.
+/// Sets the request's grammar, if the field `name` gave one.
+///
+/// # Errors
+/// If another field gave one before.
 fn under(
     request: &mut v1::GenerateRequest,
     name: &str,
@@ -107,7 +110,7 @@ fn under(
     }
 }
 
-/// Some clients write a schema as text within the JSON.
+/// Returns the grammar of a schema. Some clients send the schema as a string that holds its JSON.
 fn by_schema(json: &RawValue) -> v1::Grammar {
     let within = serde_json::from_str::<String>(json.get());
     of_schema(within.as_deref().unwrap_or_else(|_| json.get()))

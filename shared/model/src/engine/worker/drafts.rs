@@ -39,7 +39,7 @@ const UNTRIED: u32 = 256;
 /// Tokens of context in which the cost by context is counted.
 const CONTEXT: f64 = 1024.0;
 
-/// What the rows of drafts cost, and who pays for them.
+/// Decides how many draft rows each task of a forward gets, by their measured cost.
 pub(in crate::engine) struct DraftRows {
     /// Seconds of forwards, as a line of the context that their rows look back on, all together.
     context_cost: CostLine,
@@ -106,7 +106,8 @@ impl DraftRows {
         (mean + self.context_cost.slope() * beyond).max(LEAST * mean)
     }
 
-    /// Takes note of whether the next forward has tasks that take no drafts; it takes `seconds` without drafts.
+    /// Begins the next forward, which takes `seconds` without drafts; `has_others` says whether some of its tasks take no
+    /// drafts.
     fn begins(&mut self, has_others: bool, seconds: f64) {
         self.alone = self.alone.saturating_add(1);
         if has_others {
@@ -117,7 +118,7 @@ impl DraftRows {
         self.candidates.clear();
     }
 
-    /// Whether all tasks of late take drafts.
+    /// Returns whether every task of the last [`LATELY`] forwards took drafts.
     fn is_shared(&self) -> bool {
         self.alone >= LATELY
     }
@@ -163,7 +164,7 @@ impl DraftRows {
     }
 }
 
-/// What a forward has free for drafts.
+/// Rows and pages of a forward that drafts may use.
 #[derive(Clone, Copy)]
 struct Room {
     rows: usize,
@@ -250,7 +251,7 @@ where
         if !all_take || !self.drafts.is_shared() || !self.rows_cost.is_known() {
             return false;
         }
-        // Before tasks are asked, or what comes meanwhile would wake nobody.
+        // The flag is set before tasks are asked: a proposal that arrives in between must wake this thread.
         self.shared.awaits_drafts.store(true, Ordering::Release);
         let waits = self.until().is_some_and(|until| {
             let now = Instant::now();

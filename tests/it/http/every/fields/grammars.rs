@@ -58,7 +58,7 @@ pub(super) fn of_format(name: &str, nested: bool) -> Field {
     by_schema(json!({ name: format }))
 }
 
-/// The same of a response's text.
+/// `text.format` of `/v1/responses`, which holds the schema beside its type.
 pub(super) fn of_text() -> Field {
     let of = of_format("format", false);
     Field {
