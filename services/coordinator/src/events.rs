@@ -53,13 +53,13 @@ pub(crate) struct AnswerTiming {
     pub(crate) decided: Duration,
 }
 
-/// What a source proposed, and how much of that was accepted.
+/// Counts of the draft tokens of one source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Proposed {
     pub(crate) source: &'static str,
     /// Draft tokens sent.
     pub(crate) tokens: u64,
-    /// Those accepted that it was the first to propose.
+    /// Accepted draft tokens that this source proposed first.
     pub(crate) accepted: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Who proposes draft tokens here, while the target decodes (schedule `stream`): sources that need no model and no wire.
+//! Sources of draft tokens at the coordinator, for requests with schedule `stream`. They need no model and no peer.
 //! A source is added in [`ProposalLane::of`]; its place there is its number on the wire.
 
 mod lane;

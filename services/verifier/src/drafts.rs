@@ -1,4 +1,4 @@
-//! The drafts of a decode: what is pending after its output, and what its sources have earned.
+//! The pending drafts of a decode, and the acceptance of their sources.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, SOURCES, Tr
 use wire::open::SessionSpec;
 use wire::v1;
 
-/// Weight of the latest refill in what is expected of the next.
+/// Weight of the latest observation in the running means of [`Refill`].
 const LATEST: f32 = 0.2;
 
 /// A refill is awaited until it is late by this factor.
@@ -29,28 +29,28 @@ pub(crate) struct PendingDrafts {
     proposals: Proposals,
     pending: PendingTree,
     trust: Trust,
-    /// What fell off since the last forward.
+    /// Counts of the drafts that were dropped since the last forward.
     fell_off: v1::ForwardDrafts,
     /// Length of the output for which forced tokens were last computed.
     forced_at: Option<usize>,
     refill: Refill,
-    /// What the next forward was offered, the best first.
+    /// The drafts that the engine was offered for the next forward, with their worth, the best first.
     ranked: Vec<(u32, f32)>,
-    /// The block of the next forward, with what is claimed of each of its tokens.
+    /// The draft tree that the next forward scores, and the claim of each of its nodes.
     block: DraftTree,
     claims: Vec<Claim>,
 }
 
-/// How soon drafts come after a forward that left none, and whether they are right.
+/// Measures how soon drafts arrive after a forward that left none pending, and how often their first token is accepted.
 #[derive(Default)]
 struct Refill {
     /// When the last forward ended that left none, and the one before it.
     left_none: (Option<Instant>, Option<Instant>),
     /// Usual seconds until drafts come; none before they did.
     after: Option<f32>,
-    /// How often they come within a forward, and their first token is right.
+    /// Running mean of how often such drafts arrive within a forward and have their first token accepted.
     pays: f32,
-    /// Whether some have come that no forward has decided about.
+    /// Whether drafts have arrived since the last forward.
     is_new: bool,
 }
 
@@ -115,7 +115,7 @@ impl PendingDrafts {
         &self.block
     }
 
-    /// Whether the next forward is worth a wait, where one takes about `forward`.
+    /// Returns whether the engine should wait for drafts before the next forward, which takes about `forward`.
     pub(crate) fn awaited(&self, forward: Duration) -> Awaited {
         if self.pending.is_empty() {
             self.refill.awaited(forward.as_secs_f32())
@@ -124,8 +124,8 @@ impl PendingDrafts {
         }
     }
 
-    /// Follows a forward that chose `tokens`, of its block the nodes of `path` first. Returns what it could have scored, and
-    /// what fell off since the one before.
+    /// Records a forward that emitted `tokens`, the first of which are the nodes `path` of its draft tree. Returns the counts of
+    /// drafts offered, and dropped since the forward before.
     pub(crate) fn follow(&mut self, tokens: &[TokenId], path: &[u32]) -> v1::ForwardDrafts {
         let offered = self.ranked.len() as u32;
         if offered > 0 {
@@ -175,10 +175,10 @@ impl Refill {
         self.is_new = true;
     }
 
-    /// A forward ended at `now`, that drafts were there for if `had_drafts`, and that accepted any of them if `is_right`; it left
-    /// none if `is_empty`.
+    /// Records a forward that ended at `now`. `had_drafts`: it was offered drafts; `is_right`: it accepted some; `is_empty`: it
+    /// left none pending.
     fn ended(&mut self, now: Instant, had_drafts: bool, is_right: bool, is_empty: bool) {
-        // Of drafts that others have followed since, nothing can be told.
+        // Drafts that arrived earlier and still fit say nothing about how soon new ones arrive.
         if std::mem::take(&mut self.is_new) || !had_drafts && self.left_none.0.is_some() {
             self.pays += LATEST * (f32::from(u8::from(is_right)) - self.pays);
         }

@@ -126,7 +126,7 @@ pub(crate) trait Scorer: Send + Sync {
     ) -> Result<(Vec<TokenLogprobs>, Cost), RoundError>;
 }
 
-/// What a forward of a decode comes to.
+/// The result of one forward of a decode.
 pub(crate) struct DecodedForward {
     /// Its tokens: one, and the drafts accepted before it.
     pub(crate) tokens: Vec<TokenId>,
@@ -137,12 +137,12 @@ pub(crate) struct DecodedForward {
     pub(crate) drafts: Option<v1::ForwardDrafts>,
 }
 
-/// What decoding reports.
+/// The result that a decode reports for each forward.
 pub(crate) type DecodeResult = Result<DecodedForward, RoundError>;
 
 /// Decoding, with drafts as they come or without: where it stands, how far it may go, and where its tokens go.
 pub(crate) struct DecodeRun {
-    /// What it is proposed, if it takes drafts. It goes back before the results end.
+    /// The pending drafts, if the decode takes any; they are returned to the session before the channel of results closes.
     pub(crate) drafts: Option<Lent<PendingDrafts>>,
     pub(crate) spec: Arc<SessionSpec>,
     /// Prompt (or start token) and output.

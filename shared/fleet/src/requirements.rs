@@ -53,7 +53,7 @@ impl DrafterRequirements {
         let learned = method.stop_rule.needs_head() && method.drafting == Drafting::Model;
         let label = method.verification.label;
         Self {
-            // Of a stream, drafts come from where the text is.
+            // In schedule `stream` the coordinator drafts, and no drafter is asked.
             drafting: if method.streams() {
                 Drafting::default()
             } else {

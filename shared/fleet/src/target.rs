@@ -1,4 +1,4 @@
-//! A target model: what its verifier says of itself, its text, and grammars over its vocabulary.
+//! A target model: its verifier's description, its tokenizer, and the compiler of grammars for its vocabulary.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use grammar::Grammars;
 use text::ServedText;
 use wire::v1::PeerDescription;
 
-/// The target model, as the verifier says that a session is to run at.
+/// The target model of a session, as the session's verifier describes it.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// What that verifier says of itself.
+    /// The verifier's description.
     pub description: Arc<PeerDescription>,
     /// Its tokenizer and its chat template.
     pub text: Arc<ServedText>,
-    /// What compiles grammars for its vocabulary.
+    /// The compiler of grammars for its vocabulary.
     pub grammars: Arc<Grammars>,
 }
 

@@ -1,4 +1,4 @@
-//! What a session lends to the task of a round.
+//! A value of a session that a task owns while a round runs.
 
 use std::mem;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is proposed beside one decode, from all sources together.
+//! The proposals of one request with schedule `stream`, from all sources.
 
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
@@ -11,11 +11,11 @@ use super::max_gram::CopiedDrafts;
 use crate::admitted::AdmittedRequest;
 use crate::events::Proposed;
 
-/// How far drafts go ahead of the output where a request does not say.
+/// Most levels of pending drafts, if the request sets no limit.
 const LEVELS: u32 = 48;
 
-/// Drafts that stand with less than this are not sent while their price is not known; and with less than this part of
-/// the price, once it is.
+/// Least survival of a draft that is sent: this probability while the verifier's price is not known, and this share of the
+/// price once it is.
 const LEAST: f32 = 0.05;
 const OF_PRICE: f32 = 0.5;
 
@@ -32,7 +32,7 @@ const EARNED: f32 = 3.0;
 /// Factor by which the known price decays after each forward that reports a lower one.
 const FADES: f32 = 0.8;
 
-/// Reports in a row of a verifier without drafts, though some were sent, from which on they are taken to be lost.
+/// After this number of reports in a row that the verifier holds no drafts although some were sent, they count as lost.
 const LOST: u32 = 3;
 
 /// The drafts of a request on their way to the verifier. They are kept for as long as they may be right, to be offered
@@ -45,13 +45,13 @@ pub(crate) struct ProposalLane {
     trust: Trust,
     /// Output tokens that sources and pending drafts have followed.
     known: usize,
-    /// Whether the verifier may hold nothing of what is pending.
+    /// Whether the pending drafts must be sent again, because the verifier may hold none of them.
     is_lost: bool,
-    /// Reports of a verifier that holds none, since something was sent.
+    /// Number of reports since the last proposal that the verifier holds no drafts.
     silent: u32,
-    /// The least probability of standing that was worth a row.
+    /// The verifier's price: the least survival that was worth a row of a forward.
     price: f32,
-    /// The least probability that a proposal's first token stands at which it saves more than it takes.
+    /// Least survival of a proposal's first token for the proposal to be sent.
     least_first: f32,
     levels: u32,
     /// Output tokens at most.
@@ -120,12 +120,12 @@ impl ProposalLane {
             let share = timing.forward_us as f32 / 1e3 / timing.batch.max(1) as f32;
             self.least_first = (ON_THE_WAY / share).clamp(LEAST, LIKELY);
         }
-        // Where nothing was offered none is told.
+        // A forward without drafts reports no price.
         self.price = forward.price.max(self.price * FADES);
         let holds_none = forward.room as usize >= ROOM && !self.pending.is_empty();
         self.silent = if holds_none { self.silent + 1 } else { 0 };
         self.is_lost |= self.silent >= LOST;
-        // What comes twice, or is missing, is found by the output.
+        // Tokens that were repeated or skipped are followed in `next`, from the output.
         if decoded.from as usize != self.known {
             return;
         }
@@ -161,7 +161,7 @@ impl ProposalLane {
         if std::mem::take(&mut self.is_lost) && !self.pending.is_empty() {
             proposals.push(self.pending.again(output.len() as u32));
         }
-        // What goes far enough ahead need not go further yet.
+        // Half of the levels are enough to draft ahead of the next forwards.
         if self.pending.levels() <= self.levels / 2 {
             proposals.extend((0..self.sources.len()).filter_map(|at| self.propose(at, output)));
         }

@@ -25,7 +25,7 @@ impl Proposer for CopiedDrafts {
 
     fn propose(&mut self, most: usize) -> Vec<(TokenId, f32)> {
         let (len, mut survival, mut proposed) = (self.0.len(), 1.0, Vec::new());
-        // A text that repeats itself has little behind its match, and goes on with it again and again.
+        // In a text that repeats itself only one period follows the match, so the search is repeated after each.
         while proposed.len() < most {
             let more = (self.0).propose_sure(most - proposed.len(), &Bigram::default());
             if more.is_empty() {

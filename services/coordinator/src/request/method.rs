@@ -12,8 +12,7 @@ use wire::status::BadField;
 use crate::config::CoordinatorConfig;
 
 /// Resolves `spec`, and checks it against the deployment and against the peers of `model`; `reports` tells whether
-/// distributions are to be reported. `usual` is a setting
-/// that holds where it does not say.
+/// distributions are to be reported. `usual` is a default that applies where `spec` does not give that setting.
 ///
 /// # Errors
 /// Names the field that is unknown, out of range, not taken, or not allowed here.
@@ -73,8 +72,8 @@ pub(super) fn choose(
     Ok(choice)
 }
 
-/// Resolves what a request asks for. Where it does not say it, `usual` holds if that goes with the rest, and if the output
-/// does not depend on it.
+/// Resolves `spec`. The default `usual` applies if `spec` does not give that setting, if it is compatible with the rest, and
+/// if the output does not depend on the draft model.
 fn resolve(
     spec: &MethodSpec,
     usual: Option<(&'static Setting, &'static str)>,

@@ -50,8 +50,7 @@ impl DecodeTask {
         self.run.tokens.len() - self.block.len()
     }
 
-    /// Chooses tokens from the logits `rows`, which become probabilities: from the root along the drafts that are chosen,
-    /// and no other.
+    /// Chooses the tokens of a forward from its logits `rows`, which become probabilities along the accepted path only.
     fn choose(&mut self, rows: &mut StepRows<'_>) -> Result<Verdict, RoundError> {
         let (spec, position) = (&self.run.spec, self.run.position());
         self.logits.clear();
@@ -69,7 +68,7 @@ impl DecodeTask {
         tree::verify(&self.block, position, ends, &spec.noise, &mut path)
     }
 
-    /// Returns what a forward comes to, of which `verdict` chose the tokens.
+    /// Returns the result of a forward whose tokens `verdict` chose.
     fn decoded(&mut self, verdict: &Verdict, cost: Cost) -> Result<DecodedForward, RoundError> {
         let spec = &self.run.spec;
         let rows = self.logits.chunks_exact(spec.vocab_size as usize);
@@ -150,7 +149,7 @@ impl Task for DecodeTask {
                 return TaskProgress::Done;
             }
         };
-        // Of the tokens accepted the history knows, but for one that ends the output.
+        // Accepted drafts were pushed to the history as the path was walked; only the added token is new.
         if let Some(&token) = verdict.emitted.get(verdict.path.len()) {
             self.history.push(token);
         }

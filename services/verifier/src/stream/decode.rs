@@ -71,7 +71,7 @@ fn check_drafts(session: &VerifySession) -> Result<(), RoundError> {
     Err(BadField::new("drafts", problem).into())
 }
 
-/// Returns what a trace tells of drafts.
+/// Returns the counts of drafts as attributes of a span.
 fn attributes(drafts: &v1::ForwardDrafts) -> [(&'static str, i64); 4] {
     let fell_off = drafts.stale + drafts.without_room + drafts.malformed;
     [
@@ -88,7 +88,7 @@ struct DecodeRound<'a> {
     context: &'a RoundContext<'a>,
     max_tokens: u32,
     granted: Granted,
-    /// What is proposed, if drafts may come.
+    /// The pending drafts, if the round takes any.
     drafts: Option<LentSlot<PendingDrafts>>,
     /// Tokens sent so far.
     decoded: Vec<TokenId>,
