@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{self, AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
@@ -78,6 +79,16 @@ impl Relay {
     pub(crate) fn lead_to(&self, upstream: Option<SocketAddr>) {
         self.state.lock().expect("not poisoned").upstream = upstream;
         self.cut();
+    }
+
+    /// Leads to nobody at first, and after a second to `upstream`, as a service does that is started anew.
+    pub(crate) fn restarts_as(&self, upstream: SocketAddr) {
+        self.lead_to(None);
+        let relay = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            relay.lead_to(Some(upstream));
+        });
     }
 
     /// Lets `bytes` more of the service's answers pass, and holds what follows; connections stand, and what

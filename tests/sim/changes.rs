@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use speculation::TokenId;
 use speculation::session::{Input, Peer};
 
 use crate::case::Case;
@@ -18,6 +19,14 @@ fn was_told(record: &Record, peer: Peer) -> bool {
 /// Runs coupled verification under random faults and replacements. If the session says that its output is exact, one of
 /// the two target models generates all of that output, whatever happens to the drafter. If it says that the output is not
 /// exact, the session was told that the verifier changed.
+/// Whether one target model, that of `case` or the one that takes its place, writes all of `stream`.
+pub(crate) fn is_of_one_model(case: &Case, stream: &[TokenId]) -> bool {
+    let models = [case.model(Peer::Verifier), case.other_model()];
+    models
+        .iter()
+        .any(|model| case.alone(model).starts_with(stream))
+}
+
 #[test]
 fn an_answer_is_exact_only_if_one_target_model_wrote_all_of_it() {
     let mut met: HashMap<&str, u32> = HashMap::new();
@@ -30,10 +39,7 @@ fn an_answer_is_exact_only_if_one_target_model_wrote_all_of_it() {
         let record = simulate(&case, &faults);
         record.assert_orderly();
         let stream = record.stream();
-        let models = [case.model(Peer::Verifier), case.other_model()];
-        let is_of_one = models
-            .iter()
-            .any(|model| case.alone(model).starts_with(&stream));
+        let is_of_one = is_of_one_model(&case, &stream);
         let what = match (record.is_exact, is_of_one) {
             (true, true) if was_told(&record, Peer::Drafter) => "exact, with another drafter",
             (true, true) => "exact",

@@ -5,6 +5,7 @@ use std::time::Duration;
 use speculation::session::Peer;
 
 use crate::case::Case;
+use crate::changes::is_of_one_model;
 use crate::faults::{Fate, Faults, Rates, Trouble, Way};
 use crate::message::Corruption;
 use crate::simulation::simulate;
@@ -107,10 +108,7 @@ fn a_stream_is_exact_only_if_one_target_model_wrote_all_of_it() {
         let record = simulate(&case, &Faults::random(seed).replacing(seed));
         record.assert_orderly();
         let stream = record.stream();
-        let models = [case.model(Peer::Verifier), case.other_model()];
-        let is_of_one = models
-            .iter()
-            .any(|model| case.alone(model).starts_with(&stream));
+        let is_of_one = is_of_one_model(&case, &stream);
         assert!(is_of_one || !record.is_exact, "seed {seed}: {stream:?}");
         exact += u32::from(record.is_exact);
         inexact += u32::from(!is_of_one);

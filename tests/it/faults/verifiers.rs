@@ -135,14 +135,7 @@ async fn a_verifier_that_is_started_anew_is_waited_for() {
     let coordinator = coordinator(config).await;
     let requested = requested(1, "Once upon a time");
     let expected = target_only(&coordinator, &requested).await;
-    let restart = || {
-        relay.lead_to(None);
-        let (relay, address) = (relay.clone(), fresh.address);
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            relay.lead_to(Some(address));
-        });
-    };
+    let restart = || relay.restarts_as(fresh.address);
     let answer = with_fault(&coordinator, requested.clone(), 30, restart).await;
     assert_same(&requested, &answer.tokens, &expected);
 }

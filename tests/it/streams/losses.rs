@@ -1,7 +1,5 @@
 //! Verifiers that are lost, come back, or stop: the answer goes on as the target's own.
 
-use std::time::Duration;
-
 use wire::v1::GenerateRequest;
 
 use super::{assert_accepted, assert_equal, patient, repeating, streamed};
@@ -78,14 +76,7 @@ async fn a_verifier_that_comes_back_after_a_while_goes_on() {
     let mut config = config(&[], &[relay.url()]);
     config.verifier_retries = 5;
     let coordinator = coordinator(config).await;
-    let restart = || {
-        relay.lead_to(None);
-        let (relay, address) = (relay.clone(), fresh.address);
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            relay.lead_to(Some(address));
-        });
-    };
+    let restart = || relay.restarts_as(fresh.address);
     under_fault(&coordinator, 0, 30, restart).await;
 }
 
