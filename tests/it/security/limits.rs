@@ -26,6 +26,7 @@ use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use serde_json::{Value, json};
 use speculation::noise::Noise;
 use speculation::pending::{MOST_PROPOSED, ROOM};
+use wire::grammar::MAX_GRAMMAR_BYTES;
 use wire::status::MAX_RETRY_AFTER;
 use wire::{bounds, open, proposal, round, sampling};
 
@@ -170,6 +171,7 @@ bytes of the name of a model, a method, a rule, a role or a speaker | {MAX_NAME_
 stop strings | {MAX_STOPS}
 bytes of a stop string | {MAX_STOP_BYTES}
 stop tokens | {MAX_STOP_TOKENS}
+bytes of a grammar | {MAX_GRAMMAR_BYTES}
 entries of `logit_bias` | {MAX_LOGIT_BIAS}
 entries of `banned_token_ids` | {MAX_BANNED}
 entries of `allowed_token_ids` | {MAX_ALLOWED}
