@@ -117,9 +117,14 @@ impl<'a> JsonFields<'a> {
         Self { path, left, known }
     }
 
+    /// Returns where the field `name` stands in the request.
+    pub(super) fn path_of(&self, name: &str) -> String {
+        format!("{}{}", self.path, quoted(name))
+    }
+
     /// Returns the fault of the field `name`.
     pub(super) fn error(&self, name: &str, problem: impl Into<String>) -> BadField {
-        BadField::new(format!("{}{}", self.path, quoted(name)), problem)
+        BadField::new(self.path_of(name), problem)
     }
 
     /// Takes the JSON of the field `name`; none if it is not there, or null.

@@ -56,7 +56,7 @@ pub(super) fn format(
     let Some(mut format) = fields.take_object(name)? else {
         return Ok(());
     };
-    let field = fields.error(name, "").field;
+    let field = fields.path_of(name);
     let kind: Option<String> = format.take("type")?;
     let grammar = match kind.as_deref() {
         Some("text") => None,
