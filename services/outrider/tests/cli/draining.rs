@@ -105,14 +105,40 @@ async fn ended(mut server: Server, limit: Duration) -> Option<i32> {
     }
 }
 
+/// Returns how many sessions are open at a peer.
+fn sessions_at(peer: &Server, role: &str) -> f64 {
+    let sample = format!("outrider_sessions{{role=\"{role}\",state=\"open\"}}");
+    health::value(&health::get(&peer.admin, "/metrics"), &sample)
+}
+
 /// Waits until `count` sessions are open at a peer.
 async fn open_at(peer: &Server, role: &str, count: f64) {
-    let sample = format!("outrider_sessions{{role=\"{role}\",state=\"open\"}}");
-    let sessions = || health::value(&health::get(&peer.admin, "/metrics"), &sample);
     let limit = Instant::now() + Duration::from_secs(60);
-    while sessions() < count {
+    while sessions_at(peer, role) < count {
         assert!(Instant::now() < limit, "never {count} sessions at a {role}");
         tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Holds back a verifier's answers while `count` sessions are open there. A session that comes to it stays as long; if too few
+/// come in time, the answers are let go before the coordinator gives the verifier up, and held back again.
+async fn held_with(verifier: &Server, relay: &Relay, count: f64) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    loop {
+        relay.hold_after(0);
+        let until = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < until {
+            if sessions_at(verifier, "verifier") >= count {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(
+            Instant::now() < limit,
+            "never {count} sessions at a verifier"
+        );
+        relay.release();
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -182,8 +208,7 @@ async fn nobody_notices_a_rolling_restart_of_drafters_and_verifiers() {
         // Whoever comes to a verifier that is held stays there: two and more of them, when four are there, have
         // rounds ahead of them.
         if let Some(relay) = relays.get(index) {
-            relay.hold_after(0);
-            open_at(&old, roles[index], 4.0).await;
+            held_with(&old, relay, 4.0).await;
         } else {
             open_at(&old, roles[index], 1.0).await;
         }
