@@ -2,12 +2,18 @@ use tonic::Code;
 
 use super::*;
 use crate::status::names_field;
-use crate::v1::{ChatMessage, GenerateRequest, LogitBias, SamplingParams};
+use crate::v1::{ChatMessage, GenerateRequest, Grammar, LogitBias, SamplingParams};
 
-/// A request with `count` items in one list.
+/// A request with `count` items in one list, or a grammar of as many bytes.
 fn with(field: &str, count: usize) -> GenerateRequest {
     let of = |name| if name == field { count } else { 0 };
+    // A text of over 16,383 bytes stands behind its tag and its length in three bytes.
+    let grammar = (field == grammar::FIELD).then(|| Grammar {
+        lark: "x".repeat(count - 4),
+        ..Default::default()
+    });
     let sampling = SamplingParams {
+        grammar,
         logit_bias: vec![LogitBias::default(); of("logit_bias")],
         // Of one byte, and of three.
         banned_token_ids: vec![7; of("banned_token_ids")],
