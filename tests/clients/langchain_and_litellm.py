@@ -1,6 +1,7 @@
 """LangChain's ChatOpenAI, and LiteLLM."""
 
 import os
+from typing import Literal
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
@@ -8,9 +9,16 @@ import litellm  # noqa: E402
 from langchain_core.messages import HumanMessage  # noqa: E402
 from langchain_openai import ChatOpenAI, OpenAI  # noqa: E402
 from openai import BadRequestError  # noqa: E402
+from pydantic import BaseModel, Field  # noqa: E402
 
 BASE = os.environ["OUTRIDER_HTTP"] + "/v1"
 QUESTION = "Once upon a time"
+
+
+class Pet(BaseModel):
+    name: str = Field(max_length=8)
+    age: int = Field(ge=0, le=30)
+    kind: Literal["cat", "dog"]
 
 
 def langchain():
@@ -26,6 +34,13 @@ def langchain():
     for model in (model, responses):
         answer = model.invoke(QUESTION)
         assert model.invoke([HumanMessage(QUESTION), answer, HumanMessage("Go on.")]).usage_metadata["input_tokens"] > 24
+
+    for form in ({}, {"use_responses_api": True}):
+        asked = ChatOpenAI(**{**served, "max_tokens": 200}, **form).with_structured_output(Pet)
+        assert isinstance(asked.invoke(QUESTION), Pet)
+    # The built-in model seldom ends an object of any kind; with this seed it does.
+    asked = ChatOpenAI(**{**served, "max_tokens": 200}, seed=2).with_structured_output(None, method="json_mode")
+    assert isinstance(asked.invoke(QUESTION), dict)
 
     completions = OpenAI(**served, seed=7)
     assert "".join(completions.stream(QUESTION)) == completions.invoke(QUESTION)

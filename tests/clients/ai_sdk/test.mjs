@@ -1,14 +1,17 @@
-// The AI SDK: generateText and streamText, over chat completions and over responses.
+// The AI SDK: generateText, streamText, generateObject and streamObject, over chat completions and over responses.
 import assert from "node:assert/strict";
 
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { generateText, streamText } from "ai";
+import { generateObject, generateText, streamObject, streamText } from "ai";
+import { z } from "zod";
 
 const baseURL = `${process.env.OUTRIDER_HTTP}/v1`;
 const openai = createOpenAI({ baseURL, apiKey: "anything" });
-const compatible = createOpenAICompatible({ name: "outrider", baseURL });
+const compatible = createOpenAICompatible({ name: "outrider", baseURL, supportsStructuredOutputs: true });
 const asked = { system: "Tell stories.", prompt: "Once upon a time", temperature: 0, maxOutputTokens: 24, maxRetries: 0 };
+
+const schema = z.object({ name: z.string().max(8), age: z.number().int().min(0).max(30), kind: z.enum(["cat", "dog"]) });
 
 for (const [name, model] of [
   ["chat", openai.chat("default")],
@@ -30,6 +33,12 @@ for (const [name, model] of [
   const providerOptions = { openai: { store: false } };
   const next = await generateText({ model, system, messages, temperature, maxOutputTokens, maxRetries, providerOptions });
   assert.ok(next.usage.inputTokens > whole.usage.inputTokens + 24, name);
+
+  const pet = await generateObject({ ...asked, model, schema, maxOutputTokens: 200 });
+  assert.ok(schema.parse(pet.object), name);
+  const pieces = streamObject({ ...asked, model, schema, maxOutputTokens: 200 });
+  for await (const _ of pieces.textStream);
+  assert.deepEqual(await pieces.object, pet.object, name);
 }
 
 await assert.rejects(generateText({ ...asked, model: openai.chat("other") }), /other/);

@@ -1,0 +1,55 @@
+"""Clients that ask for JSON and read it into types: instructor and DSPy."""
+
+import os
+from typing import Literal
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+import dspy  # noqa: E402
+import instructor  # noqa: E402
+from openai import OpenAI  # noqa: E402
+from pydantic import BaseModel, Field  # noqa: E402
+
+BASE = os.environ["OUTRIDER_HTTP"] + "/v1"
+SERVED = {"model": "default", "temperature": 0, "max_tokens": 150}
+TURNS = [{"role": "user", "content": "A pet."}]
+
+
+class Pet(BaseModel):
+    name: str = Field(max_length=8)
+    age: int = Field(ge=0, le=30)
+    kind: Literal["cat", "dog"]
+
+
+class Anything(BaseModel):
+    """What any object is read into: in the mode JSON the schema stands in the prompt alone."""
+
+    model_config = {"extra": "allow"}
+
+
+def with_instructor():
+    client = OpenAI(base_url=BASE, max_retries=0)
+    by_schema = instructor.from_openai(client, mode=instructor.Mode.JSON_SCHEMA)
+    pet = by_schema.chat.completions.create(**SERVED, messages=TURNS, response_model=Pet, max_retries=0)
+    assert isinstance(pet, Pet), pet
+    by_object = instructor.from_openai(client, mode=instructor.Mode.JSON)
+    read = by_object.chat.completions.create(**SERVED, messages=TURNS, response_model=Anything, max_retries=0)
+    assert isinstance(read, Anything), read
+
+
+def with_dspy():
+    class Describe(dspy.Signature):
+        question: str = dspy.InputField()
+        pet: Pet = dspy.OutputField()
+
+    # LM Studio is a server of which DSPy knows that it takes a schema for every model.
+    served = {"api_base": BASE, "api_key": "anything", "engine": "litellm", "num_retries": 0, "cache": False}
+    model = dspy.LM("lm_studio/default", **served, temperature=0, max_tokens=70)
+    with dspy.context(lm=model, adapter=dspy.JSONAdapter()):
+        said = dspy.Predict(Describe)(question="A pet?")
+    assert isinstance(said.pet, Pet), said
+    assert model.history[-1]["kwargs"]["response_format"].model_fields.keys() == {"pet"}, model.history[-1]
+
+
+with_instructor()
+with_dspy()
