@@ -1,6 +1,7 @@
 //! Decodes inputs. An input of a gRPC target is one protobuf message, most of which remains valid after a mutation.
 
 use prost::Message;
+use speculation::constraint::GrammarSpec;
 use wire::round::digest;
 use wire::v1::session_request::Request;
 use wire::v1::{Append, GenerateRequest, PeerDescription, SessionReply, SessionRequest};
@@ -90,6 +91,33 @@ impl<'a> HttpBody<'a> {
         let (first, body) = bytes.split_first()?;
         let (_, route) = Self::ROUTES.iter().find(|(name, _)| name == first)?;
         Some(Self { route, body })
+    }
+}
+
+/// A grammar: a letter that names its kind, its text, and behind a byte 0xFF, which is in no text, what of the tokens that
+/// may come is chosen.
+pub struct GrammarText<'a> {
+    /// The grammar.
+    pub spec: GrammarSpec,
+    /// A number for each choice.
+    pub choices: &'a [u8],
+}
+
+impl<'a> GrammarText<'a> {
+    /// The grammar that `bytes` are; none if they name no kind, or have no text. The texts of a choice are lines.
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let end = rest.iter().position(|byte| *byte == 0xFF);
+        let (text, choices) = rest.split_at(end.unwrap_or(rest.len()));
+        let text = std::str::from_utf8(text).ok()?.to_owned();
+        let spec = match kind {
+            b's' => GrammarSpec::JsonSchema(text),
+            b'r' => GrammarSpec::Regex(text),
+            b'c' => GrammarSpec::Choice(text.lines().map(str::to_owned).collect()),
+            b'l' => GrammarSpec::Lark(text),
+            _ => return None,
+        };
+        Some(Self { spec, choices })
     }
 }
 

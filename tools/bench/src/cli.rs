@@ -17,7 +17,7 @@ use crate::port;
 use crate::report::{BenchReport, ReportArgs};
 use crate::{
     batch, bigram, compare, decode, drafting, http, kernels, load, parts, record, replay, results,
-    speedup, sweep, telemetry, train_head, verification,
+    speedup, structured, sweep, telemetry, train_head, verification,
 };
 
 /// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
@@ -97,6 +97,12 @@ enum BenchCommand {
     /// requests have got under way. Speculation that rests under load makes as many tokens as target-only; more
     /// than that are what it brings.
     Load(load::LoadArgs),
+    /// Measures output under a grammar beside free output, by clients that ask one request after another.
+    ///
+    /// Two kinds of answers are asked for: a list of strings, where every token is the model's own and its mask is what
+    /// a grammar costs; and an object of many properties, most of which the schema forces. All sides are measured in
+    /// turn on the same services.
+    Structured(structured::StructuredArgs),
     /// Measures streams over HTTP beside gRPC: the same requests of the same services, in turn.
     ///
     /// Then many streams at once over HTTP, each of which must have the text that gRPC gives; and as many again, whose
@@ -165,6 +171,7 @@ pub(crate) async fn run(cli: BenchCli) -> anyhow::Result<ExitCode> {
         BenchCommand::Drafting(args) => global.load_for(&args.services)?,
         BenchCommand::Sweep(args) => global.load_for(&args.services)?,
         BenchCommand::Record(args) => global.load_for(&args.services)?,
+        BenchCommand::Structured(args) => global.load_for(&args.services)?,
         _ => global.load_quietly(json!({}))?,
     };
     ops::telemetry::init(&config.log)?;
@@ -186,6 +193,9 @@ async fn carry_out(
         BenchCommand::Drafting(args) => Box::pin(drafting::run(args, config, report)).await?,
         BenchCommand::Speedup(args) => speedup::run(&args, config, report).await?,
         BenchCommand::Load(args) => Box::pin(load::run(&args, config, report)).await?,
+        BenchCommand::Structured(args) => {
+            Box::pin(structured::run(args, config, report)).await?;
+        }
         BenchCommand::Http(args) => Box::pin(http::run(&args, config, report)).await?,
         BenchCommand::LoadService(args) => Box::pin(load::serve(&args, config)).await?,
         BenchCommand::Telemetry(args) => Box::pin(telemetry::run(&args, config, report)).await?,

@@ -1,14 +1,13 @@
 //! `outrider-bench load`: the default under load, against the target alone under the same load.
 
 mod args;
-mod clients;
+pub(crate) mod clients;
 mod pair;
 mod rows;
 mod services;
 mod step;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use client::{Client, Policy};
 use outrider::config::Config;
@@ -16,7 +15,7 @@ use outrider::connect;
 use outrider::measure::BASELINE;
 use outrider::progress;
 
-use self::clients::{ClientTraffic, Clients, WindowSample};
+use self::clients::ClientTraffic;
 use self::rows::{GOAL, LoadTurn, in_words};
 use self::services::RunningServices;
 use self::step::step;
@@ -111,6 +110,8 @@ impl LoadBench {
                 prompts: Arc::clone(&prompts),
                 temperature,
                 max_tokens: args.max_tokens,
+                ignores_end: false,
+                grammar: None,
             })
         };
         Ok(Self {
@@ -136,7 +137,7 @@ impl LoadBench {
                 .chain([text("clients", clients)])
                 .collect();
             report.row("load", rows::load(labels.clone(), &turns, clients))?;
-            let reported = sample(args, &self.reported, clients).await?;
+            let reported = args.sample(&self.reported, clients).await?;
             report.row("rounds", rows::rounds(labels, &reported))?;
         }
         let most = args.clients.iter().copied().max().unwrap_or(1);
@@ -157,7 +158,7 @@ impl LoadBench {
     /// Measures both in turn; who comes first changes from one turn to the next. A first measurement of each
     /// does not count.
     async fn compare(&self, args: &LoadArgs, clients: usize) -> anyhow::Result<Vec<LoadTurn>> {
-        let sample = async |traffic: &Arc<ClientTraffic>| sample(args, traffic, clients).await;
+        let sample = async |traffic: &Arc<ClientTraffic>| args.sample(traffic, clients).await;
         sample(&self.baseline).await?;
         sample(&self.method).await?;
         let mut turns = Vec::new();
@@ -176,19 +177,4 @@ impl LoadBench {
         }
         Ok(turns)
     }
-}
-
-/// Measures what `count` clients receive in a window, once they are under way.
-async fn sample(
-    args: &LoadArgs,
-    traffic: &Arc<ClientTraffic>,
-    count: usize,
-) -> anyhow::Result<WindowSample> {
-    let clients = Clients::start(traffic, count);
-    let seconds = Duration::from_secs_f64;
-    tokio::time::sleep(seconds(args.settle)).await;
-    let begin = Instant::now();
-    tokio::time::sleep(seconds(args.window)).await;
-    let received = clients.stop().await?;
-    Ok(WindowSample::of(&received, begin, seconds(args.window)))
 }

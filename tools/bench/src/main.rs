@@ -26,6 +26,7 @@ mod report;
 mod results;
 mod spec;
 mod speedup;
+mod structured;
 mod sweep;
 mod telemetry;
 mod timing;

@@ -21,6 +21,7 @@ impl BenchCommand {
             Self::Load(_) => "load",
             Self::Http(_) => "http",
             Self::LoadService(_) => "load-service",
+            Self::Structured(_) => "structured",
             Self::Telemetry(_) => "telemetry",
             Self::Sweep(_) => "sweep",
             Self::Record(_) => "record",

@@ -1,10 +1,13 @@
 //! What is measured, from the command line.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Args;
 
+use super::clients::{ClientTraffic, WindowSample};
 use super::pair::SyntheticArgs;
 use super::services::ServiceLayout;
 use crate::pairs::WhichPair;
@@ -67,6 +70,19 @@ pub(crate) struct LoadArgs {
 }
 
 impl LoadArgs {
+    /// Measures `count` clients once.
+    ///
+    /// # Errors
+    /// If a request was refused or failed.
+    pub(super) async fn sample(
+        &self,
+        traffic: &Arc<ClientTraffic>,
+        count: usize,
+    ) -> anyhow::Result<WindowSample> {
+        let [settle, window] = [self.settle, self.window].map(Duration::from_secs_f64);
+        traffic.sample(count, settle, window).await
+    }
+
     pub(super) fn check(&self) -> anyhow::Result<()> {
         ranges::at_least_one([
             ("pairs", self.pairs.len()),

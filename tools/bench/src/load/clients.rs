@@ -9,20 +9,24 @@ use client::{Client, GenerationEvent};
 use outrider::measure::request;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use wire::v1::{RoundReport, SpeculationStatistics, Timing};
+use wire::v1::{Grammar, RoundReport, SpeculationStatistics, Timing};
 
 use crate::spec::MeasuredMethod;
 
 /// The requests that the clients of one measurement make.
-#[derive(Debug)]
-pub(super) struct ClientTraffic {
-    pub(super) client: Client,
-    pub(super) method: MeasuredMethod,
-    pub(super) prompts: Arc<[String]>,
-    pub(super) temperature: f32,
-    pub(super) max_tokens: u32,
+#[derive(Clone, Debug)]
+pub(crate) struct ClientTraffic {
+    pub(crate) client: Client,
+    pub(crate) method: MeasuredMethod,
+    pub(crate) prompts: Arc<[String]>,
+    pub(crate) temperature: f32,
+    pub(crate) max_tokens: u32,
     /// Whether rounds are reported, which costs a message each.
-    pub(super) reports: bool,
+    pub(crate) reports: bool,
+    /// Whether outputs go on to `max_tokens`.
+    pub(crate) ignores_end: bool,
+    /// What outputs follow.
+    pub(crate) grammar: Option<Grammar>,
 }
 
 /// The tokens that a client received, and when.
@@ -45,8 +49,8 @@ pub(super) struct TokenArrival {
 
 /// The tokens that all clients received in a window of time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct WindowSample {
-    pub(super) tokens_per_second: f64,
+pub(crate) struct WindowSample {
+    pub(crate) tokens_per_second: f64,
     /// The 99th percentile of the time that a token took after the one before, in milliseconds.
     pub(super) token_ms_p99: f64,
     pub(super) rounds: Rounds,
@@ -183,12 +187,33 @@ impl Clients {
 }
 
 impl ClientTraffic {
+    /// Measures what `count` clients receive in `window`, once they have been under way for `settle`.
+    ///
+    /// # Errors
+    /// If a request was refused or failed.
+    pub(crate) async fn sample(
+        self: &Arc<Self>,
+        count: usize,
+        settle: Duration,
+        window: Duration,
+    ) -> anyhow::Result<WindowSample> {
+        let clients = Clients::start(self, count);
+        tokio::time::sleep(settle).await;
+        let begin = Instant::now();
+        tokio::time::sleep(window).await;
+        let received = clients.stop().await?;
+        Ok(WindowSample::of(&received, begin, window))
+    }
+
     /// Makes the request of number `index`.
     async fn ask(&self, index: usize, received: &mut Received) -> anyhow::Result<()> {
         let prompt = &self.prompts[index % self.prompts.len()];
         let mut request = request(prompt, self.max_tokens, self.temperature, index as u64);
         self.method.apply(&mut request);
         request.report_rounds = self.reports;
+        request.ignore_eos = self.ignores_end;
+        let sampling = request.sampling.get_or_insert_default();
+        sampling.grammar.clone_from(&self.grammar);
         let failed = |error| anyhow!("{}: {error}", self.method);
         let mut generation = self.client.generate(request).await.map_err(failed)?;
         let mut before = None;
