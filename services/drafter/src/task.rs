@@ -175,6 +175,13 @@ impl DraftTask {
         })
     }
 
+    /// Returns whether only one token may come next, so that it needs no forward. An acceptance head needs the forward's
+    /// hidden state.
+    fn is_forced(&self) -> bool {
+        let constraint = self.history.constraint();
+        self.head.is_none() && constraint.is_some_and(|it| !it.forced().is_empty())
+    }
+
     fn report(&self, drafted: Result<DraftStep, RoundError>) {
         // The receiver is gone if nobody waits any more; the task is then cancelled.
         let _ = self.reports.try_send(drafted);
@@ -218,9 +225,17 @@ impl Task for DraftTask {
             let accept = head.accept_probability(rows.hidden(0), &mut self.scratch);
             self.stopping.predicted(f64::from(accept));
         }
-        let drafted = self.draft(rows.row_mut(0), Cost::of(timing));
-        let goes_on = matches!(&drafted, Ok(DraftStep { ending: None, .. }));
-        self.report(drafted.map_err(RoundError::from));
+        let mut drafted = self.draft(rows.row_mut(0), Cost::of(timing));
+        let goes_on = loop {
+            let goes_on = matches!(&drafted, Ok(DraftStep { ending: None, .. }));
+            self.report(drafted.map_err(RoundError::from));
+            if !goes_on || !self.is_forced() {
+                break goes_on;
+            }
+            // All but one token is masked, whatever the logits are.
+            rows.row_mut(0).fill(0.0);
+            drafted = self.draft(rows.row_mut(0), Cost::default());
+        };
         self.progress.step(timing.forwarded_tokens);
         if goes_on {
             TaskProgress::Continue

@@ -19,6 +19,8 @@ use std::sync::{Arc, OnceLock};
 
 use derive_more::Debug;
 use llguidance::ParserFactory;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use speculation::TokenId;
 use speculation::constraint::GrammarSpec;
 use text::ServedText;
@@ -30,6 +32,21 @@ pub use state::Grammar;
 /// Returns a model's text, which may take a while.
 type TextSource = Box<dyn Fn() -> Result<Arc<ServedText>, String> + Send + Sync>;
 
+/// Most grammars that are kept compiled, and most bytes of their texts in all. Compiled, a grammar takes some fifty times the
+/// bytes of its text.
+const KEPT: usize = 64;
+const KEPT_BYTES: u64 = 256 << 10;
+
+/// A kept grammar weighs as much as its text.
+#[derive(Clone)]
+struct TextBytes;
+
+impl Weighter<GrammarSpec, Grammar> for TextBytes {
+    fn weight(&self, spec: &GrammarSpec, _: &Grammar) -> u64 {
+        spec.bytes() as u64
+    }
+}
+
 /// Compiles grammars for one model. What that takes of its vocabulary is made when the first grammar comes.
 #[derive(Debug)]
 pub struct Grammars {
@@ -40,6 +57,9 @@ pub struct Grammars {
     ends: Vec<TokenId>,
     #[debug(skip)]
     factory: OnceLock<Result<ParserFactory, String>>,
+    /// The grammars of late: clients send the same one with each request.
+    #[debug(skip)]
+    kept: Cache<GrammarSpec, Grammar, TextBytes>,
 }
 
 impl Grammars {
@@ -55,6 +75,7 @@ impl Grammars {
             vocab_size,
             ends,
             factory: OnceLock::new(),
+            kept: Cache::with_weighter(KEPT, KEPT_BYTES, TextBytes),
         }
     }
 
@@ -68,12 +89,17 @@ impl Grammars {
         Self::new(read, vocab_size, ends)
     }
 
-    /// Compiles `spec`, which takes up to a tenth of a second. The first call also builds the vocabulary's trie, which takes
-    /// longer.
+    /// Compiles `spec`, which takes up to a tenth of a second, if it is not kept. The first call also builds the vocabulary's
+    /// trie, which takes longer.
     ///
     /// # Errors
     /// The reason why the grammar cannot be followed.
     pub fn compile(&self, spec: &GrammarSpec) -> Result<Grammar, GrammarError> {
+        let compiled = || self.compile_anew(spec);
+        self.kept.get_or_insert_with(spec, compiled)
+    }
+
+    fn compile_anew(&self, spec: &GrammarSpec) -> Result<Grammar, GrammarError> {
         let top = compile::top_level(spec)?;
         let factory = self
             .factory

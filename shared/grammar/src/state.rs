@@ -85,13 +85,7 @@ impl Constraint for GrammarState {
         if self.beyond > 0 {
             return Vec::new();
         }
-        let mut matcher = self.matcher.lock();
-        let bytes = matcher.compute_ff_bytes();
-        let tokens = matcher.tok_env().map(|it| it.tokenize_bytes(&bytes));
-        let mut tokens = tokens.unwrap_or_default();
-        // The tokenizer may join the last token with the text that follows.
-        tokens.pop();
-        tokens
+        self.matcher.lock().compute_ff_tokens()
     }
 
     fn boxed(&self) -> Box<dyn Constraint> {

@@ -21,10 +21,9 @@ impl TokenizerEnv for Environment {
         &self.trie
     }
 
-    /// Returns false, so that masks depend on the text so far and not on how it was tokenized: every tokenization of a forced
-    /// text stays allowed.
+    /// Returns true: of a text that must come, the tokenizer's own tokens are allowed and no others.
     fn tokenize_is_canonical(&self) -> bool {
-        false
+        true
     }
 
     /// Returns the tokenizer's own tokens of `bytes`. Where `bytes` are no UTF-8, or the tokenizer's tokens decode to other

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use crate::TokenId;
 
 /// A grammar as a request names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum GrammarSpec {
     /// JSON that a schema describes, as JSON text.
     JsonSchema(String),
@@ -19,6 +19,16 @@ pub enum GrammarSpec {
     Choice(Vec<String>),
     /// Text of a context-free grammar, as Lark writes them.
     Lark(String),
+}
+
+impl GrammarSpec {
+    /// Returns how long it is, in bytes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::JsonSchema(text) | Self::Regex(text) | Self::Lark(text) => text.len(),
+            Self::Choice(texts) => texts.iter().map(String::len).sum(),
+        }
+    }
 }
 
 /// A constraint at a position of an output, which it follows token by token, forward and back.
@@ -40,7 +50,7 @@ pub trait Constraint: Debug + Send {
     /// Returns the length of the longest prefix of `tokens` that is allowed here.
     fn fitting(&self, tokens: &[TokenId]) -> usize;
 
-    /// Returns the tokenizer's tokens of the text that must come next. Other tokenizations of that text are allowed too.
+    /// Returns the tokens that must come next: those of the tokenizer, of a text that must come.
     fn forced(&self) -> Vec<TokenId>;
 
     /// Returns a copy at the same position.

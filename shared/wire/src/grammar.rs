@@ -16,10 +16,7 @@ pub const MAX_GRAMMAR_BYTES: usize = 64 << 10;
 /// # Errors
 /// If none or several are given, or it is too long.
 pub fn from_wire(wire: v1::Grammar) -> Result<GrammarSpec, BadField> {
-    let choice_bytes: usize = wire.choice.iter().map(String::len).sum();
     let texts = [&wire.json_schema, &wire.regex, &wire.lark];
-    let bytes = texts.iter().map(|text| text.len()).sum::<usize>() + choice_bytes;
-    BadField::at_most(FIELD, bytes, MAX_GRAMMAR_BYTES, "bytes")?;
     let is_choice = !wire.choice.is_empty();
     let given = texts.iter().filter(|text| !text.is_empty()).count() + usize::from(is_choice);
     if given != 1 {
@@ -27,7 +24,7 @@ pub fn from_wire(wire: v1::Grammar) -> Result<GrammarSpec, BadField> {
             format!("{given} are given, expected one of json_schema, regex, choice, lark");
         return Err(BadField::new(FIELD, problem));
     }
-    Ok(if is_choice {
+    let spec = if is_choice {
         GrammarSpec::Choice(wire.choice)
     } else if !wire.regex.is_empty() {
         GrammarSpec::Regex(wire.regex)
@@ -35,7 +32,9 @@ pub fn from_wire(wire: v1::Grammar) -> Result<GrammarSpec, BadField> {
         GrammarSpec::Lark(wire.lark)
     } else {
         GrammarSpec::JsonSchema(wire.json_schema)
-    })
+    };
+    BadField::at_most(FIELD, spec.bytes(), MAX_GRAMMAR_BYTES, "bytes")?;
+    Ok(spec)
 }
 
 /// Writes a grammar.

@@ -11,6 +11,7 @@ const JSON: &str = "content-type: application/json\r\n";
 #[tokio::test]
 async fn bad_fields_are_named_and_nothing_is_lost() {
     let serving = serving(|config| config.http.any_model = Switch::Off).await;
+    let nonsense = json!({ "type": "json_schema", "name": "x", "schema": { "type": "nonsense" } });
     for (more, param) in [
         (json!({ "temperature": -1 }), "temperature"),
         (json!({ "n": 129 }), "n"),
@@ -36,6 +37,13 @@ async fn bad_fields_are_named_and_nothing_is_lost() {
             json!({ "speculation": { "tree": "bush" } }),
             "speculation.tree",
         ),
+        (json!({ "guided_regex": "(" }), "guided_regex"),
+        (json!({ "guided_choice": [""] }), "guided_choice"),
+        (
+            json!({ "structured_outputs": { "grammar": "x" } }),
+            "structured_outputs",
+        ),
+        (json!({ "response_format": nonsense }), "response_format"),
     ] {
         serving.completion(more).await.refused(400, Some(param));
     }
@@ -63,6 +71,11 @@ async fn bad_fields_are_named_and_nothing_is_lost() {
             "max_output_tokens",
         ),
         ("responses", json!({ "input": message }), "input"),
+        (
+            "responses",
+            json!({ "input": "x", "text": { "format": nonsense } }),
+            "text.format",
+        ),
     ] {
         let refused = serving.post(&format!("/v1/{path}"), &body).await;
         let said = refused.refused(400, Some(param));

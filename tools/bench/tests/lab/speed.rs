@@ -110,3 +110,18 @@ fn a_synthetic_pair_is_made_and_says_so() {
     assert_eq!(number(&measured[0], "tokens"), 72.0);
     each_refused(&["speedup"], &["--acceptance=0 | --acceptance: 0"]);
 }
+
+#[test]
+fn output_under_a_grammar_is_measured_beside_free_output() {
+    let flags = "--vocab=300 --clients=1,2 --repeats=1 --window=0.5 --max-tokens=16";
+    let measured = lines("structured", flags);
+    assert_eq!(measured.len(), 2 * 2);
+    for line in &measured {
+        for side in ["free", "masked", "drafted"] {
+            let speed = number(line, &format!("{side}_tokens_per_second"));
+            assert!(speed > 0.0, "{line}");
+        }
+    }
+    let wrong = ["--vocab=256 | --vocab: 256", "--clients=0 | --clients: 0"];
+    each_refused(&["structured"], &wrong);
+}

@@ -2,35 +2,27 @@
 
 use serde_json::json;
 use wire::bounds::MAX_MESSAGES;
+use wire::grammar;
 use wire::status::BadField;
 
 use super::answer::AnswerLayout;
-use super::error::FieldNames;
 use super::fields::{JsonFields, list};
 use super::logprobs;
 use super::messages;
 use super::options;
 use super::state::ParsedRequest;
-use super::structured;
-
-const NAMES: FieldNames = &[("prompt", "messages")];
-
-/// The names in chats that set `max_completion_tokens`, the newer name of `max_tokens`.
-const NEWER_NAMES: FieldNames = &[
-    ("prompt", "messages"),
-    ("max_tokens", "max_completion_tokens"),
-];
+use super::structured::{self, RESPONSE_FORMAT};
 
 /// Reads a request's body.
 pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
     let mut fields = JsonFields::of_body(body)?;
+    // The newer name of `max_tokens`.
     let newer = fields.take("max_completion_tokens")?;
     let (mut request, delivery) = options::read(&mut fields)?;
-    let names = match newer {
-        Some(_) => NEWER_NAMES,
-        None => NAMES,
-    };
-    structured::format(&mut fields, "response_format", &mut request)?;
+    let format = structured::format(&mut fields, RESPONSE_FORMAT, RESPONSE_FORMAT)?;
+    let grammar = structured::read(&mut fields, format, &mut request)?;
+    let mut names = vec![("prompt", "messages"), (grammar::FIELD, grammar)];
+    names.extend(newer.map(|_| ("max_tokens", "max_completion_tokens")));
     request.max_tokens = newer.or(request.max_tokens);
     request.logprobs = fields.take("logprobs")?.unwrap_or_default();
     request.top_logprobs = fields.take("top_logprobs")?.unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use serde_json::value::RawValue;
+use wire::grammar;
 use wire::status::BadField;
 use wire::v1;
 use wire::v1::generate_request::Prompt;
@@ -11,7 +12,7 @@ use super::fields::{JsonFields, Readable, list};
 use super::logprobs;
 use super::options;
 use super::state::ParsedRequest;
-use super::structured;
+use super::structured::{self, RESPONSE_FORMAT};
 use crate::limits::MOST_OUTPUTS;
 
 /// Most prompts of a request: each has an output at least.
@@ -43,7 +44,8 @@ fn prompts(json: &str) -> serde_json::Result<Vec<Prompt>> {
 pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
     let mut fields = JsonFields::of_body(body)?;
     let (mut request, delivery) = options::read(&mut fields)?;
-    structured::format(&mut fields, "response_format", &mut request)?;
+    let format = structured::format(&mut fields, RESPONSE_FORMAT, RESPONSE_FORMAT)?;
+    let grammar = structured::read(&mut fields, format, &mut request)?;
     let prompts = fields.take_by("prompt", prompts).map_err(|bad| {
         let expected = "expected a text, a list of token ids, or a list of either";
         BadField::new("prompt", format!("{}; {expected}", bad.problem))
@@ -67,7 +69,7 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
         kept_per_token: options::kept_per_token(&request, delivery),
         request,
         delivery,
-        names: &[("top_logprobs", "logprobs")],
+        names: vec![("top_logprobs", "logprobs"), (grammar::FIELD, grammar)],
         prompts: prompts.into_iter().map(Some).collect(),
     })
 }

@@ -22,14 +22,13 @@ pub(super) struct ApiError {
 
 /// Pairs of a field's name over gRPC and its name in a request over HTTP; fields with one name are left out. Names that
 /// end with a dot stand for all that begin so.
-pub(super) type FieldNames = &'static [(&'static str, &'static str)];
+pub(super) type FieldNames = Vec<(&'static str, &'static str)>;
 
 /// Names that all forms of requests share. Settings of a method, `settings.*` over gRPC, stand in `speculation`.
-const SHARED_NAMES: FieldNames = &[
+const SHARED_NAMES: [(&str, &str); 3] = [
     ("tenant", "user"),
     ("method", "speculation.method"),
     ("settings.", "speculation."),
-    ("sampling.grammar", "response_format"),
 ];
 
 /// Longest message of an error, and longest name of a field in it, in bytes.
@@ -99,7 +98,7 @@ impl ApiError {
 
     /// Returns the name that the request gives to what gRPC calls `field`, if that is another.
     fn name_of(&self, field: &str) -> Option<String> {
-        let mut names = SHARED_NAMES.iter().chain(self.names?);
+        let mut names = SHARED_NAMES.iter().chain(self.names.as_ref()?);
         names.find_map(|(grpc, http)| match grpc.strip_suffix('.') {
             Some(_) => Some(format!("{http}{}", field.strip_prefix(grpc)?)),
             None => (*grpc == field).then(|| (*http).to_owned()),

@@ -10,7 +10,6 @@ use wire::status::BadField;
 use wire::{settings, v1};
 
 use super::fields::{JsonFields, Readable, Seed, TextOrList, object, quoted};
-use super::structured;
 use crate::limits::MOST_OUTPUTS;
 
 /// What a request asks for beside what each of its outputs does.
@@ -94,7 +93,6 @@ pub(super) fn read(
         tenant: fields.take("user")?.unwrap_or_default(),
         ..Default::default()
     };
-    structured::read(fields, &mut request)?;
     speculation(fields, &mut request)?;
     let delivery = delivery(fields)?;
     for (name, neutral) in [

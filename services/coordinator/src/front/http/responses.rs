@@ -9,6 +9,7 @@ use axum::{Extension, Json};
 use serde_json::json;
 use tonic::Status;
 use wire::bounds::MAX_MESSAGES;
+use wire::grammar;
 use wire::status::BadField;
 use wire::v1;
 
@@ -96,13 +97,14 @@ pub(super) fn read(body: &[u8]) -> Result<(ParsedRequest, EchoedFields), BadFiel
     }
     request.top_logprobs = top.unwrap_or_default();
     request.logprobs = request.top_logprobs > 0 || !include.is_empty();
-    let mut format = None;
+    let (mut format, mut given) = (None, None);
     if let Some(mut text) = fields.take_object("text")? {
         format = text.raw("format");
-        structured::format(&mut text, "format", &mut request)?;
+        given = structured::format(&mut text, "format", "text.format")?;
         text.only("verbosity", &[json!("medium")])?;
         text.finish()?;
     }
+    let grammar = structured::read(&mut fields, given, &mut request)?;
     without_state_and_tools(&mut fields)?;
     fields.finish()?;
     let mut echoed = EchoedFields::of(&request, instructions);
@@ -120,10 +122,10 @@ pub(super) fn read(body: &[u8]) -> Result<(ParsedRequest, EchoedFields), BadFiel
         },
         request,
         delivery,
-        names: &[
+        names: vec![
             ("prompt", "input"),
             ("max_tokens", "max_output_tokens"),
-            ("sampling.grammar", "text.format"),
+            (grammar::FIELD, grammar),
         ],
         prompts: vec![None],
     };

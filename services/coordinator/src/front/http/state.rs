@@ -120,12 +120,12 @@ impl HttpState {
     /// What the first one is refused with.
     pub(super) async fn start(
         &self,
-        request: ParsedRequest,
+        mut request: ParsedRequest,
         caller: &Caller,
         headers: &HeaderMap,
         reading: Option<OwnedSemaphorePermit>,
     ) -> Result<RunningRequest, ApiError> {
-        let names = request.names;
+        let names = std::mem::take(&mut request.names);
         // It is large, and callers hold it by value.
         let started = Box::pin(self.start_outputs(request, caller, headers, reading)).await;
         started.map_err(|error| error.naming(names))

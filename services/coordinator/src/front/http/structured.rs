@@ -9,61 +9,80 @@ use super::fields::{JsonFields, list, quoted};
 /// Most texts to choose from.
 const MAX_CHOICES: usize = 1_024;
 
+/// Where OpenAI's clients say what the output follows.
+pub(super) const RESPONSE_FORMAT: &str = "response_format";
+
 /// Any JSON object.
 const OBJECT: &str = r#"{"type": "object"}"#;
 
-/// Reads vLLM's fields.
+/// A grammar, and the field of the request that gave it.
+pub(super) type NamedGrammar = (&'static str, v1::Grammar);
+
+/// Reads vLLM's fields, and puts the grammar that they or `format` give into `request`. Returns the name of the field that
+/// gave one, or the usual one.
 ///
 /// # Errors
 /// Names a field of the wrong type, or the second field that gives a grammar.
 pub(super) fn read(
     fields: &mut JsonFields<'_>,
+    format: Option<NamedGrammar>,
     request: &mut v1::GenerateRequest,
-) -> Result<(), BadField> {
+) -> Result<&'static str, BadField> {
     let schema = fields.take_raw("guided_json");
     let regex = fields.take("guided_regex")?;
     let choice = fields.take_by("guided_choice", |json| list(json, MAX_CHOICES))?;
     let lark = fields.take("guided_grammar")?;
-    under(request, "guided_json", schema.map(by_schema))?;
-    under(request, "guided_regex", regex.map(by_regex))?;
-    under(request, "guided_choice", choice.map(by_choice))?;
-    under(request, "guided_grammar", lark.map(by_lark))?;
-    let Some(mut structured) = fields.take_object("structured_outputs")? else {
-        return Ok(());
-    };
-    let schema = structured.take_raw("json").map(by_schema);
-    let is_object = structured.take("json_object")?.unwrap_or(false);
-    let regex = structured.take("regex")?.map(by_regex);
-    let choice = structured.take_by("choice", |json| list(json, MAX_CHOICES))?;
-    let lark = structured.take("grammar")?.map(by_lark);
-    structured.finish()?;
-    let object = is_object.then(|| of_schema(OBJECT));
-    for grammar in [schema, object, regex, choice.map(by_choice), lark] {
-        under(request, "structured_outputs", grammar)?;
+    let mut given = vec![
+        ("guided_json", schema.map(by_schema)),
+        ("guided_regex", regex.map(by_regex)),
+        ("guided_choice", choice.map(by_choice)),
+        ("guided_grammar", lark.map(by_lark)),
+    ];
+    if let Some(mut structured) = fields.take_object("structured_outputs")? {
+        let schema = structured.take_raw("json").map(by_schema);
+        let is_object = structured.take("json_object")?.unwrap_or(false);
+        let regex = structured.take("regex")?.map(by_regex);
+        let choice = structured.take_by("choice", |json| list(json, MAX_CHOICES))?;
+        let lark = structured.take("grammar")?.map(by_lark);
+        structured.finish()?;
+        let object = is_object.then(|| of_schema(OBJECT));
+        let all = [schema, object, regex, choice.map(by_choice), lark];
+        given.extend(all.map(|grammar| ("structured_outputs", grammar)));
     }
-    Ok(())
+    let given = given.into_iter().filter_map(|(name, it)| Some((name, it?)));
+    let mut given = given.chain(format);
+    let first = given.next();
+    if let Some((second, _)) = given.next() {
+        let problem = "another field says already what the output follows; leave one of them out";
+        return Err(BadField::new(second, problem));
+    }
+    let Some((name, grammar)) = first else {
+        return Ok(RESPONSE_FORMAT);
+    };
+    request.sampling.get_or_insert_default().grammar = Some(grammar);
+    Ok(name)
 }
 
-/// Reads OpenAI's `response_format`, or the `format` of a response's text, which has the schema beside its type.
+/// Reads OpenAI's `response_format`, or the `format` of a response's text, which has the schema beside its type. Errors of
+/// what it gives call it `called`.
 ///
 /// # Errors
-/// As [`read`].
+/// Names what of it is not what it must be.
 pub(super) fn format(
     fields: &mut JsonFields<'_>,
     name: &'static str,
-    request: &mut v1::GenerateRequest,
-) -> Result<(), BadField> {
+    called: &'static str,
+) -> Result<Option<NamedGrammar>, BadField> {
     let Some(mut format) = fields.take_object(name)? else {
-        return Ok(());
+        return Ok(None);
     };
-    let field = fields.path_of(name);
     let kind: Option<String> = format.take("type")?;
     let grammar = match kind.as_deref() {
         Some("text") => None,
         Some("json_object") => Some(of_schema(OBJECT)),
         Some("json_schema") => match format.take_object("json_schema")? {
             Some(nested) => Some(described(nested)?),
-            None => return under(request, &field, Some(described(format)?)),
+            None => return Ok(Some((called, described(format)?))),
         },
         other => {
             let other = quoted(other.unwrap_or("nothing"));
@@ -73,7 +92,7 @@ pub(super) fn format(
         }
     };
     format.finish()?;
-    under(request, &field, grammar)
+    Ok(grammar.map(|grammar| (called, grammar)))
 }
 
 /// Reads a named schema: `name`, `description`, `strict` and `schema`. The schema is enforced whatever `strict` says.
@@ -85,29 +104,6 @@ fn described(mut fields: JsonFields<'_>) -> Result<v1::Grammar, BadField> {
     let schema = schema.ok_or_else(|| fields.error("schema", "missing"))?;
     fields.finish()?;
     Ok(by_schema(schema))
-}
-
-/// Sets the request's grammar, if the field `name` gave one.
-///
-/// # Errors
-/// If another field gave one before.
-fn under(
-    request: &mut v1::GenerateRequest,
-    name: &str,
-    grammar: Option<v1::Grammar>,
-) -> Result<(), BadField> {
-    let held = &mut request.sampling.get_or_insert_default().grammar;
-    match grammar {
-        Some(_) if held.is_some() => Err(BadField::new(
-            name,
-            "another field says already what the output follows; leave one of them out",
-        )),
-        Some(grammar) => {
-            *held = Some(grammar);
-            Ok(())
-        }
-        None => Ok(()),
-    }
 }
 
 /// Returns the grammar of a schema. Some clients send the schema as a string that holds its JSON.
@@ -154,8 +150,8 @@ mod tests {
         let body = value.to_string();
         let mut fields = JsonFields::of_body(body.as_bytes())?;
         let mut request = v1::GenerateRequest::default();
-        read(&mut fields, &mut request)?;
-        format(&mut fields, "response_format", &mut request)?;
+        let format = format(&mut fields, RESPONSE_FORMAT, RESPONSE_FORMAT)?;
+        read(&mut fields, format, &mut request)?;
         fields.finish()?;
         Ok(request.sampling.and_then(|sampling| sampling.grammar))
     }
