@@ -8,7 +8,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 import litellm  # noqa: E402
 from langchain_core.messages import HumanMessage  # noqa: E402
 from langchain_openai import ChatOpenAI, OpenAI  # noqa: E402
-from openai import BadRequestError  # noqa: E402
+from openai import BadRequestError, LengthFinishReasonError  # noqa: E402
 from pydantic import BaseModel, Field  # noqa: E402
 
 BASE = os.environ["OUTRIDER_HTTP"] + "/v1"
@@ -19,6 +19,16 @@ class Pet(BaseModel):
     name: str = Field(max_length=8)
     age: int = Field(ge=0, le=30)
     kind: Literal["cat", "dog"]
+
+
+def first_whole(served):
+    """The first answer that is not cut short: the built-in model often does not end an object of any kind."""
+    for seed in range(20):
+        try:
+            return ChatOpenAI(**served, seed=seed).with_structured_output(None, method="json_mode").invoke(QUESTION)
+        except LengthFinishReasonError:
+            pass
+    raise AssertionError("no answer came to its end")
 
 
 def langchain():
@@ -38,9 +48,7 @@ def langchain():
     for form in ({}, {"use_responses_api": True}):
         asked = ChatOpenAI(**{**served, "max_tokens": 200}, **form).with_structured_output(Pet)
         assert isinstance(asked.invoke(QUESTION), Pet)
-    # The built-in model seldom ends an object of any kind; with this seed it does.
-    asked = ChatOpenAI(**{**served, "max_tokens": 200}, seed=2).with_structured_output(None, method="json_mode")
-    assert isinstance(asked.invoke(QUESTION), dict)
+    assert isinstance(first_whole({**served, "max_tokens": 200}), dict)
 
     completions = OpenAI(**served, seed=7)
     assert "".join(completions.stream(QUESTION)) == completions.invoke(QUESTION)

@@ -7,6 +7,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import dspy  # noqa: E402
 import instructor  # noqa: E402
+from instructor.core.exceptions import IncompleteOutputException  # noqa: E402
 from openai import OpenAI  # noqa: E402
 from pydantic import BaseModel, Field  # noqa: E402
 
@@ -16,6 +17,9 @@ TURNS = [{"role": "user", "content": "A pet."}]
 
 
 class Pet(BaseModel):
+    # Otherwise a schema allows further properties, of which a small model may write many.
+    model_config = {"extra": "forbid"}
+
     name: str = Field(max_length=8)
     age: int = Field(ge=0, le=30)
     kind: Literal["cat", "dog"]
@@ -27,28 +31,39 @@ class Anything(BaseModel):
     model_config = {"extra": "allow"}
 
 
+def first_whole(ask):
+    """The first answer that is not cut short: the built-in model often does not end an object of any kind."""
+    for seed in range(20):
+        try:
+            return ask(seed)
+        except IncompleteOutputException:
+            pass
+    raise AssertionError("no answer came to its end")
+
+
 def with_instructor():
     client = OpenAI(base_url=BASE, max_retries=0)
     by_schema = instructor.from_openai(client, mode=instructor.Mode.JSON_SCHEMA)
     pet = by_schema.chat.completions.create(**SERVED, messages=TURNS, response_model=Pet, max_retries=0)
     assert isinstance(pet, Pet), pet
     by_object = instructor.from_openai(client, mode=instructor.Mode.JSON)
-    read = by_object.chat.completions.create(**SERVED, messages=TURNS, response_model=Anything, max_retries=0)
-    assert isinstance(read, Anything), read
+    ask = {**SERVED, "temperature": 1, "messages": TURNS, "response_model": Anything, "max_retries": 0}
+    assert isinstance(first_whole(lambda seed: by_object.chat.completions.create(**ask, seed=seed)), Anything)
 
 
 def with_dspy():
     class Describe(dspy.Signature):
         question: str = dspy.InputField()
-        pet: Pet = dspy.OutputField()
+        kind: Literal["cat", "dog"] = dspy.OutputField()
+        age: int = dspy.OutputField()
 
     # LM Studio is a server of which DSPy knows that it takes a schema for every model.
     served = {"api_base": BASE, "api_key": "anything", "engine": "litellm", "num_retries": 0, "cache": False}
     model = dspy.LM("lm_studio/default", **served, temperature=0, max_tokens=70)
     with dspy.context(lm=model, adapter=dspy.JSONAdapter()):
         said = dspy.Predict(Describe)(question="A pet?")
-    assert isinstance(said.pet, Pet), said
-    assert model.history[-1]["kwargs"]["response_format"].model_fields.keys() == {"pet"}, model.history[-1]
+    assert said.kind in ("cat", "dog") and isinstance(said.age, int), said
+    assert model.history[-1]["kwargs"]["response_format"].model_fields.keys() == {"kind", "age"}, model.history[-1]
 
 
 with_instructor()
