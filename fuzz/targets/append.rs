@@ -14,6 +14,7 @@ use prost::Message;
 use speculation::pending::{Bounds, PendingTree, ProposedTree, ROOM, Trust};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 use wire::round::digest;
 use wire::v1::round_answer::Part;
@@ -39,7 +40,7 @@ const MOST: usize = 12;
 
 /// The target's own tokens.
 static OWN: LazyLock<Vec<u32>> = LazyLock::new(|| {
-    let (tokens, ended) = RUNTIME.block_on(decode(&[]));
+    let (tokens, ended) = decode(&[]);
     ended.expect("decoded without a proposal");
     tokens
 });
@@ -54,7 +55,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     keeps_a_tree(&appends, own);
     let is_sound = |append: &Append| pending::from_wire(append.clone()).is_ok();
     let are_sound = appends.iter().all(is_sound);
-    let (tokens, ended) = RUNTIME.block_on(decode(&appends));
+    let (tokens, ended) = decode(&appends);
     match ended {
         Ok(()) => assert_eq!(&tokens, own),
         Err(status) => {
@@ -69,13 +70,18 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
 
 /// Decodes on a session of its own: the first tokens, then some more with each proposal, then the rest. Returns the tokens
 /// that came, and why no more came, if the stream was refused.
-async fn decode(appends: &[Append]) -> (Vec<u32>, Result<(), Status>) {
+fn decode(appends: &[Append]) -> (Vec<u32>, Result<(), Status>) {
     let mut tokens = Vec::new();
-    let ended = decode_into(&mut tokens, appends).await;
+    let client = VerifierClient::new(channel(&VERIFIER));
+    let ended = RUNTIME.block_on(decode_into(&mut tokens, client, appends));
     (tokens, ended)
 }
 
-async fn decode_into(tokens: &mut Vec<u32>, appends: &[Append]) -> Result<(), Status> {
+async fn decode_into(
+    tokens: &mut Vec<u32>,
+    mut client: VerifierClient<Channel>,
+    appends: &[Append],
+) -> Result<(), Status> {
     let (requests, outgoing) = mpsc::channel::<SessionRequest>(4);
     let send = async |request: Request| {
         // Where the stream has ended, its replies tell.
@@ -99,7 +105,6 @@ async fn decode_into(tokens: &mut Vec<u32>, appends: &[Append]) -> Result<(), St
         round: Some(round),
     }))
     .await;
-    let mut client = VerifierClient::new(channel(&VERIFIER));
     let replies = client.verify(ReceiverStream::new(outgoing)).await?;
     let mut replies = replies.into_inner();
     let mut until = FIRST;

@@ -49,7 +49,10 @@ fuzz_target!(init: tell_of_panics(), |bytes: &[u8]| -> Corpus {
 });
 
 fn is_one_line(reason: &str) {
-    assert!(!reason.is_empty() && reason.lines().count() == 1, "{reason}");
+    assert!(
+        !reason.is_empty() && reason.lines().count() == 1,
+        "{reason}"
+    );
 }
 
 /// Draws tokens among those allowed until the output ends.
