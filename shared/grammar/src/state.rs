@@ -46,11 +46,9 @@ struct GrammarState {
 impl Constraint for GrammarState {
     fn push(&mut self, token: TokenId) {
         let matcher = self.matcher.get_mut();
-        let ends = matcher
-            .tok_env()
-            .is_ok_and(|it| it.tok_trie().eos_tokens().contains(&token));
-        let fits =
-            self.beyond == 0 && !ends && matches!(matcher.try_consume_tokens(&[token]), Ok(1));
+        let fits = self.beyond == 0
+            && !ends_output(matcher, token)
+            && matches!(matcher.try_consume_tokens(&[token]), Ok(1));
         self.beyond += usize::from(!fits);
     }
 
@@ -64,10 +62,12 @@ impl Constraint for GrammarState {
     }
 
     fn allowed(&self) -> Result<Option<Vec<u32>>, String> {
-        if self.beyond > 0 {
-            return Ok(None);
-        }
         let mut matcher = self.matcher.lock();
+        if self.beyond > 0 {
+            // A token that the matcher could not follow, though it may come, must not set the output free.
+            let error = matcher.get_error();
+            return error.map_or(Ok(None), |error| Err(in_one_line(&error)));
+        }
         let mask = matcher.compute_mask_or_eos();
         let mask = mask.map_err(|error| in_one_line(&error.to_string()))?;
         Ok(Some(mask.as_slice().to_vec()))
@@ -78,6 +78,11 @@ impl Constraint for GrammarState {
             return 0;
         }
         let mut matcher = self.matcher.lock();
+        if matcher.is_stopped() {
+            let ends = |token: &TokenId| ends_output(&matcher, *token);
+            let is_complete = matcher.stop_reason().is_ok();
+            return usize::from(is_complete && tokens.first().is_some_and(ends));
+        }
         matcher.validate_tokens(tokens).unwrap_or(0)
     }
 
@@ -95,6 +100,12 @@ impl Constraint for GrammarState {
             beyond: self.beyond,
         })
     }
+}
+
+/// Returns whether `token` is an end token.
+fn ends_output(matcher: &Matcher, token: TokenId) -> bool {
+    let environment = matcher.tok_env();
+    environment.is_ok_and(|it| it.tok_trie().eos_tokens().contains(&token))
 }
 
 impl fmt::Debug for GrammarState {
