@@ -18,7 +18,7 @@ pub struct Granted {
     later: watch::Receiver<u32>,
 }
 
-/// The sending end of a round's grants.
+/// The sending end of a round's grants. Without it, none is waited for.
 #[derive(Debug)]
 pub(crate) struct Granting(watch::Sender<u32>);
 
@@ -55,7 +55,7 @@ impl Granted {
     /// Waits until the part at `position` is granted.
     ///
     /// # Errors
-    /// If that takes longer than [`GRANT_TIMEOUT`], or the client is gone.
+    /// If that takes longer than [`GRANT_TIMEOUT`], or the client sends nothing more.
     pub async fn reaches(&mut self, position: u32) -> Result<(), Status> {
         if position < self.until() {
             return Ok(());
@@ -63,7 +63,12 @@ impl Granted {
         let granted = self.later.wait_for(|until| position < *until);
         match tokio::time::timeout(GRANT_TIMEOUT, granted).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) => Err(Failure::Cancelled.status("the client is gone")),
+            Ok(Err(_)) => {
+                let problem = format!(
+                    "nothing was granted beyond {position}, and the client sends nothing more"
+                );
+                Err(Failure::Cancelled.status(problem))
+            }
             Err(_) => {
                 let problem =
                     format!("nothing was granted beyond {position} for {GRANT_TIMEOUT:?}");
@@ -94,6 +99,12 @@ mod tests {
         assert_eq!(granted.until(), 5);
         let late = granted.reaches(5).await.expect_err("never granted");
         assert_eq!(late.code(), Failure::Late.code(), "{late:?}");
+        drop(granting);
+        let began = tokio::time::Instant::now();
+        granted.reaches(4).await.expect("granted before");
+        let never = granted.reaches(5).await.expect_err("never granted");
+        assert_eq!(never.code(), Failure::Cancelled.code(), "{never:?}");
+        assert_eq!(began.elapsed(), Duration::ZERO);
         let (_granting, unbounded) = grants();
         assert_eq!(unbounded.from_first(0).until(), u32::MAX);
     }

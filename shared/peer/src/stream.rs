@@ -162,7 +162,7 @@ async fn rounds<R: Role>(
             answered = answer(peer, session, round, beside, replies, epoch) => answered,
             () = hold.superseded() => return Err(superseded()),
             () = replies.0.closed() => return client_gone(&mut inbox, hold).await,
-            closing = inbox.beside(&granting, &proposing) => match closing {
+            closing = inbox.beside(granting, &proposing) => match closing {
                 Ok(()) => return Ok(close(replies).await),
                 Err(wrong) => return Err(wrong.into()),
             },

@@ -42,13 +42,13 @@ impl<'a> Inbox<'a> {
     }
 
     /// Reads what comes beside a round, for as long as it is polled, and passes grants and proposals on. Returns once the
-    /// session is to be closed. It is cancel safe.
+    /// session is to be closed. It is cancel safe. After the client's last message it drops `granting`.
     ///
     /// # Errors
     /// If what comes must not come beside a round, or cannot be read.
     pub(super) async fn beside(
         &mut self,
-        granting: &Granting,
+        granting: Granting,
         proposing: &Proposing<'_>,
     ) -> Result<(), BadField> {
         while self.end.is_none() {
@@ -67,6 +67,7 @@ impl<'a> Inbox<'a> {
                 end @ (Ok(None) | Err(_)) => self.end = Some(end),
             }
         }
+        drop(granting);
         std::future::pending().await
     }
 }
