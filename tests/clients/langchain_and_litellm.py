@@ -1,7 +1,6 @@
 """LangChain's ChatOpenAI, and LiteLLM."""
 
 import os
-from typing import Literal
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
@@ -9,26 +8,10 @@ import litellm  # noqa: E402
 from langchain_core.messages import HumanMessage  # noqa: E402
 from langchain_openai import ChatOpenAI, OpenAI  # noqa: E402
 from openai import BadRequestError, LengthFinishReasonError  # noqa: E402
-from pydantic import BaseModel, Field  # noqa: E402
+from typed import Pet, first_whole  # noqa: E402
 
 BASE = os.environ["OUTRIDER_HTTP"] + "/v1"
 QUESTION = "Once upon a time"
-
-
-class Pet(BaseModel):
-    name: str = Field(max_length=8)
-    age: int = Field(ge=0, le=30)
-    kind: Literal["cat", "dog"]
-
-
-def first_whole(served):
-    """The first answer that is not cut short: the built-in model often does not end an object of any kind."""
-    for seed in range(20):
-        try:
-            return ChatOpenAI(**served, seed=seed).with_structured_output(None, method="json_mode").invoke(QUESTION)
-        except LengthFinishReasonError:
-            pass
-    raise AssertionError("no answer came to its end")
 
 
 def langchain():
@@ -48,7 +31,9 @@ def langchain():
     for form in ({}, {"use_responses_api": True}):
         asked = ChatOpenAI(**{**served, "max_tokens": 200}, **form).with_structured_output(Pet)
         assert isinstance(asked.invoke(QUESTION), Pet)
-    assert isinstance(first_whole({**served, "max_tokens": 200}), dict)
+    longer = {**served, "max_tokens": 200}
+    asked = lambda seed: ChatOpenAI(**longer, seed=seed).with_structured_output(None, method="json_mode").invoke(QUESTION)
+    assert isinstance(first_whole(asked, LengthFinishReasonError), dict)
 
     completions = OpenAI(**served, seed=7)
     assert "".join(completions.stream(QUESTION)) == completions.invoke(QUESTION)

@@ -2,10 +2,9 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
 
 from openai import BadRequestError, NotFoundError, OpenAI
-from pydantic import BaseModel, Field
+from typed import Pet
 
 client = OpenAI(base_url=os.environ["OUTRIDER_HTTP"] + "/v1", max_retries=0)
 MODEL = client.models.list().data[0].id
@@ -52,12 +51,6 @@ def completions():
     echoed = client.completions.create(**{**ask, "max_tokens": 0}, echo=True, logprobs=1).choices[0]
     assert echoed.text == PROMPT and echoed.logprobs.token_logprobs[0] is None
     assert all(value <= 0 for value in echoed.logprobs.token_logprobs[1:])
-
-
-class Pet(BaseModel):
-    name: str = Field(max_length=8)
-    age: int = Field(ge=0, le=30)
-    kind: Literal["cat", "dog"]
 
 
 def structured():

@@ -1,5 +1,5 @@
 """The schemas of tests/prompts, asked of a real chat model that is served alone: every whole answer is what its schema
-describes, by the package jsonschema, and so is every one of the same prompts with drafts off."""
+describes, by the package jsonschema, and every answer is the same with drafts off."""
 
 import json
 import os

@@ -9,36 +9,18 @@ import dspy  # noqa: E402
 import instructor  # noqa: E402
 from instructor.core.exceptions import IncompleteOutputException  # noqa: E402
 from openai import OpenAI  # noqa: E402
-from pydantic import BaseModel, Field  # noqa: E402
+from pydantic import BaseModel  # noqa: E402
+from typed import Pet, first_whole  # noqa: E402
 
 BASE = os.environ["OUTRIDER_HTTP"] + "/v1"
 SERVED = {"model": "default", "temperature": 0, "max_tokens": 150}
 TURNS = [{"role": "user", "content": "A pet."}]
 
 
-class Pet(BaseModel):
-    # Otherwise a schema allows further properties, of which a small model may write many.
-    model_config = {"extra": "forbid"}
-
-    name: str = Field(max_length=8)
-    age: int = Field(ge=0, le=30)
-    kind: Literal["cat", "dog"]
-
-
 class Anything(BaseModel):
     """What any object is read into: in the mode JSON the schema stands in the prompt alone."""
 
     model_config = {"extra": "allow"}
-
-
-def first_whole(ask):
-    """The first answer that is not cut short: the built-in model often does not end an object of any kind."""
-    for seed in range(20):
-        try:
-            return ask(seed)
-        except IncompleteOutputException:
-            pass
-    raise AssertionError("no answer came to its end")
 
 
 def with_instructor():
@@ -48,7 +30,8 @@ def with_instructor():
     assert isinstance(pet, Pet), pet
     by_object = instructor.from_openai(client, mode=instructor.Mode.JSON)
     ask = {**SERVED, "temperature": 1, "messages": TURNS, "response_model": Anything, "max_retries": 0}
-    assert isinstance(first_whole(lambda seed: by_object.chat.completions.create(**ask, seed=seed)), Anything)
+    read = first_whole(lambda seed: by_object.chat.completions.create(**ask, seed=seed), IncompleteOutputException)
+    assert isinstance(read, Anything), read
 
 
 def with_dspy():

@@ -19,6 +19,12 @@ impl Grammar {
         Self(Arc::new(Mutex::new(matcher)))
     }
 
+    /// Returns whether it is the same as `other`, compiled once.
+    #[cfg(test)]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Returns the grammar at the beginning of an output.
     pub fn start(&self) -> Box<dyn Constraint> {
         let matcher = self.0.lock().deep_clone();

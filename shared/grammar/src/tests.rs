@@ -161,6 +161,31 @@ fn going_back_is_as_if_it_had_not_gone_there() {
 }
 
 #[test]
+fn a_fault_of_the_library_does_not_set_the_output_free() {
+    let fault = "fault".parse::<u8>().expect_err("no number");
+    let mut state = Grammar::new(llguidance::Matcher::new(Err(fault.into()))).start();
+    state.push(7);
+    assert!(state.allowed().is_err(), "{state:?}");
+    assert_eq!((state.fitting(&[7]), state.forced().len()), (0, 0));
+}
+
+#[test]
+fn a_grammar_is_compiled_once_while_it_is_kept() {
+    let grammars = grammars();
+    let spec = |at: usize| GrammarSpec::Regex(format!("x{at}"));
+    let one = grammars.compile(&spec(0)).expect("a grammar");
+    let again = grammars.compile(&spec(0)).expect("a grammar");
+    assert!(one.is(&again));
+    assert!(!one.is(&grammars.compile(&spec(1)).expect("a grammar")));
+    // Many small ones are held within bounds too.
+    for at in 2..1_000 {
+        grammars.compile(&spec(at)).expect("a grammar");
+    }
+    assert!(grammars.kept.weight() <= KEPT_BYTES);
+    assert!(grammars.kept.len() < 400, "{}", grammars.kept.len());
+}
+
+#[test]
 fn forced_tokens_are_the_tokenizers_own_and_may_come() {
     let grammars = grammars();
     let spec = schema(&json!({

@@ -1,10 +1,8 @@
 //! A model's tokens as the bytes they stand for.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use llguidance::ParserFactory;
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use speculation::TokenId;
 use text::ServedText;
@@ -13,37 +11,26 @@ use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 /// Most states of a grammar's lexer; each takes one to two kilobytes.
 const MOST_STATES: usize = 20_000;
 
-/// Most texts whose tokens are kept, and most bytes of these in all: schemas force the same ones again and again.
-const KEPT: usize = 4_096;
-const KEPT_BYTES: u64 = 256 << 10;
+/// Most texts whose tokens are kept, since schemas force the same ones again and again, and longest of them, in bytes.
+const KEPT: usize = 1_024;
+const LONGEST_KEPT: usize = 256;
 
 /// The trie of a vocabulary, and its tokenizer.
 struct Environment {
     trie: TokTrie,
     text: Arc<ServedText>,
-    kept: Cache<Vec<u8>, Arc<[TokenId]>, KeyBytes>,
-}
-
-/// Kept tokens weigh as much as their text.
-#[derive(Clone)]
-struct KeyBytes;
-
-impl Weighter<Vec<u8>, Arc<[TokenId]>> for KeyBytes {
-    fn weight(&self, text: &Vec<u8>, _: &Arc<[TokenId]>) -> u64 {
-        text.len() as u64
-    }
+    kept: Cache<Vec<u8>, Vec<TokenId>>,
 }
 
 impl Environment {
     /// Returns the tokenizer's own tokens of `bytes`. Where `bytes` are no UTF-8, or the tokenizer's tokens decode to other
     /// bytes, the longest matching tokens are returned instead.
-    fn tokens(&self, bytes: &[u8]) -> Arc<[TokenId]> {
+    fn tokens(&self, bytes: &[u8]) -> Vec<TokenId> {
         let own = std::str::from_utf8(bytes).ok().and_then(|text| {
             let tokens = self.text.tokens(text, false, usize::MAX).ok()?;
             (self.trie.decode(&tokens) == bytes).then_some(tokens)
         });
-        let tokens = own.unwrap_or_else(|| self.trie.greedy_tokenize(bytes));
-        tokens.into()
+        own.unwrap_or_else(|| self.trie.greedy_tokenize(bytes))
     }
 }
 
@@ -58,10 +45,14 @@ impl TokenizerEnv for Environment {
     }
 
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
-        let tokens = || Ok::<_, Infallible>(self.tokens(bytes));
-        match self.kept.get_or_insert_with(bytes, tokens) {
-            Ok(tokens) => tokens.to_vec(),
+        if let Some(tokens) = self.kept.get(bytes) {
+            return tokens;
         }
+        let tokens = self.tokens(bytes);
+        if bytes.len() <= LONGEST_KEPT {
+            self.kept.insert(bytes.to_vec(), tokens.clone());
+        }
+        tokens
     }
 }
 
@@ -82,7 +73,7 @@ pub(crate) fn factory(
     let environment: TokEnv = Arc::new(Environment {
         trie,
         text,
-        kept: Cache::with_weighter(KEPT, KEPT_BYTES, KeyBytes),
+        kept: Cache::new(KEPT),
     });
     let abilities = InferenceCapabilities::default();
     let slices = llguidance::earley::SlicedBiasComputer::general_slices();

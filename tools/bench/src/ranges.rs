@@ -23,10 +23,46 @@ pub(crate) fn at_least_one<const FLAGS: usize>(
 /// # Errors
 /// Names one that is out of range.
 pub(crate) fn temperatures(temperatures: &[f32]) -> anyhow::Result<()> {
-    for temperature in temperatures {
+    let check = |&each| temperature("temperatures", each);
+    temperatures.iter().try_for_each(check)
+}
+
+/// Checks the temperature of a flag.
+///
+/// # Errors
+/// Names the flag if it is out of range.
+pub(crate) fn temperature(flag: &str, temperature: f32) -> anyhow::Result<()> {
+    ensure!(
+        (0.0..=100.0).contains(&temperature),
+        "--{flag}: {temperature} is out of range, expected 0 to 100"
+    );
+    Ok(())
+}
+
+/// Checks `--clients`.
+///
+/// # Errors
+/// Names a number that is out of range, or that there is none.
+pub(crate) fn clients(numbers: &[usize]) -> anyhow::Result<()> {
+    at_least_one([("clients", numbers.len())])?;
+    for clients in numbers {
         ensure!(
-            (0.0..=100.0).contains(temperature),
-            "--temperatures: {temperature} is out of range, expected 0 to 100"
+            (1..=512).contains(clients),
+            "--clients: {clients} is out of range, expected 1 to 512"
+        );
+    }
+    Ok(())
+}
+
+/// Checks times in seconds, each by the name of its flag.
+///
+/// # Errors
+/// Names the flag that is out of range.
+pub(crate) fn seconds<const FLAGS: usize>(times: [(&str, f64); FLAGS]) -> anyhow::Result<()> {
+    for (flag, seconds) in times {
+        ensure!(
+            (0.01..=600.0).contains(&seconds),
+            "--{flag}: {seconds} is out of range, expected 0.01 to 600"
         );
     }
     Ok(())

@@ -33,8 +33,11 @@ const LAYERS: usize = 12;
 /// Time in which requests get under way.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Properties of the object that answers are: more than an answer has room for.
-const PROPERTIES: usize = 150;
+/// Strings of the list, and properties of the object, that answers are: more than an answer has room for.
+const PARTS: usize = 150;
+
+/// Prompts of the target of random weights, which requests take in turn.
+const PROMPTS: usize = 64;
 
 /// The least speeds over that of free output: under a grammar, and of answers that a schema mostly forces.
 const GOAL: f64 = 0.9;
@@ -67,11 +70,12 @@ pub(crate) struct StructuredArgs {
 impl StructuredArgs {
     fn check(&self) -> anyhow::Result<()> {
         ranges::at_least_one([
-            ("clients", self.clients.iter().copied().min().unwrap_or(0)),
             ("repeats", self.repeats),
             ("max-tokens", self.max_tokens as usize),
         ])?;
-        ranges::temperatures(&[self.temperature])
+        ranges::clients(&self.clients)?;
+        ranges::seconds([("window", self.window)])?;
+        ranges::temperature("temperature", self.temperature)
     }
 }
 
@@ -94,7 +98,7 @@ pub(crate) async fn run(
     if let Some(vocab) = args.vocab {
         let cluster = of_random_weights(config, vocab).await?;
         let client = connect::within(&cluster.coordinator_url)?;
-        let texts = (0..64).map(spelling::prompt).collect();
+        let texts = (0..PROMPTS).map(spelling::prompt).collect();
         measure(&args, client, texts, report).await?;
         return cluster.stop().await;
     }
@@ -149,7 +153,7 @@ async fn measure(
         })
     };
     let free = traffic(&target_only, None);
-    for kind in [texts_of_strings(), properties()] {
+    for kind in [list_of_strings(), object_of_properties()] {
         let schema = Some(&kind.schema);
         let sides = [
             &free,
@@ -217,22 +221,22 @@ fn row(kind: &AnswerKind, clients: usize, turns: &[[f64; 3]]) -> Row {
 }
 
 /// Answers that are mostly the model's own: a list of texts.
-fn texts_of_strings() -> AnswerKind {
+fn list_of_strings() -> AnswerKind {
     AnswerKind {
         name: "a list of strings",
         is_forced: false,
         schema: json!({
             "type": "array",
             "items": {"type": "string", "maxLength": 60},
-            "minItems": PROPERTIES,
+            "minItems": PARTS,
         }),
     }
 }
 
 /// Answers that are mostly forced: an object whose properties have long names, each another, and short values.
-fn properties() -> AnswerKind {
+fn object_of_properties() -> AnswerKind {
     let name = |at: usize| spelling::prompt(at).replace(' ', "_");
-    let names: Vec<String> = (0..PROPERTIES).map(name).collect();
+    let names: Vec<String> = (0..PARTS).map(name).collect();
     let properties = names.iter().enumerate().map(|(at, name)| {
         let value = match at % 3 {
             0 => json!({"type": "boolean"}),

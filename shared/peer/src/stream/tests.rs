@@ -81,6 +81,8 @@ enum Leave {
     Staying,
     /// Not at all, and the round goes on for ever.
     Waiting,
+    /// Not at all, and the round waits for a grant of its second part.
+    Granting,
 }
 
 /// A peer whose client leaves in the midst of each round, just before the reply is sent.
@@ -119,6 +121,7 @@ impl Role for Left {
                 return Err(Status::internal("the round failed").into());
             }
             (Leave::Waiting, _) => std::future::pending().await,
+            (Leave::Granting, _) => context.granted.clone().from_first(1).reaches(1).await?,
         }
         let part = Part::Decoded(v1::Decoded::default());
         Ok(context.answer(part).await?)
@@ -189,7 +192,11 @@ async fn a_client_that_resets_frees_its_session_and_what_breaks_or_fails_detache
 
 /// The client's ends of a stream that is open and in the midst of a round, when `then` comes too.
 async fn beside_a_round(then: Request) -> (Arc<PeerServer<Left>>, Client) {
-    let (peer, mut client) = served(Leave::Waiting, vec![opening(), round(), then]);
+    beside_a_round_of(Leave::Waiting, then).await
+}
+
+async fn beside_a_round_of(leave: Leave, then: Request) -> (Arc<PeerServer<Left>>, Client) {
+    let (peer, mut client) = served(leave, vec![opening(), round(), then]);
     for _ in 0..3 {
         client.requests.send(Ok(EMPTY)).await.expect("room");
     }
@@ -231,6 +238,22 @@ async fn a_round_goes_on_beside_grants_and_after_the_last_message() {
     let next = tokio::time::timeout(Duration::from_secs(60), client.replies.next()).await;
     assert!(next.is_err(), "{next:?}");
     assert_eq!(peer.sessions().attached, 1);
+}
+
+/// After the last message no grant can come.
+#[tokio::test(start_paused = true)]
+async fn a_round_waits_for_a_grant_until_the_last_message() {
+    let too_little = Request::Grant(v1::Grant { until: 1 });
+    let (peer, mut client) = beside_a_round_of(Leave::Granting, too_little).await;
+    let minute = Duration::from_secs(60);
+    let waiting = tokio::time::timeout(minute, client.replies.next()).await;
+    assert!(waiting.is_err(), "{waiting:?}");
+    drop(client.requests);
+    let ended = tokio::time::timeout(minute, client.replies.next()).await;
+    let ended = ended.expect("at once").expect("told").expect_err("ended");
+    assert_eq!(ended.code(), tonic::Code::Cancelled, "{ended:?}");
+    assert!(ended.message().contains("beyond 1"), "{ended:?}");
+    assert_eq!(peer.sessions().detached, 1);
 }
 
 #[tokio::test(start_paused = true)]

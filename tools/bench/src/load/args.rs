@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::ensure;
 use clap::Args;
 
 use super::clients::{ClientTraffic, WindowSample};
@@ -87,23 +86,12 @@ impl LoadArgs {
         ranges::at_least_one([
             ("pairs", self.pairs.len()),
             ("temperatures", self.temperatures.len()),
-            ("clients", self.clients.len()),
             ("layouts", self.layouts.len()),
             ("repeats", self.repeats),
             ("max-tokens", self.max_tokens as usize),
         ])?;
-        for (flag, seconds) in [("window", self.window), ("settle", self.settle)] {
-            ensure!(
-                (0.01..=600.0).contains(&seconds),
-                "--{flag}: {seconds} is out of range, expected 0.01 to 600"
-            );
-        }
-        for &clients in &self.clients {
-            ensure!(
-                (1..=512).contains(&clients),
-                "--clients: {clients} is out of range, expected 1 to 512"
-            );
-        }
+        ranges::seconds([("window", self.window), ("settle", self.settle)])?;
+        ranges::clients(&self.clients)?;
         ranges::temperatures(&self.temperatures)?;
         self.synthetic.check()
     }

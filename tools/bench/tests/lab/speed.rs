@@ -122,6 +122,11 @@ fn output_under_a_grammar_is_measured_beside_free_output() {
             assert!(speed > 0.0, "{line}");
         }
     }
-    let wrong = ["--vocab=256 | --vocab: 256", "--clients=0 | --clients: 0"];
+    let wrong = [
+        "--vocab=256 | --vocab: 256",
+        "--clients=0 | --clients: 0",
+        "--window=-1 | --window: -1",
+        "--temperature=-1 | --temperature: -1",
+    ];
     each_refused(&["structured"], &wrong);
 }
