@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use outrider_fuzz::models::TOKENIZER_JSON;
-use text::ServedText;
+use text::{Conversation, ServedText};
 use wire::v1::{ChatMessage, TokenizerPart};
 
 fuzz_target!(|template: &str| {
@@ -25,5 +25,5 @@ fuzz_target!(|template: &str| {
         content: content.to_owned(),
         ..Default::default()
     });
-    let _ = text.prompt(&messages, 1 << 20);
+    let _ = text.prompt(&Conversation::of(&messages), 1 << 20);
 });

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use calls::OutputReading;
 use fleet::Requirements;
 use speculation::TokenId;
 use speculation::drafting::Drafting;
@@ -41,6 +42,10 @@ pub(crate) struct AdmittedRequest {
     /// Most levels of a draft block.
     pub(crate) draft_len: u32,
     pub(crate) stops: Vec<String>,
+    /// How the output is read; none if it is text and nothing else.
+    pub(crate) reading: Option<OutputReading>,
+    /// What could not be had as it was asked for, one sentence each.
+    pub(crate) warnings: Vec<String>,
     pub(crate) ignore_eos: bool,
     /// From when the request came in.
     pub(crate) timeout: Duration,

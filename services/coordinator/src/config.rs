@@ -8,6 +8,7 @@ use std::error::Error;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
+use calls::{CallForm, FORMS, GENERIC};
 use fleet::{ModelGroup, Models};
 use net::Credentials;
 use net::channel::{ChannelConfig, Trust, parse};
@@ -20,6 +21,9 @@ use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
 
 pub use defaults::{DefaultDraftLen, DefaultDrafting};
 pub use http::HttpConfig;
+
+/// The value of `tool_form` that leaves it to the chat template.
+const AUTO: &str = "auto";
 
 /// Section `coordinator` of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +41,9 @@ pub struct CoordinatorConfig {
     pub method: String,
     /// Names that the first model is served under, in place of its own: answers tell the first, and requests may give any.
     pub served_model_name: Vec<String>,
+    /// The form in which models write calls of tools: `auto`, which looks for its signs in the chat template, or the name of
+    /// one.
+    pub tool_form: String,
     /// Who proposes draft tokens where a request does not say.
     pub drafting: DefaultDrafting,
     /// Draft tokens a round where a request does not say.
@@ -107,6 +114,7 @@ impl Default for CoordinatorConfig {
             }],
             method: methods::METHODS[0].name.to_owned(),
             served_model_name: Vec::new(),
+            tool_form: AUTO.to_owned(),
             drafting: DefaultDrafting::default(),
             draft_len: DefaultDraftLen::Auto,
             draft_cap: const { NonZeroU32::new(20).unwrap() },
@@ -161,11 +169,26 @@ impl CoordinatorConfig {
         groups
     }
 
+    /// Returns the form in which models write calls, if it is set.
+    pub(crate) fn tool_form(&self) -> Option<&'static CallForm> {
+        CallForm::named(&self.tool_form)
+    }
+
     /// Returns the faults of the settings, for a process that may connect as `trust` says.
     pub fn check(&self, trust: Trust) -> Vec<ServiceError> {
         let mut problems = self.check_drafting();
         problems.extend(self.check_method().err());
         problems.extend(self.check_models());
+        if self.tool_form != AUTO && self.tool_form().is_none() {
+            let names = FORMS.iter().chain([&GENERIC]).map(|form| form.name);
+            let names: Vec<_> = names.collect();
+            let problem = format!(
+                "'{}' is no form of calls, expected {AUTO} or one of {}",
+                self.tool_form,
+                names.join(", ")
+            );
+            problems.push(wrong("tool_form", problem));
+        }
         let of_http = self.http.problems().into_iter();
         problems.extend(of_http.map(|(key, problem)| wrong(&key, problem)));
         let models = self.models.iter();

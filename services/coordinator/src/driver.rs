@@ -124,7 +124,10 @@ impl Driver {
         let (stops, before) = (&request.stops, request.text_before());
         let text = Arc::clone(&target.text);
         let output = || OutputText::new(Arc::clone(&text), stops.clone(), before);
-        let (response, held_text) = (output(), output());
+        let (mut response, held_text) = (output(), output());
+        if let Some(reading) = &request.reading {
+            response = response.read_as(reading.clone(), &format!("call_{request_id}"));
+        }
         let request = Arc::new(request);
         Self {
             session: Session::new(session),

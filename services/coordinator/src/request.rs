@@ -1,5 +1,6 @@
 //! A client's request, checked against the model that it asks for.
 
+mod calls;
 pub(crate) mod limits;
 mod method;
 mod prompt;
@@ -18,6 +19,7 @@ use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
 use limits::{check_stops, max_tokens, timeout};
 
+pub(crate) use calls::Calls;
 pub(crate) use limits::distribution_bytes;
 pub(crate) use prompt::{PromptInput, check_bytes};
 
@@ -30,13 +32,14 @@ pub(crate) struct Unasked {
     pub(crate) setting: Option<(&'static Setting, &'static str)>,
 }
 
-/// Checks `request`, of which `prompt` was taken, against `model`, whose target describes itself so.
+/// Checks `request`, of which `prompt` and `calls` were taken, against `model`, whose target describes itself so.
 ///
 /// # Errors
 /// Names the first field that is missing, out of range, or not carried out by this version.
 pub(crate) fn check(
     mut request: v1::GenerateRequest,
     prompt: PromptInput,
+    mut calls: Calls,
     model: &ServedModel,
     target: &Target,
     config: &CoordinatorConfig,
@@ -72,9 +75,10 @@ pub(crate) fn check(
         end_tokens.extend_from_slice(&description.eos_token_ids);
     }
     let params = sampling::from_wire(request.sampling.clone(), end_tokens, vocab_size);
-    let params = params.map_err(as_clients_name_it)?;
+    let mut params = params.map_err(as_clients_name_it)?;
     limits::check_min_tokens(params.min_tokens, max_tokens)?;
     limits::check_grammar(params.grammar.as_ref(), request.ignore_eos, target)?;
+    calls.constrain(&mut params, request.ignore_eos, target)?;
     let reports = request.report_distributions;
     let method = method::choose(&spec, reports, &params, model, config, unasked.setting)?;
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
@@ -99,6 +103,8 @@ pub(crate) fn check(
         choice: request.choice,
         max_tokens,
         draft_len,
+        reading: calls.reading(!request.messages.is_empty()),
+        warnings: calls.warnings,
         stops: request.stop,
         ignore_eos: request.ignore_eos,
         timeout: timeout(request.timeout_ms, config)?,

@@ -2,6 +2,7 @@
 
 use tonic::Status;
 use wire::v1;
+use wire::v1::output_part::Part;
 
 /// An answer, collected from its events. It is complete once [`CollectedAnswer::is_whole`].
 #[derive(Clone, Debug, Default)]
@@ -12,8 +13,12 @@ pub struct CollectedAnswer {
     pub prompt_token_ids: Vec<u32>,
     /// Log probabilities of these. Shape `(prompt tokens - 1,)`: the first has none.
     pub prompt_logprobs: Vec<v1::TokenLogprobs>,
-    /// The output.
+    /// The output; where it holds calls or reasoning, its content.
     pub text: String,
+    /// What the model thought before it answered.
+    pub reasoning: String,
+    /// What it called.
+    pub tool_calls: Vec<v1::ToolCall>,
     /// Tokens of the output, end tokens included. Shape `(tokens,)`.
     pub token_ids: Vec<u32>,
     /// Where each of them came from. Shape `(tokens,)`.
@@ -49,6 +54,9 @@ impl CollectedAnswer {
                 self.token_ids.extend(chunk.token_ids);
                 self.pieces.extend(chunk.pieces);
                 self.logprobs.extend(chunk.logprobs);
+                for part in chunk.parts.into_iter().filter_map(|part| part.part) {
+                    self.add_part(part);
+                }
             }
             GenerationEvent::Round(round) => self.rounds.push(*round),
             GenerationEvent::Lost(_) => {}
@@ -57,6 +65,20 @@ impl CollectedAnswer {
                 self.resumes += 1;
             }
             GenerationEvent::Finished(finished) => self.finished = *finished,
+        }
+    }
+
+    fn add_part(&mut self, part: Part) {
+        match part {
+            // It is in the text.
+            Part::Content(_) => {}
+            Part::Reasoning(text) => self.reasoning.push_str(&text),
+            Part::Call(call) => self.tool_calls.push(call),
+            Part::Arguments(json) => {
+                if let Some(call) = self.tool_calls.last_mut() {
+                    call.arguments.push_str(&json);
+                }
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Keeps track of the parts of an answer that the caller has, so that a resumed answer gives out only new ones.
 
 use wire::v1;
+use wire::v1::output_part::Part;
 
 /// A coordinator that was asked again with the seed of an answer gave other tokens than those given out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,10 +79,8 @@ impl GivenParts {
     /// [`OtherTokens`] if a token is not the one given out at its position.
     pub(crate) fn chunk(&mut self, mut chunk: v1::Chunk) -> Result<Option<v1::Chunk>, OtherTokens> {
         if chunk.token_ids.is_empty() {
-            let old = self.tail.count(chunk.text.len());
-            // Equal tokens have equal text, so `old` lies between two characters.
-            let new = chunk.text.get(old..).unwrap_or_default().to_owned();
-            return Ok((old == 0 || !new.is_empty()).then_some(v1::Chunk { text: new, ..chunk }));
+            // Equal tokens have equal text, and it comes whole.
+            return Ok((self.tail.count(1) == 0).then_some(chunk));
         }
         let left = &self.tokens[self.seen..];
         let old = left.len().min(chunk.token_ids.len());
@@ -95,11 +94,27 @@ impl GivenParts {
         }
         self.seen += chunk.token_ids.len();
         if old > 0 {
+            // Pieces hold calls and reasoning as they were written.
+            let has_parts = !chunk.parts.is_empty() || chunk.text.is_empty();
             cut(&mut chunk.token_ids, old);
             cut(&mut chunk.origins, old);
             cut(&mut chunk.pieces, old);
             cut(&mut chunk.logprobs, old);
-            chunk.text = chunk.pieces.concat();
+            let old = old as u32;
+            chunk.parts.retain_mut(|part| {
+                let is_new = part.token >= old;
+                part.token = part.token.saturating_sub(old);
+                is_new
+            });
+            chunk.text = if has_parts {
+                let parts = chunk.parts.iter().filter_map(|part| match &part.part {
+                    Some(Part::Content(text)) => Some(text.as_str()),
+                    _ => None,
+                });
+                parts.collect()
+            } else {
+                chunk.pieces.concat()
+            };
         }
         self.tokens.extend(&chunk.token_ids);
         Ok((!chunk.token_ids.is_empty()).then_some(chunk))

@@ -2,17 +2,13 @@
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
-use serde_json::{Value, json};
 use speculation::constraint::GrammarSpec;
+use wire::grammar::one_line;
 
 use crate::Grammar;
 
 /// Longest reason for a refusal, in characters.
 const MOST_REASON: usize = 300;
-
-/// Where a schema says how its text is written. Unless it does that is one line, as `json.dumps` of Python writes it: a model
-/// that may write blanks anywhere may go on writing them.
-const STYLE: &str = "x-guidance";
 
 /// Why a grammar cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +37,7 @@ pub(crate) fn top_level(spec: &GrammarSpec) -> Result<TopLevelGrammar, GrammarEr
             let schema = serde_json::from_str(text);
             let schema =
                 schema.map_err(|error| GrammarError::Refused(format!("no JSON: {error}")))?;
-            Ok(TopLevelGrammar::from_json_schema(styled(schema)))
+            Ok(TopLevelGrammar::from_json_schema(one_line(schema)))
         }
         GrammarSpec::Regex(text) => Ok(TopLevelGrammar::from_regex(text)),
         GrammarSpec::Choice(texts) => {
@@ -54,18 +50,6 @@ pub(crate) fn top_level(spec: &GrammarSpec) -> Result<TopLevelGrammar, GrammarEr
         }
         GrammarSpec::Lark(text) => Ok(TopLevelGrammar::from_lark(text.clone())),
     }
-}
-
-fn styled(mut schema: Value) -> Value {
-    if let Some(fields) = schema.as_object_mut() {
-        let style = json!({
-            "whitespace_flexible": false,
-            "item_separator": ", ",
-            "key_separator": ": ",
-        });
-        fields.entry(STYLE).or_insert(style);
-    }
-    schema
 }
 
 /// Compiles `top` for the vocabulary of `factory`.

@@ -307,3 +307,5 @@ fn hostile_grammars_are_refused_or_followed() {
         }
     }
 }
+
+mod of_calls;

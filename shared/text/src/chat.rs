@@ -5,13 +5,17 @@
 
 mod dialect;
 mod python;
+mod turns;
 
 use std::io;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{Environment, Error, ErrorKind, context};
+use serde_json::{Map, Value as Json};
 use wire::v1::ChatMessage;
+
+use turns::{ArgumentsAs, Turns};
 
 /// Name of the template in its environment.
 const NAME: &str = "chat template";
@@ -22,6 +26,32 @@ const SYSTEM: &str = "system";
 const FUEL: u64 = 20_000_000;
 /// Longest piece of a template's line that a message shows, in characters.
 const MAX_EXCERPT: usize = 160;
+
+/// Signs of templates that read the tools where the system message is, and not where all others do.
+const TOOLS_IN_SYSTEM: [&str; 2] = ["message['tools']", "message.tools"];
+/// A sign of Mistral's templates, which refuse ids of calls that are not nine letters and digits.
+const MISTRALS_CALLS: &str = "[TOOL_CALLS]";
+
+/// What a template makes a prompt of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conversation<'a> {
+    /// The turns.
+    pub messages: &'a [ChatMessage],
+    /// The tools as Hugging Face's templates get them; none if there are none.
+    pub tools: Option<&'a Json>,
+    /// Further arguments, such as `enable_thinking`.
+    pub arguments: Option<&'a Map<String, Json>>,
+}
+
+impl<'a> Conversation<'a> {
+    /// Returns the conversation of these turns, without tools and further arguments.
+    pub fn of(messages: &'a [ChatMessage]) -> Self {
+        Self {
+            messages,
+            ..Self::default()
+        }
+    }
+}
 
 /// A model's chat template, ready to render.
 #[derive(Debug)]
@@ -65,45 +95,69 @@ impl ChatTemplate {
         })
     }
 
-    /// Renders the prompt for `messages`, of at most the given number of bytes; special tokens are in it as text.
+    /// Returns its text.
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Renders the prompt for `conversation`, of at most the given number of bytes; special tokens are in it as text.
     ///
     /// # Errors
-    /// Names the line of the template that fails or refuses these messages, or says that the prompt is too long.
+    /// Names the line of the template that fails or refuses the conversation, or says that the prompt is too long.
     pub(crate) fn render(
         &self,
-        messages: &[ChatMessage],
+        conversation: &Conversation<'_>,
         most_bytes: usize,
     ) -> Result<String, String> {
-        let messages: Vec<Value> = messages
-            .iter()
-            .map(|message| {
-                let ChatMessage {
-                    role,
-                    content,
-                    name,
-                } = message;
-                // Templates ask whether there is a name, so an empty one is left out.
-                let name = Some(("name", name.as_str())).filter(|(_, name)| !name.is_empty());
-                let role = if role == DEVELOPER && !self.knows_developer {
-                    SYSTEM
-                } else {
-                    role
-                };
-                let fields = [("role", role), ("content", content.as_str())];
-                Value::from_pairs(fields.into_iter().chain(name))
-            })
-            .collect();
+        let rendered = self.render_with(conversation, most_bytes, ArgumentsAs::Value);
+        let mut messages = conversation.messages.iter();
+        if rendered.is_err() && messages.any(|message| !message.tool_calls.is_empty()) {
+            // Some templates write the arguments of calls as they are, and take texts only.
+            let as_text = self.render_with(conversation, most_bytes, ArgumentsAs::Text);
+            return as_text.or(rendered);
+        }
+        rendered
+    }
+
+    fn render_with(
+        &self,
+        conversation: &Conversation<'_>,
+        most_bytes: usize,
+        arguments_as: ArgumentsAs,
+    ) -> Result<String, String> {
         let given = |token: &String| match token.as_str() {
             "" => Value::UNDEFINED,
             token => Value::from(token),
         };
+        let Conversation {
+            messages,
+            tools,
+            arguments,
+        } = conversation;
+        let turns = Turns {
+            developer: if self.knows_developer {
+                DEVELOPER
+            } else {
+                SYSTEM
+            },
+            short_ids: self.source.contains(MISTRALS_CALLS),
+            arguments_as,
+        };
+        let mut messages: Vec<Value> = messages.iter().map(|turn| turns.value(turn)).collect();
+        let in_system = TOOLS_IN_SYSTEM
+            .iter()
+            .any(|sign| self.source.contains(sign));
+        if in_system && let Some(tools) = tools {
+            turns::add_tools(&mut messages, tools);
+        }
         let context = context! {
             messages,
             add_generation_prompt => true,
             bos_token => given(&self.bos_token),
             eos_token => given(&self.eos_token),
-            tools => Value::from(()),
+            tools => tools.map_or(Value::from(()), turns::value_of),
             documents => Value::from(()),
+            ..turns::of_fields(arguments.unwrap_or(&Map::new()))
         };
         let mut prompt = BoundedPrompt {
             bytes: Vec::new(),

@@ -8,16 +8,22 @@ mod cuts;
 mod detokenizer;
 mod encoder;
 mod output;
+mod parts;
 mod vocabulary;
 
-use wire::v1::{ChatMessage, TokenizerPart};
+use calls::{CallForm, GENERIC, ReasoningMarks};
+use wire::v1::TokenizerPart;
 
 use chat::ChatTemplate;
 use detokenizer::Detokenizer;
 use vocabulary::TokenText;
 
+pub use chat::Conversation;
 pub use encoder::PIECE_FACTOR;
 pub use output::{Emitted, OutputText};
+
+/// What stands in templates that tell the model of its tools.
+const KNOWS_TOOLS: &str = "tools";
 
 /// What turns text into a model's tokens and back.
 #[derive(Debug)]
@@ -121,13 +127,45 @@ impl ServedText {
         self.vocabulary.piece(token).is_none()
     }
 
-    /// Renders the prompt for `messages`, of at most the given number of bytes; special tokens are in it as text.
+    /// Renders the prompt for `conversation`, of at most the given number of bytes; special tokens are in it as text.
     ///
     /// # Errors
-    /// If there is no chat template, if it fails or refuses these messages, or if the prompt is too long.
-    pub fn prompt(&self, messages: &[ChatMessage], most_bytes: usize) -> Result<String, String> {
+    /// If there is no chat template, if it fails or refuses the conversation, or if the prompt is too long.
+    pub fn prompt(
+        &self,
+        conversation: &Conversation<'_>,
+        most_bytes: usize,
+    ) -> Result<String, String> {
         let template = self.chat.as_ref().map_err(String::clone)?;
-        template.render(messages, most_bytes)
+        template.render(conversation, most_bytes)
+    }
+
+    /// Returns the form in which the model writes calls, as its chat template shows it.
+    pub fn call_form(&self) -> &'static CallForm {
+        let source = self.template_source();
+        if source.contains(KNOWS_TOOLS) {
+            CallForm::of_template(source)
+        } else {
+            &GENERIC
+        }
+    }
+
+    /// Returns the marks around the model's reasoning, as its chat template shows them.
+    pub fn reasoning_marks(&self) -> Option<ReasoningMarks> {
+        ReasoningMarks::of_template(self.template_source())
+    }
+
+    /// Returns those of `marks` that are special tokens, with their ids.
+    pub fn special_among(
+        &self,
+        marks: impl Iterator<Item = &'static str>,
+    ) -> Vec<(&'static str, u32)> {
+        let found = marks.filter_map(|mark| Some((mark, self.vocabulary.token(mark)?)));
+        found.filter(|(_, token)| self.is_special(*token)).collect()
+    }
+
+    fn template_source(&self) -> &str {
+        self.chat.as_ref().map_or("", ChatTemplate::source)
     }
 }
 

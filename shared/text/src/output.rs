@@ -6,8 +6,11 @@ use speculation::TokenId;
 use speculation::session::Origin;
 use wire::v1;
 
+use calls::OutputReading;
+
 use crate::ServedText;
 use crate::detokenizer::Detokenizer;
+use crate::parts::PartReader;
 
 /// Turns emitted tokens into chunks.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub struct OutputText {
     stops: StopMatcher,
     /// Tokens turned into chunks so far.
     len: u32,
+    /// Tells content, reasoning and calls apart, where there may be any.
+    parts: Option<PartReader>,
 }
 
 /// A chunk, and what it means for the request.
@@ -36,19 +41,46 @@ impl OutputText {
             stops: StopMatcher::new(stops),
             text,
             len: 0,
+            parts: None,
         }
+    }
+
+    /// Has it read the output so, and give calls the ids that begin with `id_prefix`.
+    pub fn read_as(self, reading: OutputReading, id_prefix: &str) -> Self {
+        let parts = Some(PartReader::new(reading, id_prefix));
+        Self { parts, ..self }
+    }
+
+    /// Returns how many calls there were, and how many tokens were reasoning.
+    pub fn calls_and_reasoning(&self) -> (u32, u32) {
+        let parts = self.parts.as_ref();
+        parts.map_or((0, 0), |parts| (parts.calls, parts.reasoning_tokens))
     }
 
     /// Returns the chunk of `tokens`, up to and including the token that completes a stop string.
     pub fn emit(&mut self, tokens: &[(TokenId, Origin)]) -> Emitted {
         let (mut chunk, mut stopped_at) = (v1::Chunk::default(), None);
-        for &(token, origin) in tokens {
+        for (at, &(token, origin)) in (0..).zip(tokens) {
             self.len += 1;
             let piece = self.detokenizer.push(&self.text.vocabulary, token);
             let released = self.stops.push(&piece);
-            chunk.text.push_str(&released.text);
             chunk.token_ids.push(token);
             chunk.origins.push(wire::report::origin(origin).into());
+            match &mut self.parts {
+                None => chunk.text.push_str(&released.text),
+                Some(parts) => {
+                    let mut said = released.text.clone();
+                    let mark = piece
+                        .is_empty()
+                        .then(|| parts.mark(&self.text, token))
+                        .flatten();
+                    if mark.is_some() {
+                        // No stop string goes over a mark.
+                        said.push_str(&self.stops.finish());
+                    }
+                    parts.read(&said, mark, at, &mut chunk);
+                }
+            }
             chunk.pieces.push(released.text);
             if released.stopped {
                 stopped_at = Some(self.len);
@@ -58,14 +90,21 @@ impl OutputText {
         Emitted { chunk, stopped_at }
     }
 
-    /// Text still held back when the output ends by itself.
-    pub fn finish(&mut self) -> String {
+    /// Returns what was still held back when the output ended by itself, a chunk without tokens.
+    pub fn finish(&mut self) -> v1::Chunk {
         let rest = self.detokenizer.finish(&self.text.vocabulary);
         let released = self.stops.push(&rest);
-        if released.stopped {
-            return released.text;
+        let rest = if released.stopped {
+            released.text
+        } else {
+            released.text + &self.stops.finish()
+        };
+        let mut chunk = v1::Chunk::default();
+        match &mut self.parts {
+            None => chunk.text = rest,
+            Some(parts) => parts.finish(&rest, &mut chunk),
         }
-        released.text + &self.stops.finish()
+        chunk
     }
 }
 

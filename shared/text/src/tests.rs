@@ -48,7 +48,7 @@ fn text_before_an_output_and_the_output_are_the_text_of_all_tokens() {
             let (prompt, rest) = tokens.split_at(at);
             let rest: Vec<_> = rest.iter().map(|&id| (id, Origin::Target)).collect();
             let mut output = OutputText::new(Arc::clone(&served), Vec::new(), prompt);
-            let emitted = output.emit(&rest).chunk.text + &output.finish();
+            let emitted = output.emit(&rest).chunk.text + &output.finish().text;
             let all = served.text_before(prompt) + &emitted;
             assert_eq!(all, format!("{text}\u{FFFD}"), "{kind}, {at}");
         }

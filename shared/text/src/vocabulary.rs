@@ -108,6 +108,11 @@ impl TokenText {
         self.encoder.bytes(text)
     }
 
+    /// Returns the token called `name`.
+    pub(crate) fn token(&self, name: &str) -> Option<u32> {
+        self.tokenizer.token_to_id(name)
+    }
+
     /// Returns what `token` stands for after other text; its name, if it is special.
     pub(crate) fn bytes(&self, token: u32) -> Vec<u8> {
         let name = match self.piece(token) {

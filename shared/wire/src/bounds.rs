@@ -33,9 +33,19 @@ pub const MAX_SETTINGS: usize = 64;
 /// See [`MAX_SETTINGS`].
 pub const MAX_SETTINGS_BYTES: usize = 4 << 10;
 
-/// Numbers of `sampling` and of `settings` in a request.
+/// Most tools of a request, and most bytes that they take.
+pub const MAX_TOOLS: usize = 128;
+/// See [`MAX_TOOLS`].
+pub const MAX_TOOLS_BYTES: usize = 256 << 10;
+/// Most calls in all turns of a conversation.
+pub const MAX_CALLS: usize = 1_024;
+
+/// Numbers of fields of a request that hold messages.
 const SAMPLING: u32 = 5;
+const MESSAGES: u32 = 28;
 const SETTINGS: u32 = 32;
+const TOOLS: u32 = 33;
+const TEMPLATE_ARGUMENTS: u32 = 37;
 
 /// A list in a message, and how long it may be.
 #[derive(Clone, Copy, Debug)]
@@ -96,8 +106,11 @@ impl ListBound {
 
 /// The lists of a `GenerateRequest`. The token ids of a prompt are not among them: they take four times their bytes
 /// at most, and are as many as the message has room for.
-pub const OF_GENERATE_REQUEST: [ListBound; 9] = [
-    ListBound::of("messages", 28, "turns", MAX_MESSAGES),
+pub const OF_GENERATE_REQUEST: [ListBound; 14] = [
+    ListBound::of("messages", MESSAGES, "turns", MAX_MESSAGES),
+    ListBound::of("messages", 4, "calls", MAX_CALLS).within(MESSAGES),
+    ListBound::of("tools", TOOLS, "tools", MAX_TOOLS),
+    ListBound::of("tools", TOOLS, "bytes", MAX_TOOLS_BYTES).in_bytes(),
     ListBound::of("stop", 10, "texts", MAX_STOPS),
     ListBound::of("stop_token_ids", 11, "tokens", MAX_STOP_TOKENS).packed(),
     ListBound::of("logit_bias", 8, "entries", MAX_LOGIT_BIAS).within(SAMPLING),
@@ -113,6 +126,14 @@ pub const OF_GENERATE_REQUEST: [ListBound; 9] = [
         .in_bytes(),
     ListBound::of("settings", SETTINGS, "bytes", MAX_SETTINGS_BYTES).in_bytes(),
     ListBound::of("settings", 1, "entries", MAX_SETTINGS).within(SETTINGS),
+    ListBound::of(
+        "template_arguments",
+        TEMPLATE_ARGUMENTS,
+        "bytes",
+        MAX_SETTINGS_BYTES,
+    )
+    .in_bytes(),
+    ListBound::of("template_arguments", 1, "entries", MAX_SETTINGS).within(TEMPLATE_ARGUMENTS),
 ];
 
 /// Returns the bytes that `message` takes on the wire, without gRPC's frame of five bytes and without compression.

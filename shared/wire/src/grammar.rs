@@ -1,5 +1,6 @@
 //! Grammars on the wire.
 
+use serde_json::{Value, json};
 use speculation::constraint::GrammarSpec;
 
 use crate::status::BadField;
@@ -10,6 +11,23 @@ pub const FIELD: &str = "sampling.grammar";
 
 /// Longest grammar, in bytes.
 pub const MAX_GRAMMAR_BYTES: usize = 64 << 10;
+
+/// Where a schema says how its text is written. Unless it does that is one line, as `json.dumps` of Python writes it: a model
+/// that may write blanks anywhere may go on writing them.
+const STYLE: &str = "x-guidance";
+
+/// Returns `schema` with the style of one line, if it says none.
+pub fn one_line(mut schema: Value) -> Value {
+    if let Some(fields) = schema.as_object_mut() {
+        let style = json!({
+            "whitespace_flexible": false,
+            "item_separator": ", ",
+            "key_separator": ": ",
+        });
+        fields.entry(STYLE).or_insert(style);
+    }
+    schema
+}
 
 /// Reads a grammar; whether it can be followed shows when it is compiled.
 ///

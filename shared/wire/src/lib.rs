@@ -13,6 +13,7 @@ pub mod draft_block;
 pub mod drafting;
 pub mod failure;
 pub mod grammar;
+pub mod json;
 pub mod logprobs;
 pub mod open;
 pub mod pending;

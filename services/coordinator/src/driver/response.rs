@@ -137,6 +137,7 @@ impl Driver {
             prompt_tokens: request.prompt.len() as u32,
             max_tokens: request.max_tokens,
             reproducible: request.is_reproducible,
+            warnings: request.warnings.clone(),
         }
     }
 
@@ -144,13 +145,10 @@ impl Driver {
         self.observer.observe(&RequestEvent::Flushing);
         let rest = match reason {
             FinishReason::Stop | FinishReason::Length => self.response.output.finish(),
-            _ => String::new(),
+            _ => v1::Chunk::default(),
         };
-        if !rest.is_empty() {
-            let chunk = v1::Chunk {
-                text: rest,
-                ..Default::default()
-            };
+        if rest != v1::Chunk::default() {
+            let chunk = rest;
             self.observer
                 .observe(&RequestEvent::Emitted { chunk: &chunk });
             self.respond(Part::Chunk(chunk)).await;
@@ -173,6 +171,11 @@ impl Driver {
             Some(EarlyEnd::Deadline) => wire::report::finish(&FinishReason::DeadlineExceeded),
             None => wire::report::finish(reason),
         };
+        let (calls, reasoning_tokens) = self.response.output.calls_and_reasoning();
+        let finish_reason = match finish_reason {
+            v1::FinishReason::Stop if calls > 0 => v1::FinishReason::ToolCalls,
+            reason => reason,
+        };
         let (request, session) = (&self.request, &self.session);
         let (moves, bytes) = (self.peers.moves(), self.peers.traffic());
         let statistics = session.statistics();
@@ -185,6 +188,7 @@ impl Driver {
             usage: Some(v1::Usage {
                 prompt_tokens: request.prompt.len() as u32,
                 completion_tokens: tokens as u32,
+                reasoning_tokens,
             }),
             speculation: Some(v1::SpeculationStatistics {
                 draft_forwards: statistics.draft_forwards + self.round.distributions_fetched,

@@ -11,6 +11,7 @@
 //! | `state` | what the routes share, and a request's way to its outputs |
 //! | `output`, `answer` | answers, whole or as events |
 //! | `logprobs`, `report` | what answers say beside their text |
+//! | `tools` | what a model may call |
 //! | `tokens` | the tokens of texts |
 //! | `openapi` | the description of all that |
 //! | `error` | errors as clients read them, and the names of fields in them |
@@ -31,6 +32,7 @@ mod responses;
 mod state;
 mod structured;
 mod tokens;
+mod tools;
 
 use std::sync::Arc;
 use std::time::Duration;

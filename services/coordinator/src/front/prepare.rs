@@ -25,7 +25,7 @@ use crate::driver::{Prepared, RESTART_RETRY_AFTER, RequestPlace};
 use crate::events::RequestEvent;
 use crate::observe::{Observation, RequestObserver};
 use crate::request::limits::check_names;
-use crate::request::{self, PromptInput, Unasked};
+use crate::request::{self, Calls, PromptInput, Unasked};
 
 /// Returns the places for large requests to be parsed and tokenised: one for every two processors, and at least one.
 pub(crate) fn reading_places() -> Arc<Semaphore> {
@@ -117,14 +117,15 @@ impl SharedState {
         };
         let (shared, kept) = (Arc::clone(self), reading.take());
         let check = move || {
-            let prompt = PromptInput::take(&mut message, &target)?;
+            let mut calls = Calls::take(&mut message, &target, shared.config.tool_form())?;
+            let prompt = PromptInput::take(&mut message, &target, &mut calls)?;
             let tokenizing = prompt.text().map(|text| {
                 let bytes = target.text.encoding_bytes(text);
                 shared.tokenizing.room(bytes)
             });
             let tokenizing = tokenizing.transpose()?;
             let config = &shared.config;
-            let request = request::check(message, prompt, &model, &target, config, unasked)?;
+            let request = request::check(message, prompt, calls, &model, &target, config, unasked)?;
             drop(tokenizing);
             let prepared = shared.with_room(request, model, target, session_id, place)?;
             Ok((prepared, kept))

@@ -7,7 +7,8 @@ use wire::status::BadField;
 use wire::v1::generate_request::Prompt;
 use wire::v1::{self, ChatMessage};
 
-use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_RENDERED_BYTES};
+use super::calls::{Calls, check_turns};
+use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES};
 
 /// A prompt that was taken from a request, and is still to become tokens.
 #[derive(Debug)]
@@ -21,21 +22,22 @@ pub(crate) enum PromptInput {
 }
 
 impl PromptInput {
-    /// Takes the prompt of `request`, which is text, tokens, or a conversation.
+    /// Takes the prompt of `request`, which is text, tokens, or a conversation that may have `calls`.
     ///
     /// # Errors
     /// Names the field that is missing or too long.
     pub(crate) fn take(
         request: &mut v1::GenerateRequest,
         target: &Target,
+        calls: &mut Calls,
     ) -> Result<Self, BadField> {
-        let messages = &request.messages;
+        let messages = &mut request.messages;
         match request.prompt.take() {
             Some(_) if !messages.is_empty() => {
                 let problem = "given beside text or token_ids, expected one of them";
                 Err(BadField::new("messages", problem))
             }
-            None if !messages.is_empty() => chat(messages, target).map(Self::Chat),
+            None if !messages.is_empty() => chat(messages, target, calls).map(Self::Chat),
             None => Err(empty()),
             Some(Prompt::Text(text)) => {
                 check_bytes(text.len(), target.description.context_len)?;
@@ -100,7 +102,11 @@ fn encoded(
 }
 
 /// Returns the prompt of a conversation, by the model's chat template.
-fn chat(messages: &[ChatMessage], target: &Target) -> Result<String, BadField> {
+fn chat(
+    messages: &mut [ChatMessage],
+    target: &Target,
+    calls: &mut Calls,
+) -> Result<String, BadField> {
     let bad = |problem: String| BadField::new("messages", problem);
     BadField::at_most("messages", messages.len(), MAX_MESSAGES, "turns")?;
     for (turn, message) in messages.iter().enumerate() {
@@ -108,7 +114,16 @@ fn chat(messages: &[ChatMessage], target: &Target) -> Result<String, BadField> {
             let problem = "has no role, expected system, user or assistant";
             return Err(bad(format!("turn {turn} {problem}")));
         }
-        for (what, found) in [("role", message.role.len()), ("name", message.name.len())] {
+        let ids = message
+            .tool_calls
+            .iter()
+            .map(|call| ("id of a call", call.id.len()));
+        let names = [
+            ("role", message.role.len()),
+            ("name", message.name.len()),
+            ("tool_call_id", message.tool_call_id.len()),
+        ];
+        for (what, found) in names.into_iter().chain(ids) {
             if found > MAX_NAME_BYTES {
                 let problem = format!("has {found} bytes, expected at most {MAX_NAME_BYTES}");
                 return Err(bad(format!("the {what} of turn {turn} {problem}")));
@@ -116,12 +131,19 @@ fn chat(messages: &[ChatMessage], target: &Target) -> Result<String, BadField> {
         }
     }
     let context_len = target.description.context_len;
-    let bytes = messages.iter().map(|message| message.content.len()).sum();
+    let bytes = messages.iter().map(bytes_of).sum();
     check_bytes(bytes, context_len)?;
-    let prompt = target.text.prompt(messages, MAX_RENDERED_BYTES);
-    let prompt = prompt.map_err(bad)?;
+    check_turns(messages)?;
+    let prompt = calls.prompt(messages, target).map_err(bad)?;
     check_bytes(prompt.len(), context_len)?;
     Ok(prompt)
+}
+
+/// Returns the bytes of what a turn says.
+fn bytes_of(message: &ChatMessage) -> usize {
+    let calls = message.tool_calls.iter();
+    let calls = calls.map(|call| call.name.len() + call.arguments.len());
+    message.content.len() + message.reasoning.len() + calls.sum::<usize>()
 }
 
 /// Refuses at sight what cannot fit: turning it into tokens first would take long.

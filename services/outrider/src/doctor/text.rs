@@ -1,7 +1,7 @@
 //! Whether the tokenizer gives back a text, and whether the chat template can be used.
 
 use model::source::Inspected;
-use text::ServedText;
+use text::{Conversation, ServedText};
 use wire::v1::{ChatMessage, TokenizerPart};
 
 use super::files::InspectedModels;
@@ -76,7 +76,7 @@ fn chat(name: &str, model: &Inspected, text: &ServedText) -> Findings {
         content: PROBE.to_owned(),
         ..Default::default()
     };
-    match text.prompt(&[asked], MAX_PROMPT_BYTES) {
+    match text.prompt(&Conversation::of(&[asked]), MAX_PROMPT_BYTES) {
         Ok(prompt) if prompt.contains(PROBE) => {
             findings.ok(format!("'{name}': it makes a prompt of a conversation"));
         }

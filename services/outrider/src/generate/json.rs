@@ -29,6 +29,7 @@ fn reason_name(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> &'stati
         }
         v1::FinishReason::Stop => "stop",
         v1::FinishReason::Length => "length",
+        v1::FinishReason::ToolCalls => "tool_calls",
         v1::FinishReason::Cancelled => "cancelled",
         v1::FinishReason::Error | v1::FinishReason::Unspecified => "error",
     }
@@ -105,6 +106,15 @@ fn object(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> Value {
         "metrics": { "speculative_decoding": Value::from_iter(of_vllm) },
         "timing": finished.timing.unwrap_or_default(),
     });
+    if !answer.reasoning.is_empty() {
+        object["reasoning"] = json!(answer.reasoning);
+    }
+    if !answer.tool_calls.is_empty() {
+        let calls = answer.tool_calls.iter();
+        let calls = calls
+            .map(|call| json!({ "id": call.id, "name": call.name, "arguments": call.arguments }));
+        object["tool_calls"] = calls.collect();
+    }
     if !answer.logprobs.is_empty() {
         object["logprobs"] = answer.logprobs.iter().map(logprobs).collect();
     }

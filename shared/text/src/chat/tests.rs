@@ -30,7 +30,7 @@ fn a_name_stands_in_a_turn_that_has_one() {
     };
     let rendered = template(source)
         .expect("a template")
-        .render(&[named, message("user", "y")], MOST);
+        .render(&Conversation::of(&[named, message("user", "y")]), MOST);
     assert_eq!(rendered, Ok("bob:x -:y ".to_owned()));
 }
 
@@ -41,7 +41,7 @@ fn a_developer_is_the_system_where_the_template_knows_none() {
     let render = |source: &str| {
         template(source)
             .expect("a template")
-            .render(&messages, MOST)
+            .render(&Conversation::of(&messages), MOST)
     };
     assert_eq!(render(source), Ok("[x]user".to_owned()));
     let knows = source.to_owned() + "{# or developer #}";
@@ -49,8 +49,8 @@ fn a_developer_is_the_system_where_the_template_knows_none() {
 }
 
 fn refused(source: &str) -> String {
-    let rendered =
-        template(source).and_then(|template| template.render(&[message("user", "x")], MOST));
+    let rendered = template(source)
+        .and_then(|template| template.render(&Conversation::of(&[message("user", "x")]), MOST));
     rendered.expect_err(source)
 }
 
@@ -83,7 +83,9 @@ fn templates_give_what_python_gives() {
                 message(text("role"), text("content"))
             })
             .collect();
-        let rendered = template.expect("a template").render(&messages, MOST);
+        let rendered = template
+            .expect("a template")
+            .render(&Conversation::of(&messages), MOST);
         match case["refused"].as_str() {
             Some(problem) => {
                 let error = rendered.expect_err("refused");
@@ -141,8 +143,11 @@ fn a_prompt_longer_than_its_bound_is_written_no_further() {
     assert_eq!(reported, expected);
     let template = template("{{ messages[0].content }}!").expect("a template");
     let messages = [message("user", "xyz")];
-    assert_eq!(template.render(&messages, 4), Ok("xyz!".to_owned()));
-    assert!(template.render(&messages, 3).is_err());
+    assert_eq!(
+        template.render(&Conversation::of(&messages), 4),
+        Ok("xyz!".to_owned())
+    );
+    assert!(template.render(&Conversation::of(&messages), 3).is_err());
 }
 
 /// A list of one list twice, of one list twice, and so on is small, and its text is not.
@@ -161,7 +166,9 @@ fn json_longer_than_a_prompt_is_written_no_further() {
 #[test]
 fn the_time_is_told() {
     let template = template("{{ strftime_now('%Y-%m-%d') }}").expect("a template");
-    let date = template.render(&[], MOST).expect("a date");
+    let date = template
+        .render(&Conversation::default(), MOST)
+        .expect("a date");
     let parts: Vec<u32> = date
         .split('-')
         .map(|part| part.parse().expect("a number"))

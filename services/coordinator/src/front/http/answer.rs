@@ -21,7 +21,7 @@ use wire::status::BadField;
 use super::error::ApiError;
 use super::guard::RequestId;
 use super::logprobs::LogprobsForm;
-use super::output::{OutputToken, WholeOutput};
+use super::output::{OutputToken, Said, WholeOutput};
 use super::state::{ParsedRequest, RunningRequest, TextCall};
 
 /// How long a stream may be silent before a comment keeps its connection alive.
@@ -40,10 +40,10 @@ pub(super) struct AnswerLayout {
     pub(super) piece_object: &'static str,
     /// Returns the first piece of an output, before any text.
     pub(super) opening: Option<fn() -> Value>,
-    /// Returns a choice of a whole answer with its text.
-    pub(super) whole: fn(&str) -> Value,
-    /// Returns a piece of an output with its text.
-    pub(super) piece: fn(&str) -> Value,
+    /// Returns a choice of a whole answer, an output behind the text that stands before it.
+    pub(super) whole: fn(&str, &WholeOutput) -> Value,
+    /// Returns a piece of an output.
+    pub(super) piece: fn(&Said) -> Value,
     /// Returns the end of an output, which adds no text.
     pub(super) closing: fn() -> Value,
     pub(super) logprobs: LogprobsForm,

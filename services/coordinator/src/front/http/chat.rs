@@ -1,17 +1,17 @@
 //! `/v1/chat/completions`: the next turn of a conversation.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::bounds::MAX_MESSAGES;
-use wire::grammar;
+use wire::json as wire_json;
 use wire::status::BadField;
+use wire::{grammar, v1};
 
 use super::answer::AnswerLayout;
 use super::fields::{JsonFields, list};
-use super::logprobs;
-use super::messages;
-use super::options;
+use super::output::{Said, WholeOutput};
 use super::state::ParsedRequest;
 use super::structured::{self, RESPONSE_FORMAT};
+use super::{logprobs, messages, options, tools};
 
 /// Reads a request's body.
 pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
@@ -26,20 +26,19 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
     request.max_tokens = newer.or(request.max_tokens);
     request.logprobs = fields.take("logprobs")?.unwrap_or_default();
     request.top_logprobs = fields.take("top_logprobs")?.unwrap_or_default();
+    let warnings = tools::read(&mut fields, &mut request)?;
+    names.extend(tools::NAMES);
+    request.template_arguments = template_arguments(&mut fields)?;
     let messages = fields.take_by("messages", |json| list(json, MAX_MESSAGES))?;
     let messages = messages.unwrap_or_default();
     request.messages = messages::read("messages", &messages, &["text"])?;
     for (name, neutral) in [
         ("modalities", vec![json!(["text"])]),
-        ("tools", vec![json!([])]),
-        ("tool_choice", vec![json!("none"), json!("auto")]),
-        ("parallel_tool_calls", vec![json!(false), json!(true)]),
         ("verbosity", vec![json!("medium")]),
         ("echo", vec![json!(false)]),
         ("best_of", vec![json!(1)]),
         ("add_generation_prompt", vec![json!(true)]),
         ("continue_final_message", vec![json!(false)]),
-        ("chat_template_kwargs", vec![json!({})]),
     ] {
         fields.only(name, &neutral)?;
     }
@@ -50,8 +49,61 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
         request,
         delivery,
         names,
+        warnings,
         prompts: vec![None],
     })
+}
+
+/// Reads further arguments of the chat template, among them how much the model is to think.
+fn template_arguments(fields: &mut JsonFields<'_>) -> Result<Option<wire_json::Object>, BadField> {
+    let mut arguments = options::template_arguments(fields)?;
+    if let Some(effort) = fields.take::<String>("reasoning_effort")? {
+        options::set_effort(effort, &mut arguments);
+    }
+    Ok((!arguments.is_empty()).then(|| wire_json::to_wire(&arguments)))
+}
+
+/// Returns the message of a whole answer.
+fn message(output: &WholeOutput) -> Value {
+    let calls: Vec<Value> = output.calls().map(call).collect();
+    let content = output.text();
+    let mut message = json!({ "role": "assistant", "content": content, "refusal": null });
+    if !calls.is_empty() {
+        if content.is_empty() {
+            message["content"] = Value::Null;
+        }
+        message["tool_calls"] = json!(calls);
+    }
+    let reasoning = output.reasoning();
+    if !reasoning.is_empty() {
+        message["reasoning_content"] = json!(reasoning);
+    }
+    message
+}
+
+fn call(call: &v1::ToolCall) -> Value {
+    let v1::ToolCall {
+        id,
+        name,
+        arguments,
+    } = call;
+    json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
+}
+
+/// Returns what a piece of an answer adds to its message.
+fn delta(said: &Said) -> Value {
+    match said {
+        Said::Text(text) => json!({ "content": text }),
+        Said::Reasoning(text) => json!({ "reasoning_content": text }),
+        Said::Call(index, begun) => {
+            let mut begun = call(begun);
+            begun["index"] = json!(index);
+            json!({ "tool_calls": [begun] })
+        }
+        Said::Arguments(index, json) => {
+            json!({ "tool_calls": [{ "index": index, "function": { "arguments": json } }] })
+        }
+    }
 }
 
 /// The layout of chats.
@@ -60,8 +112,8 @@ pub(super) static LAYOUT: AnswerLayout = AnswerLayout {
     whole_object: "chat.completion",
     piece_object: "chat.completion.chunk",
     opening: Some(|| json!({ "delta": { "role": "assistant", "content": "" } })),
-    whole: |text| json!({ "message": { "role": "assistant", "content": text, "refusal": null } }),
-    piece: |text| json!({ "delta": { "content": text } }),
+    whole: |_, output| json!({ "message": message(output) }),
+    piece: |said| json!({ "delta": delta(said) }),
     closing: || json!({ "delta": {} }),
     logprobs: logprobs::OF_CHATS,
 };

@@ -11,6 +11,7 @@ use super::answer::AnswerLayout;
 use super::fields::{JsonFields, Readable, list};
 use super::logprobs;
 use super::options;
+use super::output::Said;
 use super::state::ParsedRequest;
 use super::structured::{self, RESPONSE_FORMAT};
 use crate::limits::MOST_OUTPUTS;
@@ -56,6 +57,8 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
     request.prompt_logprobs = echo && request.logprobs;
     fields.only("best_of", &[json!(delivery.choices)])?;
     fields.only("suffix", &[json!("")])?;
+    // A hint to models that reason, which no template tells here.
+    fields.has("reasoning_effort");
     fields.finish()?;
     let prompts = prompts.unwrap_or_default();
     if prompts.is_empty() {
@@ -70,6 +73,7 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
         request,
         delivery,
         names: vec![("top_logprobs", "logprobs"), (grammar::FIELD, grammar)],
+        warnings: Vec::new(),
         prompts: prompts.into_iter().map(Some).collect(),
     })
 }
@@ -80,8 +84,12 @@ pub(super) static LAYOUT: AnswerLayout = AnswerLayout {
     whole_object: "text_completion",
     piece_object: "text_completion",
     opening: None,
-    whole: |text| json!({ "text": text }),
-    piece: |text| json!({ "text": text }),
+    whole: |before, output| json!({ "text": before.to_owned() + &output.text() }),
+    piece: |said| match said {
+        Said::Text(text) => json!({ "text": text }),
+        // Of conversations alone.
+        Said::Reasoning(_) | Said::Call(..) | Said::Arguments(..) => json!({ "text": "" }),
+    },
     closing: || json!({ "text": "" }),
     logprobs: logprobs::OF_COMPLETIONS,
 };

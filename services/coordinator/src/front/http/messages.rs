@@ -1,12 +1,11 @@
 //! The turns of a conversation.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
-use wire::bounds::MAX_MESSAGES;
+use wire::bounds::{MAX_CALLS, MAX_MESSAGES};
 use wire::status::BadField;
 use wire::v1;
 
-use super::fields::{JsonFields, TextOrList, problem, quoted};
+use super::fields::{JsonFields, TextOrList, list, problem, quoted};
 use crate::limits::MAX_PARTS;
 
 /// Reads the messages that stand in field `name`. Their contents are texts, or lists of parts of the types `parts`. What
@@ -28,7 +27,11 @@ pub(super) fn read(
     turns.collect()
 }
 
-fn turn(path: &str, message: &RawValue, types: &[&str]) -> Result<v1::ChatMessage, BadField> {
+pub(super) fn turn(
+    path: &str,
+    message: &RawValue,
+    types: &[&str],
+) -> Result<v1::ChatMessage, BadField> {
     let mut fields = JsonFields::within(path, message)?;
     let role: Option<String> = fields.take("role")?;
     let content = fields.take_raw("content");
@@ -43,28 +46,62 @@ fn turn(path: &str, message: &RawValue, types: &[&str]) -> Result<v1::ChatMessag
         );
         return Err(BadField::new(format!("{path}.type"), problem));
     }
-    fields.only("tool_calls", &[Value::Array(Vec::new())])?;
     let speaker: Option<String> = fields.take("name")?;
     let missing = |name: &str| BadField::new(format!("{path}.{name}"), "missing");
     let role = role.ok_or_else(|| missing("role"))?;
+    let calls = fields.take_by("tool_calls", |json| list::<&RawValue>(json, MAX_CALLS))?;
+    let calls = calls.unwrap_or_default().into_iter().enumerate();
+    let calls = calls.map(|(at, call)| tool_call(&format!("{path}.tool_calls.{at}"), call));
+    let tool_calls = calls.collect::<Result<_, _>>()?;
     let content = match content {
         Some(content) => text(&format!("{path}.content"), content, types)?,
-        // An answer of nothing.
+        // An answer of nothing, or of calls alone.
         None if role == "assistant" => String::new(),
         None => return Err(missing("content")),
     };
+    // Other servers have either name; a client's own field of these names may be of any type.
+    let thought = ["reasoning_content", "reasoning"].map(|name| fields.take_raw(name));
+    let thought = thought.into_iter().flatten();
+    let mut thought = thought.filter_map(|json| serde_json::from_str(json.get()).ok());
     Ok(v1::ChatMessage {
         role,
         content,
         name: speaker.unwrap_or_default(),
+        tool_calls,
+        tool_call_id: fields.take("tool_call_id")?.unwrap_or_default(),
+        reasoning: thought.next().unwrap_or_default(),
     })
+}
+
+/// Reads a call of an earlier turn.
+fn tool_call(path: &str, call: &RawValue) -> Result<v1::ToolCall, BadField> {
+    let mut fields = JsonFields::within(path, call)?;
+    let id: Option<String> = fields.take("id")?;
+    let function = fields.take_object("function")?;
+    let mut function = function.ok_or_else(|| fields.error("function", "missing"))?;
+    let name: Option<String> = function.take("name")?;
+    Ok(v1::ToolCall {
+        id: id.unwrap_or_default(),
+        name: name.ok_or_else(|| function.error("name", "missing"))?,
+        arguments: arguments(function.take_raw("arguments")),
+    })
+}
+
+/// Returns the arguments of a call: JSON text in a text, or the JSON itself.
+pub(super) fn arguments(given: Option<&RawValue>) -> String {
+    let json = given.map_or("{}", RawValue::get);
+    match serde_json::from_str::<String>(json) {
+        Ok(text) if text.trim().is_empty() => "{}".to_owned(),
+        Ok(text) => text,
+        Err(_) => json.to_owned(),
+    }
 }
 
 /// What stands between the parts of a content, as vLLM and llama.cpp have it.
 const BETWEEN_PARTS: &str = "\n";
 
 /// Reads the text of a content.
-fn text(path: &str, content: &RawValue, types: &[&str]) -> Result<String, BadField> {
+pub(super) fn text(path: &str, content: &RawValue, types: &[&str]) -> Result<String, BadField> {
     match TextOrList::of_json(content.get(), MAX_PARTS) {
         Ok(TextOrList::Text(text)) => Ok(text),
         Ok(TextOrList::List(parts)) => {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use speculation::methods::{MethodSpec, SETTINGS, SettingValue};
-use wire::bounds::MAX_STOPS;
+use wire::bounds::{MAX_SETTINGS_BYTES, MAX_STOPS};
 use wire::sampling::{FIELDS, MAX_LOGIT_BIAS, SamplingField, SamplingKind};
 use wire::status::BadField;
 use wire::{settings, v1};
@@ -49,7 +49,7 @@ pub(super) fn kept_per_token(request: &v1::GenerateRequest, delivery: Delivery) 
 
 /// Hints in all requests: to a provider's bookkeeping and billing, to caches, and to models that reason. They change no
 /// output, and clients send them to every server, so they are taken and ignored, whatever they hold.
-const HINTS: [&str; 11] = [
+const HINTS: [&str; 10] = [
     "cache_prompt",
     "client_metadata",
     "metadata",
@@ -57,11 +57,34 @@ const HINTS: [&str; 11] = [
     "prompt_cache_key",
     "prompt_cache_options",
     "prompt_cache_retention",
-    "reasoning_effort",
     "safety_identifier",
     "service_tier",
     "store",
 ];
+
+/// Reads further arguments of the chat template.
+pub(super) fn template_arguments(
+    fields: &mut JsonFields<'_>,
+) -> Result<Map<String, Value>, BadField> {
+    const FIELD: &str = "chat_template_kwargs";
+    let given = fields.take_raw(FIELD);
+    let bytes = given.map_or(0, |given| given.get().len());
+    BadField::at_most(FIELD, bytes, MAX_SETTINGS_BYTES, "bytes")?;
+    match given.map(|given| serde_json::from_str(given.get())) {
+        Some(Ok(Value::Object(arguments))) => Ok(arguments),
+        None => Ok(Map::new()),
+        Some(_) => Err(BadField::new(FIELD, "expected an object")),
+    }
+}
+
+/// Tells a chat template how much the model is to think, in the words of OpenAI; `none` is told as Qwen3's template has it,
+/// too.
+pub(super) fn set_effort(effort: String, arguments: &mut Map<String, Value>) {
+    if effort == "none" {
+        arguments.entry("enable_thinking").or_insert(json!(false));
+    }
+    arguments.entry("reasoning_effort").or_insert(json!(effort));
+}
 
 /// Reads one text, or several.
 fn texts(json: &str) -> serde_json::Result<Vec<String>> {

@@ -8,6 +8,7 @@ use text::ServedText;
 use tonic::{Code, Status};
 use wire::v1;
 use wire::v1::generate_response::Part;
+use wire::v1::output_part::Part as OutputPart;
 
 use crate::driver::ResponseStream;
 
@@ -34,6 +35,8 @@ pub(super) struct OutputProgress {
     pub(super) chars: usize,
     /// Tokens of the output.
     pub(super) tokens: usize,
+    /// Calls in it.
+    calls: usize,
     pub(super) finished: v1::Finished,
 }
 
@@ -42,19 +45,41 @@ pub(super) struct OutputProgress {
 pub(super) enum OutputDelta {
     /// Tokens of the prompt, before all others.
     Prompt(Vec<OutputToken>),
-    /// Text, and the tokens that it came with.
-    Piece(String, Vec<OutputToken>),
+    /// What is said, in order, and the tokens that it came with.
+    Piece(Vec<Said>, Vec<OutputToken>),
     /// It is whole.
     End,
     /// Nothing that a client sees.
     Nothing,
 }
 
+/// A piece of what an output says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Said {
+    /// Text for the user.
+    Text(String),
+    /// What the model thinks before it answers.
+    Reasoning(String),
+    /// A call begins: its number, from 0, its id and its name.
+    Call(usize, v1::ToolCall),
+    /// More of the arguments of the call with this number.
+    Arguments(usize, String),
+}
+
+/// Something that an output says, as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum OutputItem {
+    Text(String),
+    Reasoning(String),
+    Call(v1::ToolCall),
+}
+
 /// A whole output.
 #[derive(Debug, Default)]
 pub(super) struct WholeOutput {
     pub(super) progress: OutputProgress,
-    pub(super) text: String,
+    /// What it says, in order.
+    pub(super) items: Vec<OutputItem>,
     /// Tokens of the prompt and then of the output, if the answer reports tokens.
     pub(super) tokens: Vec<OutputToken>,
 }
@@ -77,9 +102,10 @@ impl OutputProgress {
             Some(Part::Chunk(chunk)) => {
                 self.chars += chunk.text.chars().count();
                 self.tokens += chunk.token_ids.len();
+                let said = self.said(chunk.text, chunk.parts);
                 let logprobs = chunk.logprobs.into_iter().map(Some);
                 let tokens = output_tokens(chunk.token_ids, chunk.pieces, logprobs);
-                return Ok(OutputDelta::Piece(chunk.text, tokens));
+                return Ok(OutputDelta::Piece(said, tokens));
             }
             Some(Part::Finished(finished)) => {
                 let failed = finished.reason() == v1::FinishReason::Error;
@@ -93,6 +119,25 @@ impl OutputProgress {
             Some(Part::Round(_)) | None => {}
         }
         Ok(OutputDelta::Nothing)
+    }
+
+    /// Returns what a chunk says: its parts, if it has any.
+    fn said(&mut self, text: String, parts: Vec<v1::OutputPart>) -> Vec<Said> {
+        if parts.is_empty() {
+            let text = Some(text).filter(|text| !text.is_empty());
+            return text.map(Said::Text).into_iter().collect();
+        }
+        let parts = parts.into_iter().filter_map(|part| part.part);
+        let said = parts.map(|part| match part {
+            OutputPart::Content(text) => Said::Text(text),
+            OutputPart::Reasoning(text) => Said::Reasoning(text),
+            OutputPart::Call(call) => {
+                self.calls += 1;
+                Said::Call(self.calls - 1, call)
+            }
+            OutputPart::Arguments(json) => Said::Arguments(self.calls.saturating_sub(1), json),
+        });
+        said.collect()
     }
 
     /// Returns the tokens of the next part of the prompt. Its first token has no log probabilities.
@@ -110,10 +155,17 @@ impl OutputProgress {
         output_tokens(part.token_ids, pieces, logprobs)
     }
 
+    /// Returns how many of its tokens were reasoning, once it has ended.
+    pub(super) fn reasoning_tokens(&self) -> u32 {
+        let usage = self.finished.usage.as_ref();
+        usage.map_or(0, |usage| usage.reasoning_tokens)
+    }
+
     /// Returns why it ended, in OpenAI's words.
     pub(super) fn finish_reason(&self) -> &'static str {
         match self.finished.reason() {
             v1::FinishReason::Length => "length",
+            v1::FinishReason::ToolCalls => "tool_calls",
             v1::FinishReason::Stop
             | v1::FinishReason::Cancelled
             | v1::FinishReason::Error
@@ -137,14 +189,60 @@ impl WholeOutput {
             match output.progress.add(message.part, text)? {
                 OutputDelta::End => return Ok(output),
                 OutputDelta::Prompt(tokens) => output.keep(tokens, keeps_tokens),
-                OutputDelta::Piece(text, tokens) => {
-                    output.text.push_str(&text);
+                OutputDelta::Piece(said, tokens) => {
+                    output.say(said);
                     output.keep(tokens, keeps_tokens);
                 }
                 OutputDelta::Nothing => {}
             }
         }
         Err(Status::internal("the answer ended before it was finished"))
+    }
+
+    /// Adds what is said.
+    pub(super) fn say(&mut self, said: Vec<Said>) {
+        for said in said {
+            match (said, self.items.last_mut()) {
+                (Said::Text(text), Some(OutputItem::Text(last)))
+                | (Said::Reasoning(text), Some(OutputItem::Reasoning(last))) => {
+                    last.push_str(&text)
+                }
+                (Said::Arguments(_, json), Some(OutputItem::Call(last))) => {
+                    last.arguments.push_str(&json);
+                }
+                (Said::Text(text), _) => self.items.push(OutputItem::Text(text)),
+                (Said::Reasoning(text), _) => self.items.push(OutputItem::Reasoning(text)),
+                (Said::Call(_, call), _) => self.items.push(OutputItem::Call(call)),
+                // Arguments come behind their call.
+                (Said::Arguments(..), _) => {}
+            }
+        }
+    }
+
+    /// Returns its text.
+    pub(super) fn text(&self) -> String {
+        let texts = self.items.iter().filter_map(|item| match item {
+            OutputItem::Text(text) => Some(text.as_str()),
+            OutputItem::Reasoning(_) | OutputItem::Call(_) => None,
+        });
+        texts.collect()
+    }
+
+    /// Returns what the model thought.
+    pub(super) fn reasoning(&self) -> String {
+        let texts = self.items.iter().filter_map(|item| match item {
+            OutputItem::Reasoning(text) => Some(text.as_str()),
+            OutputItem::Text(_) | OutputItem::Call(_) => None,
+        });
+        texts.collect()
+    }
+
+    /// Returns its calls.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &v1::ToolCall> {
+        self.items.iter().filter_map(|item| match item {
+            OutputItem::Call(call) => Some(call),
+            OutputItem::Text(_) | OutputItem::Reasoning(_) => None,
+        })
     }
 
     pub(super) fn keep(&mut self, tokens: Vec<OutputToken>, keeps_tokens: bool) {

@@ -12,11 +12,29 @@ pub(super) fn usage(outputs: &[&OutputProgress], choices: usize) -> Value {
     let prompts = outputs.iter().step_by(choices.max(1));
     let prompt: u32 = prompts.map(|output| output.started.prompt_tokens).sum();
     let completion: usize = outputs.iter().map(|output| output.tokens).sum();
-    json!({
+    let mut usage = json!({
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt as usize + completion,
-    })
+    });
+    let reasoning = outputs.iter().map(|output| output.reasoning_tokens());
+    let reasoning: u32 = reasoning.sum();
+    if reasoning > 0 {
+        usage["completion_tokens_details"] = json!({ "reasoning_tokens": reasoning });
+    }
+    usage
+}
+
+/// Adds what could not be had as it was asked for, if there is anything: what the front left out, and what the outputs say.
+pub(super) fn warn(answer: &mut Value, left_out: &[String], outputs: &[&OutputProgress]) {
+    let of_output = outputs.first().map(|output| &output.started.warnings);
+    let warnings: Vec<_> = left_out
+        .iter()
+        .chain(of_output.into_iter().flatten())
+        .collect();
+    if !warnings.is_empty() {
+        answer["warnings"] = json!(warnings);
+    }
 }
 
 /// Adds to `answer` what was in effect and how speculation went, of outputs that are whole; and the usage, `with_usage`.

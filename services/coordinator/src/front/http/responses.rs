@@ -1,26 +1,23 @@
 //! `/v1/responses`: a turn of a conversation, in OpenAI's newer form. Nothing is stored: state is the client's.
 
 mod events;
+mod items;
 mod object;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use serde_json::json;
+use serde_json::Value;
 use tonic::Status;
-use wire::bounds::MAX_MESSAGES;
-use wire::grammar;
 use wire::status::BadField;
-use wire::v1;
+use wire::{grammar, json};
 
 use super::error::ApiError;
-use super::fields::{JsonFields, TextOrList, list, quoted};
+use super::fields::{JsonFields, list, quoted};
 use super::guard::RequestId;
-use super::messages;
-use super::options;
 use super::output::WholeOutput;
 use super::state::{ParsedRequest, TextCall};
-use super::structured;
+use super::{options, structured, tools};
 use object::{EchoedFields, ResponseObject};
 
 /// Bytes that a response takes for a log probability: it is told whole at the end, also of a stream.
@@ -69,21 +66,11 @@ pub(super) fn read(body: &[u8]) -> Result<(ParsedRequest, EchoedFields), BadFiel
     }
     request.max_tokens = fields.take("max_output_tokens")?;
     let instructions: Option<String> = fields.take("instructions")?;
-    let input = fields.take_by("input", |json| TextOrList::of_json(json, MAX_MESSAGES))?;
-    let turn = |role: &str, content: &str| v1::ChatMessage {
-        role: role.to_owned(),
-        content: content.to_owned(),
-        name: String::new(),
-    };
-    request.messages = match input {
-        None => return Err(BadField::new("input", "missing")),
-        Some(TextOrList::Text(text)) => vec![turn("user", &text)],
-        Some(TextOrList::List(items)) => {
-            messages::read("input", &items, &["input_text", "output_text"])?
-        }
-    };
+    request.messages = items::input(&mut fields)?;
     if let Some(instructions) = &instructions {
-        request.messages.insert(0, turn("system", instructions));
+        request
+            .messages
+            .insert(0, items::turn("system", instructions));
     }
     let top: Option<u32> = fields.take("top_logprobs")?;
     let include = fields.take_by("include", |json| list(json, MAX_INCLUDED))?;
@@ -101,17 +88,15 @@ pub(super) fn read(body: &[u8]) -> Result<(ParsedRequest, EchoedFields), BadFiel
     if let Some(mut text) = fields.take_object("text")? {
         format = text.raw("format");
         given = structured::format(&mut text, "format", "text.format")?;
-        text.only("verbosity", &[json!("medium")])?;
+        text.only("verbosity", &[Value::from("medium")])?;
         text.finish()?;
     }
     let grammar = structured::read(&mut fields, given, &mut request)?;
-    without_state_and_tools(&mut fields)?;
+    let echoed = EchoedFields::of(&request, instructions, format, &fields);
+    let warnings = tools::read(&mut fields, &mut request)?;
+    request.template_arguments = template_arguments(&mut fields)?;
+    without_state(&mut fields)?;
     fields.finish()?;
-    let mut echoed = EchoedFields::of(&request, instructions);
-    if let Some(format) = format {
-        // It was read before.
-        echoed.format = serde_json::from_str(format.get()).unwrap_or_default();
-    }
     let scores = u64::from(request.top_logprobs) + 1;
     let request = ParsedRequest {
         echo: false,
@@ -122,29 +107,40 @@ pub(super) fn read(body: &[u8]) -> Result<(ParsedRequest, EchoedFields), BadFiel
         },
         request,
         delivery,
-        names: vec![
+        names: [
             ("prompt", "input"),
+            ("messages", "input"),
             ("max_tokens", "max_output_tokens"),
             (grammar::FIELD, grammar),
-        ],
+        ]
+        .into_iter()
+        .chain(tools::NAMES)
+        .collect(),
+        warnings,
         prompts: vec![None],
     };
     Ok((request, echoed))
 }
 
-/// Refuses fields that ask for stored state, tools or reasoning.
-fn without_state_and_tools(fields: &mut JsonFields<'_>) -> Result<(), BadField> {
+/// Reads how much the model is to think.
+fn template_arguments(fields: &mut JsonFields<'_>) -> Result<Option<json::Object>, BadField> {
+    let mut arguments = options::template_arguments(fields)?;
+    if let Some(mut reasoning) = fields.take_object("reasoning")?
+        && let Some(effort) = reasoning.take::<String>("effort")?
+    {
+        options::set_effort(effort, &mut arguments);
+    }
+    Ok((!arguments.is_empty()).then(|| json::to_wire(&arguments)))
+}
+
+/// Refuses fields that ask for stored state.
+fn without_state(fields: &mut JsonFields<'_>) -> Result<(), BadField> {
     for (name, neutral) in [
-        ("background", vec![json!(false)]),
-        ("tools", vec![json!([])]),
-        ("tool_choice", vec![json!("none"), json!("auto")]),
-        ("parallel_tool_calls", vec![json!(false), json!(true)]),
-        ("truncation", vec![json!("disabled")]),
+        ("background", vec![Value::from(false)]),
+        ("truncation", vec![Value::from("disabled")]),
     ] {
         fields.only(name, &neutral)?;
     }
-    // A hint to models that reason.
-    fields.has("reasoning");
     for name in ["previous_response_id", "conversation"] {
         if fields.has(name) {
             let problem = "nothing is stored here; send the whole conversation as input";
@@ -156,7 +152,7 @@ fn without_state_and_tools(fields: &mut JsonFields<'_>) -> Result<(), BadField> 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::json;
 
     use super::*;
 

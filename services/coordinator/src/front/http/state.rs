@@ -46,6 +46,8 @@ pub(super) struct ParsedRequest {
     pub(super) delivery: Delivery,
     /// Names of its fields that differ from those over gRPC.
     pub(super) names: FieldNames,
+    /// What of it is left out, one sentence each.
+    pub(super) warnings: Vec<String>,
     /// Each prompt; none where the request holds messages.
     pub(super) prompts: Vec<Option<Prompt>>,
     /// Whether each output begins with its prompt.
@@ -58,6 +60,7 @@ pub(super) struct ParsedRequest {
 pub(super) struct RunningRequest {
     pub(super) delivery: Delivery,
     pub(super) logprobs: bool,
+    pub(super) warnings: Vec<String>,
     pub(super) text: Arc<ServedText>,
     pub(super) model: String,
     /// The identifier of its first output in logs and traces.
@@ -144,6 +147,7 @@ impl HttpState {
             prompts,
             echo,
             kept_per_token,
+            warnings,
             ..
         } = parsed;
         let model = self.model(&request.model)?.name().to_owned();
@@ -186,6 +190,7 @@ impl HttpState {
         Ok(RunningRequest {
             delivery,
             logprobs,
+            warnings,
             before: before.collect(),
             text,
             model,

@@ -272,6 +272,7 @@ pub(in crate::observe) fn outcome(finished: &v1::Finished) -> &'static str {
     match finished.reason() {
         v1::FinishReason::Stop => "stop",
         v1::FinishReason::Length => "length",
+        v1::FinishReason::ToolCalls => "tool_calls",
         v1::FinishReason::Cancelled => "cancelled",
         v1::FinishReason::Error | v1::FinishReason::Unspecified
             if finished.error_code == Failure::Late.code() as u32 =>

@@ -50,7 +50,7 @@ fn turn(role: &str, content: &str) -> ChatMessage {
     ChatMessage {
         role: role.to_owned(),
         content: content.to_owned(),
-        name: String::new(),
+        ..Default::default()
     }
 }
 

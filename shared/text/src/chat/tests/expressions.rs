@@ -62,7 +62,8 @@ fn each_construct_gives_what_python_gives() {
     let mut wrong = Vec::new();
     for case in &cases {
         let source = case["template"].as_str().expect("a template");
-        let rendered = template(source).and_then(|template| template.render(&messages, MOST));
+        let rendered = template(source)
+            .and_then(|template| template.render(&Conversation::of(&messages), MOST));
         let python = case["text"].as_str();
         let known = DIFFERENCES.iter().find(|(template, _)| *template == source);
         let expected = known.map_or(python, |(_, ours)| *ours);

@@ -10,7 +10,7 @@ use wire::v1;
 use super::{ChoicesAnswer, respond_events};
 use crate::driver::ResponseStream;
 use crate::front::http::error::ApiError;
-use crate::front::http::output::{OutputDelta, OutputProgress};
+use crate::front::http::output::{OutputDelta, OutputProgress, Said};
 use crate::front::http::report;
 
 /// A streamed answer under way.
@@ -76,7 +76,7 @@ impl AnswerEvents {
         for (index, before) in request.before.iter().enumerate() {
             // If log probabilities were requested, the prompt's text is sent with them.
             let comes_later = before.is_empty() || request.logprobs;
-            let echoed = (!comes_later).then(|| (layout.piece)(before));
+            let echoed = (!comes_later).then(|| (layout.piece)(&Said::Text(before.clone())));
             let opening = layout.opening.map(|opening| opening());
             for choice in opening.into_iter().chain(echoed) {
                 events.push(event(&self.piece(index, choice, None)));
@@ -92,23 +92,26 @@ impl AnswerEvents {
         let output = &mut self.outputs[index];
         let offset = before.chars().count() + output.chars;
         let (is_first, prompt) = (output.prompt_tokens == 0, output.prompt_chars);
-        let choice = match output.add(message.part, &request.text) {
+        let piece = |text: &str| (layout.piece)(&Said::Text(text.to_owned()));
+        let choices = match output.add(message.part, &request.text) {
             Ok(OutputDelta::Nothing) => return (Vec::new(), false),
             Ok(OutputDelta::Prompt(tokens)) => {
                 let text = if is_first { before } else { "" };
-                let mut choice = (layout.piece)(text);
+                let mut choice = piece(text);
                 choice["logprobs"] = self.answer.logprobs_of(&tokens, prompt);
-                choice
+                vec![choice]
             }
             // A token that completes no character is sent with the one that does, unless pieces hold tokens.
-            Ok(OutputDelta::Piece(text, _)) if text.is_empty() && !self.answer.tells_tokens() => {
-                return (Vec::new(), false);
-            }
-            Ok(OutputDelta::Piece(text, tokens)) => {
-                let mut choice = (layout.piece)(&text);
-                choice["logprobs"] = self.answer.logprobs_of(&tokens, offset);
-                self.answer.add_ids(&mut choice, &tokens);
-                choice
+            Ok(OutputDelta::Piece(said, tokens)) => {
+                let mut choices: Vec<Value> = said.iter().map(layout.piece).collect();
+                if self.answer.tells_tokens() {
+                    if choices.is_empty() {
+                        choices.push(piece(""));
+                    }
+                    choices[0]["logprobs"] = self.answer.logprobs_of(&tokens, offset);
+                    self.answer.add_ids(&mut choices[0], &tokens);
+                }
+                choices
             }
             Ok(OutputDelta::End) => {
                 let reason = output.finish_reason();
@@ -121,7 +124,9 @@ impl AnswerEvents {
                 return (vec![event(&error), done()], true);
             }
         };
-        (vec![event(&self.piece(index, choice, None))], false)
+        let pieces = choices.into_iter();
+        let events = pieces.map(|choice| event(&self.piece(index, choice, None)));
+        (events.collect(), false)
     }
 
     /// Returns the end of an output, and if it is the last one, of the answer.
@@ -135,6 +140,7 @@ impl AnswerEvents {
         let add = |piece: &mut Value| {
             let choices = delivery.choices as usize;
             report::add(piece, &outputs, choices, delivery.include_usage);
+            report::warn(piece, &self.answer.request.warnings, &outputs);
         };
         if delivery.include_usage {
             let mut usage = (self.answer).object(self.answer.layout.piece_object, &[]);

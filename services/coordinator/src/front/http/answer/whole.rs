@@ -19,6 +19,7 @@ impl ChoicesAnswer {
         let progress: Vec<_> = outputs.iter().map(|output| &output.progress).collect();
         let mut rest = json!({});
         report::add(&mut rest, &progress, choices, true);
+        report::warn(&mut rest, &self.request.warnings, &progress);
         // What follows the choices, without the brace that begins it.
         let closing = format!("],{}", rest.to_string().trim_start_matches('{'));
         let choices = outputs.into_iter().enumerate();
@@ -30,8 +31,7 @@ impl ChoicesAnswer {
     /// Returns the pieces of the JSON of one choice, behind a comma unless it is the first.
     fn choice(&self, index: usize, output: WholeOutput) -> Box<dyn Iterator<Item = String> + Send> {
         let before = &self.request.before[index];
-        let text = format!("{before}{}", output.text);
-        let mut choice = (self.layout.whole)(&text);
+        let mut choice = (self.layout.whole)(before, &output);
         choice["index"] = json!(index);
         self.add_ids(&mut choice, output.own_tokens());
         choice["finish_reason"] = json!(output.progress.finish_reason());

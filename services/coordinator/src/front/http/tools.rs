@@ -1,0 +1,105 @@
+//! Tools: the fields by which clients of OpenAI say what a model may call.
+
+use serde_json::value::RawValue;
+use wire::bounds::MAX_TOOLS;
+use wire::status::BadField;
+use wire::v1;
+
+use super::fields::{JsonFields, list, quoted};
+
+/// Names of fields that gRPC calls otherwise.
+pub(super) const NAMES: [(&str, &str); 2] = [
+    ("called_tool", "tool_choice"),
+    ("template_arguments", "chat_template_kwargs"),
+];
+
+/// Most tools of all types that a request may list.
+const MOST_LISTED: usize = 2 * MAX_TOOLS;
+
+/// Reads what may be called, and whether, into `request`. Tools of types that are not run here are left out: the result says
+/// so, one sentence for each.
+///
+/// # Errors
+/// Names the field that is not what it must be.
+pub(super) fn read(
+    fields: &mut JsonFields<'_>,
+    request: &mut v1::GenerateRequest,
+) -> Result<Vec<String>, BadField> {
+    let given = fields.take_by("tools", |json| list::<&RawValue>(json, MOST_LISTED))?;
+    let given = given.unwrap_or_default();
+    let mut warnings = Vec::new();
+    for (index, tool) in given.iter().enumerate() {
+        match one(&format!("tools.{index}"), tool)? {
+            Ok(tool) => request.tools.push(tool),
+            Err(kind) => {
+                let warning =
+                    format!("tools.{index} is left out: tools of type '{kind}' are not run here");
+                warnings.push(warning);
+            }
+        }
+    }
+    request.parallel_tool_calls = fields.take("parallel_tool_calls")?;
+    let choice = fields.take_raw("tool_choice");
+    // Some clients ask for calls where they have no tools.
+    if let Some(choice) = choice.filter(|_| !given.is_empty()) {
+        choose(choice, request)?;
+    }
+    Ok(warnings)
+}
+
+/// Reads a tool, which stands in `function` or by itself; or returns its type, if that is none that is called.
+fn one(path: &str, tool: &RawValue) -> Result<Result<v1::Tool, String>, BadField> {
+    let mut fields = JsonFields::within(path, tool)?;
+    let kind: Option<String> = fields.take("type")?;
+    let kind = kind.unwrap_or_else(|| "function".to_owned());
+    if kind != "function" {
+        return Ok(Err(quoted(&kind)));
+    }
+    let mut function = match fields.take_object("function")? {
+        Some(function) => function,
+        None => fields,
+    };
+    let name: Option<String> = function.take("name")?;
+    Ok(Ok(v1::Tool {
+        name: name.ok_or_else(|| function.error("name", "missing"))?,
+        description: function.take("description")?.unwrap_or_default(),
+        parameters: function
+            .take_raw("parameters")
+            .map_or("", RawValue::get)
+            .to_owned(),
+        strict: function.take("strict")?.unwrap_or_default(),
+    }))
+}
+
+/// Reads whether tools are called.
+fn choose(choice: &RawValue, request: &mut v1::GenerateRequest) -> Result<(), BadField> {
+    const FIELD: &str = "tool_choice";
+    if choice.get().starts_with('{') {
+        let mut fields = JsonFields::within(FIELD, choice)?;
+        let kind: Option<String> = fields.take("type")?;
+        let mut function = match fields.take_object("function")? {
+            Some(function) => function,
+            None => fields,
+        };
+        let name: Option<String> = function.take("name")?;
+        if kind.as_deref() != Some("function") {
+            let problem = "expected {\"type\": \"function\", \"function\": {\"name\": ...}}";
+            return Err(BadField::new(FIELD, problem));
+        }
+        request.called_tool = name.ok_or_else(|| function.error("name", "missing"))?;
+        return Ok(());
+    }
+    let text: Result<String, _> = serde_json::from_str(choice.get());
+    let choice = match text.as_deref() {
+        Ok("auto") => v1::ToolChoice::Auto,
+        Ok("none") => v1::ToolChoice::None,
+        // `any` is Mistral's word.
+        Ok("required" | "any") => v1::ToolChoice::Required,
+        _ => {
+            let problem = "expected none, auto, required, or a named function";
+            return Err(BadField::new(FIELD, problem));
+        }
+    };
+    request.set_tool_choice(choice);
+    Ok(())
+}

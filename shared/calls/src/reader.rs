@@ -1,0 +1,475 @@
+//! Reads an output as it comes: what of it is content, what is reasoning, and what is a call.
+//!
+//! It is fed with committed text, token by token, and what it returns does not depend on how the text was cut. What may
+//! still become a mark is held back, and so is white space, which is dropped beside marks.
+
+mod channels;
+mod json;
+mod marks;
+mod named;
+mod span;
+mod xml;
+
+use std::sync::Arc;
+
+use crate::form::{CallForm, CallLayout, ReasoningMarks};
+use crate::tools::Tools;
+use channels::ChannelReader;
+use json::JsonCalls;
+use marks::{Beginning, Found, beginning, find};
+use named::NamedCall;
+use xml::XmlCalls;
+
+/// A piece of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputPiece {
+    /// Text for the user.
+    Content(String),
+    /// What the model thinks before it answers.
+    Reasoning(String),
+    /// A call begins, of the tool with this name.
+    Call(String),
+    /// More of the arguments of the last call, as JSON.
+    Arguments(String),
+}
+
+/// What was read, in order. Adjacent pieces of one kind are one.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces(Vec<OutputPiece>);
+
+impl Pieces {
+    fn content(&mut self, text: &str) {
+        match self.0.last_mut() {
+            _ if text.is_empty() => {}
+            Some(OutputPiece::Content(last)) => last.push_str(text),
+            _ => self.0.push(OutputPiece::Content(text.to_owned())),
+        }
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        match self.0.last_mut() {
+            _ if text.is_empty() => {}
+            Some(OutputPiece::Reasoning(last)) => last.push_str(text),
+            _ => self.0.push(OutputPiece::Reasoning(text.to_owned())),
+        }
+    }
+
+    fn call(&mut self, name: &str) {
+        self.0.push(OutputPiece::Call(name.to_owned()));
+    }
+
+    fn arguments(&mut self, json: &str) {
+        match self.0.last_mut() {
+            _ if json.is_empty() => {}
+            Some(OutputPiece::Arguments(last)) => last.push_str(json),
+            _ => self.0.push(OutputPiece::Arguments(json.to_owned())),
+        }
+    }
+}
+
+/// How an output is to be read.
+#[derive(Clone, Debug)]
+pub struct OutputReading {
+    /// The form of its calls; none if there are no tools, or the answer is to be text.
+    pub form: Option<&'static CallForm>,
+    /// The marks around reasoning; none for a model that has none.
+    pub reasoning: Option<ReasoningMarks>,
+    /// Whether the prompt ends within reasoning.
+    pub begins_in_reasoning: bool,
+    /// The tools, whose schemas tell what values without quotes are.
+    pub tools: Arc<Tools>,
+    /// The marks that are special tokens of the model. Text that only spells them is text.
+    pub special_marks: Vec<&'static str>,
+}
+
+impl OutputReading {
+    /// Returns all marks that an output of `form` with `reasoning` may have.
+    pub fn marks(
+        form: Option<&'static CallForm>,
+        reasoning: Option<ReasoningMarks>,
+    ) -> impl Iterator<Item = &'static str> {
+        let of_reasoning = reasoning.map(|marks| [marks.open, marks.close]);
+        let of_form = form.map(CallForm::marks).into_iter().flatten();
+        of_form.chain(of_reasoning.into_iter().flatten())
+    }
+
+    /// Returns those of `marks` that are text of several tokens, or of a token with text.
+    fn spelled(&self, marks: &[&'static str]) -> Vec<&'static str> {
+        let marks = marks.iter().copied();
+        marks
+            .filter(|mark| !self.special_marks.contains(mark))
+            .collect()
+    }
+}
+
+/// White space at the ends of what is said: it is held back until something follows, and dropped beside marks.
+#[derive(Debug, Default)]
+struct Spaced {
+    held: String,
+    /// Whether a mark was the last thing that came.
+    is_behind_mark: bool,
+}
+
+impl Spaced {
+    /// Takes what is said next, and returns what of it, and of what was held back, is settled.
+    fn say(&mut self, text: &str) -> String {
+        let mut said = std::mem::take(&mut self.held) + text;
+        if self.is_behind_mark {
+            said.drain(..said.len() - said.trim_start().len());
+        }
+        self.held = said.split_off(said.trim_end().len());
+        self.is_behind_mark &= said.is_empty();
+        said
+    }
+
+    fn at_mark(&mut self) {
+        self.held.clear();
+        self.is_behind_mark = true;
+    }
+}
+
+/// Where the output stands.
+#[derive(Debug)]
+enum Place {
+    /// At its beginning, where reasoning may begin; or after it, where a call without a mark may.
+    Beginning {
+        may_reason: bool,
+    },
+    Reasoning,
+    Content,
+    Calls(CallReader),
+}
+
+/// The reader of what stands behind a mark that begins calls.
+#[derive(Debug)]
+enum CallReader {
+    Json(JsonCalls),
+    Named(NamedCall),
+    Xml(XmlCalls),
+}
+
+/// What a reader of calls came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// More text is needed.
+    Starved,
+    /// The calls are over; what is left is content.
+    Over,
+    /// What was read since the mark is no call, but content.
+    Broken(String),
+}
+
+/// What bounds the text that a reader sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextEnd {
+    /// More will come.
+    Open,
+    /// A special token follows.
+    Mark(&'static str),
+    /// It is the output's end.
+    Last,
+}
+
+/// Reads one output.
+#[derive(Debug)]
+pub struct OutputReader {
+    reading: OutputReading,
+    /// The marks of its form that are text.
+    opens: Vec<&'static str>,
+    closes: Vec<&'static str>,
+    around: Vec<&'static str>,
+    place: Place,
+    /// Text that was not read yet.
+    text: String,
+    spaced: Spaced,
+    /// The reader of OpenAI's channels, in place of all the above.
+    channels: Option<ChannelReader>,
+}
+
+impl OutputReader {
+    /// Returns the reader of an output that is to be read so.
+    pub fn new(reading: OutputReading) -> Self {
+        let form = reading.form;
+        let of_form = |marks: fn(&CallForm) -> &'static [&'static str]| {
+            reading.spelled(form.map(marks).unwrap_or_default())
+        };
+        let is_channels = form.is_some_and(|form| form.layout == CallLayout::Channels);
+        let mut reader = Self {
+            opens: of_form(|form| form.opens),
+            closes: of_form(|form| form.closes),
+            around: of_form(|form| form.around),
+            place: Place::Beginning { may_reason: true },
+            text: String::new(),
+            spaced: Spaced::default(),
+            channels: is_channels.then(|| ChannelReader::new(&reading)),
+            reading,
+        };
+        if reader.reading.reasoning.is_some() && reader.reading.begins_in_reasoning {
+            reader.reason();
+        }
+        reader
+    }
+
+    /// Returns whether the model is thinking where the output stands.
+    pub fn is_reasoning(&self) -> bool {
+        match &self.channels {
+            Some(channels) => channels.is_reasoning(),
+            None => matches!(self.place, Place::Reasoning),
+        }
+    }
+
+    /// Returns the mark that the special token `name` is, if it is one.
+    pub fn mark(&self, name: &str) -> Option<&'static str> {
+        let mut marks = self.reading.special_marks.iter();
+        marks.find(|mark| **mark == name).copied()
+    }
+
+    /// Takes the next text.
+    pub fn text(&mut self, text: &str) -> Vec<OutputPiece> {
+        self.text.push_str(text);
+        self.read(TextEnd::Open)
+    }
+
+    /// Takes a special token that is a mark.
+    pub fn special(&mut self, mark: &'static str) -> Vec<OutputPiece> {
+        self.read(TextEnd::Mark(mark))
+    }
+
+    /// Ends the output.
+    pub fn finish(&mut self) -> Vec<OutputPiece> {
+        self.read(TextEnd::Last)
+    }
+
+    fn read(&mut self, end: TextEnd) -> Vec<OutputPiece> {
+        let mut out = Pieces::default();
+        if let Some(channels) = &mut self.channels {
+            channels.read(&mut self.text, end, &mut out);
+            return out.0;
+        }
+        while self.step(end, &mut out) {}
+        match end {
+            TextEnd::Open => {}
+            TextEnd::Mark(mark) => self.at_mark(mark, &mut out),
+            TextEnd::Last => self.flush(&mut out),
+        }
+        out.0
+    }
+
+    /// Reads as far as it goes in the present place; whether there may be more to read in another.
+    fn step(&mut self, end: TextEnd, out: &mut Pieces) -> bool {
+        match &mut self.place {
+            Place::Beginning { may_reason } => {
+                let may_reason = *may_reason;
+                self.begin(may_reason, end)
+            }
+            Place::Reasoning => self.read_reasoning(end, out),
+            Place::Content => self.read_content(end, out),
+            Place::Calls(calls) => {
+                let (text, opens, closes) = (&mut self.text, &self.opens, &self.closes);
+                let step = match calls {
+                    CallReader::Json(calls) => calls.read(text, opens, closes, end, out),
+                    CallReader::Named(call) => call.read(text, opens, closes, end, out),
+                    CallReader::Xml(calls) => calls.read(text, closes, end, out),
+                };
+                let is_more = step != Step::Starved;
+                self.leave(step, out);
+                is_more
+            }
+        }
+    }
+
+    /// Decides what the output begins with.
+    fn begin(&mut self, may_reason: bool, end: TextEnd) -> bool {
+        let begun = self.text.trim_start();
+        let reasoning = self.reading.reasoning.filter(|_| may_reason);
+        let open = reasoning.map(|marks| self.reading.spelled(&[marks.open]));
+        match beginning(begun, &open.unwrap_or_default(), end) {
+            Beginning::Mark(mark) => {
+                self.text = begun[mark.len()..].to_owned();
+                self.reason();
+                return true;
+            }
+            Beginning::Unknown => return false,
+            // What follows tells what the space is.
+            Beginning::Other if begun.is_empty() => return false,
+            Beginning::Other => {}
+        }
+        let layout = self.reading.form.map(|form| form.layout);
+        let may_call = matches!(layout, Some(CallLayout::Json { bare: true, .. }));
+        if may_call && begun.starts_with('{') {
+            self.text = begun.to_owned();
+            self.call("");
+        } else {
+            self.place = Place::Content;
+        }
+        true
+    }
+
+    fn read_reasoning(&mut self, end: TextEnd, out: &mut Pieces) -> bool {
+        let close = self.reading.reasoning.map(|marks| marks.close);
+        let close = self.reading.spelled(close.as_slice());
+        let (said, mark) = self.take_before(&close, end);
+        out.reasoning(&self.spaced.say(&said));
+        if mark.is_some() {
+            self.end_reasoning();
+        }
+        mark.is_some()
+    }
+
+    fn read_content(&mut self, end: TextEnd, out: &mut Pieces) -> bool {
+        let marks = [&self.opens[..], &self.around].concat();
+        let (said, mark) = self.take_before(&marks, end);
+        out.content(&self.spaced.say(&said));
+        match mark {
+            Some(mark) if self.opens.contains(&mark) => self.call(mark),
+            Some(_) => self.spaced.at_mark(),
+            None => {}
+        }
+        mark.is_some()
+    }
+
+    /// Takes the text before the first of `marks`, and that mark; or the text that is settled.
+    fn take_before(
+        &mut self,
+        marks: &[&'static str],
+        end: TextEnd,
+    ) -> (String, Option<&'static str>) {
+        match find(&self.text, marks, end) {
+            Found::Mark { at, mark } => {
+                let rest = self.text.split_off(at + mark.len());
+                let mut said = std::mem::replace(&mut self.text, rest);
+                said.truncate(at);
+                (said, Some(mark))
+            }
+            Found::None { settled } => {
+                let rest = self.text.split_off(settled);
+                (std::mem::replace(&mut self.text, rest), None)
+            }
+        }
+    }
+
+    fn reason(&mut self) {
+        self.spaced.at_mark();
+        self.place = Place::Reasoning;
+    }
+
+    fn end_reasoning(&mut self) {
+        self.spaced.at_mark();
+        self.place = Place::Beginning { may_reason: false };
+    }
+
+    /// Begins calls behind `mark`.
+    fn call(&mut self, mark: &str) {
+        let Some(form) = self.reading.form else {
+            return;
+        };
+        self.spaced.at_mark();
+        self.place = Place::Calls(match form.layout {
+            CallLayout::Xml => {
+                let tools = Arc::clone(&self.reading.tools);
+                CallReader::Xml(XmlCalls::new(mark, tools))
+            }
+            CallLayout::Named { separators } => {
+                let separators = self.reading.spelled(separators);
+                CallReader::Named(NamedCall::new(mark, separators))
+            }
+            CallLayout::Json { .. } | CallLayout::Channels => {
+                CallReader::Json(JsonCalls::new(mark))
+            }
+        });
+    }
+
+    /// Goes on after calls.
+    fn leave(&mut self, step: Step, out: &mut Pieces) {
+        match step {
+            Step::Starved => {}
+            Step::Over => {
+                self.spaced.at_mark();
+                self.place = Place::Content;
+            }
+            Step::Broken(text) => {
+                self.spaced = Spaced::default();
+                self.place = Place::Content;
+                out.content(&self.spaced.say(&text));
+            }
+        }
+    }
+
+    /// Takes a special token that is a mark; the text before it was read.
+    fn at_mark(&mut self, mark: &'static str, out: &mut Pieces) {
+        let reading = &self.reading;
+        let is_reasoning = |of: fn(ReasoningMarks) -> &'static str| {
+            reading.reasoning.is_some_and(|marks| of(marks) == mark)
+        };
+        match &mut self.place {
+            Place::Beginning { may_reason: true } if is_reasoning(|marks| marks.open) => {
+                self.text.clear();
+                return self.reason();
+            }
+            Place::Reasoning if is_reasoning(|marks| marks.close) => return self.end_reasoning(),
+            Place::Calls(calls) => {
+                let layout = reading.form.map(|form| form.layout);
+                let step = match calls {
+                    CallReader::Json(calls) => calls.cut(),
+                    CallReader::Xml(calls) => calls.cut(out),
+                    CallReader::Named(call) => {
+                        let is_separator = matches!(
+                            layout,
+                            Some(CallLayout::Named { separators }) if separators.contains(&mark)
+                        );
+                        call.mark(mark, is_separator)
+                    }
+                };
+                let is_read = step != Step::Starved;
+                let is_over = step == Step::Over;
+                self.leave(step, out);
+                if !is_read || is_over && self.is_close(mark) {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        let Some(form) = self.reading.form else {
+            return;
+        };
+        if form.opens.contains(&mark) && !matches!(self.place, Place::Calls(_)) {
+            self.text.clear();
+            self.call(mark);
+        } else if form.around.contains(&mark) {
+            self.spaced.at_mark();
+        } else if self.is_close(mark) {
+            // Of what was no call.
+            out.content(&self.spaced.say(mark));
+        }
+    }
+
+    fn is_close(&self, mark: &str) -> bool {
+        self.reading
+            .form
+            .is_some_and(|form| form.closes.contains(&mark))
+    }
+
+    /// Gives out what was held back at the output's end.
+    fn flush(&mut self, out: &mut Pieces) {
+        let rest = std::mem::take(&mut self.text);
+        let held = std::mem::take(&mut self.spaced.held);
+        match &mut self.place {
+            Place::Beginning { .. } if self.spaced.is_behind_mark => {}
+            Place::Beginning { .. } | Place::Content => out.content(&(held + &rest)),
+            Place::Reasoning => out.reasoning(&(held + &rest)),
+            Place::Calls(calls) => {
+                let step = match calls {
+                    CallReader::Json(calls) => calls.cut(),
+                    CallReader::Xml(calls) => calls.end_of_output(),
+                    CallReader::Named(call) => call.mark("", false),
+                };
+                if let Step::Broken(text) = step {
+                    out.content(&(text + &rest));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
