@@ -34,6 +34,9 @@ use response::{ClientResponse, EarlyEnd};
 /// Longest time that a peer is waited for where the session sets none.
 const FOREVER: Duration = Duration::from_secs(3_600);
 
+/// Length of what a request's calls have in common in their ids, of its own.
+const CALL_ID_LEN: usize = 22;
+
 /// What one request holds for as long as it runs.
 #[derive(Debug)]
 pub(crate) struct RequestPlace {
@@ -126,7 +129,8 @@ impl Driver {
         let output = || OutputText::new(Arc::clone(&text), stops.clone(), before);
         let (mut response, held_text) = (output(), output());
         if let Some(reading) = &request.reading {
-            response = response.read_as(reading.clone(), &format!("call_{request_id}"));
+            let own = &request_id[..CALL_ID_LEN.min(request_id.len())];
+            response = response.read_as(reading.clone(), &format!("call_{own}"));
         }
         let request = Arc::new(request);
         Self {

@@ -7,6 +7,7 @@ mod editor;
 mod pipe;
 mod settings;
 mod terminal;
+mod tools;
 
 pub(crate) use commands::HELP;
 

@@ -455,6 +455,10 @@ impl OutputReader {
         let held = std::mem::take(&mut self.spaced.held);
         match &mut self.place {
             Place::Beginning { .. } if self.spaced.is_behind_mark => {}
+            // The beginning of the next call.
+            Place::Content
+                if self.spaced.is_behind_mark
+                    && self.opens.iter().any(|mark| mark.starts_with(&*rest)) => {}
             Place::Beginning { .. } | Place::Content => out.content(&(held + &rest)),
             Place::Reasoning => out.reasoning(&(held + &rest)),
             Place::Calls(calls) => {

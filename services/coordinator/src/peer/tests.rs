@@ -72,12 +72,15 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
         ..Default::default()
     };
     configure(&mut message);
-    let prompt = crate::request::PromptInput::take(&mut message, &target).expect("a prompt");
+    let calls = crate::request::Calls::take(&mut message, &target, None);
+    let mut calls = calls.expect("no tools");
+    let prompt = crate::request::PromptInput::take(&mut message, &target, &mut calls);
+    let prompt = prompt.expect("a prompt");
     let unasked = crate::request::Unasked {
         max_tokens: u32::MAX,
         setting: None,
     };
-    let request = crate::request::check(message, prompt, &model, &target, &config, unasked);
+    let request = crate::request::check(message, prompt, calls, &model, &target, &config, unasked);
     Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)
 }
 

@@ -1,12 +1,14 @@
 //! One turn: what the user says goes to the coordinator, and the answer is printed as it comes.
 
+use std::collections::VecDeque;
+
 use client::{Client, CollectedAnswer, Generation};
 use wire::v1;
 
-use super::conversation::Conversation;
+use super::conversation::{ChatTurn, Conversation};
 use super::settings::ChatSettings;
 use crate::generate::terminal::Terminal;
-use crate::generate::{self, TooLong};
+use crate::generate::{self, TooLong, turn};
 
 /// Tokens of an answer that a conversation leaves room for, where --max-tokens does not say.
 const ANSWER_TOKENS: u32 = 256;
@@ -33,6 +35,10 @@ pub(super) struct Dialogue {
     pub(super) conversation: Conversation,
     /// The last answer, as far as it came.
     pub(super) answer: CollectedAnswer,
+    /// The turn under way.
+    next: ChatTurn,
+    /// Calls that the user is still to answer, the first one first.
+    calls: VecDeque<v1::ToolCall>,
 }
 
 impl Dialogue {
@@ -43,16 +49,58 @@ impl Dialogue {
             settings,
             conversation: Conversation::default(),
             answer: CollectedAnswer::default(),
+            next: ChatTurn::new(),
+            calls: VecDeque::new(),
         }
     }
 
-    /// Prints the answer to `said`, and keeps both. The oldest turns are forgotten where the conversation and an
+    /// Returns the call whose result is the next thing to be said.
+    pub(super) fn call(&self) -> Option<&v1::ToolCall> {
+        self.calls.front()
+    }
+
+    /// Forgets all that was said.
+    pub(super) fn clear(&mut self) {
+        self.conversation = Conversation::default();
+        self.drop_turn();
+    }
+
+    /// Forgets the turn under way.
+    pub(super) fn drop_turn(&mut self) {
+        self.next.clear();
+        self.calls.clear();
+    }
+
+    /// Takes what was said: what a call came to, if one is to be answered; and prints what comes of it, once none is.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub(super) async fn say(&mut self, said: &str) -> anyhow::Result<()> {
+        match self.calls.pop_front() {
+            None => self.next.push(turn("user", said)),
+            Some(call) => self.next.push(v1::ChatMessage {
+                tool_call_id: call.id,
+                name: call.name,
+                ..turn("tool", said)
+            }),
+        }
+        if !self.calls.is_empty() {
+            return Ok(());
+        }
+        let answered = self.answer().await;
+        if answered.is_err() {
+            self.drop_turn();
+        }
+        answered
+    }
+
+    /// Prints the answer to the turn under way, and keeps both. The oldest turns are forgotten where the conversation and an
     /// answer have no room in the model's context. Where this is dropped, the call is cancelled, and nothing of
     /// the turn is kept but what [`keep`](Self::keep) does.
     ///
     /// # Errors
-    /// [`TooLong`] if there is no room for `said` alone; else what ended the answer.
-    pub(super) async fn say(&mut self, said: &str) -> anyhow::Result<()> {
+    /// [`TooLong`] if there is no room for the turn alone; else what ended the answer.
+    async fn answer(&mut self) -> anyhow::Result<()> {
         let request = &self.settings.request;
         let mut forgotten = 0;
         // The room of the attempt before, where that was too little.
@@ -63,7 +111,7 @@ impl Dialogue {
             let is_last = forgotten == self.conversation.len();
             let system = self.settings.system.as_deref();
             let request = v1::GenerateRequest {
-                messages: self.conversation.messages(system, forgotten, said),
+                messages: self.conversation.messages(system, forgotten, &self.next),
                 ..request.clone()
             };
             let mut generation = match generate::begin(&self.client, &self.url, request).await {
@@ -103,13 +151,25 @@ impl Dialogue {
         }
         let mut printer = Terminal::new(None, self.settings.stats);
         generate::read(generation, &self.url, &mut self.answer, &mut printer).await?;
-        self.keep(said);
+        self.keep();
+        for call in &self.calls {
+            anstream::println!("{} {}", call.name, call.arguments);
+        }
         Ok(())
     }
 
-    /// Makes what came of the last answer a turn of the conversation.
-    pub(super) fn keep(&mut self, said: &str) {
-        let answer = self.answer.text.clone();
-        self.conversation.add(said.to_owned(), answer);
+    /// Makes what came of the last answer a part of the conversation. Where it calls, the turn goes on.
+    pub(super) fn keep(&mut self) {
+        let answer = &self.answer;
+        self.next.push(v1::ChatMessage {
+            tool_calls: answer.tool_calls.clone(),
+            reasoning: answer.reasoning.clone(),
+            ..turn("assistant", &answer.text)
+        });
+        if answer.is_whole() && !answer.tool_calls.is_empty() {
+            self.calls = answer.tool_calls.iter().cloned().collect();
+        } else {
+            self.conversation.add(std::mem::take(&mut self.next));
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 use wire::v1;
 
@@ -18,8 +18,8 @@ pub(super) struct Conversation {
     forgotten: usize,
 }
 
-/// What the user said, and what the model answered.
-type ChatTurn = (String, String);
+/// What the user said, and what came of it: calls, what they came to, and in the end the model's answer.
+pub(super) type ChatTurn = Vec<v1::ChatMessage>;
 
 impl Conversation {
     /// Returns the number of turns in the model's prompt.
@@ -27,8 +27,8 @@ impl Conversation {
         self.turns.len() - self.forgotten
     }
 
-    pub(super) fn add(&mut self, said: String, answer: String) {
-        self.turns.push((said, answer));
+    pub(super) fn add(&mut self, turn: ChatTurn) {
+        self.turns.push(turn);
     }
 
     /// Leaves the oldest `count` turns out of the model's prompt from now on.
@@ -36,23 +36,22 @@ impl Conversation {
         self.forgotten += count;
     }
 
-    /// Returns the messages of the next request: the system message, the turns but for the oldest `forgotten`, and the
-    /// user's next message.
+    /// Returns the messages of the next request: the system message, the turns but for the oldest `forgotten`, and those of
+    /// the turn that is under way.
     pub(super) fn messages(
         &self,
         system: Option<&str>,
         forgotten: usize,
-        next: &str,
+        next: &[v1::ChatMessage],
     ) -> Vec<v1::ChatMessage> {
         let said = self.said(system, self.forgotten + forgotten);
-        said.chain([turn("user", next)]).collect()
+        said.chain(next.iter().cloned()).collect()
     }
 
     /// Returns the system message and the turns but for the oldest `left_out`.
     fn said(&self, system: Option<&str>, left_out: usize) -> impl Iterator<Item = v1::ChatMessage> {
         let system = system.map(|text| turn("system", text));
-        let turns = self.turns[left_out..].iter();
-        let turns = turns.flat_map(|(user, model)| [turn("user", user), turn("assistant", model)]);
+        let turns = self.turns[left_out..].iter().flatten().cloned();
         system.into_iter().chain(turns)
     }
 
@@ -68,9 +67,7 @@ impl Conversation {
         replace: bool,
     ) -> anyhow::Result<()> {
         let said = self.said(system, 0);
-        let messages: Vec<_> = said
-            .map(|said| json!({ "role": said.role, "content": said.content }))
-            .collect();
+        let messages: Vec<_> = said.map(|said| as_saved(&said)).collect();
         let place = file.display();
         if file.exists() && !replace {
             bail!("'{place}' is there already, /save! {place} replaces it");
@@ -101,26 +98,48 @@ impl Conversation {
     }
 }
 
+/// Returns a message as the OpenAI API takes it.
+fn as_saved(said: &v1::ChatMessage) -> Value {
+    let mut message = json!({ "role": said.role, "content": said.content });
+    if !said.tool_calls.is_empty() {
+        let calls = said.tool_calls.iter().map(|call| {
+            let function = json!({ "name": call.name, "arguments": call.arguments });
+            json!({ "id": call.id, "type": "function", "function": function })
+        });
+        message["tool_calls"] = calls.collect();
+    }
+    if !said.tool_call_id.is_empty() {
+        message["tool_call_id"] = json!(said.tool_call_id);
+    }
+    message
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn conversation() -> Conversation {
         let mut conversation = Conversation::default();
-        for turn in ["1", "2"] {
-            conversation.add(format!("user {turn}"), format!("model {turn}"));
+        for number in ["1", "2"] {
+            let user = turn("user", &format!("user {number}"));
+            conversation.add(vec![user, turn("assistant", &format!("model {number}"))]);
         }
         conversation
     }
 
     #[test]
     fn what_is_said_comes_after_what_was() {
-        let said = conversation().messages(Some("Be brief."), 1, "next");
+        let said = conversation().messages(Some("Be brief."), 1, &[turn("user", "next")]);
         let said: Vec<_> = said.iter().map(|message| &*message.content).collect();
         assert_eq!(said, ["Be brief.", "user 2", "model 2", "next"]);
         let mut conversation = conversation();
         conversation.forget(2);
-        assert_eq!(conversation.messages(None, 0, "next").len(), 1);
+        assert_eq!(
+            conversation
+                .messages(None, 0, &[turn("user", "next")])
+                .len(),
+            1
+        );
         assert_eq!(conversation.len(), 0);
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use anyhow::{anyhow, bail};
 use clap::parser::ValueSource;
@@ -11,6 +12,7 @@ use speculation::methods::{Choice, Setting, Setup};
 use wire::status::BadField;
 use wire::{sampling, settings, v1};
 
+use super::tools;
 use crate::args::{RequestArgs, ServicesArgs};
 use crate::failure;
 
@@ -31,6 +33,19 @@ pub(super) struct Changeable {
     /// Prints a line of statistics after each answer.
     #[arg(long)]
     stats: bool,
+    /// A file with what the model may call: a JSON list of tools, as OpenAI's API has them.
+    ///
+    /// A call is shown, and the next line that is typed is what it came to.
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// Whether it calls them: auto, none, required, or the name of the one that it must call.
+    #[arg(
+        long,
+        value_name = "CHOICE",
+        requires = "tools",
+        hide_short_help = true
+    )]
+    tool_choice: Option<String>,
     #[command(flatten)]
     pub(super) common: RequestArgs,
 }
@@ -63,6 +78,12 @@ impl ChatSettings {
         let mut request = parsed.common.request()?;
         let sampling = request.sampling.get_or_insert_default();
         sampling.temperature.get_or_insert(TEMPERATURE);
+        if let Some(file) = &parsed.tools {
+            request.tools = tools::read(file)?;
+        }
+        if let Some(choice) = &parsed.tool_choice {
+            tools::choose(choice, &mut request);
+        }
         Ok(Self {
             request,
             given,

@@ -8,7 +8,6 @@ use ops::shutdown::{Signals, StopSignal};
 
 use super::answering::Dialogue;
 use super::commands::{self, ChatCommand, ChatInput, HELP};
-use super::conversation::Conversation;
 use super::editor::Editor;
 use crate::failure;
 use crate::generate::is_begun;
@@ -21,6 +20,9 @@ pub(super) async fn talk(mut dialogue: Dialogue) -> anyhow::Result<()> {
     let mut interrupts = Signals::listen(&[StopSignal::INTERRUPT])?;
     anstream::eprintln!("/help lists the commands, Ctrl-D ends");
     loop {
+        if let Some(call) = dialogue.call() {
+            anstream::eprintln!("what does {} come to?", call.name);
+        }
         // One that came when an answer had ended already is forgotten.
         let _forgotten = interrupts.next().now_or_never();
         // Reading blocks, and the services run in this process.
@@ -69,7 +71,7 @@ async fn respond(
             said.save(system, path, replace)?;
             anstream::eprintln!("saved: {file}");
         }
-        ChatCommand::Clear => dialogue.conversation = Conversation::default(),
+        ChatCommand::Clear => dialogue.clear(),
         ChatCommand::Bye => return Ok(ControlFlow::Break(())),
     }
     Ok(ControlFlow::Continue(()))
@@ -89,10 +91,11 @@ async fn until_interrupted(
     }
     anstream::println!();
     if dialogue.answer.text.is_empty() {
+        dialogue.drop_turn();
         anstream::eprintln!("stopped before anything came: the line is not in the conversation");
         return Ok(());
     }
-    dialogue.keep(said);
+    dialogue.keep();
     anstream::eprintln!("stopped");
     Ok(())
 }

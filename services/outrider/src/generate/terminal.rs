@@ -6,6 +6,7 @@ use anstream::{AutoStream, eprintln, stdout};
 use anstyle::{AnsiColor, Style};
 use client::CollectedAnswer;
 use wire::v1;
+use wire::v1::output_part::Part;
 
 use super::{AnswerFault, Printer};
 
@@ -16,6 +17,8 @@ pub(crate) struct Terminal {
     prompt: Option<String>,
     /// Whether the last character printed was no newline.
     mid_line: bool,
+    /// Whether the last thing printed is what the model thought.
+    in_reasoning: bool,
     /// Whether a line of statistics follows the answer.
     with_stats: bool,
 }
@@ -29,8 +32,30 @@ impl Terminal {
             out: stdout(),
             prompt: prompt.filter(|_| is_terminal).map(str::to_owned),
             mid_line: false,
+            in_reasoning: false,
             with_stats,
         }
+    }
+
+    /// Prints what is told apart: reasoning dimmed, content in the colours of its tokens. Calls are shown when they are whole.
+    fn parts(&mut self, chunk: &v1::Chunk) -> anyhow::Result<()> {
+        for part in &chunk.parts {
+            let (style, text) = match &part.part {
+                Some(Part::Reasoning(text)) => (DIMMED, text),
+                Some(Part::Content(text)) => {
+                    let origin = chunk.origins.get(part.token as usize);
+                    (origin.map_or(Style::new(), |&origin| style(origin)), text)
+                }
+                Some(Part::Call(_) | Part::Arguments(_)) | None => continue,
+            };
+            let is_reasoning = style == DIMMED;
+            if std::mem::replace(&mut self.in_reasoning, is_reasoning) && !is_reasoning {
+                write!(self.out, "\n\n")?;
+            }
+            write!(self.out, "{style}{text}{style:#}")?;
+            self.mid_line = !text.ends_with('\n');
+        }
+        Ok(self.out.flush()?)
     }
 
     fn show_prompt(&mut self) -> std::io::Result<()> {
@@ -62,6 +87,9 @@ fn style(origin: i32) -> Style {
 impl Printer for Terminal {
     fn chunk(&mut self, chunk: &v1::Chunk) -> anyhow::Result<()> {
         self.show_prompt()?;
+        if !chunk.parts.is_empty() || chunk.text.is_empty() {
+            return self.parts(chunk);
+        }
         for (piece, &origin) in chunk.pieces.iter().zip(&chunk.origins) {
             let style = style(origin);
             write!(self.out, "{style}{piece}{style:#}")?;

@@ -56,10 +56,7 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
 
 /// Reads further arguments of the chat template, among them how much the model is to think.
 fn template_arguments(fields: &mut JsonFields<'_>) -> Result<Option<wire_json::Object>, BadField> {
-    let mut arguments = options::template_arguments(fields)?;
-    if let Some(effort) = fields.take::<String>("reasoning_effort")? {
-        options::set_effort(effort, &mut arguments);
-    }
+    let arguments = options::template_arguments(fields)?;
     Ok((!arguments.is_empty()).then(|| wire_json::to_wire(&arguments)))
 }
 
@@ -160,6 +157,7 @@ mod tests {
             { "role": "assistant", "content": null },
         ] }))
         .expect("in order");
+        assert_eq!(request.request.messages[1].reasoning, "hm");
         let turns = request.request.messages.iter();
         let turns: Vec<_> = turns
             .map(|turn| (&turn.role[..], &turn.content[..], &turn.name[..]))
@@ -198,13 +196,19 @@ mod tests {
             ),
             (
                 json!({ "messages": [{ "role": "assistant", "tool_calls": [{}] }] }),
-                "messages.0.tool_calls",
+                "messages.0.tool_calls.0.function",
             ),
             (
                 json!({ "messages": [{ "role": "user", "content": "x", "name": 3 }] }),
                 "messages.0.name",
             ),
-            (with("tools", json!([{}])), "tools"),
+            (with("tools", json!([{}])), "tools.0.name"),
+            (with("tools", json!({})), "tools"),
+            (
+                with("chat_template_kwargs", json!([])),
+                "chat_template_kwargs",
+            ),
+            (with("reasoning_effort", json!(3)), "reasoning_effort"),
             (
                 with("response_format", json!({ "type": "xml" })),
                 "response_format.type",
@@ -215,6 +219,72 @@ mod tests {
                 read_json(&request).err().map(|bad| bad.field).as_deref(),
                 Some(field)
             );
+        }
+    }
+
+    #[test]
+    fn tools_calls_and_what_they_came_to_are_read_in_every_form_that_clients_send() {
+        let function = json!({ "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": true });
+        let request = read_json(&json!({
+            "messages": [
+                { "role": "user", "content": "x" },
+                { "role": "assistant", "tool_calls": [
+                    { "id": "1", "type": "function", "function": { "name": "f", "arguments": "{\"a\": 1}" } },
+                    { "id": "2", "function": { "name": "f", "arguments": { "a": 1 } } },
+                    { "id": "3", "function": { "name": "f", "arguments": "" } },
+                ] },
+                { "role": "tool", "tool_call_id": "1", "content": [{ "type": "text", "text": "y" }], "name": "f" },
+            ],
+            "tools": [{ "type": "function", "function": function }, { "type": "web_search" }],
+            "tool_choice": { "type": "function", "function": { "name": "f" } },
+            "parallel_tool_calls": false,
+            "reasoning_effort": "none",
+        }))
+        .expect("in order");
+        assert_eq!(request.warnings.len(), 1);
+        let request = request.request;
+        let tool = v1::Tool {
+            name: "f".to_owned(),
+            description: "d".to_owned(),
+            parameters: r#"{"type":"object"}"#.to_owned(),
+            strict: true,
+        };
+        assert_eq!(request.tools, [tool]);
+        assert_eq!(
+            (&*request.called_tool, request.parallel_tool_calls),
+            ("f", Some(false))
+        );
+        let arguments: Vec<_> = request.messages[1]
+            .tool_calls
+            .iter()
+            .map(|call| &*call.arguments)
+            .collect();
+        assert_eq!(arguments, ["{\"a\": 1}", "{\"a\":1}", "{}"]);
+        assert_eq!(request.messages[2].tool_call_id, "1");
+        let told = wire_json::from_wire(request.template_arguments.expect("told"));
+        assert_eq!(
+            Value::from(told),
+            json!({ "enable_thinking": false, "reasoning_effort": "none" })
+        );
+    }
+
+    #[test]
+    fn whether_to_call_is_said_in_words() {
+        let choice = |choice: Value| {
+            let tool = json!({ "type": "function", "function": { "name": "f" } });
+            let request = json!({ "messages": [{ "role": "user", "content": "x" }], "tools": [tool], "tool_choice": choice });
+            read_json(&request).map(|read| read.request.tool_choice())
+        };
+        assert_eq!(choice(json!("required")), Ok(v1::ToolChoice::Required));
+        assert_eq!(choice(json!("any")), Ok(v1::ToolChoice::Required));
+        assert_eq!(choice(json!("none")), Ok(v1::ToolChoice::None));
+        assert_eq!(choice(json!(null)), Ok(v1::ToolChoice::Unspecified));
+        for bad in [
+            json!("sometimes"),
+            json!(3),
+            json!({ "type": "custom", "name": "f" }),
+        ] {
+            assert_eq!(choice(bad).expect_err("refused").field, "tool_choice");
         }
     }
 }

@@ -62,7 +62,7 @@ const HINTS: [&str; 10] = [
     "store",
 ];
 
-/// Reads further arguments of the chat template.
+/// Reads further arguments of the chat template, among them how much the model is to think.
 pub(super) fn template_arguments(
     fields: &mut JsonFields<'_>,
 ) -> Result<Map<String, Value>, BadField> {
@@ -70,11 +70,15 @@ pub(super) fn template_arguments(
     let given = fields.take_raw(FIELD);
     let bytes = given.map_or(0, |given| given.get().len());
     BadField::at_most(FIELD, bytes, MAX_SETTINGS_BYTES, "bytes")?;
-    match given.map(|given| serde_json::from_str(given.get())) {
-        Some(Ok(Value::Object(arguments))) => Ok(arguments),
-        None => Ok(Map::new()),
-        Some(_) => Err(BadField::new(FIELD, "expected an object")),
+    let mut arguments = match given.map(|given| serde_json::from_str(given.get())) {
+        Some(Ok(Value::Object(arguments))) => arguments,
+        None => Map::new(),
+        Some(_) => return Err(BadField::new(FIELD, "expected an object")),
+    };
+    if let Some(effort) = fields.take::<String>("reasoning_effort")? {
+        set_effort(effort, &mut arguments);
     }
+    Ok(arguments)
 }
 
 /// Tells a chat template how much the model is to think, in the words of OpenAI; `none` is told as Qwen3's template has it,

@@ -208,7 +208,8 @@ mod tests {
             ("input", json!([])),
             ("previous_response_id", json!("resp_1")),
             ("conversation", json!("c")),
-            ("tools", json!([{ "type": "web_search" }])),
+            ("tools", json!({})),
+            ("reasoning", json!("high")),
             ("background", json!(true)),
             ("truncation", json!("auto")),
             ("include", json!(["file_search_call.results"])),
@@ -230,6 +231,10 @@ mod tests {
             ),
             (
                 json!({ "input": [{ "type": "function_call_output", "output": "1" }] }),
+                "input.0.call_id",
+            ),
+            (
+                json!({ "input": [{ "type": "item_reference", "id": "msg_1" }] }),
                 "input.0.type",
             ),
             (
@@ -242,5 +247,49 @@ mod tests {
                 Some(field)
             );
         }
+    }
+
+    #[test]
+    fn calls_and_what_they_came_to_are_items_between_turns() {
+        let call = |id: &str| json!({ "type": "function_call", "id": "fc_1", "call_id": id, "name": "f", "arguments": "{}", "status": "completed" });
+        let (parsed, _) = read_json(&json!({
+            "input": [
+                { "role": "user", "content": "x" },
+                { "type": "reasoning", "summary": [], "content": [{ "type": "reasoning_text", "text": "hm" }] },
+                call("1"), call("2"),
+                { "type": "function_call_output", "call_id": "1", "output": "a" },
+                { "type": "function_call_output", "call_id": "2", "output": [{ "type": "input_text", "text": "b" }] },
+                { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "c" }] },
+            ],
+            "tools": [{ "type": "function", "name": "f", "parameters": { "type": "object" } }, { "type": "namespace" }],
+            "tool_choice": { "type": "function", "name": "f" },
+        }))
+        .expect("in order");
+        assert_eq!(parsed.warnings.len(), 1);
+        let request = parsed.request;
+        assert_eq!((request.tools.len(), &*request.called_tool), (1, "f"));
+        let turns: Vec<_> = request
+            .messages
+            .iter()
+            .map(|turn| {
+                (
+                    &*turn.role,
+                    &*turn.content,
+                    &*turn.tool_call_id,
+                    turn.tool_calls.len(),
+                    &*turn.reasoning,
+                )
+            })
+            .collect();
+        assert_eq!(
+            turns,
+            [
+                ("user", "x", "", 0, ""),
+                ("assistant", "", "", 2, "hm"),
+                ("tool", "a", "1", 0, ""),
+                ("tool", "b", "2", 0, ""),
+                ("assistant", "c", "", 0, ""),
+            ]
+        );
     }
 }

@@ -43,7 +43,8 @@ fn prompt_tokens(
         messages: messages.to_vec(),
         ..Default::default()
     };
-    PromptInput::take(&mut request, target)?.tokens(target)
+    let mut calls = Calls::take(&mut request, target, None)?;
+    PromptInput::take(&mut request, target, &mut calls)?.tokens(target)
 }
 
 fn turn(role: &str, content: &str) -> ChatMessage {
@@ -128,4 +129,80 @@ fn what_cannot_fit_is_refused_at_sight() {
     let error = check_bytes(512 * 256 + 1, 512).expect_err("too long");
     assert_eq!(error.field, "prompt");
     assert_eq!(error.reason, Some(wire::status::CONTEXT_LENGTH_EXCEEDED));
+}
+
+fn with_calls(role: &str, ids: &[&str], answers: &str) -> ChatMessage {
+    let call = |id: &&str| v1::ToolCall {
+        id: (*id).to_owned(),
+        name: "f".to_owned(),
+        arguments: "{}".to_owned(),
+    };
+    ChatMessage {
+        tool_calls: ids.iter().map(call).collect(),
+        tool_call_id: answers.to_owned(),
+        ..turn(role, "a")
+    }
+}
+
+#[test]
+fn calls_and_answers_that_do_not_belong_together_are_refused_by_their_turn() {
+    let called = || with_calls("assistant", &["1", "2"], "");
+    let text = served("{# tools <tool_call> #}{{ messages[1].name }}");
+    let answered = prompt_tokens(None, &[called(), with_calls("tool", &[], "2")], &text);
+    // The name is the tool's: `f` is no word of this tokenizer, and `a` stands for all that are none.
+    assert_eq!(answered, Ok(vec![1]));
+    for (messages, words) in [
+        (
+            vec![with_calls("tool", &[], "1"), called()],
+            "turn 0 answers the call '1'",
+        ),
+        (
+            vec![called(), with_calls("tool", &[], "3")],
+            "turn 1 answers the call '3'",
+        ),
+        (
+            vec![with_calls("assistant", &["1", "1"], "")],
+            "turn 0 has two calls with the id '1'",
+        ),
+        (
+            vec![with_calls("user", &["1"], "")],
+            "turn 0 has calls, which only an assistant makes",
+        ),
+    ] {
+        let refused = prompt_tokens(None, &messages, &text).expect_err(words);
+        assert_eq!(refused.field, "messages");
+        assert!(refused.problem.contains(words), "{}", refused.problem);
+    }
+}
+
+#[test]
+fn tools_are_told_as_the_template_takes_them() {
+    let tool = v1::Tool {
+        name: "f".to_owned(),
+        ..Default::default()
+    };
+    let asked = |template: &str| {
+        let target = served(template);
+        let mut request = v1::GenerateRequest {
+            messages: vec![turn("user", "a")],
+            tools: vec![tool.clone()],
+            ..Default::default()
+        };
+        let mut calls = Calls::take(&mut request, &target, None).expect("in order");
+        let prompt = PromptInput::take(&mut request, &target, &mut calls).expect("a prompt");
+        (
+            prompt.text().expect("a text").to_owned(),
+            calls.warnings.len(),
+        )
+    };
+    let (prompt, warnings) =
+        asked("<tool_call>{{ tools[0].function.name }}{{ messages | length }}");
+    assert_eq!((&*prompt, warnings), ("<tool_call>f1", 0));
+    // A template that knows none has them in the system message.
+    let (prompt, warnings) = asked("{{ messages[0].role }} {{ messages[0].content }}");
+    assert!(
+        prompt.starts_with("system You can call") && prompt.contains("\"name\":\"f\""),
+        "{prompt}"
+    );
+    assert_eq!(warnings, 1);
 }

@@ -123,7 +123,7 @@ fn what_is_wrong_is_named() {
 #[test]
 fn hints_are_taken_whatever_they_hold() {
     let (request, _) = read_json(&json!({
-        "store": true, "metadata": { "a": "b" }, "service_tier": "flex", "cache_prompt": true, "reasoning_effort": "low",
+        "store": true, "metadata": { "a": "b" }, "service_tier": "flex", "cache_prompt": true,
         "prediction": { "type": "content", "content": "x" }, "prompt_cache_key": "k", "prompt_cache_retention": "24h",
         "client_metadata": { "c": 1 }, "safety_identifier": "s",
     }))
