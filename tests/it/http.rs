@@ -13,6 +13,7 @@ mod refusals;
 mod responses;
 mod security;
 mod tokens;
+mod tools;
 
 use std::io::Write as _;
 use std::net::SocketAddr;

@@ -19,7 +19,8 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
         "ops" => Some(&["net"]),
         "model" => Some(&["llama", "speculation"]),
         "engines" | "wire" => Some(&["speculation"]),
-        "grammar" => Some(&["speculation", "text", "wire"]),
+        "calls" => Some(&["speculation", "wire"]),
+        "grammar" => Some(&["speculation", "calls", "text", "wire"]),
         "peer" => Some(&["speculation", "grammar", "model", "wire", "net", "ops"]),
         "drafter" => Some(&[
             "speculation",
@@ -40,10 +41,18 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
             "peer",
             "engines",
         ]),
-        "text" => Some(&["speculation", "wire"]),
+        "text" => Some(&["speculation", "calls", "wire"]),
         "client" => Some(&["wire", "net"]),
         "fleet" => Some(&["speculation", "grammar", "text", "wire", "net"]),
-        "coordinator" => Some(&["speculation", "text", "wire", "net", "ops", "fleet"]),
+        "coordinator" => Some(&[
+            "speculation",
+            "calls",
+            "text",
+            "wire",
+            "net",
+            "ops",
+            "fleet",
+        ]),
         _ => None,
     }
 }

@@ -8,6 +8,7 @@
 //! | `messages` | the turns of a conversation |
 //! | `completions`, `chat` | requests and layouts of two forms of answers |
 //! | `responses` | the third form, with events of its own |
+//! | `anthropic`, `ollama` | the same in forms of others |
 //! | `state` | what the routes share, and a request's way to its outputs |
 //! | `output`, `answer` | answers, whole or as events |
 //! | `logprobs`, `report` | what answers say beside their text |
@@ -17,6 +18,7 @@
 //! | `error` | errors as clients read them, and the names of fields in them |
 
 mod answer;
+mod anthropic;
 mod chat;
 mod completions;
 mod error;
@@ -24,6 +26,7 @@ mod fields;
 mod guard;
 mod logprobs;
 mod messages;
+mod ollama;
 mod openapi;
 mod options;
 mod output;
@@ -94,6 +97,11 @@ fn routes(shared: &Arc<SharedState>, guard: Guard, is_local: bool) -> Router {
         .route("/v1/completions", post(completion))
         .route("/v1/chat/completions", post(chat_turn))
         .route("/v1/responses", post(responses::create))
+        .route("/v1/messages", post(anthropic::create))
+        .route("/api/chat", post(ollama::chat))
+        .route("/api/generate", post(ollama::generate))
+        .route("/api/tags", get(ollama::tags))
+        .route("/api/version", get(version))
         .route("/tokenize", post(tokens::tokenize))
         .route("/tokenizer_info", get(tokens::info))
         .route("/detokenize", post(tokens::detokenize))

@@ -40,6 +40,7 @@ pub(crate) fn started(reproducible: bool) -> Part {
         prompt_tokens: 3,
         max_tokens: TOKENS.len() as u32,
         reproducible,
+        ..Default::default()
     })
 }
 
@@ -51,6 +52,7 @@ pub(crate) fn chunk(tokens: &[u32]) -> Part {
         origins: vec![Origin::Accepted.into(); tokens.len()],
         pieces,
         logprobs: Vec::new(),
+        ..Default::default()
     })
 }
 
@@ -61,6 +63,7 @@ pub(crate) fn finished() -> Part {
         usage: Some(Usage {
             prompt_tokens: 3,
             completion_tokens: TOKENS.len() as u32,
+            ..Default::default()
         }),
         ..Default::default()
     })

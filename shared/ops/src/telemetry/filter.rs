@@ -12,7 +12,8 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::reload;
 
 /// The crates that a level by itself is for.
-const OURS: [&str; 17] = [
+const OURS: [&str; 18] = [
+    "calls",
     "client",
     "coordinator",
     "drafter",

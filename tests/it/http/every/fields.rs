@@ -148,7 +148,7 @@ pub(crate) fn of_responses() -> Vec<Field> {
         idle(json!({ "instructions": "Once upon", "input": " a time" })),
         idle(json!({
             "background": false, "tools": [], "tool_choice": "auto", "parallel_tool_calls": false,
-            "truncation": "disabled", "reasoning": { "effort": "low" },
+            "truncation": "disabled", "reasoning": { "effort": "low" }, "chat_template_kwargs": {},
             "text": { "format": { "type": "text" }, "verbosity": "medium" },
         })),
         grammars::of_text(),

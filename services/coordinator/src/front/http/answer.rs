@@ -121,6 +121,23 @@ impl ChoicesAnswer {
     }
 }
 
+/// Returns what `take` makes of each of `parts`, until it says that they are the last.
+pub(super) fn taken<State: Send + 'static, Part: Send + 'static, Sent: Send + 'static>(
+    state: State,
+    parts: impl Stream<Item = Part> + Send + Unpin + 'static,
+    take: fn(&mut State, Part) -> (Vec<Sent>, bool),
+) -> impl Stream<Item = Sent> + Send + 'static {
+    let state = (state, parts, false);
+    let sent = stream::unfold(state, move |(mut state, mut parts, ended)| async move {
+        if ended {
+            return None;
+        }
+        let (sent, ended) = take(&mut state, parts.next().await?);
+        Some((stream::iter(sent), (state, parts, ended)))
+    });
+    sent.flatten()
+}
+
 /// Returns the response that sends `opening`, and then the events that `take` makes of each of `parts`, until it says that
 /// they are the last.
 pub(super) fn respond_events<State: Send + 'static, Part: Send + 'static>(
@@ -129,15 +146,7 @@ pub(super) fn respond_events<State: Send + 'static, Part: Send + 'static>(
     parts: impl Stream<Item = Part> + Send + Unpin + 'static,
     take: fn(&mut State, Part) -> (Vec<Event>, bool),
 ) -> Response {
-    let state = (state, parts, false);
-    let rest = stream::unfold(state, move |(mut state, mut parts, ended)| async move {
-        if ended {
-            return None;
-        }
-        let (events, ended) = take(&mut state, parts.next().await?);
-        Some((stream::iter(events), (state, parts, ended)))
-    });
-    let events = stream::iter(opening).chain(rest.flatten());
+    let events = stream::iter(opening).chain(taken(state, parts, take));
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     let events = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(keep_alive);
     ([UNBUFFERED], events).into_response()

@@ -206,6 +206,12 @@ impl<'a> JsonFields<'a> {
         Err(self.error(name, problem))
     }
 
+    /// Returns the names of the fields that nobody read, and that are not null.
+    pub(super) fn names_left(&self) -> impl Iterator<Item = &str> {
+        let left = self.left.iter().filter(|(_, value)| value.get() != "null");
+        left.map(|(name, _)| name.as_str())
+    }
+
     /// Ends the reading; null says nothing.
     ///
     /// # Errors

@@ -91,7 +91,7 @@ pub(super) fn set_effort(effort: String, arguments: &mut Map<String, Value>) {
 }
 
 /// Reads one text, or several.
-fn texts(json: &str) -> serde_json::Result<Vec<String>> {
+pub(super) fn texts(json: &str) -> serde_json::Result<Vec<String>> {
     match TextOrList::of_json(json, MAX_STOPS)? {
         TextOrList::Text(text) => Ok(vec![text]),
         TextOrList::List(texts) => {
@@ -232,7 +232,7 @@ fn delivery(fields: &mut JsonFields<'_>) -> Result<Delivery, BadField> {
 }
 
 /// Reads the object `speculation`: a method and its settings, of any name in the table of settings.
-fn speculation(
+pub(super) fn speculation(
     fields: &mut JsonFields<'_>,
     request: &mut v1::GenerateRequest,
 ) -> Result<(), BadField> {

@@ -106,8 +106,13 @@ fn described(mut fields: JsonFields<'_>) -> Result<v1::Grammar, BadField> {
     Ok(by_schema(schema))
 }
 
+/// Returns the grammar of any JSON object.
+pub(super) fn any_object() -> v1::Grammar {
+    of_schema(OBJECT)
+}
+
 /// Returns the grammar of a schema. Some clients send the schema as a string that holds its JSON.
-fn by_schema(json: &RawValue) -> v1::Grammar {
+pub(super) fn by_schema(json: &RawValue) -> v1::Grammar {
     let within = serde_json::from_str::<String>(json.get());
     of_schema(within.as_deref().unwrap_or_else(|_| json.get()))
 }

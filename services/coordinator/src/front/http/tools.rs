@@ -31,11 +31,7 @@ pub(super) fn read(
     for (index, tool) in given.iter().enumerate() {
         match one(&format!("tools.{index}"), tool)? {
             Ok(tool) => request.tools.push(tool),
-            Err(kind) => {
-                let warning =
-                    format!("tools.{index} is left out: tools of type '{kind}' are not run here");
-                warnings.push(warning);
-            }
+            Err(kind) => warnings.push(left_out(index, &kind)),
         }
     }
     request.parallel_tool_calls = fields.take("parallel_tool_calls")?;
@@ -47,13 +43,19 @@ pub(super) fn read(
     Ok(warnings)
 }
 
+/// Says that the tool at `index` is none that is called.
+pub(super) fn left_out(index: usize, kind: &str) -> String {
+    let kind = quoted(kind);
+    format!("tools.{index} is left out: tools of type '{kind}' are not run here")
+}
+
 /// Reads a tool, which stands in `function` or by itself; or returns its type, if that is none that is called.
 fn one(path: &str, tool: &RawValue) -> Result<Result<v1::Tool, String>, BadField> {
     let mut fields = JsonFields::within(path, tool)?;
     let kind: Option<String> = fields.take("type")?;
     let kind = kind.unwrap_or_else(|| "function".to_owned());
     if kind != "function" {
-        return Ok(Err(quoted(&kind)));
+        return Ok(Err(kind));
     }
     let mut function = match fields.take_object("function")? {
         Some(function) => function,
