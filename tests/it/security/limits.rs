@@ -1,7 +1,9 @@
 //! The table of limits says what the code does.
 
 use auth::{MAX_PAUSE, MAX_PUT_OFF, MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
-use bounds::{MAX_MESSAGES, MAX_STOP_TOKENS, MAX_STOPS};
+use bounds::{
+    MAX_CALLS, MAX_MESSAGES, MAX_SETTINGS, MAX_STOP_TOKENS, MAX_STOPS, MAX_TOOLS, MAX_TOOLS_BYTES,
+};
 use coordinator::limits::{
     ANSWER_BUFFER, ANSWER_BUFFER_BYTES, MAX_AHEAD_BYTES, MAX_BYTES_PER_TOKEN, MAX_DRAFT_LEN,
     MAX_FIELDS, MAX_LONG_BYTES, MAX_NAME_BYTES, MAX_PARTS, MAX_RENDERED_BYTES, MAX_REQUEST_BYTES,
@@ -167,6 +169,10 @@ memory that tokenising longer texts takes, all together, {PIECE_FACTOR} bytes fo
 tokens that a call of `/tokenize` comes to, or one of `/detokenize` has, if the context is no longer | {MAX_TOKENIZED}
 bytes of the text of `/detokenize` | {request} MiB
 turns of a conversation | {MAX_MESSAGES}
+calls in them | {MAX_CALLS}
+tools | {MAX_TOOLS}
+bytes of all tools | {MAX_TOOLS_BYTES}
+further arguments of the chat template | {MAX_SETTINGS}
 bytes of the name of a model, a method, a rule, a role or a speaker | {MAX_NAME_BYTES}
 stop strings | {MAX_STOPS}
 bytes of a stop string | {MAX_STOP_BYTES}

@@ -20,6 +20,9 @@ use super::error::ApiError;
 /// The header that names a request; a client's own name is given back.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// The header in which Anthropic's clients show their token.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
 /// Longest name of a request that is given back, in bytes.
 const MAX_REQUEST_ID: usize = 128;
 
@@ -82,6 +85,7 @@ pub(super) async fn authorised(
 ) -> Response {
     let name = named(request.headers());
     let (mut parts, body) = request.into_parts();
+    take_api_key(&mut parts.headers);
     let caller: Caller = match guard.check(&mut parts.headers, &parts.extensions) {
         Ok(caller) => caller,
         Err(refusal) => {
@@ -100,6 +104,15 @@ pub(super) async fn authorised(
         return with_id(error.into_response(), name);
     }
     with_id(next.run(request).await, name)
+}
+
+/// Puts the token that Anthropic's clients show where all others have it.
+fn take_api_key(headers: &mut HeaderMap) {
+    let key = headers.get(API_KEY).and_then(|key| key.to_str().ok());
+    let bearer = key.map(|key| HeaderValue::from_str(&format!("Bearer {key}")));
+    if let Some(Ok(bearer)) = bearer {
+        headers.entry(header::AUTHORIZATION).or_insert(bearer);
+    }
 }
 
 /// Reads the body of a request whole before it is handled, and says why where the server's gate lets it not in.

@@ -13,6 +13,9 @@ pub(super) const NAMES: [(&str, &str); 2] = [
     ("template_arguments", "chat_template_kwargs"),
 ];
 
+/// The field that says whether tools are called.
+const FIELD: &str = "tool_choice";
+
 /// Most tools of all types that a request may list.
 const MOST_LISTED: usize = 2 * MAX_TOOLS;
 
@@ -75,33 +78,66 @@ fn one(path: &str, tool: &RawValue) -> Result<Result<v1::Tool, String>, BadField
 
 /// Reads whether tools are called.
 fn choose(choice: &RawValue, request: &mut v1::GenerateRequest) -> Result<(), BadField> {
-    const FIELD: &str = "tool_choice";
     if choice.get().starts_with('{') {
         let mut fields = JsonFields::within(FIELD, choice)?;
         let kind: Option<String> = fields.take("type")?;
+        if kind.as_deref() == Some("allowed_tools") {
+            return allow(fields, request);
+        }
         let mut function = match fields.take_object("function")? {
             Some(function) => function,
             None => fields,
         };
         let name: Option<String> = function.take("name")?;
         if kind.as_deref() != Some("function") {
-            let problem = "expected {\"type\": \"function\", \"function\": {\"name\": ...}}";
+            let problem = "expected a function with its name, or allowed_tools";
             return Err(BadField::new(FIELD, problem));
         }
         request.called_tool = name.ok_or_else(|| function.error("name", "missing"))?;
         return Ok(());
     }
-    let text: Result<String, _> = serde_json::from_str(choice.get());
-    let choice = match text.as_deref() {
-        Ok("auto") => v1::ToolChoice::Auto,
-        Ok("none") => v1::ToolChoice::None,
-        // `any` is Mistral's word.
-        Ok("required" | "any") => v1::ToolChoice::Required,
-        _ => {
-            let problem = "expected none, auto, required, or a named function";
-            return Err(BadField::new(FIELD, problem));
-        }
+    request.set_tool_choice(word(choice)?);
+    Ok(())
+}
+
+/// Leaves the tools that are not among the allowed ones out.
+fn allow(mut fields: JsonFields<'_>, request: &mut v1::GenerateRequest) -> Result<(), BadField> {
+    let mut allowed = match fields.take_object("allowed_tools")? {
+        Some(allowed) => allowed,
+        None => fields,
     };
+    let mode = allowed.take_raw("mode");
+    let choice = mode.map_or(Ok(v1::ToolChoice::Auto), word)?;
+    let listed = allowed.take_by("tools", |json| list::<&RawValue>(json, MOST_LISTED))?;
+    let mut names = Vec::new();
+    for (index, tool) in listed.unwrap_or_default().iter().enumerate() {
+        if let Ok(tool) = one(&format!("{FIELD}.tools.{index}"), tool)? {
+            names.push(tool.name);
+        }
+    }
+    if let Some(other) = names
+        .iter()
+        .find(|name| request.tools.iter().all(|tool| tool.name != **name))
+    {
+        let problem = format!("'{}' is none of the tools", quoted(other));
+        return Err(BadField::new(FIELD, problem));
+    }
+    request.tools.retain(|tool| names.contains(&tool.name));
     request.set_tool_choice(choice);
     Ok(())
+}
+
+/// Reads whether tools are called, in a word.
+fn word(choice: &RawValue) -> Result<v1::ToolChoice, BadField> {
+    let text: Result<String, _> = serde_json::from_str(choice.get());
+    match text.as_deref() {
+        Ok("auto") => Ok(v1::ToolChoice::Auto),
+        Ok("none") => Ok(v1::ToolChoice::None),
+        // `any` is Mistral's word.
+        Ok("required" | "any") => Ok(v1::ToolChoice::Required),
+        _ => {
+            let problem = "expected none, auto, required, or a named function";
+            Err(BadField::new(FIELD, problem))
+        }
+    }
 }
