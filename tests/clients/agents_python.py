@@ -1,19 +1,25 @@
-"""Agents in Python: AutoGen's AssistantAgent and Semantic Kernel's ChatCompletionAgent, each over several turns.
+"""Agents in Python: AutoGen's AssistantAgent and Semantic Kernel's ChatCompletionAgent, each over several turns, and with a
+tool of a real chat model, which a relay has call it.
 
 Both send the speaker's name with each message, and their own earlier answers as turns.
 """
 
 import asyncio
 import os
+from typing import Literal
 
+import chat_model
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.messages import ModelClientStreamingChunkEvent, TextMessage
 from autogen_core.models import ModelFamily
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 from openai import AsyncOpenAI
+from relay import Relay
 from semantic_kernel.agents import ChatCompletionAgent, ChatHistoryAgentThread
 from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion, OpenAIChatPromptExecutionSettings
-from semantic_kernel.functions import KernelArguments
+from semantic_kernel.connectors.ai.function_choice_behavior import FunctionChoiceBehavior
+from semantic_kernel.functions import KernelArguments, kernel_function
+from weather import AGAIN, QUESTION, was_called, weather
 
 BASE_URL = f"{os.environ['OUTRIDER_HTTP']}/v1"
 TURNS = ["Once upon a time", "Go on.", "And then?"]
@@ -78,5 +84,62 @@ async def semantic_kernel():
     assert "".join(pieces) == answers[0], (pieces, answers)
 
 
+class Plugin:
+    """What is called: Semantic Kernel takes the methods of an object, AutoGen functions whose annotations are descriptions."""
+
+    @kernel_function
+    def weather(self, city: Literal["Paris", "Rome"], unit: Literal["C", "F"]) -> str:
+        """The weather in a city."""
+        return weather(city, unit)
+
+
+async def autogen_calls(base):
+    info = {"vision": False, "function_calling": True, "json_output": False, "structured_output": False}
+    answers = []
+    for streams in (False, True):
+        client = OpenAIChatCompletionClient(
+            model="SmolLM2",
+            base_url=base,
+            api_key="anything",
+            max_tokens=120,
+            temperature=0,
+            max_retries=0,
+            model_info={**info, "family": ModelFamily.UNKNOWN},
+        )
+        helper = AssistantAgent("helper", client, tools=[Plugin().weather], model_client_stream=streams, max_tool_iterations=2)
+        answer = (await helper.run(task=QUESTION)).messages[-1]
+        answers.append((was_called(), answer.content))
+        assert isinstance(answer, TextMessage) and answer.content, answer
+        # The conversation goes on, with the call and its result in it; the answer is made of them without tools.
+        assert (await helper.run(task=AGAIN)).messages[-1].content and was_called()
+        reflects = AssistantAgent("helper", client, tools=[Plugin().weather], model_client_stream=streams, reflect_on_tool_use=True)
+        assert (await reflects.run(task=QUESTION)).messages[-1].content and was_called() == answers[0][0]
+        await client.close()
+    assert answers[0] == answers[1], answers
+
+
+async def semantic_kernel_calls(base):
+    agent = ChatCompletionAgent(
+        service=OpenAIChatCompletion(
+            ai_model_id="SmolLM2",
+            async_client=AsyncOpenAI(base_url=base, api_key="anything", max_retries=0),
+        ),
+        name="Helper",
+        plugins=[Plugin()],
+        function_choice_behavior=FunctionChoiceBehavior.Auto(),
+        arguments=KernelArguments(settings=OpenAIChatPromptExecutionSettings(max_tokens=120, temperature=0)),
+    )
+    thread = ChatHistoryAgentThread()
+    answer = await agent.get_response(messages=QUESTION, thread=thread)
+    called = was_called()
+    assert str(answer.content), answer
+    pieces = [piece async for piece in agent.invoke_stream(messages=QUESTION, thread=ChatHistoryAgentThread())]
+    assert was_called() == called and "".join(str(piece.content) for piece in pieces) == str(answer.content), pieces
+    assert str((await agent.get_response(messages=AGAIN, thread=thread)).content) and was_called()
+
+
 asyncio.run(autogen())
 asyncio.run(semantic_kernel())
+with chat_model.served() as server, Relay(server.url()) as relay:
+    asyncio.run(autogen_calls(f"{relay.url()}/v1"))
+    asyncio.run(semantic_kernel_calls(f"{relay.url()}/v1"))

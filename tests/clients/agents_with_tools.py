@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"
 
@@ -19,29 +21,13 @@ from langchain.agents import create_agent  # noqa: E402
 from langchain.agents.structured_output import ToolStrategy  # noqa: E402
 from langchain_openai import ChatOpenAI  # noqa: E402
 from openai import AsyncOpenAI  # noqa: E402
-from pydantic import Field  # noqa: E402
 from pydantic_ai import Agent, NativeOutput  # noqa: E402
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel as PydanticResponsesModel  # noqa: E402
 from pydantic_ai.providers.openai import OpenAIProvider  # noqa: E402
 from relay import Relay  # noqa: E402
-from smolagents import OpenAIModel, ToolCallingAgent, tool  # noqa: E402
+from smolagents import LogLevel, OpenAIModel, ToolCallingAgent, tool  # noqa: E402
 from typed import Pet  # noqa: E402
-
-QUESTION = "What is the weather in Paris, in C?"
-CALLED = []
-
-
-def weather(city: Annotated[str, Field(max_length=20)], unit: Literal["C", "F"]) -> str:
-    """The weather in a city."""
-    CALLED.append((city, unit))
-    return f"It is sunny in {city}, 21 {unit}."
-
-
-def was_called():
-    """What the tool was called with since the last time, which is something."""
-    called, CALLED[:] = list(CALLED), []
-    assert called and all(unit in ("C", "F") for _, unit in called), called
-    return called
+from weather import AGAIN, QUESTION, was_called, weather  # noqa: E402
 
 
 async def openai_agents(base):
@@ -63,7 +49,7 @@ async def openai_agents(base):
             if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
                 text += event.data.delta
         assert was_called() == called and text == streamed.final_output == whole.final_output, (text, whole)
-        again = await Runner.run(agent, [*whole.to_input_list(), {"role": "user", "content": "And in Rome?"}])
+        again = await Runner.run(agent, [*whole.to_input_list(), {"role": "user", "content": AGAIN}])
         assert was_called() and again.final_output, again
 
 
@@ -80,7 +66,7 @@ async def with_pydantic_ai(base, direct):
             async with agent.run_stream(QUESTION) as streamed:
                 assert await streamed.get_output() == whole.output, whole
             assert was_called() == called
-            again = await agent.run("And in Rome?", message_history=whole.all_messages())
+            again = await agent.run(AGAIN, message_history=whole.all_messages())
             assert was_called() and again.output, again
         # A tool that is the output must be called.
         model = kind("SmolLM2", provider=OpenAIProvider(base_url=direct, api_key="anything"), settings=settings)
@@ -101,7 +87,7 @@ def langchain(base, direct):
         pieces = [piece for piece, _ in agent.stream(asked, stream_mode="messages") if piece.type != "tool"]
         assert was_called() == called
         assert "".join(piece.text for piece in pieces) == whole[-1].text, pieces
-        again = agent.invoke({"messages": [*whole, {"role": "user", "content": "And in Rome?"}]})["messages"]
+        again = agent.invoke({"messages": [*whole, {"role": "user", "content": AGAIN}]})["messages"]
         assert was_called() and len(again) == 8, again
         # What is always called.
         typed = create_agent(ChatOpenAI(base_url=direct, **served), response_format=ToolStrategy(Pet))
@@ -115,23 +101,29 @@ def langchain(base, direct):
 
 
 def smol_agents(direct):
+    called = []
+
     @tool
-    def weather_of(city: str) -> str:
+    def weather_of(city: Literal["Paris", "Rome"]) -> str:
         """The weather in a city.
 
         Args:
             city: The city.
         """
-        CALLED.append((city, "C"))
+        called.append(city)
         return f"It is sunny in {city}."
 
     model = OpenAIModel("SmolLM2", api_base=direct, api_key="anything", temperature=0, max_tokens=120)
     # It must call in every turn, and ends with a tool of its own, or when it may not go on.
     for way in ({}, {"stream_outputs": True}):
-        agent = ToolCallingAgent([weather_of], model, max_steps=2, verbosity_level=0, **way)
-        assert agent.run(QUESTION)
-        steps = [step for step in agent.memory.steps if getattr(step, "tool_calls", None)]
-        assert steps and all(not step.error for step in steps), steps
+        way |= {"verbosity_level": LogLevel.OFF, "return_full_result": True}
+        # It prints streams at any level.
+        with redirect_stdout(StringIO()):
+            cut = ToolCallingAgent([weather_of], model, max_steps=2, **way).run("What is the weather in Paris?")
+            ended = ToolCallingAgent([], model, max_steps=1, **way).run("Paris")
+        assert cut.output and called == ["Paris"] * 2, (cut, called)
+        assert ended.state == "success" and ended.output, ended
+        called.clear()
 
 
 FUNCTION = '''
