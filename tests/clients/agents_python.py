@@ -6,6 +6,7 @@ Both send the speaker's name with each message, and their own earlier answers as
 
 import asyncio
 import os
+from enum import Enum
 from typing import Literal
 
 import chat_model
@@ -61,10 +62,8 @@ async def autogen():
 
 
 async def semantic_kernel():
-    service = OpenAIChatCompletion(
-        ai_model_id="default",
-        async_client=AsyncOpenAI(base_url=BASE_URL, api_key="anything", max_retries=0),
-    )
+    client = AsyncOpenAI(base_url=BASE_URL, api_key="anything", max_retries=0)
+    service = OpenAIChatCompletion(ai_model_id="default", async_client=client)
     settings = OpenAIChatPromptExecutionSettings(max_tokens=16, temperature=0)
     agent = ChatCompletionAgent(
         service=service,
@@ -82,15 +81,26 @@ async def semantic_kernel():
     async for piece in agent.invoke_stream(messages=TURNS[0], thread=ChatHistoryAgentThread()):
         pieces.append(str(piece.content))
     assert "".join(pieces) == answers[0], (pieces, answers)
+    await client.close()
+
+
+def weather_of(city: Literal["Paris", "Rome"], unit: Literal["C", "F"]) -> str:
+    """The weather in a city."""
+    return weather(city, unit)
+
+
+class City(Enum):
+    PARIS = "Paris"
+    ROME = "Rome"
 
 
 class Plugin:
-    """What is called: Semantic Kernel takes the methods of an object, AutoGen functions whose annotations are descriptions."""
+    """What Semantic Kernel takes."""
 
     @kernel_function
-    def weather(self, city: Literal["Paris", "Rome"], unit: Literal["C", "F"]) -> str:
+    def weather(self, city: City) -> str:
         """The weather in a city."""
-        return weather(city, unit)
+        return weather(City(city).value, "C")
 
 
 async def autogen_calls(base):
@@ -106,24 +116,22 @@ async def autogen_calls(base):
             max_retries=0,
             model_info={**info, "family": ModelFamily.UNKNOWN},
         )
-        helper = AssistantAgent("helper", client, tools=[Plugin().weather], model_client_stream=streams, max_tool_iterations=2)
+        helper = AssistantAgent("helper", client, tools=[weather_of], model_client_stream=streams, max_tool_iterations=2)
         answer = (await helper.run(task=QUESTION)).messages[-1]
         answers.append((was_called(), answer.content))
         assert isinstance(answer, TextMessage) and answer.content, answer
-        # The conversation goes on, with the call and its result in it; the answer is made of them without tools.
         assert (await helper.run(task=AGAIN)).messages[-1].content and was_called()
-        reflects = AssistantAgent("helper", client, tools=[Plugin().weather], model_client_stream=streams, reflect_on_tool_use=True)
+        # The result is told in a turn of its own, which has no tools.
+        reflects = AssistantAgent("helper", client, tools=[weather_of], model_client_stream=streams, reflect_on_tool_use=True)
         assert (await reflects.run(task=QUESTION)).messages[-1].content and was_called() == answers[0][0]
         await client.close()
     assert answers[0] == answers[1], answers
 
 
 async def semantic_kernel_calls(base):
+    client = AsyncOpenAI(base_url=base, api_key="anything", max_retries=0)
     agent = ChatCompletionAgent(
-        service=OpenAIChatCompletion(
-            ai_model_id="SmolLM2",
-            async_client=AsyncOpenAI(base_url=base, api_key="anything", max_retries=0),
-        ),
+        service=OpenAIChatCompletion(ai_model_id="SmolLM2", async_client=client),
         name="Helper",
         plugins=[Plugin()],
         function_choice_behavior=FunctionChoiceBehavior.Auto(),
@@ -136,6 +144,7 @@ async def semantic_kernel_calls(base):
     pieces = [piece async for piece in agent.invoke_stream(messages=QUESTION, thread=ChatHistoryAgentThread())]
     assert was_called() == called and "".join(str(piece.content) for piece in pieces) == str(answer.content), pieces
     assert str((await agent.get_response(messages=AGAIN, thread=thread)).content) and was_called()
+    await client.close()
 
 
 asyncio.run(autogen())

@@ -3,6 +3,7 @@ smolagents and llm. Where the client leaves the choice to the model, a relay cho
 """
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -51,6 +52,7 @@ async def openai_agents(base):
         assert was_called() == called and text == streamed.final_output == whole.final_output, (text, whole)
         again = await Runner.run(agent, [*whole.to_input_list(), {"role": "user", "content": AGAIN}])
         assert was_called() and again.final_output, again
+    await client.close()
 
 
 async def with_pydantic_ai(base, direct):
@@ -126,17 +128,18 @@ def smol_agents(direct):
         called.clear()
 
 
-FUNCTION = '''
+FUNCTION = """
 def weather(city: str) -> str:
     "The weather in a city."
     return "It is sunny in " + city + "."
-'''
+"""
 
 
 def llm_command(base):
     with tempfile.TemporaryDirectory() as home:
-        model = f"- model_id: served\n  model_name: SmolLM2\n  api_base: {base}\n  api_key_name: openai\n  supports_tools: true\n"
-        Path(home, "extra-openai-models.yaml").write_text(model)
+        model = {"model_id": "served", "model_name": "SmolLM2", "api_base": base, "api_key_name": "openai", "supports_tools": True}
+        # JSON is YAML.
+        Path(home, "extra-openai-models.yaml").write_text(json.dumps([model]))
         options = ["-m", "served", "-o", "temperature", "0", "-o", "max_tokens", "60", "--functions", FUNCTION, "--td"]
         said = []
         for way in ([], ["--no-stream"]):

@@ -1,4 +1,4 @@
-"""openai-python: completions, chats and responses, streamed and whole."""
+"""openai-python: completions, chats and responses, streamed and whole, with tools and without."""
 
 import json
 import os
@@ -270,6 +270,6 @@ def many():
         assert len(same) == 1, same
 
 
-CHECKS = (completions, chats, responses, structured, tools, tool_results, tools_of_responses, tool_errors, speculation, errors, many)
-for check in CHECKS:
+of_tools = (tools, tool_results, tools_of_responses, tool_errors)
+for check in (completions, chats, responses, structured, *of_tools, speculation, errors, many):
     check()
