@@ -21,7 +21,9 @@ async def agent(base, direct):
     served |= {"is_chat_model": True, "is_function_calling_model": True, "context_window": 2048}
     answers = []
     for streaming in (False, True):
-        helper = FunctionAgent(tools=[weather], llm=OpenAILike(api_base=base, **served), streaming=streaming)
+        # Several calls would run beside each other, and their results come in any order.
+        settings = {"streaming": streaming, "allow_parallel_tool_calls": False}
+        helper = FunctionAgent(tools=[weather], llm=OpenAILike(api_base=base, **served), **settings)
         context = Context(helper)
         run = helper.run(QUESTION, ctx=context)
         text = "".join([event.delta async for event in run.stream_events() if isinstance(event, AgentStream)])
