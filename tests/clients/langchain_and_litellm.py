@@ -5,10 +5,10 @@ import os
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import litellm  # noqa: E402
-from langchain_core.messages import HumanMessage  # noqa: E402
+from langchain_core.messages import HumanMessage, ToolMessage  # noqa: E402
 from langchain_openai import ChatOpenAI, OpenAI  # noqa: E402
-from openai import BadRequestError, LengthFinishReasonError  # noqa: E402
-from typed import Pet, first_whole  # noqa: E402
+from openai import LengthFinishReasonError  # noqa: E402
+from typed import Pet, Weather, first_whole  # noqa: E402
 
 BASE = os.environ["OUTRIDER_HTTP"] + "/v1"
 QUESTION = "Once upon a time"
@@ -37,12 +37,20 @@ def langchain():
 
     completions = OpenAI(**served, seed=7)
     assert "".join(completions.stream(QUESTION)) == completions.invoke(QUESTION)
-    try:
-        ChatOpenAI(**served).bind_tools([{"name": "f", "description": "", "parameters": {}}]).invoke(QUESTION)
-    except BadRequestError as error:
-        assert error.param == "tools", error
-    else:
-        raise AssertionError("tools were not refused")
+
+    for form in ({}, {"use_responses_api": True}):
+        model = ChatOpenAI(**{**longer, "temperature": 0}, **form)
+        model = model.bind_tools([Weather], tool_choice="any", parallel_tool_calls=False)
+        (call,) = model.invoke(QUESTION).tool_calls
+        assert call["name"] == "Weather" and Weather(**call["args"]), call
+        streamed = None
+        for piece in model.stream(QUESTION):
+            streamed = piece if streamed is None else streamed + piece
+        assert [other["args"] for other in streamed.tool_calls] == [call["args"]], (streamed, call)
+        # The result goes back, with the call as it came.
+        result = ToolMessage("21 C", tool_call_id=streamed.tool_calls[0]["id"])
+        answer = model.bind(tool_choice="none").invoke([HumanMessage(QUESTION), streamed, result])
+        assert answer.text and not answer.tool_calls, answer
 
 
 def lite_llm():
@@ -60,6 +68,14 @@ def lite_llm():
     assert text and whole.usage.completion_tokens == 24
     pieces = litellm.completion(**ask, stream=True)
     assert "".join(piece.choices[0].delta.content or "" for piece in pieces) == text
+    parameters = Weather.model_json_schema()
+    ask_call = {**ask, "temperature": 0, "max_tokens": 120, "tool_choice": "required", "parallel_tool_calls": False}
+    ask_call["tools"] = [{"type": "function", "function": {"name": "Weather", "parameters": parameters}}]
+    choice = litellm.completion(**ask_call).choices[0]
+    (call,) = choice.message.tool_calls
+    assert choice.finish_reason == "tool_calls" and Weather.model_validate_json(call.function.arguments), choice
+    built = litellm.stream_chunk_builder(list(litellm.completion(**ask_call, stream=True))).choices[0].message
+    assert built.tool_calls[0].function.arguments == call.function.arguments, (built, call)
     try:
         litellm.completion(**{**ask, "model": "openai/other"})
         raise AssertionError("a model that is not served was found")

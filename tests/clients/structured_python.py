@@ -1,4 +1,4 @@
-"""Clients that ask for JSON and read it into types: instructor and DSPy."""
+"""Clients that ask for JSON, or for the call of a function, and read it into types: instructor and DSPy."""
 
 import os
 from typing import Literal
@@ -32,6 +32,16 @@ def with_instructor():
     ask = {**SERVED, "temperature": 1, "messages": TURNS, "response_model": Anything, "max_retries": 0}
     read = first_whole(lambda seed: by_object.chat.completions.create(**ask, seed=seed), IncompleteOutputException)
     assert isinstance(read, Anything), read
+
+    # The type is a function, which must be called.
+    by_call = instructor.from_openai(client)
+    ask = {**SERVED, "messages": TURNS, "response_model": Pet, "max_retries": 0}
+    called, answer = by_call.chat.completions.create_with_completion(**ask)
+    assert isinstance(called, Pet) and answer.choices[0].message.tool_calls[0].function.name == "Pet", answer
+    partial = list(by_call.chat.completions.create_partial(**ask))
+    assert len(partial) > 2 and partial[-1].model_dump() == called.model_dump(), partial
+    strict = instructor.from_openai(client, mode=instructor.Mode.TOOLS_STRICT)
+    assert isinstance(strict.chat.completions.create(**ask), Pet)
 
 
 def with_dspy():

@@ -14,6 +14,15 @@ class Pet(BaseModel):
     kind: Literal["cat", "dog"]
 
 
+class Weather(BaseModel):
+    """The weather in a city."""
+
+    model_config = {"extra": "forbid"}
+
+    city: str = Field(max_length=12)
+    unit: Literal["C", "F"]
+
+
 def first_whole(ask, cut_short):
     """The first answer by a seed that is not `cut_short`: the built-in model often does not end an object of any kind."""
     for seed in range(20):
