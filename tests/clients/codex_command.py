@@ -13,7 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from relay import Relay, is_answered
+from relay import has_result
+from scripted_relay import ScriptedRelay, with_values
 
 CONFIG = """
 model = "SmolLM2"
@@ -39,21 +40,15 @@ def scripted(body):
     requests.append(body)
     # Greedy, since an answer that goes on to the end of the context is an error to Codex.
     body = {**body, "temperature": 0}
-    if is_answered(body):
+    if has_result(body):
         return {**body, "tool_choice": "none"}
-    parameters = {
-        "type": "object",
-        "properties": {"cmd": {"const": COMMAND}},
-        "required": ["cmd"],
-        "additionalProperties": False,
-    }
-    tools = [{**tool, "parameters": parameters} if tool.get("name") == TOOL else tool for tool in body["tools"]]
+    tools = [with_values(tool, {"cmd": COMMAND}) if tool.get("name") == TOOL else tool for tool in body["tools"]]
     return {**body, "tools": tools, "tool_choice": {"type": "function", "name": TOOL}}
 
 
 def main():
     codex = Path(sys.argv[1]) / "node_modules" / ".bin" / "codex"
-    with tempfile.TemporaryDirectory() as home, Relay(os.environ["OUTRIDER_HTTP"], scripted) as relay:
+    with tempfile.TemporaryDirectory() as home, ScriptedRelay(os.environ["OUTRIDER_HTTP"], scripted) as relay:
         folder = Path(home) / "work"
         folder.mkdir()
         notes = folder / "notes.txt"

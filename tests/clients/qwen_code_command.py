@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from relay import Relay
+from scripted_relay import ScriptedRelay, with_values
 
 # Characters of the instructions.
 INSTRUCTIONS = 4000
@@ -35,22 +35,15 @@ class Script:
         self.requests.append(body)
         system, *others = body["messages"]
         messages = [{**system, "content": system["content"][:INSTRUCTIONS]}, *others]
-        tools = [tool for tool in body["tools"] if tool["function"]["name"] in TOOLS]
-        body = {**body, "messages": messages, "tools": tools, "temperature": 0}
+        functions = [tool["function"] for tool in body["tools"] if tool["function"]["name"] in TOOLS]
+        choice = "none"
         step = sum(message["role"] == "tool" for message in others)
-        if step >= len(self.calls):
-            return {**body, "tool_choice": "none"}
-        name, arguments = self.calls[step]
-        parameters = {
-            "type": "object",
-            "properties": {key: {"const": value} for key, value in arguments.items()},
-            "required": list(arguments),
-            "additionalProperties": False,
-        }
-        for tool in tools:
-            if tool["function"]["name"] == name:
-                tool["function"] = {**tool["function"], "parameters": parameters}
-        return {**body, "tool_choice": {"type": "function", "function": {"name": name}}}
+        if step < len(self.calls):
+            called, values = self.calls[step]
+            functions = [with_values(it, values) if it["name"] == called else it for it in functions]
+            choice = {"type": "function", "function": {"name": called}}
+        tools = [{"type": "function", "function": it} for it in functions]
+        return {**body, "messages": messages, "tools": tools, "tool_choice": choice, "temperature": 0}
 
 
 def main():
@@ -63,7 +56,7 @@ def main():
         file = {"file_path": str(notes)}
         calls = [("read_file", file), ("edit", {**file, "old_string": "colour", "new_string": "color"})]
         script = Script(calls)
-        with Relay(os.environ["OUTRIDER_HTTP"], script) as relay:
+        with ScriptedRelay(os.environ["OUTRIDER_HTTP"], script) as relay:
             environment = {
                 **os.environ,
                 "HOME": home,

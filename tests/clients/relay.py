@@ -1,76 +1,76 @@
-"""A relay in front of a server whose model is too small to decide by itself when to call a tool.
+"""A relay in front of a server, that chooses when a model calls tools.
 
-Of a request with tools it changes `tool_choice` alone, where the client leaves it open: "required" while no result of a
-tool stands behind the last message of the user, "none" afterwards. Answers pass through as they come.
+The real chat model of these tests is too weak to choose: left free, it calls nothing, and where it must call, it does so in
+every turn, and an agent never ends. So the relay changes `tool_choice` of a request with tools, where the client leaves the
+choice to the model: to `required` while no result of a tool stands behind the last message of the user, and to `none` then.
+Which tool is called, and with which arguments, the model writes itself. Nothing else of a request is changed, and nothing of
+an answer, which is passed on as it comes.
 """
 
+import http.client
 import json
 import threading
-import urllib.error
-import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 
-def is_answered(body):
-    """Whether a result of a tool stands behind the last message of the user; of a chat, or of input to responses."""
-    turns = body.get("messages") or body.get("input")
-    for turn in reversed(turns if isinstance(turns, list) else []):
-        if turn.get("role") == "tool" or turn.get("type") == "function_call_output":
-            return True
+def has_result(request):
+    """Whether a result of a tool stands behind the last message of the user."""
+    turns = request.get("messages") or request.get("input")
+    found = False
+    for turn in turns if isinstance(turns, list) else []:
         if turn.get("role") == "user":
-            return False
-    return False
+            found = False
+        found |= turn.get("role") == "tool" or turn.get("type") == "function_call_output"
+    return found
 
 
-def tool_first(body):
-    """The request as it goes on."""
-    if body.get("tools") and body.get("tool_choice") in (None, "auto"):
-        return {**body, "tool_choice": "none" if is_answered(body) else "required"}
-    return body
-
-
-class Relay(ThreadingHTTPServer):
-    """Relays to `server` until its block ends; `change` makes of each request's body the one that goes on."""
-
-    daemon_threads = True
-
-    def __init__(self, server, change=tool_first):
-        self.server = server
-        self.change = change
-        super().__init__(("127.0.0.1", 0), Handler)
-
-    def __enter__(self):
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self.server_close()
-
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
+def chosen(body):
+    """The request with its choice."""
+    request = json.loads(body)
+    if not request.get("tools") or request.get("tool_choice") not in (None, "auto"):
+        return body
+    return json.dumps({**request, "tool_choice": "none" if has_result(request) else "required"}).encode()
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        self.relay(None)
+        self.pass_on(None)
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.relay(json.dumps(self.server.change(json.loads(body))).encode())
+        self.pass_on(chosen(self.rfile.read(int(self.headers["Content-Length"]))))
 
-    def relay(self, body):
-        headers = {"Content-Type": "application/json"} if body else {}
-        try:
-            answer = urllib.request.urlopen(urllib.request.Request(self.server.server + self.path, body, headers))
-        except urllib.error.HTTPError as error:
-            answer = error
-        with answer:
-            self.send_response(answer.status)
-            self.send_header("Content-Type", answer.headers.get("Content-Type", "text/plain"))
-            self.end_headers()
-            while piece := answer.read1():
-                self.wfile.write(piece)
+    def pass_on(self, body):
+        served = http.client.HTTPConnection(self.server.behind)
+        served.request(self.command, self.path, body, {"Content-Type": "application/json"})
+        answer = served.getresponse()
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("connection", "transfer-encoding", "date"):
+                self.send_header(name, value)
+        self.end_headers()
+        while part := answer.read1(65536):
+            self.wfile.write(part)
+        served.close()
 
     def log_message(self, *_):
-        pass
+        """Says nothing."""
+
+
+class Relay:
+    """Relays to the server at `url` until its block ends."""
+
+    def __init__(self, url):
+        self.relay = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.relay.behind = urlsplit(url).netloc
+
+    def __enter__(self):
+        threading.Thread(target=self.relay.serve_forever).start()
+        return self
+
+    def __exit__(self, *_):
+        self.relay.shutdown()
+        self.relay.server_close()
+
+    def url(self):
+        return f"http://127.0.0.1:{self.relay.server_port}"
