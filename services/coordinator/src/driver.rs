@@ -127,10 +127,12 @@ impl Driver {
         let (stops, before) = (&request.stops, request.text_before());
         let text = Arc::clone(&target.text);
         let output = || OutputText::new(Arc::clone(&text), stops.clone(), before);
-        let (mut response, held_text) = (output(), output());
+        let (mut response, mut held_text) = (output(), output());
         if let Some(reading) = &request.reading {
             let own = &request_id[..CALL_ID_LEN.min(request_id.len())];
             response = response.read_as(reading.clone(), &format!("call_{own}"));
+            // Stop strings count outside of calls only.
+            held_text = held_text.read_as(reading.clone(), "");
         }
         let request = Arc::new(request);
         Self {

@@ -80,6 +80,8 @@ pub struct OutputReading {
     pub tools: Arc<Tools>,
     /// The marks that are special tokens of the model. Text that only spells them is text.
     pub special_marks: Vec<&'static str>,
+    /// Whether a grammar holds calls from their mark on: what is cut off behind a mark is no text then.
+    pub is_held: bool,
 }
 
 impl OutputReading {
@@ -215,6 +217,14 @@ impl OutputReader {
         match &self.channels {
             Some(channels) => channels.is_reasoning(),
             None => matches!(self.place, Place::Reasoning),
+        }
+    }
+
+    /// Returns whether the output stands within a call.
+    pub fn is_calling(&self) -> bool {
+        match &self.channels {
+            Some(channels) => channels.is_calling(),
+            None => matches!(self.place, Place::Calls(_)),
         }
     }
 
@@ -467,7 +477,9 @@ impl OutputReader {
                     CallReader::Xml(calls) => calls.end_of_output(),
                     CallReader::Named(call) => call.mark("", false),
                 };
-                if let Step::Broken(text) = step {
+                if let Step::Broken(text) = step
+                    && !self.reading.is_held
+                {
                     out.content(&(text + &rest));
                 }
             }

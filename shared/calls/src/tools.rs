@@ -144,12 +144,20 @@ pub(crate) fn is_text(schema: &Value) -> bool {
 }
 
 impl CalledTool {
-    /// Returns the schema that its arguments follow in grammars.
+    /// Returns the schema that its arguments follow in grammars. Properties that it does not name are none of its, unless it
+    /// says so: small models add some without end.
     pub fn enforced(&self) -> Value {
         let mut schema = self.parameters.clone();
         match &mut schema {
             Value::Object(fields) if !self.is_free => {
                 fields.entry("type").or_insert_with(|| json!("object"));
+                let names_some = fields.get("properties").and_then(Value::as_object);
+                let is_open = ["patternProperties", "anyOf", "allOf", "oneOf", "$ref"];
+                if names_some.is_some_and(|names| !names.is_empty())
+                    && !is_open.iter().any(|key| fields.contains_key(*key))
+                {
+                    fields.entry("additionalProperties").or_insert(json!(false));
+                }
                 schema
             }
             _ => json!({ "type": "object" }),

@@ -63,7 +63,13 @@ impl OutputText {
         for (at, &(token, origin)) in (0..).zip(tokens) {
             self.len += 1;
             let piece = self.detokenizer.push(&self.text.vocabulary, token);
-            let released = self.stops.push(&piece);
+            let is_calling = self.parts.as_ref().is_some_and(PartReader::is_calling);
+            let released = if is_calling {
+                // Arguments may hold whatever ends a text.
+                self.stops.pass(&piece)
+            } else {
+                self.stops.push(&piece)
+            };
             chunk.token_ids.push(token);
             chunk.origins.push(wire::report::origin(origin).into());
             match &mut self.parts {
@@ -153,6 +159,14 @@ impl StopMatcher {
         let rest = self.held.split_off(self.held.len() - open);
         Released {
             text: std::mem::replace(&mut self.held, rest),
+            stopped: false,
+        }
+    }
+
+    /// Takes the next piece of text, in which no stop string counts.
+    fn pass(&mut self, piece: &str) -> Released {
+        Released {
+            text: std::mem::take(&mut self.held) + piece,
             stopped: false,
         }
     }

@@ -26,6 +26,11 @@ impl PartReader {
         }
     }
 
+    /// Returns whether the output stands within a call.
+    pub(crate) fn is_calling(&self) -> bool {
+        self.reader.is_calling()
+    }
+
     /// Returns the mark that `token`, which has no text, is.
     pub(crate) fn mark(&self, text: &ServedText, token: TokenId) -> Option<&'static str> {
         if !text.is_special(token) {

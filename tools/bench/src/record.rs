@@ -34,6 +34,9 @@ const BLOCK: u32 = 4;
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// File to write; it must not exist yet. Interrupted, it holds what was generated so far.
+    ///
+    /// A round of K draft tokens takes (2K + 1) · 4V bytes for a vocabulary of V tokens, up to twice that with a
+    /// temperature or cuts.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Prompts as JSON lines {"kind": ..., "prompt": ...}; without it 20 of each kind of text the

@@ -31,6 +31,19 @@ use table::KindFigures;
 ///   outrider-bench replay FILE --method spec-cascade --rule chow,opt --alpha 0.1,0.3,0.5,0.7,0.9
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
+#[command(after_long_help = "\
+Columns:
+  accept     mean acceptance of a draft token: the sum of min(q, π) where distributions are compared,
+             the coupling's probability for `coupled`
+  reject     refused draft tokens by tested ones, expected
+  defer      mean deferral: δ of rules that judge positions, η of those that judge tokens
+  calls      target forwards by output tokens
+  effic.     block efficiency: 1 + expected accepted draft tokens of a block; `mean_acceptance_length`
+             in an answer's statistics
+  TV(π,p), TV(q,p)   how far the output, and the draft model, is from the target model, a token
+  KL(p‖π)    the divergence of the output in nats, which --kl-budget bounds
+`accept`, `defer` and distances weigh a position by the probability that exact token verification gets
+as far in its block, `reject` and `effic.` by that of the row's own verification.")]
 pub(crate) struct ReplayArgs {
     /// A recording, made by `outrider-bench record`.
     #[arg(value_name = "FILE")]

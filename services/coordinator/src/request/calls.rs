@@ -27,6 +27,8 @@ pub(crate) struct Calls {
     /// The marks that are special tokens.
     special: Vec<(&'static str, u32)>,
     arguments: Map<String, Value>,
+    /// Whether a grammar holds calls from their mark on.
+    is_held: bool,
     /// What could not be had as it was asked for.
     pub(crate) warnings: Vec<String>,
 }
@@ -79,6 +81,7 @@ impl Calls {
             form,
             reasoning,
             begins_in_reasoning: false,
+            is_held: false,
             arguments,
             warnings,
         })
@@ -128,6 +131,7 @@ impl Calls {
             begins_in_reasoning: self.begins_in_reasoning,
             tools: Arc::new(self.tools.clone()),
             special_marks: self.special.iter().map(|(mark, _)| *mark).collect(),
+            is_held: self.is_held,
         })
     }
 
@@ -209,6 +213,7 @@ impl Calls {
             }
         }
         params.grammar = Some(spec);
+        self.is_held = true;
         Ok(())
     }
 
@@ -263,11 +268,12 @@ impl Calls {
     }
 }
 
-/// Checks the calls of a conversation, and the answers to them; gives answers the names of their tools.
+/// Checks the calls of a conversation, and the answers to them; gives answers the names of their tools, and puts those to the
+/// calls of one turn into the order of the calls: agents send them as they come, and the prompt should not depend on that.
 ///
 /// # Errors
 /// Names the turn.
-pub(super) fn check_turns(messages: &mut [v1::ChatMessage]) -> Result<(), BadField> {
+pub(super) fn settle_turns(messages: &mut [v1::ChatMessage]) -> Result<(), BadField> {
     let bad = |turn: usize, problem: String| {
         Err(BadField::new("messages", format!("turn {turn} {problem}")))
     };
@@ -305,6 +311,12 @@ pub(super) fn check_turns(messages: &mut [v1::ChatMessage]) -> Result<(), BadFie
         if message.name.is_empty() {
             message.name.clone_from(name);
         }
+    }
+    let place = |id: &String| called.iter().rposition(|(of, _)| of == id);
+    for answers in
+        messages.chunk_by_mut(|a, b| !a.tool_call_id.is_empty() && !b.tool_call_id.is_empty())
+    {
+        answers.sort_by_key(|answer| place(&answer.tool_call_id));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use wire::status::BadField;
 use wire::v1::generate_request::Prompt;
 use wire::v1::{self, ChatMessage};
 
-use super::calls::{Calls, check_turns};
+use super::calls::{Calls, settle_turns};
 use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES};
 
 /// A prompt that was taken from a request, and is still to become tokens.
@@ -133,7 +133,7 @@ fn chat(
     let context_len = target.description.context_len;
     let bytes = messages.iter().map(bytes_of).sum();
     check_bytes(bytes, context_len)?;
-    check_turns(messages)?;
+    settle_turns(messages)?;
     let prompt = calls.prompt(messages, target).map_err(bad)?;
     check_bytes(prompt.len(), context_len)?;
     Ok(prompt)

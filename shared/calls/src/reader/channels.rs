@@ -47,6 +47,10 @@ impl ChannelReader {
         self.audience == Audience::Model && self.header.is_none()
     }
 
+    pub(super) fn is_calling(&self) -> bool {
+        self.audience == Audience::Tool && self.header.is_none()
+    }
+
     /// Reads `text` as far as it goes.
     pub(super) fn read(&mut self, text: &mut String, end: TextEnd, out: &mut Pieces) {
         loop {

@@ -65,6 +65,7 @@ fn reading(form: &'static CallForm, special: bool) -> OutputReading {
         begins_in_reasoning: false,
         tools: Arc::new(tools()),
         special_marks,
+        is_held: false,
     }
 }
 
@@ -440,4 +441,86 @@ fn values_of_elements_are_what_the_schema_says() {
     let bare = "<function=time>\n<parameter=any>\n\na\nb\n\n</parameter>\n</function>";
     let read = read_in_every_way(form("qwen3-coder"), bare);
     assert_eq!(read.calls, [call("time", r#"{"any": "a\nb"}"#)]);
+}
+
+#[test]
+fn what_a_grammar_holds_is_no_text_where_it_is_cut_off() {
+    let mut reading = reading(form("hermes"), false);
+    reading.is_held = true;
+    let got = read(&reading, "Hm. <tool_call>\n{\"name\":", |_| true);
+    assert_eq!((&*got.content, got.calls.len()), ("Hm.", 0));
+}
+
+/// Pieces of outputs, right ones and wrong ones.
+const SCRAPS: [&str; 34] = [
+    "<tool_call>",
+    "</tool_call>",
+    "<think>",
+    "</think>",
+    "<function=",
+    "weather",
+    ">",
+    "<parameter=city>",
+    "</parameter>",
+    "</function>",
+    "[TOOL_CALLS]",
+    "[ARGS]",
+    "<|python_tag|>",
+    "<|tool_call|>",
+    "functools",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁sep｜>",
+    "<｜tool▁call▁end｜>",
+    "<|channel|>",
+    "<|message|>",
+    "commentary to=functions.x ",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"name\": ",
+    "\"weather\"",
+    "\"arguments\": ",
+    ", ",
+    "\"",
+    "\\",
+    "\n",
+    " 12",
+    "é<",
+];
+
+/// Whatever a model writes, it is read alike however it is cut.
+#[test]
+fn what_is_read_does_not_depend_on_how_the_output_was_cut() {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut some = |most: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % most as u64) as usize
+    };
+    for form in all_forms() {
+        for begins_in_reasoning in [false, true] {
+            for _ in 0..3_000 {
+                let output: String = (0..some(14)).map(|_| SCRAPS[some(SCRAPS.len())]).collect();
+                let special = some(2) == 0;
+                let mut reading = reading(form, special);
+                reading.begins_in_reasoning = begins_in_reasoning;
+                let whole = read(&reading, &output, |_| false);
+                let single = read(&reading, &output, |_| true);
+                assert_eq!(
+                    whole, single,
+                    "{}: {output:?}, special {special}",
+                    form.name
+                );
+                let step = 2 + some(6);
+                let steps = read(&reading, &output, |at| at % step == 0);
+                assert_eq!(
+                    whole, steps,
+                    "{}: {output:?} by {step}, special {special}",
+                    form.name
+                );
+            }
+        }
+    }
 }

@@ -205,6 +205,7 @@ fn reading(of: &CallGrammar<'_>) -> OutputReading {
         begins_in_reasoning: of.begins_in_reasoning,
         tools: Arc::new(of.tools.clone()),
         special_marks: of.special.iter().map(|(mark, _)| *mark).collect(),
+        is_held: true,
     }
 }
 

@@ -124,6 +124,10 @@ fn part_text(path: &str, part: &RawValue, types: &[&str]) -> Result<String, BadF
     }
     let mut fields = JsonFields::within(path, part)?;
     let kind: String = fields.take("type")?.unwrap_or_default();
+    // What a model refused, in an answer that is sent back.
+    if kind == "refusal" {
+        return Ok(fields.take("refusal")?.unwrap_or_default());
+    }
     if !types.contains(&&kind[..]) {
         let problem = format!(
             "{} is not supported, expected {}; nothing is ever fetched from addresses in messages",

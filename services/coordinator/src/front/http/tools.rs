@@ -40,8 +40,12 @@ pub(super) fn read(
     request.parallel_tool_calls = fields.take("parallel_tool_calls")?;
     let choice = fields.take_raw("tool_choice");
     // Some clients ask for calls where they have no tools.
-    if let Some(choice) = choice.filter(|_| !given.is_empty()) {
-        choose(choice, request)?;
+    match choice {
+        Some(choice) if !given.is_empty() => choose(choice, request)?,
+        Some(choice) if !matches!(choice.get(), "\"auto\"" | "\"none\"") => {
+            warnings.push(format!("{FIELD} is left out: there are no tools"));
+        }
+        _ => {}
     }
     Ok(warnings)
 }

@@ -1,7 +1,7 @@
 //! Requests in Anthropic's form.
 
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use wire::bounds::{MAX_MESSAGES, MAX_STOPS, MAX_TOOLS};
 use wire::status::BadField;
 use wire::{json, v1};
@@ -221,6 +221,8 @@ fn read_tools(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn read_json(value: &Value) -> Result<ParsedRequest, BadField> {
