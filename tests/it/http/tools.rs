@@ -206,7 +206,7 @@ async fn converse(serving: &Serving, seed: u64, temperature: f32, what: &str) ->
 /// A hundred conversations in the long form.
 #[tokio::test]
 async fn calls_are_the_same_however_they_are_drafted_and_delivered() {
-    let seeds = if full_sweep() { 6 } else { 1 };
+    let seeds = if full_sweep() { 7 } else { 1 };
     for form in FORMS {
         let serving = serving(|config| config.tool_form = form.to_owned()).await;
         let mut called = 0;

@@ -123,8 +123,11 @@ impl Printer for Terminal {
             // Nothing was shown; the failure says all there is to say.
             return Ok(());
         }
-        writeln!(self.out)?;
-        self.out.flush()?;
+        // Calls alone are shown by whoever answers them.
+        if answer.tool_calls.is_empty() || self.mid_line {
+            writeln!(self.out)?;
+            self.out.flush()?;
+        }
         if self.with_stats {
             eprintln!("{}", stats(answer));
         }

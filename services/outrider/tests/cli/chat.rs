@@ -142,3 +142,26 @@ fn a_conversation_outlives_the_models_context() {
     assert!(!output.status.success(), "{reported}");
     says(&reported, "prompt:  | too long");
 }
+
+#[test]
+fn a_call_is_shown_and_the_next_line_is_what_it_came_to() {
+    let folder = model(TEMPLATE);
+    let tools = folder.path().join("tools.json");
+    let tool = serde_json::json!([{ "name": "pick", "parameters": {
+        "type": "object", "properties": { "color": { "enum": ["red"] } }, "required": ["color"],
+    } }]);
+    std::fs::write(&tools, tool.to_string()).expect("written");
+    let flags = |choice: &str| {
+        let mut chat = outrider(&words("chat --temperature 0 --max-tokens 60"));
+        chat.arg("--target-model").arg(folder.path());
+        chat.arg("--tools").arg(&tools).arg("--tool-choice").arg(choice);
+        chat
+    };
+    let (said, _) = say(&mut flags("pick"), b"A color?\n");
+    assert_eq!(said, "pick {\"color\": \"red\"}\n");
+    // The line behind the call answers it, so that there are two calls and not three.
+    let (said, _) = say(&mut flags("required"), b"A color?\nIt is red.\n");
+    assert_eq!(said, "pick {\"color\": \"red\"}\n".repeat(2));
+    let refused = through(&mut flags("other"), b"A color?\n");
+    says(&refused, "called_tool: 'other' is none of the tools");
+}
