@@ -154,7 +154,10 @@ fn a_call_is_shown_and_the_next_line_is_what_it_came_to() {
     let flags = |choice: &str| {
         let mut chat = outrider(&words("chat --temperature 0 --max-tokens 60"));
         chat.arg("--target-model").arg(folder.path());
-        chat.arg("--tools").arg(&tools).arg("--tool-choice").arg(choice);
+        chat.arg("--tools")
+            .arg(&tools)
+            .arg("--tool-choice")
+            .arg(choice);
         chat
     };
     let (said, _) = say(&mut flags("pick"), b"A color?\n");
@@ -163,5 +166,6 @@ fn a_call_is_shown_and_the_next_line_is_what_it_came_to() {
     let (said, _) = say(&mut flags("required"), b"A color?\nIt is red.\n");
     assert_eq!(said, "pick {\"color\": \"red\"}\n".repeat(2));
     let refused = through(&mut flags("other"), b"A color?\n");
+    let refused = String::from_utf8(refused.stderr).expect("text");
     says(&refused, "called_tool: 'other' is none of the tools");
 }

@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use super::*;
 
 mod expressions;
+mod tools;
 
 /// More bytes than any prompt here has.
 const MOST: usize = 1 << 20;

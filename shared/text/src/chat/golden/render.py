@@ -1,5 +1,5 @@
-"""Renders the templates here as the transformers library does, into cases.json, and each line of expressions.txt, a small
-template, into expressions.json.
+"""Renders the templates here as the transformers library does, into cases.json, those in calls/ with tools, into calls.json, and
+each line of expressions.txt, a small template, into expressions.json.
 
     pip install jinja2 && python render.py [FOLDER]     # where to, if not here
 """
@@ -104,3 +104,81 @@ for line in (HERE / "expressions.txt").read_text().splitlines():
     except Exception as error:
         lines.append(dict(template=line, refused=str(error)))
 (INTO / "expressions.json").write_text(json.dumps(lines, indent=1, ensure_ascii=False) + "\n")
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+TOOLS = [
+    {"type": "function", "function": {"name": name, "description": "Tells it", "parameters": PARAMETERS}}
+    for name in ("weather", "time")
+]
+# Beginnings, ends and escapes that are hard to read.
+HARD = {"city": 'Zürich "x" \\ {[</b>', "days": 3}
+# What ends the assistant's turn: a token that is no text. OpenAI's channels end with marks that are read.
+ENDS = {
+    "deepseek": "<｜end▁of▁sentence｜>",
+    "gpt-oss": "",
+    "granite": "<|end_of_text|>",
+    "hermes": "<|im_end|>",
+    "llama-3": "<|eot_id|>",
+    "mistral": "</s>",
+    "mistral-args": "</s>",
+    "phi-4": "<|end|>",
+    "qwen3-coder": "<|im_end|>",
+}
+
+
+def with_calls(form, content, thought, arguments):
+    """A turn that calls tools with these arguments, as its template takes it."""
+    calls = []
+    for at, (name, given) in enumerate(zip(("weather", "time"), arguments)):
+        # Some templates take text.
+        given = json.dumps(given, ensure_ascii=False) if form == "deepseek" else given
+        identifier = f"cal1abc{at:02}"
+        calls.append({"id": identifier, "type": "function", "function": {"name": name, "arguments": given}})
+    turn = {**message("assistant", content), "tool_calls": calls}
+    return {**turn, "reasoning_content": thought, "thinking": thought} if thought else turn
+
+
+def in_system(form, messages):
+    """The messages of a template that reads the tools in the system message."""
+    if form != "phi-4":
+        return messages
+    functions = json.dumps([tool["function"] for tool in TOOLS], ensure_ascii=False, separators=(",", ":"))
+    return [{**message("system", ""), "tools": functions}, *messages]
+
+
+calls = []
+for form, end in ENDS.items():
+    template = environment.from_string((HERE / "calls" / f"{form}.jinja").read_text())
+
+    def render(messages, tools=None, **given):
+        return template.render(messages=messages, tools=tools, documents=None, bos_token="<s>", eos_token="</s>", **given)
+
+    for content, thought, arguments in [("", "", [HARD]), ("I look.", "Hm.", [{"city": "Paris"}, {}])]:
+        turn = with_calls(form, content, thought, arguments)
+        user = message("user", "Weather?")
+        results = [
+            {**message("tool", f"It is {at}."), "name": call["function"]["name"], "tool_call_id": call["id"]}
+            for at, call in enumerate(turn["tool_calls"])
+        ]
+        before = render([user], add_generation_prompt=True)
+        written = render([user, turn], add_generation_prompt=False)
+        assert written.startswith(before), form
+        output = written[len(before) :]
+        output = output.split(end)[0] if end else output
+        calls.append(
+            dict(
+                form=form,
+                content=content if content and content in output else "",
+                reasoning=thought if thought and thought in output else "",
+                arguments=[json.dumps(given, ensure_ascii=False) for given in arguments],
+                output=output,
+                given_content=content,
+                given_reasoning=thought,
+                prompt=render(in_system(form, [user, turn, *results]), TOOLS, add_generation_prompt=True),
+            )
+        )
+(INTO / "calls.json").write_text(json.dumps(calls, indent=1, ensure_ascii=False) + "\n")
