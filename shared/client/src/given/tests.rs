@@ -9,6 +9,7 @@ fn chunk(tokens: &[u32]) -> v1::Chunk {
         origins: tokens.iter().map(|&token| token as i32).collect(),
         pieces,
         logprobs: logprobs.collect(),
+        ..Default::default()
     }
 }
 
@@ -144,4 +145,37 @@ fn rounds_without_new_tokens_are_not_reported_again() {
         reports.map(|report| known.is_new(&report)),
         [false, false, true]
     );
+}
+
+/// What a token completed goes with it.
+#[test]
+fn parts_of_tokens_that_were_given_out_are_given_out_once() {
+    let part = |token: u32, part: Part| v1::OutputPart {
+        part: Some(part),
+        token,
+    };
+    let whole = v1::Chunk {
+        text: "a".to_owned(),
+        parts: vec![
+            part(0, Part::Content("a".to_owned())),
+            part(1, Part::Call(v1::ToolCall::default())),
+            part(2, Part::Arguments("{}".to_owned())),
+        ],
+        ..chunk(&[1, 2, 3])
+    };
+    let mut known = GivenParts::default();
+    let first = v1::Chunk {
+        parts: whole.parts[..1].to_vec(),
+        text: "a".to_owned(),
+        ..chunk(&[1])
+    };
+    assert_eq!(known.chunk(first.clone()), Ok(Some(first)));
+    known.again();
+    let rest = known
+        .chunk(whole)
+        .expect("the same tokens")
+        .expect("more of them");
+    assert_eq!(rest.text, "");
+    let parts: Vec<_> = rest.parts.iter().map(|part| part.token).collect();
+    assert_eq!((rest.token_ids, parts), (vec![2, 3], vec![0, 1]));
 }
