@@ -1,6 +1,8 @@
 //! What models are told whose templates know no tools: the system message describes the tools and the form of a call, and
 //! calls and their results stand in the conversation as text.
 
+use std::fmt::Write;
+
 use serde_json::{Value, json};
 use wire::v1::ChatMessage;
 
@@ -46,8 +48,8 @@ pub fn instructed(messages: &[ChatMessage], instructions: &str) -> Vec<ChatMessa
             if !turn.content.is_empty() {
                 turn.content.push('\n');
             }
-            turn.content
-                .push_str(&format!("<tool_call>\n{call}\n</tool_call>"));
+            // Writing to a text does not fail.
+            let _ = write!(turn.content, "<tool_call>\n{call}\n</tool_call>");
         }
         if is_tool {
             let result = format!("<tool_response>\n{}\n</tool_response>", message.content);

@@ -41,7 +41,7 @@ pub enum WhetherToCall {
 /// The tools of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tools {
-    tools: Vec<CalledTool>,
+    offered: Vec<CalledTool>,
     whether: Option<WhetherToCall>,
     /// Whether there may be several calls, where the request says.
     parallel: Option<bool>,
@@ -88,19 +88,19 @@ impl Tools {
         };
         Ok(Self {
             whether: (!tools.is_empty()).then_some(whether),
-            tools,
+            offered: tools,
             parallel: request.parallel_tool_calls,
         })
     }
 
     /// Returns whether there are none that may be called.
     pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
+        self.offered.is_empty()
     }
 
     /// Returns the tools.
     pub fn iter(&self) -> impl Iterator<Item = &CalledTool> {
-        self.tools.iter()
+        self.offered.iter()
     }
 
     /// Returns whether they are called; none if there are none.
@@ -116,18 +116,18 @@ impl Tools {
 
     /// Returns the tools as Hugging Face's templates get them.
     pub fn to_template(&self) -> Value {
-        let tools = self.tools.iter().map(CalledTool::to_template);
+        let tools = self.offered.iter().map(CalledTool::to_template);
         Value::Array(tools.collect())
     }
 
     /// Returns the tools, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut CalledTool> {
-        self.tools.iter_mut()
+        self.offered.iter_mut()
     }
 
     /// Returns whether the parameter `key` of the tool `name` is text by its schema.
     pub(crate) fn is_text(&self, name: &str, key: &str) -> bool {
-        let tool = self.tools.iter().find(|tool| tool.name == name);
+        let tool = self.offered.iter().find(|tool| tool.name == name);
         let Some(schema) = tool.and_then(|tool| tool.parameters.get("properties")?.get(key)) else {
             return false;
         };

@@ -46,6 +46,7 @@ impl OutputText {
     }
 
     /// Has it read the output so, and give calls the ids that begin with `id_prefix`.
+    #[must_use]
     pub fn read_as(self, reading: OutputReading, id_prefix: &str) -> Self {
         let parts = Some(PartReader::new(reading, id_prefix));
         Self { parts, ..self }

@@ -174,7 +174,7 @@ async fn converse(serving: &Serving, seed: u64, temperature: f32, what: &str) ->
         .enumerate()
     {
         let body = json!({
-            "messages": messages, "tools": tools(), "tool_choice": choice, "parallel_tool_calls": seed % 2 == 0,
+            "messages": messages, "tools": tools(), "tool_choice": choice, "parallel_tool_calls": seed.is_multiple_of(2),
             "max_tokens": 60, "seed": seed, "temperature": temperature,
         });
         let what = format!("{what}, seed {seed}, T={temperature}, turn {turn}");

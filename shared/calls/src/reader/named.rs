@@ -54,7 +54,7 @@ impl NamedCall {
                 NamedPlace::Name => self.name(text, end),
                 NamedPlace::BeforeArguments(_) => self.before_arguments(text, end, out),
                 NamedPlace::Arguments(_) => self.arguments(text, out),
-                NamedPlace::Behind => behind(text, opens, closes, end),
+                NamedPlace::Behind => return behind(text, opens, closes, end),
             };
             if let Some(step) = step {
                 return step;
@@ -167,19 +167,19 @@ fn behind(
     opens: &[&'static str],
     closes: &[&'static str],
     end: TextEnd,
-) -> Option<Step> {
+) -> Step {
     let rest = text.trim_start_matches(|c: char| c.is_whitespace() || c == '`');
     text.drain(..text.len() - rest.len());
     if text.is_empty() {
-        return Some(Step::Starved);
+        return Step::Starved;
     }
     match beginning(text, &[opens, closes].concat(), end) {
-        Beginning::Unknown => Some(Step::Starved),
+        Beginning::Unknown => Step::Starved,
         Beginning::Mark(mark) if closes.contains(&mark) => {
             text.drain(..mark.len());
-            Some(Step::Over)
+            Step::Over
         }
         // The next call is found as content is read.
-        Beginning::Mark(_) | Beginning::Other => Some(Step::Over),
+        Beginning::Mark(_) | Beginning::Other => Step::Over,
     }
 }

@@ -115,7 +115,7 @@ impl XmlCalls {
         if name.is_empty() || text[end..].starts_with('\n') {
             return Some(Step::Broken(std::mem::take(&mut self.raw)));
         }
-        self.name = name.to_owned();
+        name.clone_into(&mut self.name);
         out.call(name);
         text.drain(..=end);
         self.raw.clear();

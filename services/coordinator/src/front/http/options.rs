@@ -76,14 +76,14 @@ pub(super) fn template_arguments(
         Some(_) => return Err(BadField::new(FIELD, "expected an object")),
     };
     if let Some(effort) = fields.take::<String>("reasoning_effort")? {
-        set_effort(effort, &mut arguments);
+        set_effort(&effort, &mut arguments);
     }
     Ok(arguments)
 }
 
 /// Tells a chat template how much the model is to think, in the words of OpenAI; `none` is told as Qwen3's template has it,
 /// too.
-pub(super) fn set_effort(effort: String, arguments: &mut Map<String, Value>) {
+pub(super) fn set_effort(effort: &str, arguments: &mut Map<String, Value>) {
     if effort == "none" {
         arguments.entry("enable_thinking").or_insert(json!(false));
     }

@@ -199,13 +199,23 @@ impl WholeOutput {
         Err(Status::internal("the answer ended before it was finished"))
     }
 
+    /// Returns whether `said` goes on with the last item, and begins no other.
+    pub(super) fn goes_on_with(&self, said: &Said) -> bool {
+        matches!(
+            (said, self.items.last()),
+            (Said::Text(_), Some(OutputItem::Text(_)))
+                | (Said::Reasoning(_), Some(OutputItem::Reasoning(_)))
+                | (Said::Arguments(..), _)
+        )
+    }
+
     /// Adds what is said.
     pub(super) fn say(&mut self, said: Vec<Said>) {
         for said in said {
             match (said, self.items.last_mut()) {
                 (Said::Text(text), Some(OutputItem::Text(last)))
                 | (Said::Reasoning(text), Some(OutputItem::Reasoning(last))) => {
-                    last.push_str(&text)
+                    last.push_str(&text);
                 }
                 (Said::Arguments(_, json), Some(OutputItem::Call(last))) => {
                     last.arguments.push_str(&json);

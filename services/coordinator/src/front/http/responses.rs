@@ -128,7 +128,7 @@ fn template_arguments(fields: &mut JsonFields<'_>) -> Result<Option<json::Object
     if let Some(mut reasoning) = fields.take_object("reasoning")?
         && let Some(effort) = reasoning.take::<String>("effort")?
     {
-        options::set_effort(effort, &mut arguments);
+        options::set_effort(&effort, &mut arguments);
     }
     Ok((!arguments.is_empty()).then(|| json::to_wire(&arguments)))
 }

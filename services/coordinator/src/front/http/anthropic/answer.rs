@@ -135,12 +135,7 @@ impl MessageEvents {
     /// Returns the events of a piece: the beginning of a block, if it is of another than the last, and what it adds.
     fn say(&mut self, said: Said) -> Vec<Event> {
         let mut events = Vec::new();
-        let is_of_last = matches!(
-            (&said, self.output.items.last()),
-            (Said::Text(_), Some(OutputItem::Text(_)))
-                | (Said::Reasoning(_), Some(OutputItem::Reasoning(_)))
-                | (Said::Arguments(..), _)
-        );
+        let is_of_last = self.output.goes_on_with(&said);
         if !is_of_last {
             events.extend(self.end_block());
         }

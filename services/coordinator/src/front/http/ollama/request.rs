@@ -120,9 +120,9 @@ fn common(
         .map(|think| serde_json::from_str(think.get()))
     {
         Some(Ok(Value::Bool(is_on))) => {
-            _ = arguments.insert("enable_thinking".to_owned(), is_on.into())
+            arguments.insert("enable_thinking".to_owned(), is_on.into());
         }
-        Some(Ok(Value::String(effort))) => options::set_effort(effort, &mut arguments),
+        Some(Ok(Value::String(effort))) => options::set_effort(&effort, &mut arguments),
         None => {}
         Some(_) => return Err(BadField::new("think", "expected true, false or a text")),
     }
@@ -175,10 +175,8 @@ fn turn(
     let calls = calls.unwrap_or_default().into_iter().enumerate();
     let calls = calls.map(|(at, call)| {
         let mut call = JsonFields::within(&format!("{path}.tool_calls.{at}"), call)?;
-        let mut function = match call.take_object("function")? {
-            Some(function) => function,
-            None => return Err(call.error("function", "missing")),
-        };
+        let function = call.take_object("function")?;
+        let mut function = function.ok_or_else(|| call.error("function", "missing"))?;
         let name: Option<String> = function.take("name")?;
         Ok(v1::ToolCall {
             id: format!("call_{}_{at}", before.len()),

@@ -111,12 +111,7 @@ impl ResponseEvents {
     /// adds.
     fn say(&mut self, said: Said, scores: &mut Option<Value>) -> Vec<Event> {
         let mut events = Vec::new();
-        let is_of_last = match (&said, self.output.items.last()) {
-            (Said::Text(_), Some(OutputItem::Text(_)))
-            | (Said::Reasoning(_), Some(OutputItem::Reasoning(_)))
-            | (Said::Arguments(..), _) => true,
-            _ => false,
-        };
+        let is_of_last = self.output.goes_on_with(&said);
         if !is_of_last {
             events.extend(self.end_item("completed"));
         }
