@@ -77,7 +77,7 @@ pub(crate) fn check(
     let params = sampling::from_wire(request.sampling.clone(), end_tokens, vocab_size);
     let mut params = params.map_err(as_clients_name_it)?;
     limits::check_min_tokens(params.min_tokens, max_tokens)?;
-    limits::check_grammar(params.grammar.as_ref(), request.ignore_eos, target)?;
+    limits::check_grammar(&params, request.ignore_eos, target)?;
     calls.constrain(&mut params, request.ignore_eos, target)?;
     let reports = request.report_distributions;
     let method = method::choose(&spec, reports, &params, model, config, unasked.setting)?;

@@ -37,7 +37,12 @@ async fn what_cannot_be_followed_is_refused_by_name() {
     ignoring.ignore_eos = true;
     let mut long = schema(json!({}));
     long.sampling.get_or_insert_default().min_tokens = 4;
+    let mut banned = regex("a");
+    let sampling = banned.sampling.get_or_insert_default();
+    // Token 5 is none that the output begins with.
+    sampling.allowed_token_ids = vec![5];
     let cases: Vec<Case> = vec![
+        ("sampling.grammar | allowed_token_ids", banned),
         ("sampling.grammar | 0 are given", of(|_| {})),
         (
             "sampling.grammar | 2 are given",

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use fleet::Target;
 use net::MAX_MESSAGE_BYTES;
-use speculation::constraint::GrammarSpec;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
+use speculation::sampling::SamplingParams;
 use speculation::session::Plan;
 use wire::bounds::MAX_STOPS;
 use wire::grammar::FIELD;
@@ -17,24 +17,50 @@ use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
 use crate::limits::{MAX_DRAFT_LEN, MAX_NAME_BYTES, MAX_STOP_BYTES};
 
-/// Checks that `grammar` can be followed, and that the request ends where the grammar does.
+/// Checks that the grammar of `params` can be followed, by tokens that may come, and that the request ends where it does.
 ///
 /// # Errors
 /// Names `ignore_eos`, or the grammar with the reason why it cannot be followed.
 pub(super) fn check_grammar(
-    grammar: Option<&GrammarSpec>,
+    params: &SamplingParams,
     ignore_eos: bool,
     target: &Target,
 ) -> Result<(), BadField> {
-    let Some(grammar) = grammar else {
+    let Some(grammar) = &params.grammar else {
         return Ok(());
     };
     if ignore_eos {
         let problem = "does not go with a grammar, which says where the output ends";
         return Err(BadField::new("ignore_eos", problem));
     }
-    let compiled = target.grammars.compile(grammar).map(drop);
-    compiled.map_err(|error| BadField::new(FIELD, error.to_string()))
+    let compiled = target.grammars.compile(grammar);
+    let compiled = compiled.map_err(|error| BadField::new(FIELD, error.to_string()))?;
+    // What is left later depends on the output.
+    let first = compiled.start().allowed();
+    let first = first.map_err(|problem| BadField::new(FIELD, problem))?;
+    let SamplingParams {
+        allowed_tokens,
+        banned_tokens,
+        ..
+    } = params;
+    let may_come = |token: &u32| {
+        let is_of_grammar = first.as_ref().is_none_or(|words| {
+            let word = words.get(*token as usize / 32).copied().unwrap_or_default();
+            word >> (token % 32) & 1 == 1
+        });
+        is_of_grammar && !banned_tokens.contains(token)
+    };
+    let is_left = if allowed_tokens.is_empty() {
+        (0..target.description.vocab_size).any(|token| may_come(&token))
+    } else {
+        allowed_tokens.iter().any(may_come)
+    };
+    if is_left {
+        return Ok(());
+    }
+    let problem =
+        "no token that it begins with may come: see allowed_token_ids and banned_token_ids";
+    Err(BadField::new(FIELD, problem))
 }
 
 /// Returns the most output tokens, of which there must be `least`: what was asked for, if it fits behind the prompt, or
