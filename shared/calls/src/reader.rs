@@ -3,132 +3,31 @@
 //! It is fed with committed text, token by token, and what it returns does not depend on how the text was cut. What may
 //! still become a mark is held back, and so is white space, which is dropped beside marks.
 
+mod call_reader;
 mod channels;
 mod json;
 mod marks;
 mod named;
+mod pieces;
+mod reading;
+mod spaced;
 mod span;
 mod xml;
 
 use std::sync::Arc;
 
 use crate::form::{CallForm, CallLayout, ReasoningMarks};
-use crate::tools::Tools;
+use call_reader::{CallReader, CallText, Step, TextEnd};
 use channels::ChannelReader;
 use json::JsonCalls;
 use marks::{Beginning, Found, beginning, find};
 use named::NamedCall;
+use pieces::Pieces;
+use spaced::Spaced;
 use xml::XmlCalls;
 
-/// A piece of an output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OutputPiece {
-    /// Text for the user.
-    Content(String),
-    /// What the model thinks before it answers.
-    Reasoning(String),
-    /// A call begins, of the tool with this name.
-    Call(String),
-    /// More of the arguments of the last call, as JSON.
-    Arguments(String),
-}
-
-/// What was read, in order. Adjacent pieces of one kind are one.
-#[derive(Debug, Default)]
-pub(crate) struct Pieces(Vec<OutputPiece>);
-
-impl Pieces {
-    fn content(&mut self, text: &str) {
-        match self.0.last_mut() {
-            _ if text.is_empty() => {}
-            Some(OutputPiece::Content(last)) => last.push_str(text),
-            _ => self.0.push(OutputPiece::Content(text.to_owned())),
-        }
-    }
-
-    fn reasoning(&mut self, text: &str) {
-        match self.0.last_mut() {
-            _ if text.is_empty() => {}
-            Some(OutputPiece::Reasoning(last)) => last.push_str(text),
-            _ => self.0.push(OutputPiece::Reasoning(text.to_owned())),
-        }
-    }
-
-    fn call(&mut self, name: &str) {
-        self.0.push(OutputPiece::Call(name.to_owned()));
-    }
-
-    fn arguments(&mut self, json: &str) {
-        match self.0.last_mut() {
-            _ if json.is_empty() => {}
-            Some(OutputPiece::Arguments(last)) => last.push_str(json),
-            _ => self.0.push(OutputPiece::Arguments(json.to_owned())),
-        }
-    }
-}
-
-/// How an output is to be read.
-#[derive(Clone, Debug)]
-pub struct OutputReading {
-    /// The form of its calls; none if there are no tools, or the answer is to be text.
-    pub form: Option<&'static CallForm>,
-    /// The marks around reasoning; none for a model that has none.
-    pub reasoning: Option<ReasoningMarks>,
-    /// Whether the prompt ends within reasoning.
-    pub begins_in_reasoning: bool,
-    /// The tools, whose schemas tell what values without quotes are.
-    pub tools: Arc<Tools>,
-    /// The marks that are special tokens of the model. Text that only spells them is text.
-    pub special_marks: Vec<&'static str>,
-    /// Whether a grammar holds calls from their mark on: what is cut off behind a mark is no text then.
-    pub is_held: bool,
-}
-
-impl OutputReading {
-    /// Returns all marks that an output of `form` with `reasoning` may have.
-    pub fn marks(
-        form: Option<&'static CallForm>,
-        reasoning: Option<ReasoningMarks>,
-    ) -> impl Iterator<Item = &'static str> {
-        let of_reasoning = reasoning.map(|marks| [marks.open, marks.close]);
-        let of_form = form.map(CallForm::marks).into_iter().flatten();
-        of_form.chain(of_reasoning.into_iter().flatten())
-    }
-
-    /// Returns those of `marks` that are text of several tokens, or of a token with text.
-    fn spelled(&self, marks: &[&'static str]) -> Vec<&'static str> {
-        let marks = marks.iter().copied();
-        marks
-            .filter(|mark| !self.special_marks.contains(mark))
-            .collect()
-    }
-}
-
-/// White space at the ends of what is said: it is held back until something follows, and dropped beside marks.
-#[derive(Debug, Default)]
-struct Spaced {
-    held: String,
-    /// Whether a mark was the last thing that came.
-    is_behind_mark: bool,
-}
-
-impl Spaced {
-    /// Takes what is said next, and returns what of it, and of what was held back, is settled.
-    fn say(&mut self, text: &str) -> String {
-        let mut said = std::mem::take(&mut self.held) + text;
-        if self.is_behind_mark {
-            said.drain(..said.len() - said.trim_start().len());
-        }
-        self.held = said.split_off(said.trim_end().len());
-        self.is_behind_mark &= said.is_empty();
-        said
-    }
-
-    fn at_mark(&mut self) {
-        self.held.clear();
-        self.is_behind_mark = true;
-    }
-}
+pub use pieces::OutputPiece;
+pub use reading::OutputReading;
 
 /// Where the output stands.
 #[derive(Debug)]
@@ -139,37 +38,7 @@ enum Place {
     },
     Reasoning,
     Content,
-    Calls(CallReader),
-}
-
-/// The reader of what stands behind a mark that begins calls.
-#[derive(Debug)]
-enum CallReader {
-    Json(JsonCalls),
-    Named(NamedCall),
-    Xml(XmlCalls),
-}
-
-/// What a reader of calls came to.
-#[derive(Debug, PartialEq, Eq)]
-enum Step {
-    /// More text is needed.
-    Starved,
-    /// The calls are over; what is left is content.
-    Over,
-    /// What was read since the mark is no call, but content.
-    Broken(String),
-}
-
-/// What bounds the text that a reader sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TextEnd {
-    /// More will come.
-    Open,
-    /// A special token follows.
-    Mark(&'static str),
-    /// It is the output's end.
-    Last,
+    Calls(Box<dyn CallReader>),
 }
 
 /// Reads one output.
@@ -275,12 +144,13 @@ impl OutputReader {
             Place::Reasoning => self.read_reasoning(end, out),
             Place::Content => self.read_content(end, out),
             Place::Calls(calls) => {
-                let (text, opens, closes) = (&mut self.text, &self.opens, &self.closes);
-                let step = match calls {
-                    CallReader::Json(calls) => calls.read(text, opens, closes, end, out),
-                    CallReader::Named(call) => call.read(text, opens, closes, end, out),
-                    CallReader::Xml(calls) => calls.read(text, closes, end, out),
+                let mut input = CallText {
+                    text: &mut self.text,
+                    opens: &self.opens,
+                    closes: &self.closes,
+                    end,
                 };
+                let step = calls.read(&mut input, out);
                 let is_more = step != Step::Starved;
                 self.leave(step, out);
                 is_more
@@ -375,17 +245,12 @@ impl OutputReader {
         };
         self.spaced.at_mark();
         self.place = Place::Calls(match form.layout {
-            CallLayout::Xml => {
-                let tools = Arc::clone(&self.reading.tools);
-                CallReader::Xml(XmlCalls::new(mark, tools))
-            }
+            CallLayout::Xml => Box::new(XmlCalls::new(mark, Arc::clone(&self.reading.tools))),
             CallLayout::Named { separators } => {
-                let separators = self.reading.spelled(separators);
-                CallReader::Named(NamedCall::new(mark, separators))
+                let spelled = self.reading.spelled(separators);
+                Box::new(NamedCall::new(mark, separators, spelled))
             }
-            CallLayout::Json { .. } | CallLayout::Channels => {
-                CallReader::Json(JsonCalls::new(mark))
-            }
+            CallLayout::Json { .. } | CallLayout::Channels => Box::new(JsonCalls::new(mark)),
         });
     }
 
@@ -418,18 +283,7 @@ impl OutputReader {
             }
             Place::Reasoning if is_reasoning(|marks| marks.close) => return self.end_reasoning(),
             Place::Calls(calls) => {
-                let layout = reading.form.map(|form| form.layout);
-                let step = match calls {
-                    CallReader::Json(calls) => calls.cut(),
-                    CallReader::Xml(calls) => calls.cut(out),
-                    CallReader::Named(call) => {
-                        let is_separator = matches!(
-                            layout,
-                            Some(CallLayout::Named { separators }) if separators.contains(&mark)
-                        );
-                        call.mark(mark, is_separator)
-                    }
-                };
+                let step = calls.mark(mark, out);
                 let is_read = step != Step::Starved;
                 let is_over = step == Step::Over;
                 self.leave(step, out);
@@ -472,11 +326,7 @@ impl OutputReader {
             Place::Beginning { .. } | Place::Content => out.content(&(held + &rest)),
             Place::Reasoning => out.reasoning(&(held + &rest)),
             Place::Calls(calls) => {
-                let step = match calls {
-                    CallReader::Json(calls) => calls.cut(),
-                    CallReader::Xml(calls) => calls.end_of_output(),
-                    CallReader::Named(call) => call.mark("", false),
-                };
+                let step = calls.end();
                 if let Step::Broken(text) = step
                     && !self.reading.is_held
                 {

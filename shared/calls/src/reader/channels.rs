@@ -2,8 +2,10 @@
 //!
 //! What stands in `analysis` is reasoning, a message to `functions.NAME` is a call, and all else is content.
 
+use super::TextEnd;
 use super::marks::{Found, find};
-use super::{OutputReading, Pieces, TextEnd};
+use super::pieces::Pieces;
+use super::reading::OutputReading;
 use crate::form::channels::{CALL, CHANNEL, CONSTRAIN, END, MESSAGE, RECIPIENT, RETURN, START};
 
 /// Reads one output.

@@ -1,8 +1,9 @@
 //! Calls as JSON objects with a name and arguments: one, a list, or one after the other.
 
+use super::call_reader::{CallReader, CallText, Step};
 use super::marks::{Beginning, beginning};
+use super::pieces::Pieces;
 use super::span::{JsonSpan, SpanStep, unescaped};
-use super::{Pieces, Step, TextEnd};
 
 /// Keys under which families of models write the arguments.
 const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
@@ -56,80 +57,30 @@ impl JsonCalls {
         }
     }
 
-    /// Reads `text` as far as it goes.
-    pub(super) fn read(
-        &mut self,
-        text: &mut String,
-        opens: &[&'static str],
-        closes: &[&'static str],
-        end: TextEnd,
-        out: &mut Pieces,
-    ) -> Step {
-        loop {
-            if matches!(self.place, JsonPlace::Between)
-                && let Some(step) = self.between(text, opens, closes, end)
-            {
-                return step;
-            }
-            let mut read = 0;
-            let mut is_broken = false;
-            'text: for next in text.chars() {
-                loop {
-                    match self.push(next, out) {
-                        Pushed::Read => break,
-                        Pushed::Again => {}
-                        Pushed::Broken => {
-                            is_broken = true;
-                            break 'text;
-                        }
-                    }
-                }
-                read += next.len_utf8();
-                if matches!(self.place, JsonPlace::Between) {
-                    break;
-                }
-            }
-            text.drain(..read);
-            if is_broken && let Some(step) = self.broken() {
-                return step;
-            }
-            if text.is_empty() {
-                return Step::Starved;
-            }
-        }
-    }
-
     /// Reads what stands before an object; none once one has begun.
-    fn between(
-        &mut self,
-        text: &mut String,
-        opens: &[&'static str],
-        closes: &[&'static str],
-        end: TextEnd,
-    ) -> Option<Step> {
+    fn between(&mut self, input: &mut CallText<'_>) -> Option<Step> {
         loop {
-            let space = text.len() - text.trim_start().len();
-            self.raw.extend(text.drain(..space));
-            match beginning(text, closes, end) {
-                _ if text.is_empty() => return Some(Step::Starved),
-                Beginning::Mark(mark) if self.is_one_over => {
-                    text.drain(..mark.len());
-                    return Some(Step::Over);
-                }
+            self.raw += &input.take_space();
+            let (opens, closes) = (input.opens, input.closes);
+            match beginning(input.text, closes, input.end) {
+                _ if input.text.is_empty() => return Some(Step::Starved),
                 Beginning::Mark(mark) => {
-                    text.drain(..mark.len());
+                    input.take(mark.len());
+                    if self.is_one_over {
+                        return Some(Step::Over);
+                    }
                     let raw = std::mem::take(&mut self.raw);
                     return Some(Step::Broken(raw + mark));
                 }
                 Beginning::Unknown => return Some(Step::Starved),
                 Beginning::Other => {}
             }
-            match beginning(text, opens, end) {
-                Beginning::Mark(mark) => self.raw.extend(text.drain(..mark.len())),
+            match beginning(input.text, opens, input.end) {
+                Beginning::Mark(mark) => self.raw += &input.take(mark.len()),
                 Beginning::Unknown => return Some(Step::Starved),
-                Beginning::Other if text.starts_with(BETWEEN) => self.raw.extend(text.drain(..1)),
-                Beginning::Other if text.starts_with('{') => {
-                    self.raw.extend(text.drain(..1));
+                Beginning::Other if input.text.starts_with(BETWEEN) => self.raw += &input.take(1),
+                Beginning::Other if input.text.starts_with('{') => {
+                    self.raw += &input.take(1);
                     self.place = JsonPlace::BeforeKey;
                     return None;
                 }
@@ -151,7 +102,7 @@ impl JsonCalls {
             JsonPlace::BeforeKey => match next {
                 _ if is_space || next == ',' => {}
                 '"' => self.place = JsonPlace::Key,
-                '}' => return self.end(out),
+                '}' => return self.end_object(out),
                 _ => return self.unread(),
             },
             JsonPlace::Key => match next {
@@ -270,7 +221,7 @@ impl JsonCalls {
     }
 
     /// Ends an object.
-    fn end(&mut self, out: &mut Pieces) -> Pushed {
+    fn end_object(&mut self, out: &mut Pieces) -> Pushed {
         if !self.is_named {
             return self.unread();
         }
@@ -298,9 +249,49 @@ impl JsonCalls {
         }
         Some(Step::Broken(std::mem::take(&mut self.raw)))
     }
+}
 
-    /// Takes a special token that is a mark: it ends the call.
-    pub(super) fn cut(&mut self) -> Step {
+impl CallReader for JsonCalls {
+    fn read(&mut self, input: &mut CallText<'_>, out: &mut Pieces) -> Step {
+        loop {
+            if matches!(self.place, JsonPlace::Between)
+                && let Some(step) = self.between(input)
+            {
+                return step;
+            }
+            let mut read = 0;
+            let mut is_broken = false;
+            'text: for next in input.text.chars() {
+                loop {
+                    match self.push(next, out) {
+                        Pushed::Read => break,
+                        Pushed::Again => {}
+                        Pushed::Broken => {
+                            is_broken = true;
+                            break 'text;
+                        }
+                    }
+                }
+                read += next.len_utf8();
+                if matches!(self.place, JsonPlace::Between) {
+                    break;
+                }
+            }
+            input.text.drain(..read);
+            if is_broken && let Some(step) = self.broken() {
+                return step;
+            }
+            if input.text.is_empty() {
+                return Step::Starved;
+            }
+        }
+    }
+
+    fn mark(&mut self, _: &'static str, _: &mut Pieces) -> Step {
+        self.end()
+    }
+
+    fn end(&mut self) -> Step {
         match self.place {
             JsonPlace::Between if self.is_one_over || self.raw.is_empty() => Step::Over,
             _ if self.is_named => Step::Over,

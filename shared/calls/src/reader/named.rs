@@ -2,9 +2,11 @@
 //!
 //! DeepSeek V3 has the word `function` there, then the name on a line of its own and the arguments as a block of code.
 
+use super::TextEnd;
+use super::call_reader::{CallReader, CallText, Step};
 use super::marks::{Beginning, Found, beginning, find};
+use super::pieces::Pieces;
 use super::span::{JsonSpan, SpanStep};
-use super::{Pieces, Step, TextEnd};
 
 /// The word before the mark, where the name follows it.
 const KIND: &str = "function";
@@ -12,7 +14,9 @@ const KIND: &str = "function";
 /// Reads the call behind a mark.
 #[derive(Debug)]
 pub(super) struct NamedCall {
-    separators: Vec<&'static str>,
+    /// The marks that end the name, and those of them that are text.
+    separators: &'static [&'static str],
+    spelled: Vec<&'static str>,
     place: NamedPlace,
     /// What was read of a call whose name is not known.
     raw: String,
@@ -30,40 +34,23 @@ enum NamedPlace {
 }
 
 impl NamedCall {
-    /// Returns the reader behind `mark`, of a name that one of `separators` ends; of those, the ones that are text.
-    pub(super) fn new(mark: &str, separators: Vec<&'static str>) -> Self {
+    /// Returns the reader behind `mark`, of a name that one of `separators` ends, of which `spelled` are text.
+    pub(super) fn new(
+        mark: &str,
+        separators: &'static [&'static str],
+        spelled: Vec<&'static str>,
+    ) -> Self {
         Self {
             separators,
+            spelled,
             place: NamedPlace::Name,
             raw: mark.to_owned(),
             name: String::new(),
         }
     }
 
-    /// Reads `text` as far as it goes.
-    pub(super) fn read(
-        &mut self,
-        text: &mut String,
-        opens: &[&'static str],
-        closes: &[&'static str],
-        end: TextEnd,
-        out: &mut Pieces,
-    ) -> Step {
-        loop {
-            let step = match &mut self.place {
-                NamedPlace::Name => self.name(text, end),
-                NamedPlace::BeforeArguments(_) => self.before_arguments(text, end, out),
-                NamedPlace::Arguments(_) => self.arguments(text, out),
-                NamedPlace::Behind => return behind(text, opens, closes, end),
-            };
-            if let Some(step) = step {
-                return step;
-            }
-        }
-    }
-
     fn name(&mut self, text: &mut String, end: TextEnd) -> Option<Step> {
-        match find(text, &self.separators, end) {
+        match find(text, &self.spelled, end) {
             Found::Mark { at, mark } => {
                 self.name.push_str(&text[..at]);
                 self.raw.extend(text.drain(..at + mark.len()));
@@ -87,9 +74,9 @@ impl NamedCall {
         let NamedPlace::BeforeArguments(before) = &mut self.place else {
             return None;
         };
-        // The name of the call, which Mistral's models put before the arguments, is not used.
+        // Mistral's models may put an id between two separators, which is not used.
         let brace = text.find('{').unwrap_or(text.len());
-        if let Found::Mark { at, mark } = find(&text[..brace], &self.separators, end) {
+        if let Found::Mark { at, mark } = find(&text[..brace], &self.spelled, end) {
             self.raw.extend(text.drain(..at + mark.len()));
             before.clear();
             return None;
@@ -144,15 +131,36 @@ impl NamedCall {
         }
         Some(Step::Starved)
     }
+}
 
-    /// Takes a special token that is a mark.
-    pub(super) fn mark(&mut self, mark: &'static str, is_separator: bool) -> Step {
-        match &mut self.place {
-            NamedPlace::Name | NamedPlace::BeforeArguments(_) if is_separator => {
-                self.raw.push_str(mark);
-                self.place = NamedPlace::BeforeArguments(String::new());
-                Step::Starved
+impl CallReader for NamedCall {
+    fn read(&mut self, input: &mut CallText<'_>, out: &mut Pieces) -> Step {
+        loop {
+            let (text, end) = (&mut *input.text, input.end);
+            let step = match &mut self.place {
+                NamedPlace::Name => self.name(text, end),
+                NamedPlace::BeforeArguments(_) => self.before_arguments(text, end, out),
+                NamedPlace::Arguments(_) => self.arguments(text, out),
+                NamedPlace::Behind => return behind(input),
+            };
+            if let Some(step) = step {
+                return step;
             }
+        }
+    }
+
+    fn mark(&mut self, mark: &'static str, _: &mut Pieces) -> Step {
+        let is_named = matches!(self.place, NamedPlace::Arguments(_) | NamedPlace::Behind);
+        if !is_named && self.separators.contains(&mark) {
+            self.raw.push_str(mark);
+            self.place = NamedPlace::BeforeArguments(String::new());
+            return Step::Starved;
+        }
+        self.end()
+    }
+
+    fn end(&mut self) -> Step {
+        match &self.place {
             NamedPlace::Name | NamedPlace::BeforeArguments(_) => {
                 Step::Broken(std::mem::take(&mut self.raw))
             }
@@ -162,21 +170,17 @@ impl NamedCall {
 }
 
 /// Reads what stands behind the arguments: the end of a block of code, and the mark that ends the call.
-fn behind(
-    text: &mut String,
-    opens: &[&'static str],
-    closes: &[&'static str],
-    end: TextEnd,
-) -> Step {
-    let rest = text.trim_start_matches(|c: char| c.is_whitespace() || c == '`');
-    text.drain(..text.len() - rest.len());
-    if text.is_empty() {
+fn behind(input: &mut CallText<'_>) -> Step {
+    let is_of_block = |c: char| c.is_whitespace() || c == '`';
+    let rest = input.text.trim_start_matches(is_of_block).len();
+    input.take(input.text.len() - rest);
+    if input.text.is_empty() {
         return Step::Starved;
     }
-    match beginning(text, &[opens, closes].concat(), end) {
+    match beginning(input.text, &[input.opens, input.closes].concat(), input.end) {
         Beginning::Unknown => Step::Starved,
-        Beginning::Mark(mark) if closes.contains(&mark) => {
-            text.drain(..mark.len());
+        Beginning::Mark(mark) if input.closes.contains(&mark) => {
+            input.take(mark.len());
             Step::Over
         }
         // The next call is found as content is read.

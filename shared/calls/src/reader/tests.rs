@@ -4,7 +4,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::form::FORMS;
+use crate::tools::Tools;
 use wire::v1;
+
+mod cuts;
+mod faults;
+mod written;
+
+use written::{EASY, HARD, HARD_MARK, written};
 
 fn tools() -> Tools {
     let schema = json!({
@@ -128,81 +135,6 @@ fn form(name: &str) -> &'static CallForm {
     CallForm::named(name).expect(name)
 }
 
-/// Arguments with all that is hard to cut.
-const HARD: &str = r#"{"city": "Zürich \"</tool_call>\" \\ {[\u00e9😀日本", "days": 3}"#;
-const HARD_MARK: &str = "\"</tool_call>";
-const EASY: &str = r#"{"city": "Paris"}"#;
-
-/// Returns an output of the form `name` that calls `weather` with `first` and, if there is one, `time` with `second`.
-fn written(name: &str, first: &str, second: Option<&str>) -> String {
-    let json = |key: &str, tool: &str, arguments: &str| {
-        format!("{{\"name\": \"{tool}\", \"{key}\": {arguments}}}")
-    };
-    let both = |of: &dyn Fn(&str, &str) -> String, between: &str| {
-        let mut out = of("weather", first);
-        if let Some(second) = second {
-            out += between;
-            out += &of("time", second);
-        }
-        out
-    };
-    let list = || both(&|tool, arguments| json("arguments", tool, arguments), ", ");
-    match name {
-        "hermes" | "generic" => both(
-            &|tool, arguments| {
-                format!(
-                    "<tool_call>\n{}\n</tool_call>",
-                    json("arguments", tool, arguments)
-                )
-            },
-            "\n",
-        ),
-        "llama-3" => both(&|tool, arguments| json("parameters", tool, arguments), "; "),
-        "mistral" => format!("[TOOL_CALLS] [{}]", list()),
-        "mistral-args" => both(
-            &|tool, arguments| format!("[TOOL_CALLS]{tool}[ARGS]{arguments}"),
-            "",
-        ),
-        "granite" => format!("<|tool_call|>[{}]", list()),
-        "phi-4" => format!("<|tool_call|>[{}]<|/tool_call|>", list()),
-        "deepseek" => {
-            let calls = both(
-                &|tool, arguments| {
-                    format!(
-                        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{tool}\n```json\n{arguments}\n```<｜tool▁call▁end｜>"
-                    )
-                },
-                "\n",
-            );
-            format!("<｜tool▁calls▁begin｜>{calls}<｜tool▁calls▁end｜>")
-        }
-        "gpt-oss" => both(
-            &|tool, arguments| {
-                format!(
-                    "<|channel|>commentary to=functions.{tool} <|constrain|>json<|message|>{arguments}<|call|>"
-                )
-            },
-            "<|start|>assistant",
-        ),
-        "qwen3-coder" => both(
-            &|tool, arguments| {
-                let arguments: Value = serde_json::from_str(arguments).expect("JSON");
-                let parameters = arguments.as_object().expect("an object").iter();
-                let parameters = parameters.map(|(key, value)| {
-                    let text = value
-                        .as_str()
-                        .map_or_else(|| value.to_string(), str::to_owned);
-                    format!("<parameter={key}>\n{text}\n</parameter>\n")
-                });
-                let parameters: String = parameters.collect();
-                format!("<tool_call>\n<function={tool}>\n{parameters}</function>\n</tool_call>")
-            },
-            "\n",
-        ),
-        other => panic!("no form {other}"),
-    }
-}
-
 fn all_forms() -> impl Iterator<Item = &'static CallForm> {
     FORMS.iter().chain([&crate::form::GENERIC])
 }
@@ -307,65 +239,6 @@ fn an_output_without_calls_is_as_the_model_wrote_it() {
 }
 
 #[test]
-fn what_is_no_call_is_content_and_nothing_is_lost() {
-    for (name, output, content) in [
-        (
-            "hermes",
-            "<tool_call>\n{name: 1}\n</tool_call> x",
-            "<tool_call>\n{name: 1}\n</tool_call> x",
-        ),
-        (
-            "hermes",
-            "<tool_call>\n{\"arguments\": {}}\n</tool_call>",
-            "<tool_call>\n{\"arguments\": {}}\n</tool_call>",
-        ),
-        ("hermes", "a <tool_call>\n{\"na", "a<tool_call>\n{\"na"),
-        (
-            "hermes",
-            "<tool_call>no</tool_call>",
-            "<tool_call>no</tool_call>",
-        ),
-        ("llama-3", "{\"a\": 1}", "{\"a\": 1}"),
-        ("mistral", "[TOOL_CALLS] nothing", "[TOOL_CALLS] nothing"),
-        ("mistral-args", "[TOOL_CALLS]weather", "[TOOL_CALLS]weather"),
-        (
-            "deepseek",
-            "<｜tool▁call▁begin｜>weather",
-            "<｜tool▁call▁begin｜>weather",
-        ),
-        ("qwen3-coder", "<tool_call>\nfoo", "<tool_call>\nfoo"),
-        ("phi-4", "functools of C++", "functools of C++"),
-    ] {
-        let read = read_in_every_way(form(name), output);
-        assert_eq!(read.content, content, "{name}");
-        assert_eq!(read.calls, [], "{name}");
-    }
-}
-
-#[test]
-fn a_call_that_is_cut_off_is_told_as_far_as_it_came() {
-    for form in all_forms().filter(|form| form.name != "gpt-oss") {
-        let whole = written(form.name, EASY, None);
-        for length in 0..whole.len() {
-            let Some(output) = whole.get(..length) else {
-                continue;
-            };
-            let cut = read_in_every_way(form, output);
-            match &cut.calls[..] {
-                [] => {}
-                [(name, arguments)] => {
-                    assert_eq!(name, "weather");
-                    // The line break before what ends a value is a part of it until that came.
-                    let arguments = arguments.split("\\n").next().expect("a line");
-                    assert!(EASY.starts_with(arguments), "{}: {arguments}", form.name);
-                }
-                more => panic!("{more:?}"),
-            }
-        }
-    }
-}
-
-#[test]
 fn arguments_may_come_first_wrapped_or_not_at_all() {
     for (output, arguments) in [
         (
@@ -441,86 +314,4 @@ fn values_of_elements_are_what_the_schema_says() {
     let bare = "<function=time>\n<parameter=any>\n\na\nb\n\n</parameter>\n</function>";
     let read = read_in_every_way(form("qwen3-coder"), bare);
     assert_eq!(read.calls, [call("time", r#"{"any": "a\nb"}"#)]);
-}
-
-#[test]
-fn what_a_grammar_holds_is_no_text_where_it_is_cut_off() {
-    let mut reading = reading(form("hermes"), false);
-    reading.is_held = true;
-    let got = read(&reading, "Hm. <tool_call>\n{\"name\":", |_| true);
-    assert_eq!((&*got.content, got.calls.len()), ("Hm.", 0));
-}
-
-/// Pieces of outputs, right ones and wrong ones.
-const SCRAPS: [&str; 34] = [
-    "<tool_call>",
-    "</tool_call>",
-    "<think>",
-    "</think>",
-    "<function=",
-    "weather",
-    ">",
-    "<parameter=city>",
-    "</parameter>",
-    "</function>",
-    "[TOOL_CALLS]",
-    "[ARGS]",
-    "<|python_tag|>",
-    "<|tool_call|>",
-    "functools",
-    "<｜tool▁call▁begin｜>",
-    "<｜tool▁sep｜>",
-    "<｜tool▁call▁end｜>",
-    "<|channel|>",
-    "<|message|>",
-    "commentary to=functions.x ",
-    "{",
-    "}",
-    "[",
-    "]",
-    "\"name\": ",
-    "\"weather\"",
-    "\"arguments\": ",
-    ", ",
-    "\"",
-    "\\",
-    "\n",
-    " 12",
-    "é<",
-];
-
-/// Whatever a model writes, it is read alike however it is cut.
-#[test]
-fn what_is_read_does_not_depend_on_how_the_output_was_cut() {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    let mut some = |most: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % most as u64) as usize
-    };
-    for form in all_forms() {
-        for begins_in_reasoning in [false, true] {
-            for _ in 0..3_000 {
-                let output: String = (0..some(14)).map(|_| SCRAPS[some(SCRAPS.len())]).collect();
-                let special = some(2) == 0;
-                let mut reading = reading(form, special);
-                reading.begins_in_reasoning = begins_in_reasoning;
-                let whole = read(&reading, &output, |_| false);
-                let single = read(&reading, &output, |_| true);
-                assert_eq!(
-                    whole, single,
-                    "{}: {output:?}, special {special}",
-                    form.name
-                );
-                let step = 2 + some(6);
-                let steps = read(&reading, &output, |at| at % step == 0);
-                assert_eq!(
-                    whole, steps,
-                    "{}: {output:?} by {step}, special {special}",
-                    form.name
-                );
-            }
-        }
-    }
 }

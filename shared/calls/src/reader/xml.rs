@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::TextEnd;
+use super::call_reader::{CallReader, CallText, Step};
 use super::marks::{Beginning, Found, beginning, find};
-use super::{Pieces, Step, TextEnd};
+use super::pieces::Pieces;
 use crate::tools::Tools;
 
 const FUNCTION: &str = "<function=";
@@ -57,47 +59,19 @@ impl XmlCalls {
         }
     }
 
-    /// Reads `text` as far as it goes.
-    pub(super) fn read(
-        &mut self,
-        text: &mut String,
-        closes: &[&'static str],
-        end: TextEnd,
-        out: &mut Pieces,
-    ) -> Step {
-        loop {
-            let step = match &mut self.place {
-                XmlPlace::Between => self.between(text, closes, end),
-                XmlPlace::Name => self.name(text, out),
-                XmlPlace::InFunction => self.in_function(text, closes, end, out),
-                XmlPlace::Key => self.key(text, out),
-                XmlPlace::Text(_) | XmlPlace::Json(_) => self.value(text, end, out),
-            };
-            if let Some(step) = step {
-                return step;
-            }
-        }
-    }
-
-    fn between(
-        &mut self,
-        text: &mut String,
-        closes: &[&'static str],
-        end: TextEnd,
-    ) -> Option<Step> {
-        let space = text.len() - text.trim_start().len();
-        self.raw.extend(text.drain(..space));
-        let marks = [closes, &[FUNCTION]].concat();
-        match beginning(text, &marks, end) {
-            _ if text.is_empty() => Some(Step::Starved),
+    fn between(&mut self, input: &mut CallText<'_>) -> Option<Step> {
+        self.raw += &input.take_space();
+        let marks = [input.closes, &[FUNCTION]].concat();
+        match beginning(input.text, &marks, input.end) {
+            _ if input.text.is_empty() => Some(Step::Starved),
             Beginning::Unknown => Some(Step::Starved),
             Beginning::Mark(FUNCTION) => {
-                self.raw.extend(text.drain(..FUNCTION.len()));
+                self.raw += &input.take(FUNCTION.len());
                 self.place = XmlPlace::Name;
                 None
             }
             Beginning::Mark(close) if self.is_one_over => {
-                text.drain(..close.len());
+                input.take(close.len());
                 Some(Step::Over)
             }
             Beginning::Other if self.is_one_over => Some(Step::Over),
@@ -124,31 +98,24 @@ impl XmlCalls {
         None
     }
 
-    fn in_function(
-        &mut self,
-        text: &mut String,
-        closes: &[&'static str],
-        end: TextEnd,
-        out: &mut Pieces,
-    ) -> Option<Step> {
-        let space = text.len() - text.trim_start().len();
-        text.drain(..space);
-        let marks = [closes, &[PARAMETER, FUNCTION_END]].concat();
-        match beginning(text, &marks, end) {
-            _ if text.is_empty() => Some(Step::Starved),
+    fn in_function(&mut self, input: &mut CallText<'_>, out: &mut Pieces) -> Option<Step> {
+        input.take_space();
+        let marks = [input.closes, &[PARAMETER, FUNCTION_END]].concat();
+        match beginning(input.text, &marks, input.end) {
+            _ if input.text.is_empty() => Some(Step::Starved),
             Beginning::Unknown => Some(Step::Starved),
             // It was cut off there.
-            Beginning::Other if end == TextEnd::Last => Some(Step::Starved),
+            Beginning::Other if input.end == TextEnd::Last => Some(Step::Starved),
             Beginning::Mark(PARAMETER) => {
-                text.drain(..PARAMETER.len());
+                input.take(PARAMETER.len());
                 self.place = XmlPlace::Key;
                 None
             }
             beginning => {
                 if beginning == Beginning::Mark(FUNCTION_END) {
-                    text.drain(..FUNCTION_END.len());
+                    input.take(FUNCTION_END.len());
                 }
-                self.end(out);
+                self.end_call(out);
                 None
             }
         }
@@ -178,17 +145,10 @@ impl XmlCalls {
             && !*is_begun
         {
             // A value stands on lines of its own.
-            if text.is_empty() {
-                return Some(Step::Starved);
-            }
-            if text.starts_with('\n') && !text.starts_with(VALUE_ENDS[0]) {
-                if end == TextEnd::Open && VALUE_ENDS[0].starts_with(&**text) && text.len() > 1 {
-                    return Some(Step::Starved);
-                }
-                if text.len() == 1 && end == TextEnd::Open {
-                    return Some(Step::Starved);
-                }
-                text.drain(..1);
+            match beginning(text, &VALUE_ENDS[..1], end) {
+                Beginning::Unknown => return Some(Step::Starved),
+                Beginning::Other if text.starts_with('\n') => _ = text.drain(..1),
+                Beginning::Mark(_) | Beginning::Other => {}
             }
             *is_begun = true;
         }
@@ -222,22 +182,37 @@ impl XmlCalls {
         Some(Step::Starved)
     }
 
-    fn end(&mut self, out: &mut Pieces) {
+    fn end_call(&mut self, out: &mut Pieces) {
         out.arguments(if self.parameters == 0 { "{}" } else { "}" });
         self.place = XmlPlace::Between;
         self.is_one_over = true;
     }
+}
 
-    /// Takes a special token that is a mark: it ends the call.
-    pub(super) fn cut(&mut self, out: &mut Pieces) -> Step {
-        if matches!(self.place, XmlPlace::InFunction) {
-            self.end(out);
+impl CallReader for XmlCalls {
+    fn read(&mut self, input: &mut CallText<'_>, out: &mut Pieces) -> Step {
+        loop {
+            let step = match &mut self.place {
+                XmlPlace::Between => self.between(input),
+                XmlPlace::Name => self.name(input.text, out),
+                XmlPlace::InFunction => self.in_function(input, out),
+                XmlPlace::Key => self.key(input.text, out),
+                XmlPlace::Text(_) | XmlPlace::Json(_) => self.value(input.text, input.end, out),
+            };
+            if let Some(step) = step {
+                return step;
+            }
         }
-        self.end_of_output()
     }
 
-    /// Returns what the calls came to where the output ends.
-    pub(super) fn end_of_output(&mut self) -> Step {
+    fn mark(&mut self, _: &'static str, out: &mut Pieces) -> Step {
+        if matches!(self.place, XmlPlace::InFunction) {
+            self.end_call(out);
+        }
+        self.end()
+    }
+
+    fn end(&mut self) -> Step {
         match self.place {
             XmlPlace::Between if self.is_one_over => Step::Over,
             XmlPlace::Between | XmlPlace::Name => Step::Broken(std::mem::take(&mut self.raw)),
