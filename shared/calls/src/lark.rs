@@ -13,15 +13,6 @@ use wire::grammar::one_line;
 use crate::form::{CallForm, CallLayout, DEEPSEEK_SEPARATOR, ReasoningMarks, channels};
 use crate::tools::{CalledTool, Tools, WhetherToCall, is_text};
 
-/// What the output is where no tool is called.
-#[derive(Clone, Copy, Debug)]
-pub enum Otherwise<'a> {
-    /// Any text.
-    Text,
-    /// What this grammar says.
-    Follows(&'a GrammarSpec),
-}
-
 /// The grammar of an output.
 #[derive(Clone, Copy, Debug)]
 pub struct CallGrammar<'a> {
@@ -33,8 +24,8 @@ pub struct CallGrammar<'a> {
     pub reasoning: Option<ReasoningMarks>,
     /// See `reasoning`.
     pub begins_in_reasoning: bool,
-    /// What the output is without a call.
-    pub otherwise: Otherwise<'a>,
+    /// What the output follows where no tool is called; none if it is any text.
+    pub otherwise: Option<&'a GrammarSpec>,
     /// The marks that are special tokens, with their ids.
     pub special: &'a [(&'static str, u32)],
 }
@@ -115,7 +106,7 @@ impl CallGrammar<'_> {
                 () => format!("{open} {calls}"),
             };
         }
-        if let Otherwise::Follows(_) = self.otherwise {
+        if self.otherwise.is_some() {
             let other = self.other(rules);
             return format!("{open} {calls} | {other}");
         }
@@ -157,21 +148,21 @@ impl CallGrammar<'_> {
 
     /// Returns the rule of what the output is without a call.
     fn other(&self, rules: &mut Rules) -> String {
-        let is = match self.otherwise {
-            Otherwise::Text => return rules.add("OTHER", TEXT) + "?",
-            Otherwise::Follows(spec) => match spec {
-                GrammarSpec::JsonSchema(schema) => match serde_json::from_str(schema) {
-                    Ok(schema) => json_rule(schema),
-                    // It is refused by itself before.
-                    Err(_) => literal(schema),
-                },
-                GrammarSpec::Regex(regex) => slashed(regex),
-                GrammarSpec::Choice(texts) => {
-                    let texts: Vec<String> = texts.iter().map(|text| literal(text)).collect();
-                    texts.join(" | ")
-                }
-                GrammarSpec::Lark(lark) => format!("%lark {{\n{lark}\n}}"),
+        let Some(otherwise) = self.otherwise else {
+            return rules.add("OTHER", TEXT) + "?";
+        };
+        let is = match otherwise {
+            GrammarSpec::JsonSchema(schema) => match serde_json::from_str(schema) {
+                Ok(schema) => json_rule(schema),
+                // It is refused by itself before.
+                Err(_) => literal(schema),
             },
+            GrammarSpec::Regex(regex) => slashed(regex),
+            GrammarSpec::Choice(texts) => {
+                let texts: Vec<String> = texts.iter().map(|text| literal(text)).collect();
+                texts.join(" | ")
+            }
+            GrammarSpec::Lark(lark) => format!("%lark {{\n{lark}\n}}"),
         };
         rules.add("other", &is)
     }

@@ -20,6 +20,6 @@ mod tools;
 
 pub use form::{CallForm, FORMS, GENERIC, ReasoningMarks};
 pub use instructions::{instructed, instructions};
-pub use lark::{CallGrammar, Otherwise};
+pub use lark::CallGrammar;
 pub use reader::{OutputPiece, OutputReader, OutputReading};
 pub use tools::{CalledTool, Tools, WhetherToCall};

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::{
-    CallForm, CallGrammar, Otherwise, OutputReading, ReasoningMarks, Tools, WhetherToCall,
-};
+use calls::{CallForm, CallGrammar, OutputReading, ReasoningMarks, Tools, WhetherToCall};
 use fleet::Target;
 use serde_json::{Map, Value};
 use speculation::constraint::GrammarSpec;
@@ -223,7 +221,7 @@ impl Calls {
             tools: &self.tools,
             reasoning: self.reasoning,
             begins_in_reasoning: self.begins_in_reasoning,
-            otherwise: otherwise.map_or(Otherwise::Text, Otherwise::Follows),
+            otherwise,
             special: &self.special,
         };
         grammar.lark()

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use calls::{
-    CallForm, CallGrammar, FORMS, GENERIC, Otherwise, OutputPiece, OutputReader, OutputReading,
+    CallForm, CallGrammar, FORMS, GENERIC, OutputPiece, OutputReader, OutputReading,
     ReasoningMarks, Tools,
 };
 use wire::v1;
@@ -186,7 +186,7 @@ fn grammar<'a>(
     form: &'static CallForm,
     model: &'a Model,
     tools: &'a Tools,
-    otherwise: Otherwise<'a>,
+    otherwise: Option<&'a GrammarSpec>,
 ) -> CallGrammar<'a> {
     CallGrammar {
         form,
@@ -231,7 +231,7 @@ fn calls_that_must_come_are_read_as_calls_in_order() {
             request.parallel_tool_calls = Some(false);
         });
         for (tools, most) in [(required, usize::MAX), (named, 1), (one, 1)] {
-            let grammar = grammar(form, &model, &tools, Otherwise::Text);
+            let grammar = grammar(form, &model, &tools, None);
             // What is thought may be long, so it is left out here.
             let grammar = CallGrammar {
                 reasoning: None,
@@ -261,7 +261,7 @@ fn calls_that_must_come_are_read_as_calls_in_order() {
 fn a_call_once_begun_is_held_to_its_tool() {
     for (form, model) in all_forms() {
         let tools = tools(|request| request.parallel_tool_calls = Some(false));
-        let grammar = grammar(form, &model, &tools, Otherwise::Text);
+        let grammar = grammar(form, &model, &tools, None);
         for seed in 0..8 {
             let tokens = model.walk(&grammar.lark(), opening(form), seed);
             let read = model.read(&reading(&grammar), &tokens);
@@ -291,7 +291,7 @@ fn is_allowed(model: &Model, spec: &GrammarSpec, text: &str) -> bool {
 fn text_is_free_where_no_call_must_come() {
     for (form, model) in all_forms() {
         let tools = tools(|_| {});
-        let spec = grammar(form, &model, &tools, Otherwise::Text).lark();
+        let spec = grammar(form, &model, &tools, None).lark();
         let allowed = |text: &str| is_allowed(&model, &spec, text);
         if form.is_in_channels() {
             assert!(allowed(
@@ -329,7 +329,7 @@ fn what_else_the_output_follows_comes_after_reasoning_or_in_place_of_a_call() {
         GrammarSpec::Lark("start: \"\\\"yes/no\\\"\"".to_owned()),
     ] {
         for (form, model) in all_forms() {
-            let of = |tools| grammar(form, &model, tools, Otherwise::Follows(&spec)).lark();
+            let of = |tools| grammar(form, &model, tools, Some(&spec)).lark();
             let (without, with) = (of(&none), of(&some));
             let think = |text: &str| {
                 if form.is_in_channels() {

@@ -8,7 +8,7 @@ use wire::{json, v1};
 
 use crate::front::http::fields::{JsonFields, TextOrList, list, quoted};
 use crate::front::http::state::ParsedRequest;
-use crate::front::http::{options, tools};
+use crate::front::http::{messages, options, tools};
 use crate::limits::MAX_PARTS;
 
 /// Hints of Anthropic's clients that change nothing here.
@@ -30,16 +30,16 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
     let stops = fields.take_by("stop_sequences", |json| list(json, MAX_STOPS))?;
     request.stop.extend(stops.unwrap_or_default());
     let system = fields.take_raw("system");
-    let messages = fields.take_by("messages", |json| list::<&RawValue>(json, MAX_MESSAGES))?;
-    let messages = messages.unwrap_or_default();
-    if messages.is_empty() {
+    let turns = fields.take_by("messages", |json| list::<&RawValue>(json, MAX_MESSAGES))?;
+    let turns = turns.unwrap_or_default();
+    if turns.is_empty() {
         return Err(BadField::new("messages", "missing, expected at least one"));
     }
     if let Some(system) = system {
-        let content = texts("system", system)?;
+        let content = messages::text("system", system, &["text"])?;
         request.messages.push(turn("system", content));
     }
-    for (at, message) in messages.into_iter().enumerate() {
+    for (at, message) in turns.into_iter().enumerate() {
         add_message(&format!("messages.{at}"), message, &mut request.messages)?;
     }
     let warnings = read_tools(&mut fields, &mut request)?;
@@ -76,23 +76,6 @@ fn turn(role: &str, content: String) -> v1::ChatMessage {
     }
 }
 
-/// Returns the text of a content that is a text, or blocks of text.
-fn texts(path: &str, content: &RawValue) -> Result<String, BadField> {
-    let blocks = match read_content(path, content)? {
-        TextOrList::Text(text) => return Ok(text),
-        TextOrList::List(blocks) => blocks,
-    };
-    let blocks = blocks.into_iter().enumerate().map(|(at, block)| {
-        let mut block = JsonFields::within(&format!("{path}.{at}"), block)?;
-        let kind: Option<String> = block.take("type")?;
-        match kind.as_deref() {
-            Some("text") => text_of(&mut block),
-            other => Err(unknown(&block, other.unwrap_or_default(), "text")),
-        }
-    });
-    Ok(blocks.collect::<Result<Vec<_>, _>>()?.join("\n"))
-}
-
 fn read_content<'a>(path: &str, content: &'a RawValue) -> Result<TextOrList<'a>, BadField> {
     let read = TextOrList::of_json(content.get(), MAX_PARTS);
     read.map_err(|_| BadField::new(path, "expected a text, or a list of blocks"))
@@ -101,11 +84,6 @@ fn read_content<'a>(path: &str, content: &'a RawValue) -> Result<TextOrList<'a>,
 fn text_of(block: &mut JsonFields<'_>) -> Result<String, BadField> {
     let text: Option<String> = block.take("text")?;
     text.ok_or_else(|| block.error("text", "missing"))
-}
-
-fn unknown(block: &JsonFields<'_>, kind: &str, expected: &str) -> BadField {
-    let problem = format!("'{}' is not supported, expected {expected}", quoted(kind));
-    block.error("type", problem)
 }
 
 /// Adds the turns that a message comes to: results of tools are turns of their own, before what the user says.
@@ -154,7 +132,8 @@ fn add_message(
             "tool_result" => {
                 has_results = true;
                 let result = block.take_raw("content");
-                let content = result.map(|result| texts(&format!("{path}.content"), result));
+                let content = result
+                    .map(|result| messages::text(&format!("{path}.content"), result, &["text"]));
                 let id: Option<String> = block.take("tool_use_id")?;
                 turns.push(v1::ChatMessage {
                     tool_call_id: id.ok_or_else(|| block.error("tool_use_id", "missing"))?,
@@ -162,8 +141,11 @@ fn add_message(
                 });
             }
             other => {
-                let expected = "text, tool_use, tool_result or thinking";
-                return Err(unknown(&block, other, expected));
+                let problem = format!(
+                    "'{}' is not supported, expected text, tool_use, tool_result or thinking",
+                    quoted(other)
+                );
+                return Err(block.error("type", problem));
             }
         }
     }
