@@ -157,32 +157,12 @@ impl Calls {
             }
             _ => false,
         };
-        let hindrance = if target.description.rows_are_parts {
-            Some((FIELD, "the verifier's engine follows no grammar"))
-        } else if ignore_eos {
-            Some((
-                "ignore_eos",
-                "does not go with a grammar, which says where the output ends",
-            ))
-        } else if params.min_tokens > 0 {
-            Some((
-                "min_tokens",
-                "does not go with a grammar, which says where the output ends",
-            ))
-        } else {
-            None
-        };
-        match hindrance {
+        match hindrance(params, ignore_eos, target) {
             Some((field, problem)) if may_be_free => {
                 self.warnings.push(format!(
                     "calls are not held to their schemas: {field}: {problem}"
                 ));
                 return Ok(());
-            }
-            Some(("sampling.grammar", problem)) => {
-                let problem =
-                    format!("{problem}, so that no call can be required; leave tool_choice out");
-                return Err(BadField::new("tool_choice", problem));
             }
             Some((field, problem)) => return Err(BadField::new(field, problem)),
             None => {}
@@ -266,6 +246,23 @@ impl Calls {
     }
 }
 
+/// Returns the field with which a grammar does not go, and why.
+fn hindrance(
+    params: &SamplingParams,
+    ignore_eos: bool,
+    target: &Target,
+) -> Option<(&'static str, &'static str)> {
+    let at_end = "does not go with a grammar, which says where the output ends";
+    if target.description.rows_are_parts {
+        let problem = "the verifier's engine follows no grammar, so that nothing can be required of the output";
+        Some((FIELD, problem))
+    } else if ignore_eos {
+        Some(("ignore_eos", at_end))
+    } else {
+        (params.min_tokens > 0).then_some(("min_tokens", at_end))
+    }
+}
+
 /// Checks the calls of a conversation, and the answers to them; gives answers the names of their tools, and puts those to the
 /// calls of one turn into the order of the calls: agents send them as they come, and the prompt should not depend on that.
 ///
@@ -284,7 +281,8 @@ pub(super) fn settle_turns(messages: &mut [v1::ChatMessage]) -> Result<(), BadFi
             if call.name.is_empty() {
                 return bad(turn, "has a call without a name".to_owned());
             }
-            if called[from..].iter().any(|(id, _)| *id == call.id) {
+            let is_same = |(id, _): &(String, String)| !id.is_empty() && *id == call.id;
+            if called[from..].iter().any(is_same) {
                 return bad(turn, format!("has two calls with the id '{}'", call.id));
             }
             called.push((call.id.clone(), call.name.clone()));

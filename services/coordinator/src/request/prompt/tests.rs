@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use speculation::sampling::SamplingParams;
 use text::ServedText;
 use wire::v1::{PeerDescription, TokenIds, TokenizerPart};
 
@@ -151,6 +152,13 @@ fn calls_and_answers_that_do_not_belong_together_are_refused_by_their_turn() {
     let answered = prompt_tokens(None, &[called(), with_calls("tool", &[], "2")], &text);
     // The name is the tool's: `f` is no word of this tokenizer, and `a` stands for all that are none.
     assert_eq!(answered, Ok(vec![1]));
+    // Some clients give none.
+    let named = ChatMessage {
+        name: "a".to_owned(),
+        ..turn("user", "a")
+    };
+    let without_ids = [with_calls("assistant", &["", ""], ""), named];
+    assert_eq!(prompt_tokens(None, &without_ids, &text), Ok(vec![1]));
     for (messages, words) in [
         (
             vec![with_calls("tool", &[], "1"), called()],
@@ -205,4 +213,30 @@ fn tools_are_told_as_the_template_takes_them() {
         "{prompt}"
     );
     assert_eq!(warnings, 1);
+}
+
+#[test]
+fn where_the_engine_follows_no_grammar_calls_are_free_or_refused() {
+    let mut target = served("{{ messages[0].content }}");
+    let mut description = PeerDescription::clone(&target.description);
+    description.rows_are_parts = true;
+    target.description = Arc::new(description);
+    let constrained = |choice| {
+        let mut request = v1::GenerateRequest {
+            messages: vec![turn("user", "a")],
+            tools: vec![v1::Tool {
+                name: "f".to_owned(),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        request.set_tool_choice(choice);
+        let mut calls = Calls::take(&mut request, &target, None).expect("in order");
+        let mut params = SamplingParams::default();
+        let constrained = calls.constrain(&mut params, false, &target);
+        constrained.map(|()| (params.grammar.is_none(), calls.warnings.len()))
+    };
+    assert_eq!(constrained(v1::ToolChoice::Auto), Ok((true, 2)));
+    let refused = constrained(v1::ToolChoice::Required).expect_err("a call cannot be required");
+    assert_eq!(refused.field, "sampling.grammar");
 }
