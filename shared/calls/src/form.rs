@@ -1,15 +1,14 @@
 //! The forms in which families of models write their calls.
 //!
 //! A form is what a family learned in its training, and its chat template shows it: the calls of earlier turns stand there
-//! as the model writes those to come. So the form is found by signs in the template.
+//! as the model writes those to come. So the form is found by signs in the template. Which families have which form,
+//! `docs/decisions/0042-calls-read-from-text.md` lists.
 
-/// How calls are written, and in which families.
+/// How calls are written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallForm {
     /// Its name, in the configuration and in answers.
     pub name: &'static str,
-    /// The families of models that write it, for readers.
-    pub families: &'static str,
     /// One of these texts stands in the templates of this form.
     signs: &'static [&'static str],
     /// What begins a call, or a list of calls.
@@ -73,7 +72,6 @@ const DEEPSEEK_CALLS: [&str; 2] = ["<｜tool▁calls▁begin｜>", "<｜tool▁c
 pub static FORMS: [CallForm; 9] = [
     CallForm {
         name: "gpt-oss",
-        families: "gpt-oss",
         signs: &[channels::CHANNEL],
         opens: &[],
         closes: &[],
@@ -90,7 +88,6 @@ pub static FORMS: [CallForm; 9] = [
     },
     CallForm {
         name: "deepseek",
-        families: "DeepSeek V3, V3.1, R1",
         signs: &["<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"],
         opens: &["<｜tool▁call▁begin｜>"],
         closes: &["<｜tool▁call▁end｜>"],
@@ -101,7 +98,6 @@ pub static FORMS: [CallForm; 9] = [
     },
     CallForm {
         name: "mistral-args",
-        families: "Mistral Small 3.2, Devstral, Magistral",
         signs: &["[ARGS]"],
         opens: &["[TOOL_CALLS]"],
         closes: &[],
@@ -112,7 +108,6 @@ pub static FORMS: [CallForm; 9] = [
     },
     CallForm {
         name: "mistral",
-        families: "Mistral 7B v0.3, Nemo, Small, Large",
         signs: &["[TOOL_CALLS]"],
         opens: &["[TOOL_CALLS]"],
         closes: &[],
@@ -121,7 +116,6 @@ pub static FORMS: [CallForm; 9] = [
     },
     CallForm {
         name: "qwen3-coder",
-        families: "Qwen3-Coder",
         signs: &["<function="],
         opens: &["<tool_call>", "<function="],
         closes: &["</tool_call>"],
@@ -130,7 +124,6 @@ pub static FORMS: [CallForm; 9] = [
     },
     CallForm {
         name: "phi-4",
-        families: "Phi-4-mini",
         signs: &["<|/tool|>"],
         opens: &["<|tool_call|>", "functools"],
         closes: &["<|/tool_call|>"],
@@ -139,7 +132,6 @@ pub static FORMS: [CallForm; 9] = [
     },
     CallForm {
         name: "granite",
-        families: "Granite 3",
         signs: &["<|tool_call|>"],
         opens: &["<|tool_call|>"],
         closes: &[],
@@ -148,7 +140,6 @@ pub static FORMS: [CallForm; 9] = [
     },
     CallForm {
         name: "hermes",
-        families: "Qwen 2.5, Qwen3, Hermes 2 and 3, SmolLM3, Granite 4",
         signs: &["<tool_call>"],
         opens: &["<tool_call>"],
         closes: &["</tool_call>"],
@@ -157,7 +148,6 @@ pub static FORMS: [CallForm; 9] = [
     },
     CallForm {
         name: "llama-3",
-        families: "Llama 3.1 to 3.3",
         signs: &["<|python_tag|>", "\"parameters\": dictionary"],
         opens: &["<|python_tag|>"],
         closes: &[],
@@ -174,7 +164,6 @@ pub static FORMS: [CallForm; 9] = [
 /// of this form.
 pub static GENERIC: CallForm = CallForm {
     name: "generic",
-    families: "all others",
     signs: &[],
     opens: &["<tool_call>"],
     closes: &["</tool_call>"],
@@ -250,5 +239,26 @@ impl ReasoningMarks {
     /// Returns whether `prompt` ends with the mark that begins reasoning.
     pub fn begin_at_end_of(self, prompt: &str) -> bool {
         prompt.trim_end().ends_with(self.open)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_the_documentation_has_every_form_and_no_other() {
+        let decision = include_str!("../../../docs/decisions/0042-calls-read-from-text.md");
+        let rows = decision.lines().filter_map(|line| line.strip_prefix("| `"));
+        let rows = rows.filter_map(|row| row.split('`').next());
+        let mut listed: Vec<&str> = rows.filter(|name| *name != "tool_form").collect();
+        let mut known: Vec<&str> = FORMS
+            .iter()
+            .chain([&GENERIC])
+            .map(|form| form.name)
+            .collect();
+        listed.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(listed, known);
     }
 }
