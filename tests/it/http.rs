@@ -6,6 +6,7 @@ mod echoes;
 mod every;
 mod failures;
 mod figures;
+mod forms;
 mod hostile;
 mod origins;
 mod quotas;

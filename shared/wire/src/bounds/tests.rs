@@ -4,26 +4,45 @@ use super::*;
 use crate::status::names_field;
 use crate::v1::{ChatMessage, GenerateRequest, Grammar, LogitBias, SamplingParams};
 
-/// A request with `count` items in one list, or a grammar of as many bytes.
-fn with(field: &str, count: usize) -> GenerateRequest {
-    let of = |name| if name == field { count } else { 0 };
+/// A request with `count` items in one list, or a text of as many bytes; a list has the name of its field and of its items.
+fn with(field: &str, items: &str, count: usize) -> GenerateRequest {
+    let of = |name: &str, what: &str| {
+        if (name, what) == (field, items) {
+            count
+        } else {
+            0
+        }
+    };
     // A text of over 16,383 bytes stands behind its tag and its length in three bytes.
-    let grammar = (field == grammar::FIELD).then(|| Grammar {
-        lark: "x".repeat(count - 4),
+    let text = |name: &str| (of(name, "bytes") > 0).then(|| "x".repeat(count - 4));
+    let grammar = text(grammar::FIELD).map(|lark| Grammar {
+        lark,
         ..Default::default()
     });
     let sampling = SamplingParams {
         grammar,
-        logit_bias: vec![LogitBias::default(); of("logit_bias")],
+        logit_bias: vec![LogitBias::default(); of("logit_bias", "entries")],
         // Of one byte, and of three.
-        banned_token_ids: vec![7; of("banned_token_ids")],
-        allowed_token_ids: vec![100_000; of("allowed_token_ids")],
+        banned_token_ids: vec![7; of("banned_token_ids", "entries")],
+        allowed_token_ids: vec![100_000; of("allowed_token_ids", "entries")],
         ..Default::default()
     };
+    let mut messages = vec![ChatMessage::default(); of("messages", "turns")];
+    let calls = of("messages", "calls");
+    messages.extend((calls > 0).then(|| ChatMessage {
+        tool_calls: vec![v1::ToolCall::default(); calls],
+        ..Default::default()
+    }));
+    let mut tools = vec![v1::Tool::default(); of("tools", "tools")];
+    tools.extend(text("tools").map(|description| v1::Tool {
+        description,
+        ..Default::default()
+    }));
     GenerateRequest {
-        messages: vec![ChatMessage::default(); of("messages")],
-        stop: vec![String::new(); of("stop")],
-        stop_token_ids: vec![1; of("stop_token_ids")],
+        messages,
+        tools,
+        stop: vec![String::new(); of("stop", "texts")],
+        stop_token_ids: vec![1; of("stop_token_ids", "tokens")],
         sampling: Some(sampling),
         ..Default::default()
     }
@@ -36,10 +55,11 @@ fn checked(message: &[u8]) -> Result<(), Status> {
 #[test]
 fn a_list_may_be_as_long_as_its_limit_and_no_longer() {
     let lists = OF_GENERATE_REQUEST.iter();
-    for bound in lists.filter(|bound| bound.field != "settings") {
+    let objects = ["settings", "template_arguments"];
+    for bound in lists.filter(|bound| !objects.contains(&bound.field)) {
         let (field, most, items) = (bound.field, bound.most, bound.items);
-        checked(&with(field, most).encode_to_vec()).expect(field);
-        let refused = checked(&with(field, most + 1).encode_to_vec()).expect_err(field);
+        checked(&with(field, items, most).encode_to_vec()).expect(field);
+        let refused = checked(&with(field, items, most + 1).encode_to_vec()).expect_err(field);
         assert_eq!(refused.code(), Code::InvalidArgument);
         assert!(names_field(&refused, field));
         let found = most + 1;
@@ -49,27 +69,33 @@ fn a_list_may_be_as_long_as_its_limit_and_no_longer() {
 }
 
 #[test]
-fn settings_are_counted_and_weighed() {
-    let of = |count: usize, text: usize| {
+fn objects_are_counted_and_weighed() {
+    let of = |field: &str, count: usize, text: usize| {
         let value = prost_types::Value {
             kind: Some(prost_types::value::Kind::StringValue("x".repeat(text))),
         };
         let fields = (0..count).map(|at| (at.to_string(), value.clone()));
-        let settings = Some(prost_types::Struct {
+        let object = Some(prost_types::Struct {
             fields: fields.collect(),
         });
-        let request = GenerateRequest {
-            settings,
-            ..Default::default()
-        };
+        let mut request = GenerateRequest::default();
+        match field {
+            "settings" => request.settings = object,
+            _ => request.template_arguments = object,
+        }
         checked(&request.encode_to_vec())
     };
-    of(64, 1).expect("as many as there may be");
-    for (refused, said) in [
-        (of(65, 1), "settings: 65 entries, expected at most 64"),
-        (of(1, 4_096), "settings: 4108 bytes, expected at most 4096"),
-    ] {
-        assert_eq!(refused.expect_err(said).message(), said);
+    for field in ["settings", "template_arguments"] {
+        of(field, 64, 1).expect("as many as there may be");
+        for (refused, said) in [
+            (of(field, 65, 1), "65 entries, expected at most 64"),
+            (of(field, 1, 4_096), "4108 bytes, expected at most 4096"),
+        ] {
+            assert_eq!(
+                refused.expect_err(said).message(),
+                format!("{field}: {said}")
+            );
+        }
     }
 }
 
@@ -86,7 +112,7 @@ fn numbers_that_come_one_by_one_are_counted_too() {
 
 #[test]
 fn what_comes_in_pieces_is_counted_together() {
-    let half = with("logit_bias", MAX_LOGIT_BIAS / 2 + 1).encode_to_vec();
+    let half = with("logit_bias", "entries", MAX_LOGIT_BIAS / 2 + 1).encode_to_vec();
     checked(&half).expect("in order");
     let twice = half.repeat(2);
     let decoded = GenerateRequest::decode(&*twice).expect("a message");
@@ -118,7 +144,7 @@ fn what_is_no_list_of_the_request_is_not_counted() {
 
 #[test]
 fn what_cannot_be_decoded_is_refused_and_nothing_panics() {
-    let whole = with("messages", 3).encode_to_vec();
+    let whole = with("messages", "turns", 3).encode_to_vec();
     for cut in 0..whole.len() {
         let cut = &whole[..cut];
         let is_decoded = GenerateRequest::decode(cut).is_ok();

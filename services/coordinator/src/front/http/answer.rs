@@ -28,7 +28,8 @@ use super::state::{ParsedRequest, RunningRequest, TextCall};
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Tells proxies of nginx's kind to pass each piece on as it comes.
-const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
+pub(super) const UNBUFFERED: (HeaderName, &str) =
+    (HeaderName::from_static("x-accel-buffering"), "no");
 
 /// How an answer is laid out: as a completion, or as a turn of a chat.
 #[derive(Debug)]

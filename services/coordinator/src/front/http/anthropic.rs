@@ -4,11 +4,10 @@ mod answer;
 mod request;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::json;
-use tonic::Status;
 
 use super::error::ApiError;
 use super::guard::RequestId;
@@ -24,13 +23,8 @@ impl IntoResponse for MessageError {
         let mut body = self.0.body();
         body["type"] = json!("error");
         let mut response = self.0.into_response();
-        if response.status() == StatusCode::TOO_MANY_REQUESTS {
-            body["error"]["type"] = json!("rate_limit_error");
-        }
         *response.body_mut() = body.to_string().into();
-        response
-            .headers_mut()
-            .remove(axum::http::header::CONTENT_LENGTH);
+        response.headers_mut().remove(CONTENT_LENGTH);
         response
     }
 }
@@ -41,10 +35,9 @@ pub(super) async fn create(
 ) -> Result<Response, MessageError> {
     let answer = async {
         let (request, reading) = state.read(body, request::read).await?;
-        let mut request = state.start(request, &caller, &headers, reading).await?;
+        let started = state.start_one(request, &caller, &headers, reading);
+        let (request, parts) = started.await?;
         let id = Extension(RequestId(request.id.clone()));
-        let parts = request.outputs.pop();
-        let parts = parts.ok_or_else(|| Status::internal("a request without an output"))?;
         let answer = MessageAnswer { request };
         if answer.request.delivery.stream {
             return Ok((id, answer.events(parts)).into_response());

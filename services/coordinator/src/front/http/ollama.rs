@@ -10,10 +10,9 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
-use tonic::Status;
 use wire::status::BadField;
 
-use super::answer::taken;
+use super::answer::{UNBUFFERED, taken};
 use super::error::ApiError;
 use super::guard::RequestId;
 use super::output::WholeOutput;
@@ -51,16 +50,16 @@ async fn create(
     form: Form,
 ) -> Result<Response, ApiError> {
     let (request, reading) = state.read(body, read).await?;
-    let mut request = state.start(request, &caller, &headers, reading).await?;
+    let started = state.start_one(request, &caller, &headers, reading);
+    let (request, parts) = started.await?;
     let id = Extension(RequestId(request.id.clone()));
-    let parts = request.outputs.pop();
-    let parts = parts.ok_or_else(|| Status::internal("a request without an output"))?;
     let answer = LineAnswer { request, form };
     if answer.request.delivery.stream {
         let lines = taken(Lines::new(answer), parts, Lines::take);
         let lines = lines.map(|line| Ok::<_, std::convert::Infallible>(format!("{line}\n")));
         let headers = [(CONTENT_TYPE, "application/x-ndjson")];
-        return Ok((id, headers, Body::from_stream(lines)).into_response());
+        let body = Body::from_stream(lines);
+        return Ok((id, [UNBUFFERED], headers, body).into_response());
     }
     let output = WholeOutput::collect(parts, &answer.request.text, false).await?;
     Ok((id, Json(answer.whole(&output))).into_response())

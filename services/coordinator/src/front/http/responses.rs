@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::Value;
-use tonic::Status;
 use wire::status::BadField;
 use wire::{grammar, json};
 
@@ -34,10 +33,9 @@ pub(super) async fn create(
     (State(state), caller, headers, body): TextCall,
 ) -> Result<Response, ApiError> {
     let ((request, echoed), reading) = state.read(body, read).await?;
-    let mut request = state.start(request, &caller, &headers, reading).await?;
+    let started = state.start_one(request, &caller, &headers, reading);
+    let (request, parts) = started.await?;
     let id = Extension(RequestId(request.id.clone()));
-    let parts = request.outputs.pop();
-    let parts = parts.ok_or_else(|| Status::internal("a request without an output"))?;
     let response = ResponseObject { request, echoed };
     if response.request.delivery.stream {
         return Ok((id, events::respond(response, parts)).into_response());

@@ -134,6 +134,23 @@ impl HttpState {
         started.map_err(|error| error.naming(names))
     }
 
+    /// Lets a request with one output in and starts it.
+    ///
+    /// # Errors
+    /// What it is refused with.
+    pub(super) async fn start_one(
+        &self,
+        request: ParsedRequest,
+        caller: &Caller,
+        headers: &HeaderMap,
+        reading: Option<OwnedSemaphorePermit>,
+    ) -> Result<(RunningRequest, ResponseStream), ApiError> {
+        let mut request = self.start(request, caller, headers, reading).await?;
+        let parts = request.outputs.pop();
+        let parts = parts.ok_or_else(|| Status::internal("a request without an output"))?;
+        Ok((request, parts))
+    }
+
     async fn start_outputs(
         &self,
         parsed: ParsedRequest,
