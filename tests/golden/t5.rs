@@ -339,7 +339,7 @@ fn a_node_of_a_tree_is_the_end_of_its_path() {
                 assert!(found == &hidden[last..], "{what}, node {node}");
             }
             // A path kept is the sequence it makes.
-            cache.keep(held + 1, &[0, 2, 4, 7]);
+            cache.keep(held + 1, &[0, 2, 4, 7], &[]);
             let kept = [0, 2, 4, 7].map(|node: usize| nodes[node]);
             let whole = [&row.tokens[..=held], &kept, &row.tokens[20..]].concat();
             let (expected, _) = fresh(model, &row.source, &whole);

@@ -123,7 +123,7 @@ impl Growing {
         if !self.parents.is_empty() {
             let paths = self.paths();
             let path = kept.map_or(&[][..], |node| paths.path(node));
-            self.cache.keep(from, path);
+            self.cache.keep(from, path, &[]);
         }
         assert_eq!(self.cache.len(), self.tokens.len());
     }

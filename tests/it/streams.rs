@@ -1,5 +1,6 @@
 //! With the schedule `stream` the target decodes, and drafts come as they come: the answer is the target's own.
 
+mod drafters;
 mod ends;
 mod exactness;
 mod losses;

@@ -20,9 +20,9 @@ pub use chains::{
 pub use refusals::refused_forwards_leave_every_cache_alone;
 pub use sharing::{a_shared_beginning_is_a_sequence_of_its_own, memory_is_counted_and_given_back};
 pub use trees::{
-    PATHS, TREE, a_node_is_the_end_of_its_path, going_on_from_a_kept_path_is_a_fresh_forward,
-    nothing_follows_a_tree_but_the_choice_of_a_path, path,
-    the_context_bounds_the_depth_of_a_tree_not_its_nodes,
+    PATHS, TREE, a_node_is_the_end_of_its_path, a_tree_that_grows_is_one_that_was_forwarded_whole,
+    going_on_from_a_kept_path_is_a_fresh_forward, nothing_follows_a_tree_but_the_choice_of_a_path,
+    path, the_context_bounds_the_depth_of_a_tree_not_its_nodes,
 };
 
 /// Logits and hidden states, `(rows, vocabulary)` and `(rows, hidden)`.
@@ -47,6 +47,9 @@ pub fn holds<M: LanguageModel>(model: &mut M, agree: Agree, name: &str) {
         nothing_follows_a_tree_but_the_choice_of_a_path(model);
         the_context_bounds_the_depth_of_a_tree_not_its_nodes(model, agree);
         company_changes_nothing(model, agree, name);
+    }
+    if model.caps().growing_trees {
+        a_tree_that_grows_is_one_that_was_forwarded_whole(model, [1, 12, 61], agree, name);
     }
     memory_is_counted_and_given_back(model);
 }

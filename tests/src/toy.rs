@@ -13,7 +13,7 @@ use speculation::tree_paths::TreePaths;
 #[derive(Clone, Debug, Default)]
 pub struct ToyCache {
     tokens: Vec<TokenId>,
-    /// Where a tree begins that nobody has chosen a path of.
+    /// Where the tree begins that is held, if there is one.
     tree_from: Option<usize>,
 }
 
@@ -27,12 +27,13 @@ impl KvCache for ToyCache {
         self.tree_from.take_if(|from| len <= *from);
     }
 
-    fn keep(&mut self, from: usize, path: &[u32]) {
-        for (index, &node) in path.iter().enumerate() {
+    fn keep(&mut self, from: usize, path: &[u32], rest: &[u32]) {
+        for (index, &node) in path.iter().chain(rest).enumerate() {
             self.tokens[from + index] = self.tokens[from + node as usize];
         }
-        self.tokens.truncate(from + path.len());
-        self.tree_from.take_if(|tree| from <= *tree);
+        let root = from + path.len();
+        self.tokens.truncate(root + rest.len());
+        self.tree_from = (!rest.is_empty()).then_some(root);
     }
 }
 
@@ -45,7 +46,13 @@ pub struct ToyModel {
     spread: f32,
     /// Another seed, and the share of its logits in this model's.
     blend: Option<(u64, f32)>,
+    /// Where its logits are peaks, how often its first, second and third choice is that of the model it foretells.
+    foretells: Option<[f64; 3]>,
 }
+
+/// Choices of a model whose logits are peaks, and how far each is above the next: so far that noise seldom matters.
+const PEAKS: usize = 4;
+const APART: f32 = 12.0;
 
 /// Why a toy forward fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +98,17 @@ impl ToyModel {
             shape,
             spread: 3.0,
             blend: None,
+            foretells: None,
+        }
+    }
+
+    /// A model that is as good as sure of its choice, which the context alone decides, whatever the noise. One that
+    /// foretells it has its choice as its own first, second or third choice as often as `ranks` say.
+    #[must_use]
+    pub fn peaked(self, ranks: [f64; 3]) -> Self {
+        Self {
+            foretells: Some(ranks),
+            ..self
         }
     }
 
@@ -106,6 +124,9 @@ impl ToyModel {
 
     /// Writes the next-token logits (vocab) after `context`.
     pub fn logits(&self, context: &[TokenId], row: &mut [f32]) {
+        if let Some(ranks) = self.foretells {
+            return write_peaks(self.seed, ranks, context, row);
+        }
         write_logits(self.seed, self.spread, context, row);
         if let Some((seed, share)) = self.blend {
             let mut other = vec![0.0; row.len()];
@@ -117,13 +138,41 @@ impl ToyModel {
     }
 }
 
-fn write_logits(seed: u64, spread: f32, context: &[TokenId], row: &mut [f32]) {
+/// A few choices after `context`, and nothing else. That of the model foretold is the first, second or third as often as
+/// `ranks` say, or none of them.
+fn write_peaks(seed: u64, ranks: [f64; 3], context: &[TokenId], row: &mut [f32]) {
     let key = [seed as u32, (seed >> 32) as u32];
+    let words = hash(context, key);
+    let first = words[0] as usize % row.len();
+    let others = (1..=PEAKS).map(|step| (first + step * (1 + words[1] as usize % 97)) % row.len());
+    let mut choices: Vec<usize> = others.collect();
+    let luck = f64::from(words[2]) / f64::from(u32::MAX);
+    let mut below = 0.0;
+    let rank = ranks.iter().position(|share| {
+        below += share;
+        luck < below
+    });
+    if let Some(rank) = rank {
+        choices.insert(rank, first);
+    }
+    row.fill(0.0);
+    for (rank, &choice) in choices.iter().take(PEAKS).enumerate() {
+        row[choice] = APART * (PEAKS - rank) as f32;
+    }
+}
+
+fn hash(context: &[TokenId], key: [u32; 2]) -> [u32; 4] {
     let mut state = [context.len() as u32, 0, 0, 0];
     for &token in context {
         state[3] ^= token;
         state = philox(state, key);
     }
+    state
+}
+
+fn write_logits(seed: u64, spread: f32, context: &[TokenId], row: &mut [f32]) {
+    let key = [seed as u32, (seed >> 32) as u32];
+    let state = hash(context, key);
     for (token, logit) in row.iter_mut().enumerate() {
         let word = philox([token as u32, state[0], state[1], state[2]], key)[0];
         *logit = (word as f32 / u32::MAX as f32 * 2.0 - 1.0) * spread;
@@ -154,11 +203,13 @@ impl LanguageModel for ToyModel {
         } = self.shape;
         let mut tree = TreePaths::default();
         for segment in batch.iter() {
-            if let Some(from) = segment.cache.tree_from {
+            let held = segment.cache.tree_from;
+            let nodes = held.map_or(0, |from| segment.cache.len() - from) + segment.tokens.len();
+            if let Some(from) = held.filter(|_| segment.parents.len() != nodes) {
                 return Err(ToyError::TreeInCache { from });
             }
-            tree.read(segment.parents, segment.tokens.len())?;
-            let len = segment.cache.len() + segment.trunk() + tree.depth();
+            tree.read(segment.parents, nodes)?;
+            let len = segment.root() + tree.depth();
             if len > context_len {
                 return Err(ToyError::Context { len, context_len });
             }
@@ -169,21 +220,21 @@ impl LanguageModel for ToyModel {
         rows.vocab_size = vocab_size;
         rows.logits.clear();
         for segment in batch.iter_mut() {
-            tree.read(segment.parents, segment.tokens.len())?;
-            let (held, trunk) = (segment.cache.len(), segment.trunk());
-            let all = &mut segment.cache.tokens;
-            all.extend_from_slice(segment.tokens);
+            let (held, root) = (segment.cache.len(), segment.root());
+            tree.read(segment.parents, held + segment.tokens.len() - root)?;
+            segment.cache.tokens.extend_from_slice(segment.tokens);
             for index in segment.scored_from..segment.tokens.len() {
-                let mut context = all[..held + trunk.min(index + 1)].to_vec();
-                if let Some(node) = index.checked_sub(trunk) {
+                let all = &segment.cache.tokens;
+                let mut context = all[..root.min(held + index + 1)].to_vec();
+                if let Some(node) = segment.node(index) {
                     let path = tree.path(node).iter();
-                    context.extend(path.map(|&node| segment.tokens[trunk + node as usize]));
+                    context.extend(path.map(|&node| all[root + node as usize]));
                 }
                 let start = rows.logits.len();
                 rows.logits.resize(start + vocab_size, 0.0);
                 self.logits(&context, &mut rows.logits[start..]);
             }
-            segment.cache.tree_from = (!tree.is_empty()).then_some(held + trunk);
+            segment.cache.tree_from = (!tree.is_empty()).then_some(root);
         }
         Ok(())
     }

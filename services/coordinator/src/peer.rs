@@ -1,6 +1,8 @@
 //! The peers of a request, as the crate `fleet` picks them: its session at each (`session`, on a `stream`), and what they are
 //! asked in a round (`rounds`).
 
+mod ahead;
+mod beside;
 mod opener;
 mod position;
 mod rounds;
@@ -24,6 +26,7 @@ use wire::v1::{self, Timing};
 use crate::admitted::AdmittedRequest;
 use crate::events::Proposed;
 use crate::proposers::ProposalLane;
+use beside::Proposals;
 use opener::Opener;
 use rounds::{ScoredBlock, StartedRound, Taken};
 use session::PeerSession;
@@ -40,7 +43,7 @@ pub(crate) struct Peers {
     drafter: PeerSession,
     verifier: PeerSession,
     /// What is proposed while the target decodes; none in rounds.
-    lane: Option<ProposalLane>,
+    beside: Option<Proposals>,
 }
 
 /// A request of the session that was not answered yet.
@@ -68,16 +71,17 @@ impl Peers {
         target: Target,
         session_id: [u8; 16],
     ) -> Self {
+        let opener = Opener {
+            request,
+            model,
+            target,
+            session_id,
+            epoch: 0,
+            traffic: stream::TrafficCounter::default(),
+        };
         Self {
-            lane: ProposalLane::of(&request),
-            opener: Opener {
-                request,
-                model,
-                target,
-                session_id,
-                epoch: 0,
-                traffic: stream::TrafficCounter::default(),
-            },
+            beside: Proposals::of(&opener),
+            opener,
             drafter: PeerSession::new(Peer::Drafter),
             verifier: PeerSession::new(Peer::Verifier),
         }
@@ -108,8 +112,8 @@ impl Peers {
             let starting = StartedRound::start(session, opener, request, position, proposals);
             match starting.await {
                 Ok(started) => {
-                    if let Some(lane) = &mut self.lane {
-                        lane.begins();
+                    if let Some(beside) = &mut self.beside {
+                        beside.begins(opener);
                     }
                     pending.started.insert(started)
                 }
@@ -124,7 +128,7 @@ impl Peers {
             }
         };
         let taken = started
-            .next(session, opener, self.lane.as_mut(), position)
+            .next(session, opener, self.beside.as_mut(), position)
             .await;
         match taken.map_err(failed)? {
             Taken::Answer(answer) => Ok(answer),
@@ -252,7 +256,8 @@ impl Peers {
 
     /// Returns what each source proposed while the target decoded, and what became of all of it; none in rounds.
     pub(crate) fn streamed(&self) -> Option<(Vec<Proposed>, v1::ForwardDrafts)> {
-        self.lane.as_ref().map(ProposalLane::figures)
+        let lane = self.beside.as_ref().map(Proposals::lane);
+        lane.map(ProposalLane::figures)
     }
 
     /// Returns the peers whose numerics changed since the last call.

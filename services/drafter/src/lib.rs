@@ -10,6 +10,7 @@
 // A new value of an axis is to be missed wherever axes are told apart.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+mod ahead;
 mod block;
 mod cascade;
 mod config;

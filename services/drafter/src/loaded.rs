@@ -17,9 +17,9 @@ use crate::{fits, tables};
 
 /// Everyone who can propose, not yet running.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct Loaded<M = Model> {
     /// Draft models, the largest first; none if Max-Gram drafts alone.
-    pub(crate) models: Vec<ServedModel<Model>>,
+    pub(crate) models: Vec<ServedModel<M>>,
     /// Acceptance heads of the first model, at most one for each label.
     pub heads: Vec<AcceptanceHead>,
     /// Max-Gram's table, which there is where no model is; without one it only copies.
@@ -123,6 +123,18 @@ impl Loaded {
             bigram,
             cascade,
         })
+    }
+}
+
+impl<M> Loaded<M> {
+    /// Takes any model as the draft model, and nothing beside it.
+    pub fn alone(served: ServedModel<M>) -> Self {
+        Self {
+            models: vec![served],
+            heads: Vec::new(),
+            bigram: None,
+            cascade: None,
+        }
     }
 
     /// Returns the ways of drafting, the default first; never empty.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use grammar::Grammars;
-use model::Model;
 use model::engine::EngineHandle;
 use model::head::AcceptanceHead;
 use model::source::ServedModel;
+use parking_lot::Mutex;
 use peer::{HeldSession, PeerServer};
+use speculation::ahead::Acceptance;
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
 use speculation::max_gram::Bigram;
@@ -29,13 +30,15 @@ pub struct Proposers {
     pub(crate) cascade: Option<Arc<CascadeConfig>>,
     /// The ways of drafting, the default first; never empty.
     pub(crate) draftings: Vec<Drafting>,
+    /// What was learnt of the acceptance of drafts that are made ahead, by the latest session that made some.
+    pub(crate) acceptance: Mutex<Acceptance>,
     /// Of the draft models' vocabulary; none without a model.
     pub(crate) grammars: Option<Arc<Grammars>>,
 }
 
 impl Proposers {
     /// Returns the draft models that are to be put on engines, the largest first, and the rest of what is `loaded`.
-    pub(crate) fn of(loaded: Loaded) -> (Vec<ServedModel<Model>>, Self) {
+    pub(crate) fn of<M>(loaded: Loaded<M>) -> (Vec<ServedModel<M>>, Self) {
         let grammars = loaded.models.first().map(|model| {
             let (text, ends) = (Arc::new(model.text.clone()), model.eos_token_ids.clone());
             peer::grammars(&text, model.outline.vocab_size, ends)
@@ -46,6 +49,7 @@ impl Proposers {
             heads: loaded.heads.into_iter().map(Arc::new).collect(),
             bigram: Arc::new(loaded.bigram.map(|file| file.table).unwrap_or_default()),
             cascade: loaded.cascade.map(Arc::new),
+            acceptance: Mutex::default(),
         };
         (loaded.models, proposers)
     }

@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use model::Model;
 use model::bigram::BigramFile;
 use model::engine::{self, EngineConfig};
 use model::source::ServedModel;
@@ -11,6 +10,7 @@ use ops::process::Process;
 use ops::service_error::ServiceError;
 use peer::{PeerServer, ReplyStream};
 use speculation::drafting::Drafting;
+use speculation::ports::LanguageModel;
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1::drafter_server;
 use wire::{drafting, v1};
@@ -39,11 +39,15 @@ pub async fn run(
 ///
 /// # Errors
 /// If a model fails its first forward.
-pub fn start(
-    loaded: Loaded,
+pub fn start<M>(
+    loaded: Loaded<M>,
     config: &DrafterConfig,
     process: Process,
-) -> Result<Arc<Drafter>, ServiceError> {
+) -> Result<Arc<Drafter>, ServiceError>
+where
+    M: LanguageModel + Send + 'static,
+    M::Cache: Send,
+{
     let bounds = config.bounds();
     let description = describe(&loaded, config);
     let models = loaded.models.iter();
@@ -55,7 +59,7 @@ pub fn start(
         sharers: NonZeroUsize::new(models.len()).unwrap_or(NonZeroUsize::MIN),
         ..bounds.engine()
     };
-    let engine = |(level, served): (usize, ServedModel<Model>)| {
+    let engine = |(level, served): (usize, ServedModel<M>)| {
         let name = format!("draft-engine-{level}");
         let spawned = engine::spawn(served.model, engine_config, &name);
         let (engine, _thread) = spawned.map_err(ServiceError::engine(ROLE))?;
@@ -100,7 +104,10 @@ impl drafter_server::Drafter for DrafterService {
 const MAX_GRAM_CONTEXT: u32 = 1 << 20;
 
 /// Returns the description of a drafter of what is `loaded`.
-pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescription {
+pub(crate) fn describe<M: LanguageModel>(
+    loaded: &Loaded<M>,
+    config: &DrafterConfig,
+) -> v1::PeerDescription {
     let names = loaded.models.iter().map(|model| model.outline.name.clone());
     let cascade = loaded.cascade.as_ref().map(|cascade| {
         let max_gram = cascade.max_gram().then(|| MAX_GRAM.to_owned());

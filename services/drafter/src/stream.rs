@@ -25,7 +25,7 @@ use crate::draft_params::DraftParams;
 use crate::proposers::{DraftSession, Drafter, Proposers};
 use crate::service::DrafterService;
 use crate::task::DraftTask;
-use crate::{cascade, grams};
+use crate::{ahead, cascade, grams};
 
 impl Role for Proposers {
     const NAME: &'static str = ROLE;
@@ -47,8 +47,12 @@ impl Role for Proposers {
         context: RoundContext<'_>,
         span: &mut Span,
     ) -> Result<(), RoundError> {
-        let Round::Draft(wire) = round else {
-            return Err(BadField::new("round", "a drafter only drafts").into());
+        let wire = match round {
+            Round::Draft(wire) => wire,
+            Round::Ahead(wire) => return ahead::draft(drafter, session, wire, &context).await,
+            Round::Verify(_) | Round::Decode(_) | Round::Score(_) => {
+                return Err(BadField::new("round", "a drafter only drafts").into());
+            }
         };
         let wanted = DraftParams::from_wire(drafter, &session.spec, &wire)?;
         let (key, form) = (context.round.key, session.spec.proposal_form);

@@ -103,8 +103,6 @@ struct ScoringInput {
     base_len: usize,
     /// See [`Task::scored_from`].
     scored_from: usize,
-    /// See [`Task::kept`]; set where a tree is evaluated.
-    kept: Vec<u32>,
     /// After the output.
     history: CountedHistory,
 }
@@ -142,7 +140,6 @@ async fn score<C: RowConsumer>(
         tokens,
         base_len: session.committed.tokens().len(),
         scored_from,
-        kept: Vec::new(),
         history: session.history(),
     };
     session.submit(ScoringTask {
@@ -188,10 +185,6 @@ impl<C: RowConsumer> Task for ScoringTask<C> {
 
     fn parents(&self) -> &[Option<u32>] {
         self.consumer.parents()
-    }
-
-    fn kept(&self) -> &[u32] {
-        &self.input.kept
     }
 
     fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {

@@ -59,7 +59,9 @@ impl Role for VerifierRole {
             Round::Score(requested) => {
                 prompt::score(peer, session, requested, &context, span).await
             }
-            Round::Draft(_) => Err(BadField::new("round", "a verifier does not draft").into()),
+            Round::Draft(_) | Round::Ahead(_) => {
+                Err(BadField::new("round", "a verifier does not draft").into())
+            }
         }
     }
 

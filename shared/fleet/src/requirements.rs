@@ -7,7 +7,7 @@ use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
 use speculation::session::Peer;
 use speculation::verification::AcceptanceLabel;
-use wire::describe::{STOPPED_LAYERS, TOKEN_TREES};
+use wire::describe::{AHEAD, STOPPED_LAYERS, TOKEN_TREES};
 use wire::open::needs_whole_rows;
 use wire::settings::FIELD;
 use wire::status::BadField;
@@ -39,6 +39,8 @@ impl Requirements {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrafterRequirements {
     drafting: Drafting,
+    /// Whether it must draft ahead of what the target chooses.
+    ahead: bool,
     /// The label of the acceptance head that stops drafts.
     label: Option<AcceptanceLabel>,
     /// Whether the distributions that draft tokens are drawn from are sent cut or rounded.
@@ -53,12 +55,12 @@ impl DrafterRequirements {
         let learned = method.stop_rule.needs_head() && method.drafting == Drafting::Model;
         let label = method.verification.label;
         Self {
-            // In schedule `stream` the coordinator drafts, and no drafter is asked.
-            drafting: if method.streams() {
-                Drafting::default()
-            } else {
-                method.drafting
+            // In schedule `stream` the coordinator copies, and no drafter is asked to.
+            drafting: match method.drafting {
+                Drafting::MaxGram if method.streams() => Drafting::default(),
+                drafting => drafting,
             },
+            ahead: method.streams() && method.drafting != Drafting::MaxGram,
             label: label.filter(|_| learned),
             cuts_proposals: matches!(
                 method.proposal,
@@ -70,7 +72,7 @@ impl DrafterRequirements {
 
     /// Returns whether it is more than every drafter with a draft model can do.
     pub(crate) fn is_special(self) -> bool {
-        self.drafting != Drafting::Model || self.label.is_some()
+        self.drafting != Drafting::Model || self.label.is_some() || self.ahead
     }
 
     /// Returns whether a drafter must be asked before it is known to do it.
@@ -81,6 +83,7 @@ impl DrafterRequirements {
     /// Returns the refusal of special requirements where there is no drafter at all, which `reason` explains.
     pub(crate) fn without_drafters(self, reason: &str) -> BadField {
         let (field, rest) = match self.drafting {
+            Drafting::Model if self.ahead => ("settings.schedule", ""),
             Drafting::Model => ("settings.draft_len", ""),
             Drafting::MaxGram => (
                 "settings.drafting",
@@ -112,6 +115,10 @@ impl DrafterRequirements {
                     }
                 },
             );
+        }
+        if self.ahead && !drafter.features.iter().any(|feature| feature == AHEAD) {
+            let problem = "does not draft ahead; ask for schedule rounds, or bring it up to date";
+            return refused("settings.schedule", problem);
         }
         if let Some(label) = self.label
             && !has_head(drafter, label)

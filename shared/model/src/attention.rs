@@ -93,12 +93,11 @@ impl<'a> View<'a> {
     /// Returns what a row of `segment` sees of its own sequence: all up to itself, and in the segment's `tree` of
     /// drafts no other branch.
     pub(crate) fn of_row(segment: &Segment<'_, CpuCache>, tree: &'a TreePaths, row: usize) -> Self {
-        let (start, trunk) = (segment.cache.len(), segment.trunk());
-        let (visible, branch) = match row.checked_sub(trunk) {
-            None => (start + row + 1, &[][..]),
+        let (visible, branch) = match segment.node(row) {
+            None => (segment.cache.len() + row + 1, &[][..]),
             Some(node) => {
                 let path = tree.path(node);
-                (start + trunk + path.len(), path)
+                (segment.root() + path.len(), path)
             }
         };
         Self {

@@ -32,7 +32,7 @@ const SHARE: (u64, u64) = (2, 5);
 pub struct CpuCache {
     pub(crate) layers: Vec<LayerCache>,
     len: usize,
-    /// Where a tree begins that nobody has chosen a path of.
+    /// Where the tree begins that is held, if there is one: nobody has chosen a path of it.
     tree_from: Option<usize>,
     /// Key and value of a token on the move, reused.
     moving: Vec<f32>,
@@ -67,10 +67,11 @@ impl CpuCache {
     }
 
     /// Declares the slots below `len` written, in every layer; those from `tree_from` on form a tree.
-    /// Layers with a window let go what neither they nor any truncation to before this forward, or of the
+    /// Layers with a window let go what neither they nor any truncation to before this forward or the tree, or of the
     /// last 128 tokens, will see again.
     pub(crate) fn set_len(&mut self, len: usize, tree_from: Option<usize>) {
-        let keeps = self.len.min(len.saturating_sub(UNCOMMITTED));
+        let before = tree_from.map_or(self.len, |from| from.min(self.len));
+        let keeps = before.min(len.saturating_sub(UNCOMMITTED));
         for layer in &mut self.layers {
             layer.give_back(keeps);
         }
@@ -89,7 +90,7 @@ impl CpuCache {
         self.cross = Some(Arc::new(cross));
     }
 
-    /// Where a tree begins that must be taken away before anything is appended.
+    /// Where the tree begins that is held, if there is one.
     pub(crate) fn tree_from(&self) -> Option<usize> {
         self.tree_from
     }
@@ -129,8 +130,8 @@ impl KvCache for CpuCache {
         }
     }
 
-    fn keep(&mut self, from: usize, path: &[u32]) {
-        for (to, &node) in (from..).zip(path) {
+    fn keep(&mut self, from: usize, path: &[u32], rest: &[u32]) {
+        for (to, &node) in (from..).zip(path.iter().chain(rest)) {
             let slot = from + node as usize;
             assert!(
                 to <= slot && slot < self.len,
@@ -143,8 +144,9 @@ impl KvCache for CpuCache {
                 }
             }
         }
-        self.tree_from.take_if(|tree| from <= *tree);
-        self.truncate(from + path.len());
+        let root = from + path.len();
+        self.tree_from = (!rest.is_empty()).then_some(root);
+        self.truncate(root + rest.len());
     }
 
     fn pages(&self) -> usize {
@@ -159,11 +161,11 @@ impl KvCache for CpuCache {
 
     fn share(&self, len: usize) -> Option<Self> {
         // What a decoder with an encoder holds is of one source, whatever its tokens.
-        if self.tree_from.is_some() || self.cross.is_some() {
+        if self.cross.is_some() {
             return None;
         }
         let mut shared = self.clone();
-        shared.truncate(len.min(self.len) / PAGE * PAGE);
+        shared.truncate(len.min(self.tree_from.unwrap_or(self.len)) / PAGE * PAGE);
         (!shared.is_empty()).then_some(shared)
     }
 }

@@ -156,8 +156,8 @@ pub(crate) fn reserve(batch: &mut [Segment<'_, CpuCache>]) {
 pub(crate) fn written(batch: &mut [Segment<'_, CpuCache>]) {
     for segment in batch {
         let len = segment.cache.len() + segment.tokens.len();
-        let tree_from = len - segment.parents.len();
         let has_tree = !segment.parents.is_empty();
-        segment.cache.set_len(len, has_tree.then_some(tree_from));
+        let tree_from = has_tree.then(|| segment.root());
+        segment.cache.set_len(len, tree_from);
     }
 }

@@ -132,7 +132,7 @@ where
         })?;
     }
     let (sender, receiver) = mpsc::channel();
-    let shared = EngineState::new(config.max_queue, budget.longest);
+    let shared = EngineState::new(config.max_queue, budget.longest, model.caps());
     let worker = Worker::new(model, config, budget, receiver, shared.clone());
     let thread = std::thread::Builder::new()
         .name(name.to_owned())

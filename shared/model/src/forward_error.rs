@@ -31,7 +31,7 @@ pub enum ForwardError {
     /// Parents that make no tree.
     #[error("the tree is refused")]
     Tree(#[from] BadTree),
-    /// Tokens cannot follow a whole tree.
+    /// Tokens cannot follow a whole tree: its nodes and theirs together must be one, where the engine lets trees grow.
     #[error("the cache holds a tree from token {from} on, of which no path was kept")]
     TreeInCache {
         /// Where it begins.
@@ -81,20 +81,21 @@ pub(crate) fn check_tokens(tokens: &[TokenId], vocab_size: usize) -> Result<(), 
     }
 }
 
-/// Reads the tree that `segment` ends in, and refuses what a model of `shape` cannot forward. Its cache may hold a tree
-/// from `held_tree` on, of which no path was kept.
+/// Reads the tree that `segment` ends in, and refuses what a model of `shape` cannot forward. Its cache may hold a part
+/// of that tree, from `held_tree` on.
 pub(crate) fn check_segment<C: KvCache>(
     segment: &Segment<'_, C>,
     held_tree: Option<usize>,
     shape: ModelShape,
     tree: &mut TreePaths,
 ) -> Result<(), ForwardError> {
-    if let Some(from) = held_tree {
+    let held = held_tree.map_or(0, |from| segment.cache.len() - from);
+    let nodes = held + segment.tokens.len();
+    if let Some(from) = held_tree.filter(|_| segment.parents.len() != nodes) {
         return Err(ForwardError::TreeInCache { from });
     }
-    tree.read(segment.parents, segment.tokens.len())?;
-    let tokens = segment.cache.len() + segment.trunk() + tree.depth();
-    check_len(tokens, shape.context_len)?;
+    tree.read(segment.parents, nodes)?;
+    check_len(segment.root() + tree.depth(), shape.context_len)?;
     check_tokens(segment.tokens, shape.vocab_size)
 }
 

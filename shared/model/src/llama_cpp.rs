@@ -75,6 +75,7 @@ impl LanguageModel for LlamaModel {
     fn caps(&self) -> Caps {
         Caps {
             trees: true,
+            growing_trees: false,
             bit_invariant: false,
             max_sequences: SEQUENCES - LEAVES,
         }

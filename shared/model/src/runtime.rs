@@ -87,8 +87,8 @@ impl KvCache for SequenceCache {
         each!(self, [Cpu], cache => cache.truncate(len));
     }
 
-    fn keep(&mut self, from: usize, path: &[u32]) {
-        each!(self, [Cpu], cache => cache.keep(from, path));
+    fn keep(&mut self, from: usize, path: &[u32], rest: &[u32]) {
+        each!(self, [Cpu], cache => cache.keep(from, path, rest));
     }
 
     fn pages(&self) -> usize {

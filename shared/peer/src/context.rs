@@ -13,6 +13,7 @@ use wire::failure::Failure;
 use wire::round::RoundSpec;
 use wire::v1;
 
+use crate::commits::Commits;
 use crate::error::RoundError;
 use crate::granted::Granted;
 use crate::progress::{ProgressWait, RoundProgress, Stalled};
@@ -29,6 +30,8 @@ pub struct RoundContext<'a> {
     pub granted: Granted,
     /// What is proposed to it meanwhile, if it decodes.
     pub proposals: Proposals,
+    /// What the target chooses meanwhile, if it drafts ahead.
+    pub commits: Commits,
     pub(crate) replies: &'a ReplySender,
 }
 

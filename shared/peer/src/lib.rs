@@ -8,6 +8,7 @@
 //! Each is a [`Role`], which says what is done in a round; what both do alike is here: what they are bounded by and
 //! tell of themselves, the life of a stream, and how a failure is reported.
 
+mod commits;
 mod context;
 mod describe;
 mod error;
@@ -22,6 +23,7 @@ mod role;
 mod service;
 mod stream;
 
+pub use commits::{Commit, Commits};
 pub use context::{Cost, READ_TIMEOUT, REPLY_BUFFER, RoundContext};
 pub use describe::{describe, grammars, outline};
 pub use error::RoundError;

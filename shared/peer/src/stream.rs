@@ -20,6 +20,7 @@ use wire::round::request_id;
 use wire::status::overloaded;
 use wire::{open, round, v1};
 
+use crate::commits::{Commits, commits};
 use crate::context::{READ_TIMEOUT, REPLY_BUFFER, ReplySender, RoundContext};
 use crate::granted::{Granted, grants};
 use crate::proposals::{Proposals, proposals};
@@ -43,6 +44,7 @@ pub type ReplyStream = tokio_stream::wrappers::ReceiverStream<Result<v1::Session
 struct Beside {
     granted: Granted,
     proposals: Proposals,
+    commits: Commits,
 }
 
 /// How a stream ended.
@@ -149,20 +151,25 @@ async fn rounds<R: Role>(
         let round = match request {
             Some(Request::Round(round)) => round,
             // The round that it was for has ended meanwhile.
-            Some(Request::Grant(_) | Request::Append(_)) => continue,
+            Some(Request::Grant(_) | Request::Append(_) | Request::Commit(_)) => continue,
             Some(Request::Close(_)) => return Ok(close(replies).await),
             Some(Request::Open(_)) => return Err(open::repeated().into()),
             None => return Err(unknown("request").into()),
         };
         let (granting, granted) = grants();
         let (proposing, proposals) = proposals(peer.engines.first());
-        let beside = Beside { granted, proposals };
+        let (committing, commits) = commits();
+        let beside = Beside {
+            granted,
+            proposals,
+            commits,
+        };
         let answered = tokio::select! {
             biased;
             answered = answer(peer, session, round, beside, replies, epoch) => answered,
             () = hold.superseded() => return Err(superseded()),
             () = replies.0.closed() => return client_gone(&mut inbox, hold).await,
-            closing = inbox.beside(granting, &proposing) => match closing {
+            closing = inbox.beside(granting, &proposing, &committing) => match closing {
                 Ok(()) => return Ok(close(replies).await),
                 Err(wrong) => return Err(wrong.into()),
             },
@@ -194,6 +201,7 @@ async fn answer<R: Role>(
         Round::Verify(_) => names::VERIFY,
         Round::Decode(_) => names::DECODE,
         Round::Score(_) => names::SCORE,
+        Round::Ahead(_) => names::AHEAD,
     };
     let round = round::from_wire(request.header, epoch, session.spec.vocab_size)?;
     R::admit(peer, session, round.key.base_len > 0)?;
@@ -211,6 +219,7 @@ async fn answer<R: Role>(
         began,
         granted: beside.granted,
         proposals: beside.proposals,
+        commits: beside.commits,
         replies,
     };
     let (lines, answering) = (

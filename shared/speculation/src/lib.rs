@@ -26,6 +26,7 @@
 // A new value of an axis is to be missed wherever axes are told apart.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod ahead;
 pub mod bad_value;
 pub mod cascade;
 pub mod certificate;

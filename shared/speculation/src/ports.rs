@@ -24,6 +24,8 @@ pub struct ModelShape {
 pub struct Caps {
     /// Whether a segment may end in a tree.
     pub trees: bool,
+    /// Whether nodes may be appended below those of a tree that a cache holds.
+    pub growing_trees: bool,
     /// Whether a row has the same bits in whatever forwards its sequence was computed; otherwise it is the same up to
     /// rounding, and a seed gives its tokens again unless two of them are as good as equally likely.
     pub bit_invariant: bool,
@@ -35,6 +37,7 @@ impl Caps {
     /// Of an engine that lacks nothing.
     pub const ALL: Self = Self {
         trees: true,
+        growing_trees: true,
         bit_invariant: true,
         max_sequences: usize::MAX,
     };
@@ -58,11 +61,12 @@ pub trait KvCache {
     /// the last forward can always be forgotten without that.
     fn truncate(&mut self, len: usize);
 
-    /// Keeps, of the tokens from `from` on, those at the indices `path` after it, in that order, and
-    /// forgets the others. `path` is a path of the tree that was forwarded there, from a child of the
-    /// root down, so it grows. Keeping and going on gives bit for bit what a fresh forward gives. A cache
-    /// that cannot move its tokens forgets them all.
-    fn keep(&mut self, from: usize, _path: &[u32]) {
+    /// Keeps, of the tree that was forwarded from `from` on, the nodes `path`, which are tokens like those before from
+    /// now on, and then the nodes `rest`, which are still a tree; forgets the others. `path` runs from a child of the
+    /// root down, `rest` are descendants of its last node with all that stand between, and both grow. Keeping and
+    /// going on gives bit for bit what a fresh forward gives. A cache that cannot move its tokens forgets them all,
+    /// one without [`Caps::growing_trees`] forgets `rest`.
+    fn keep(&mut self, from: usize, _path: &[u32], _rest: &[u32]) {
         self.truncate(from);
     }
 
@@ -77,8 +81,8 @@ pub trait KvCache {
         0
     }
 
-    /// A cache that holds the first of this one's tokens, at most `len`, in the same memory: as many as
-    /// stand in whole pages. None if those are none, or memory cannot be shared.
+    /// A cache that holds the first of this one's tokens, at most `len` and none of a tree, in the same memory: as many
+    /// as stand in whole pages. None if those are none, or memory cannot be shared.
     fn share(&self, _len: usize) -> Option<Self>
     where
         Self: Sized,
@@ -126,17 +130,31 @@ pub struct Segment<'a, C> {
     /// of the token before them. A token of the tree sees the sequence and its ancestors, and its
     /// position is its depth. Its row has the bits of its path forwarded alone. Empty for a chain.
     ///
-    /// The cache then holds the nodes in the order given, which is no sequence: [`KvCache::keep`] or
-    /// [`KvCache::truncate`] must take the tree away before anything more is appended.
+    /// The cache then holds the nodes in the order given, which is no sequence. With [`Caps::growing_trees`] further
+    /// nodes may be appended: `parents` then begins with those of the nodes held, and has one entry for each of
+    /// `tokens` after them. For anything else [`KvCache::keep`] or [`KvCache::truncate`] must take the tree away
+    /// before.
     pub parents: &'a [Option<u32>],
     /// First index into `tokens` whose next-token logits are wanted; `tokens.len()` asks for none.
     pub scored_from: usize,
 }
 
 impl<C> Segment<'_, C> {
-    /// Number of tokens before the tree; all of a chain.
+    /// Number of tokens before the tree; all of a chain, none of those that are appended to a tree.
     pub fn trunk(&self) -> usize {
-        self.tokens.len() - self.parents.len()
+        self.tokens.len().saturating_sub(self.parents.len())
+    }
+
+    /// The node of the tree that token `index` is; none before the tree.
+    pub fn node(&self, index: usize) -> Option<usize> {
+        (index + self.parents.len()).checked_sub(self.tokens.len())
+    }
+}
+
+impl<C: KvCache> Segment<'_, C> {
+    /// Number of tokens before the tree, those that the cache holds included; of a chain, all.
+    pub fn root(&self) -> usize {
+        self.cache.len() + self.tokens.len() - self.parents.len()
     }
 }
 
@@ -230,8 +248,8 @@ pub trait LanguageModel {
     /// Appends every segment's tokens to its cache and writes the scored rows to `rows`.
     ///
     /// # Errors
-    /// If a token is out of range, a sequence outgrows the context, parents make no tree, a cache still holds a
-    /// whole tree, an encoder-decoder model was given no source, or a kernel fails. The caches then hold what they
+    /// If a token is out of range, a sequence outgrows the context, parents make no tree, what is appended to a tree
+    /// that a cache holds is not said to be part of it, an encoder-decoder model was given no source, or a kernel fails. The caches then hold what they
     /// held before.
     fn forward(
         &mut self,

@@ -13,6 +13,9 @@ pub const TOKEN_TREES: &str = "token_trees";
 /// Name of the feature of a verifier that ends residual layers where a stop rule ended the block.
 pub const STOPPED_LAYERS: &str = "stopped_layers";
 
+/// Name of the feature of a drafter that drafts ahead of what the target chooses.
+pub const AHEAD: &str = "ahead";
+
 /// Returns the first 8 bytes of the SHA-256 of `bytes`, as a little-endian number. Weights, processors and prefixes that may
 /// be shared are told apart by it.
 pub fn fingerprint(bytes: &[u8]) -> u64 {
@@ -34,7 +37,9 @@ pub fn capabilities() -> PeerDescription {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         verifications: VERIFICATIONS.iter().map(|known| known.wire).collect(),
         proposal_forms: proposal_forms.map(i32::from).to_vec(),
-        features: [TOKEN_TREES, STOPPED_LAYERS].map(str::to_owned).into(),
+        features: [TOKEN_TREES, STOPPED_LAYERS, AHEAD]
+            .map(str::to_owned)
+            .into(),
         ..Default::default()
     }
 }

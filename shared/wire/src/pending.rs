@@ -14,12 +14,14 @@ const STEPS: f32 = 16.0;
 /// Writes a proposal.
 pub fn to_wire(proposed: ProposedTree) -> v1::Append {
     let claims = proposed.claims.iter();
+    let has_sources = claims.clone().any(|it| it.source > 0);
+    let sources = claims.clone().filter(|_| has_sources).map(|it| it.source);
     v1::Append {
         after: proposed.after,
         path: proposed.path,
         tree: Some(drafting::tree_to_wire(&proposed.tree)),
-        survivals: claims.clone().map(|it| to_byte(it.survival)).collect(),
-        sources: claims.map(|it| it.source).collect(),
+        sources: sources.collect(),
+        survivals: claims.map(|it| to_byte(it.survival)).collect(),
     }
 }
 
@@ -42,13 +44,14 @@ pub fn from_wire(wire: v1::Append) -> Result<ProposedTree, BadField> {
     if wire.survivals.len() != nodes {
         return of_each("survivals", wire.survivals.len());
     }
-    if wire.sources.len() != nodes {
+    if wire.sources.len() != nodes && !wire.sources.is_empty() {
         return of_each("sources", wire.sources.len());
     }
     if let Some(&source) = wire.sources.iter().find(|&&it| usize::from(it) >= SOURCES) {
         BadField::in_range("append.sources", usize::from(source), 0..=SOURCES - 1)?;
     }
-    let told = wire.survivals.iter().zip(wire.sources);
+    let sources = wire.sources.iter().copied().chain(std::iter::repeat(0));
+    let told = wire.survivals.iter().zip(sources);
     let claims = told.map(|(&byte, source)| Claim {
         source,
         survival: from_byte(byte),

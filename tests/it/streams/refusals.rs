@@ -40,10 +40,10 @@ async fn what_belongs_to_rounds_is_refused_by_name() {
             4.into(),
         ),
         with(
-            "settings.schedule | drafting 'model'",
+            "settings.schedule | drafting 'cascade'",
             "coupled",
             "drafting",
-            "model".into(),
+            "cascade".into(),
         ),
         with(
             "settings.schedule | 'waves' | rounds, stream",

@@ -3,7 +3,7 @@
 use speculation::TokenId;
 use speculation::ports::{KvCache, LanguageModel};
 
-use super::{Agree, agrees_from, extend, forward, fresh, holding, is_refused, text};
+use super::{Agree, Scored, agrees_from, extend, forward, fresh, holding, is_refused, text};
 
 /// Two branches and a side shoot, in no tidy order.
 pub const TREE: [Option<u32>; 6] = [None, None, Some(1), Some(0), Some(2), Some(0)];
@@ -51,7 +51,7 @@ pub fn going_on_from_a_kept_path_is_a_fresh_forward<M: LanguageModel>(
         for (node, kept) in PATHS.into_iter().enumerate() {
             let mut cache = model.new_cache();
             forward(model, &mut cache, &tokens, &TREE, 0).expect("a tree");
-            cache.keep(trunk, kept);
+            cache.keep(trunk, kept, &[]);
             let held = trunk + kept.len();
             assert_eq!(cache.len(), held);
             let whole = [&path(&tokens, node)[..], &more].concat();
@@ -60,6 +60,64 @@ pub fn going_on_from_a_kept_path_is_a_fresh_forward<M: LanguageModel>(
             let what = format!("{name}, node {node} after {trunk}");
             agrees_from(model, (&found, &expected), held, agree, &what);
         }
+    }
+}
+
+/// Nodes are appended below others of all ages; then the text goes down one branch, what stands beneath stays a tree, and
+/// grows on.
+pub fn a_tree_that_grows_is_one_that_was_forwarded_whole<M: LanguageModel>(
+    model: &mut M,
+    trunks: impl IntoIterator<Item = usize>,
+    agree: Agree,
+    name: &str,
+) {
+    let node = |model: &mut M, found: &Scored, row: usize, context: &[TokenId]| {
+        let (logits, hidden) = (model.shape().vocab_size, model.shape().hidden_size);
+        let own = found.1.get(row * hidden..(row + 1) * hidden);
+        let own = (
+            found.0[row * logits..][..logits].to_vec(),
+            own.unwrap_or_default().to_vec(),
+        );
+        let expected = fresh(model, context);
+        let what = format!("{name}, {context:?}");
+        agrees_from(model, (&own, &expected), context.len() - 1, agree, &what);
+    };
+    for trunk in trunks {
+        let tokens = text(trunk + TREE.len(), 5);
+        let before = &tokens[..trunk];
+        let (one, two) = TREE.split_at(2);
+        let mut cache = model.new_cache();
+        forward(model, &mut cache, &tokens[..trunk + one.len()], one, 0).expect("a tree");
+        // Node by node, but for the last two.
+        for at in 2..TREE.len() - 1 {
+            let upto = if at == TREE.len() - 2 {
+                TREE.len()
+            } else {
+                at + 1
+            };
+            let new = &tokens[trunk + at..trunk + upto];
+            let found = forward(model, &mut cache, new, &TREE[..upto], 0).expect("a tree");
+            for row in 0..upto - at {
+                node(model, &found, row, &path(&tokens, at + row));
+            }
+        }
+        assert_eq!(cache.len(), trunk + one.len() + two.len());
+        // Down the second branch, of which the nodes 2 and 4 are a tree from now on.
+        cache.keep(trunk, &[1], &[2, 4]);
+        assert_eq!(cache.len(), trunk + 3);
+        let [second, third, fourth] = [1, 2, 4].map(|node| tokens[trunk + node]);
+        let parents = [None, Some(0), Some(0), None];
+        let found = forward(model, &mut cache, &[7, 8], &parents, 0).expect("a tree");
+        node(model, &found, 0, &[before, &[second, third, 7]].concat());
+        node(model, &found, 1, &[before, &[second, 8]].concat());
+        cache.keep(trunk + 1, &[0, 1], &[]);
+        let found = extend(model, &mut cache, &[9]);
+        node(
+            model,
+            &found,
+            0,
+            &[before, &[second, third, fourth, 9]].concat(),
+        );
     }
 }
 
@@ -79,7 +137,7 @@ pub fn nothing_follows_a_tree_but_the_choice_of_a_path<M: LanguageModel>(model: 
     is_refused(too_many, &[3, 2]);
     assert_eq!(cache.len(), 3);
     forward(model, &mut cache, &[1, 2, 3], &[None, None], 0).expect("a tree");
-    cache.keep(4, &[]);
+    cache.keep(4, &[], &[]);
     assert_eq!(cache.len(), 4);
     forward(model, &mut cache, &[1], &[], 0).expect("a chain");
 }

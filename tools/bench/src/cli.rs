@@ -16,8 +16,8 @@ use crate::device;
 use crate::port;
 use crate::report::{BenchReport, ReportArgs};
 use crate::{
-    batch, bigram, compare, decode, drafting, http, kernels, load, parts, record, replay, results,
-    speedup, structured, sweep, telemetry, train_head, verification,
+    batch, bigram, compare, decode, distance, drafting, http, kernels, load, parts, record, replay,
+    results, speedup, structured, sweep, telemetry, train_head, verification,
 };
 
 /// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
@@ -97,6 +97,11 @@ enum BenchCommand {
     /// requests have got under way. Speculation that rests under load makes as many tokens as target-only; more
     /// than that are what it brings.
     Load(load::LoadArgs),
+    /// Measures what a drafter brings that is far away: ms a token by round trip, in rounds and while the target decodes.
+    ///
+    /// Three services in this process, the drafter at the end of a link that delays what passes. The models take as long as
+    /// they are told, so that the figures are those of hosts of their own: what counts is who waits for whom.
+    Distance(distance::DistanceArgs),
     /// Measures output under a grammar beside free output, by clients that ask one request after another.
     ///
     /// Two kinds of answers are asked for: a list of strings, where every token is the model's own and its mask is what
@@ -193,6 +198,7 @@ async fn carry_out(
         BenchCommand::Drafting(args) => Box::pin(drafting::run(args, config, report)).await?,
         BenchCommand::Speedup(args) => speedup::run(&args, config, report).await?,
         BenchCommand::Load(args) => Box::pin(load::run(&args, config, report)).await?,
+        BenchCommand::Distance(args) => Box::pin(distance::run(&args, report)).await?,
         BenchCommand::Structured(args) => {
             Box::pin(structured::run(args, config, report)).await?;
         }

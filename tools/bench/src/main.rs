@@ -7,6 +7,7 @@ mod compare;
 mod decode;
 #[cfg(feature = "device")]
 mod device;
+mod distance;
 mod drafting;
 mod http;
 mod kernels;

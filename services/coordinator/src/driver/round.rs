@@ -165,12 +165,7 @@ impl Driver {
 
     fn failed(&mut self, round: u64, failure: &CallFailure) -> Input {
         let CallFailure { peer, error } = failure;
-        let kind = match error.fault() {
-            _ if error.is_outdated() => FailureKind::Outdated,
-            PeerFault::Timeout => FailureKind::Stalled,
-            _ => FailureKind::Broken,
-        };
-        self.peers.session(*peer).give_up(kind);
+        (self.peers.session(*peer)).give_up(FailureKind::of(error));
         if error.blames_proposals() {
             let reason = error.to_string();
             self.peers

@@ -12,6 +12,7 @@ use super::stream::{PeerStream, TrafficCounter};
 use crate::admitted::{AdmittedRequest, open};
 
 /// What opens the streams of one request.
+#[derive(Clone)]
 pub(crate) struct Opener {
     pub(crate) request: Arc<AdmittedRequest>,
     pub(crate) model: Arc<ServedModel>,

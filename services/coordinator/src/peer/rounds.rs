@@ -22,6 +22,7 @@ use crate::admitted::AdmittedRequest;
 
 pub(super) use decide::{ScoredBlock, decide};
 pub(super) use draft::bonus;
+pub(super) use exchange::{Exchange, Heard, UNASKED};
 pub(super) use started::StartedRound;
 
 /// What the messages of an answer come to.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fleet::{CallError, PeerEndpoint};
+use fleet::{CallError, PeerEndpoint, PeerFault};
 use speculation::session::Peer;
 use wire::v1;
 
@@ -64,6 +64,17 @@ pub(crate) enum FailureKind {
     Malformed,
     /// Its description is outdated: it is asked to describe itself again.
     Outdated,
+}
+
+impl FailureKind {
+    /// Returns how a peer was lost that failed with `error`.
+    pub(crate) fn of(error: &CallError) -> Self {
+        match error.fault() {
+            _ if error.is_outdated() => Self::Outdated,
+            PeerFault::Timeout => Self::Stalled,
+            _ => Self::Broken,
+        }
+    }
 }
 
 impl PeerSession {

@@ -159,13 +159,16 @@ impl PeerStream {
         let _ = self.requests.send(request).await;
     }
 
-    /// Sends a request that may be lost: it is dropped if the stream is broken, or the peer does not read.
-    pub(super) fn offer(&mut self, request: Request) {
+    /// Sends a request that may be lost: it is dropped if the stream is broken, or the peer does not read. Returns whether
+    /// it was sent.
+    pub(super) fn offer(&mut self, request: Request) -> bool {
         let request = v1::SessionRequest::from(request);
         let bytes = encoded_bytes(&request);
-        if self.requests.try_send(request).is_ok() {
+        let is_sent = self.requests.try_send(request).is_ok();
+        if is_sent {
             self.traffic.lock().rounds += bytes;
         }
+        is_sent
     }
 
     /// Goes on reading for as long as this is awaited, while nobody takes what was read: the connection's window is

@@ -2,6 +2,7 @@
 
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
+use speculation::drafting::Drafting;
 use speculation::max_gram::MaxGram;
 use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, ROOM, Trust};
 use wire::{pending, v1};
@@ -29,6 +30,9 @@ const LIKELY: f32 = 0.5;
 /// Accepted nodes that each source is credited with when a request begins, so that a few misses do not discredit it.
 const EARNED: f32 = 3.0;
 
+/// What a drafter's drafts are called in metrics.
+const DRAFTER: &str = "drafter";
+
 /// Factor by which the known price decays after each forward that reports a lower one.
 const FADES: f32 = 0.8;
 
@@ -38,8 +42,10 @@ const LOST: u32 = 3;
 /// The drafts of a request on their way to the verifier. They are kept for as long as they may be right, to be offered
 /// again where the request goes on.
 pub(crate) struct ProposalLane {
-    /// A source's place is its number.
+    /// Those here; a source's place is its number.
     sources: Vec<Source>,
+    /// The drafter's figures, if one drafts ahead; its number comes after those of the others.
+    drafter: Option<Proposed>,
     pending: PendingTree,
     /// How far sources are believed, measured on the first token of every prediction, sent or not.
     trust: Trust,
@@ -53,6 +59,8 @@ pub(crate) struct ProposalLane {
     price: f32,
     /// Least survival of a proposal's first token for the proposal to be sent.
     least_first: f32,
+    /// Draft tokens that the verifier has room for.
+    room: u32,
     levels: u32,
     /// Output tokens at most.
     max_tokens: u32,
@@ -75,20 +83,20 @@ impl ProposalLane {
         if !request.method.streams() {
             return None;
         }
-        // Max-Gram searches the encoder's input before the output.
-        let copied = CopiedDrafts(MaxGram::new(request.source()));
-        let proposers: [Box<dyn Proposer>; 1] = [Box::new(copied)];
-        let sources = proposers.map(|proposer| Source {
-            figures: Proposed {
-                source: proposer.name(),
-                tokens: 0,
-                accepted: 0,
-            },
+        let copies = request.method.drafting == Drafting::MaxGram;
+        let proposers = copies.then(|| -> Box<dyn Proposer> {
+            // Max-Gram searches the encoder's input before the output.
+            Box::new(CopiedDrafts(MaxGram::new(request.source())))
+        });
+        let sources = proposers.into_iter().map(|proposer| Source {
+            figures: figures_of(proposer.name()),
             proposer,
             guess: None,
         });
         Some(Self {
-            sources: sources.into(),
+            sources: sources.collect(),
+            drafter: (!copies).then(|| figures_of(DRAFTER)),
+            room: ROOM as u32,
             pending: PendingTree::default(),
             trust: Trust::earned(EARNED),
             known: 0,
@@ -102,6 +110,21 @@ impl ProposalLane {
             ends: request.sampling.end_tokens.clone(),
             counted: v1::ForwardDrafts::default(),
         })
+    }
+
+    /// Whether a drafter is one of the sources.
+    pub(crate) fn takes_drafter(&self) -> bool {
+        self.drafter.is_some()
+    }
+
+    /// Returns how many draft tokens the verifier has room for.
+    pub(crate) fn room(&self) -> u32 {
+        self.room
+    }
+
+    /// Returns the least survival of a draft token that is sent.
+    pub(crate) fn least(&self) -> f32 {
+        self.price * OF_PRICE
     }
 
     /// Records that the decode begins anew, at a verifier that may hold none of the pending drafts.
@@ -122,6 +145,7 @@ impl ProposalLane {
         }
         // A forward without drafts reports no price.
         self.price = forward.price.max(self.price * FADES);
+        self.room = forward.room;
         let holds_none = forward.room as usize >= ROOM && !self.pending.is_empty();
         self.silent = if holds_none { self.silent + 1 } else { 0 };
         self.is_lost |= self.silent >= LOST;
@@ -133,8 +157,8 @@ impl ProposalLane {
             let (source, _) = self.pending.advance(token);
             self.known += 1;
             let source = source.filter(|_| index < forward.accepted as usize);
-            if let Some(source) = source.and_then(|it| self.sources.get_mut(usize::from(it))) {
-                source.figures.accepted += 1;
+            if let Some(figures) = source.and_then(|it| self.figures_of(it)) {
+                figures.accepted += 1;
             }
         }
     }
@@ -169,6 +193,36 @@ impl ProposalLane {
             self.silent = 0;
         }
         proposals
+    }
+
+    /// Returns what of a drafter's proposal fits `output` and is new, to be sent to the verifier.
+    pub(crate) fn receive(
+        &mut self,
+        mut proposed: ProposedTree,
+        output: &[TokenId],
+    ) -> Option<ProposedTree> {
+        let source = self.sources.len() as u8;
+        for claim in &mut proposed.claims {
+            claim.source = source;
+        }
+        let left = self.max_tokens.saturating_sub(output.len() as u32);
+        let bounds = Bounds {
+            levels: left.saturating_sub(1),
+            vocab_size: self.vocab_size,
+            ends: &self.ends,
+        };
+        let received = self.pending.receive(&proposed, output, bounds);
+        if let Some(figures) = &mut self.drafter {
+            figures.tokens += u64::from(received.new);
+        }
+        self.silent = 0;
+        (received.new > 0).then_some(proposed)
+    }
+
+    /// Returns the figures of the source with this number.
+    fn figures_of(&mut self, source: u8) -> Option<&mut Proposed> {
+        let own = self.sources.get_mut(usize::from(source));
+        own.map_or(self.drafter.as_mut(), |own| Some(&mut own.figures))
     }
 
     /// Returns what the source number `at` proposes beyond what is pending.
@@ -217,6 +271,15 @@ impl ProposalLane {
     /// Returns what each source proposed so far, and what became of all of it.
     pub(crate) fn figures(&self) -> (Vec<Proposed>, v1::ForwardDrafts) {
         let sources = self.sources.iter().map(|source| source.figures);
-        (sources.collect(), self.counted)
+        (sources.chain(self.drafter).collect(), self.counted)
+    }
+}
+
+/// The figures of a source called `source` before it proposed anything.
+fn figures_of(source: &'static str) -> Proposed {
+    Proposed {
+        source,
+        tokens: 0,
+        accepted: 0,
     }
 }

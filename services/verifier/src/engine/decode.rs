@@ -24,8 +24,6 @@ pub(super) struct DecodeTask {
     history: CountedHistory,
     /// Drafts at the end of the run's tokens, from [`Task::prepare`] to the step.
     block: DraftTree,
-    /// See [`Task::kept`].
-    kept: Vec<u32>,
     /// Scratch of log probabilities: logits of the rows along the path that was walked.
     logits: Vec<f32>,
     order: Vec<TokenId>,
@@ -38,7 +36,6 @@ impl DecodeTask {
             pipeline: Pipeline::new(Arc::clone(&run.spec.sampling)),
             history,
             block: DraftTree::default(),
-            kept: Vec::new(),
             logits: Vec::new(),
             order: Vec::new(),
             run,
@@ -104,10 +101,6 @@ impl Task for DecodeTask {
         self.block.parents()
     }
 
-    fn kept(&self) -> &[u32] {
-        &self.kept
-    }
-
     fn takes_drafts(&self) -> bool {
         self.run.drafts.is_some()
     }
@@ -154,7 +147,6 @@ impl Task for DecodeTask {
             self.history.push(token);
         }
         let goes_on = self.run.push(decoded, (&verdict.path, verdict.last));
-        self.kept = verdict.path;
         if goes_on {
             TaskProgress::Continue
         } else {

@@ -65,7 +65,6 @@ impl RowConsumer for BlockInput {
         } else {
             tree::verify(self, input, (rows, row_len))?
         };
-        input.kept.clone_from(&verdict.path);
         let vocab_size = input.spec.vocab_size as usize;
         let logprobs = match logits {
             Some((top, logits)) => of_emitted(&verdict, top, (&logits, row_len), vocab_size)?,

@@ -2,6 +2,7 @@ use super::*;
 
 const MODEL: DrafterRequirements = DrafterRequirements {
     drafting: Drafting::Model,
+    ahead: false,
     label: None,
     cuts_proposals: false,
     width: 1,
@@ -121,6 +122,21 @@ fn a_level_of_a_tree_fits_into_a_block() {
     drafter_says(wide(9), |_| {}, Some(("settings.tree", "at most 8")));
     assert!(wide(8).needs_asking() && !MODEL.needs_asking());
 }
+
+#[test]
+fn whoever_drafts_ahead_says_so() {
+    let ahead = DrafterRequirements {
+        ahead: true,
+        ..MODEL
+    };
+    let old = Some(("settings.schedule", "does not draft ahead"));
+    drafter_says(ahead, |_| {}, old);
+    drafter_says(ahead, |it| it.features.push("ahead".to_owned()), None);
+    assert!(ahead.is_special() && ahead.needs_asking());
+    let refused = ahead.without_drafters("and there is none");
+    assert_eq!(refused.field, "settings.schedule");
+}
+
 const PLAIN: VerifierRequirements = VerifierRequirements {
     verification: Some(1),
     name: "v",

@@ -60,7 +60,7 @@ fn each_format_holds_what_it_can() {
         append(&mut cache, 70, 1);
         cache.layers[0].write(69, &key, &value);
         let shared = cache.clone();
-        cache.keep(60, &[9]);
+        cache.keep(60, &[9], &[]);
         let held = |number: &f32| match format {
             KvFormat::F16 => half::f16::from_f32(*number).to_f32(),
             KvFormat::F32 => *number,

@@ -22,7 +22,7 @@ pub struct DeviceCache {
     len: usize,
     /// Slots below which anything was ever written to the block; the others are zeros.
     written: usize,
-    /// Where a tree begins that nobody has chosen a path of.
+    /// Where the tree begins that is held, if there is one: nobody has chosen a path of it.
     tree_from: Option<usize>,
 }
 
@@ -147,15 +147,15 @@ impl DeviceCache {
         self.tree_from = tree_from;
     }
 
-    /// Where a tree begins that must be taken away before anything is appended.
+    /// Where the tree begins that is held, if there is one.
     pub(super) fn tree_from(&self) -> Option<usize> {
         self.tree_from
     }
 
-    /// Moves the slots `from + path[i]` to `from + i`.
-    fn gather(&mut self, from: usize, path: &[u32]) -> Result<()> {
+    /// Moves the slots `from + nodes[i]` to `from + i`.
+    fn gather(&mut self, from: usize, nodes: &[u32]) -> Result<()> {
         self.reserve(self.len)?;
-        let slots: Vec<u32> = path.iter().map(|node| from as u32 + node).collect();
+        let slots: Vec<u32> = nodes.iter().map(|node| from as u32 + node).collect();
         let slots = Tensor::new(slots, &self.device)?;
         for layer in &self.block.layers {
             for part in [&layer.keys, &layer.values] {
@@ -202,8 +202,9 @@ impl KvCache for DeviceCache {
         }
     }
 
-    fn keep(&mut self, from: usize, path: &[u32]) {
-        for (to, &node) in (from..).zip(path) {
+    fn keep(&mut self, from: usize, path: &[u32], rest: &[u32]) {
+        let nodes = [path, rest].concat();
+        for (to, &node) in (from..).zip(&nodes) {
             let slot = from + node as usize;
             assert!(
                 to <= slot && slot < self.len,
@@ -211,16 +212,16 @@ impl KvCache for DeviceCache {
                 self.len
             );
         }
-        let moves = (0..).zip(path).any(|(to, &node)| to != node);
-        let kept = match moves.then(|| self.gather(from, path)) {
-            None | Some(Ok(())) => path.len(),
+        let moves = (0..).zip(&nodes).any(|(to, &node)| to != node);
+        let kept = match moves.then(|| self.gather(from, &nodes)) {
+            None | Some(Ok(())) => nodes.len(),
             Some(Err(error)) => {
                 // The port allows it; the tokens are then forwarded again.
                 tracing::warn!(%error, "a path could not be moved on the device and is forgotten");
                 0
             }
         };
-        self.tree_from.take_if(|tree| from <= *tree);
+        self.tree_from = (kept > path.len()).then_some(from + path.len());
         self.truncate(from + kept);
     }
 
@@ -241,12 +242,12 @@ impl KvCache for DeviceCache {
     /// that one is then copied. Where it has fewer it gets a copy of these: memory is given back as a whole, so
     /// otherwise a short beginning would keep all that once followed it.
     fn share(&self, len: usize) -> Option<Self> {
-        let len = len.min(self.len) / PAGE * PAGE;
-        if len == 0 || self.tree_from.is_some() {
+        let len = len.min(self.tree_from.unwrap_or(self.len)) / PAGE * PAGE;
+        if len == 0 {
             return None;
         }
         let mut shared = self.clone();
-        (shared.len, shared.written) = (len, len);
+        (shared.len, shared.written, shared.tree_from) = (len, len, None);
         if len < self.block.capacity {
             let copy = self.copy(len).inspect_err(|error| {
                 tracing::warn!(%error, "there is no memory on the device to share a beginning in");

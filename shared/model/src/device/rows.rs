@@ -32,8 +32,8 @@ pub(super) struct SegmentRows {
     pub(super) count: usize,
     /// Tokens the cache held before.
     pub(super) held: usize,
-    /// Rows before the tree.
-    trunk: usize,
+    /// Tokens before the tree.
+    root: usize,
     tree: TreePaths,
 }
 
@@ -56,7 +56,7 @@ impl BatchRows {
                 first: rows.tokens.len(),
                 count: segment.tokens.len(),
                 held: segment.cache.len(),
-                trunk: segment.trunk(),
+                root: segment.root(),
                 tree,
             };
             rows.tokens.extend_from_slice(segment.tokens);
@@ -73,7 +73,7 @@ impl BatchRows {
     /// Declares the rows written to the caches.
     pub(super) fn written(&self, batch: &mut [Segment<'_, DeviceCache>]) {
         for (segment, rows) in batch.iter_mut().zip(&self.segments) {
-            let tree_from = (!rows.tree.is_empty()).then_some(rows.held + rows.trunk);
+            let tree_from = (!rows.tree.is_empty()).then_some(rows.root);
             segment.cache.set_len(rows.slots(), tree_from);
         }
     }
@@ -88,9 +88,9 @@ impl SegmentRows {
     /// Returns what row `row` sees: a number of slots from the first on, which are positions, and after them the nodes
     /// of a path.
     fn seen(&self, row: usize) -> (usize, &[u32]) {
-        match row.checked_sub(self.trunk) {
-            None => (self.held + row + 1, &[]),
-            Some(node) => (self.held + self.trunk, self.tree.path(node)),
+        match (self.held + row).checked_sub(self.root) {
+            Some(node) if !self.tree.is_empty() => (self.root, self.tree.path(node)),
+            _ => (self.held + row + 1, &[]),
         }
     }
 

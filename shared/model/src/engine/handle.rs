@@ -11,6 +11,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use speculation::ports::Caps;
 use thiserror::Error;
 
 use super::task::{SlotId, Task};
@@ -156,6 +157,11 @@ impl EngineHandle {
         self.shared.longest
     }
 
+    /// Returns what the model can do.
+    pub fn caps(&self) -> Caps {
+        self.shared.caps
+    }
+
     /// Returns what the engine is doing and did so far.
     pub fn stats(&self) -> EngineStats {
         EngineStats {
@@ -192,18 +198,20 @@ pub(super) struct EngineState {
     /// panicked.
     pub(super) stats: Mutex<EngineStats>,
     pub(super) longest: usize,
+    pub(super) caps: Caps,
     pub(super) healthy: AtomicBool,
     /// Whether the thread waits for drafts, or is about to.
     pub(super) awaits_drafts: AtomicBool,
 }
 
 impl EngineState {
-    pub(super) fn new(capacity: NonZeroUsize, longest: usize) -> Arc<Self> {
+    pub(super) fn new(capacity: NonZeroUsize, longest: usize, caps: Caps) -> Arc<Self> {
         Arc::new(Self {
             capacity,
             queued: AtomicUsize::new(0),
             stats: Mutex::default(),
             longest,
+            caps,
             healthy: AtomicBool::new(true),
             awaits_drafts: AtomicBool::new(false),
         })

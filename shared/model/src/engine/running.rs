@@ -7,7 +7,7 @@ use std::{
 };
 
 use speculation::{
-    ports::{KvCache, LanguageModel, ModelShape, Segment},
+    ports::{Caps, KvCache, LanguageModel, ModelShape, Segment},
     tree_paths::TreePaths,
 };
 
@@ -31,7 +31,7 @@ pub(super) struct RunningTask<C> {
     pub(super) has_room: bool,
     /// Forwards since the last it had a share of.
     pub(super) waited: u32,
-    /// From this token on all is forwarded, and at once: the scored ones and the tree.
+    /// From this token on all is forwarded, and at once: the scored ones and the tree, as far as it is not held.
     whole_from: usize,
     /// Whether the source must be encoded before anything is forwarded.
     encodes: bool,
@@ -50,6 +50,14 @@ struct ForwardPlan {
     positions: Range<usize>,
     /// First of them whose row is wanted; the end of the range in a chunk of a prefill.
     scored_from: usize,
+}
+
+impl ForwardPlan {
+    /// The tree that the sequence of `task` ends in after the forward: none after a chunk of a prefill.
+    fn parents<'a>(&self, task: &'a dyn Task) -> &'a [Option<u32>] {
+        let is_chunk = self.positions.end < task.tokens().len();
+        if is_chunk { &[] } else { task.parents() }
+    }
 }
 
 /// A forward that has been made, as all its tasks see it.
@@ -83,7 +91,7 @@ impl<C: KvCache> RunningTask<C> {
     }
 
     /// Reconciles the sequence with what the task wants, and checks that.
-    pub(super) fn reconcile(&mut self, shape: ModelShape) -> Result<(), TaskError> {
+    pub(super) fn reconcile(&mut self, shape: ModelShape, caps: Caps) -> Result<(), TaskError> {
         let tokens = self.task.tokens();
         let scored_from = self.task.scored_from();
         if scored_from >= tokens.len() {
@@ -92,8 +100,9 @@ impl<C: KvCache> RunningTask<C> {
                 tokens: tokens.len(),
             });
         }
+        let parents = self.task.parents();
         (self.tree)
-            .read(self.task.parents(), tokens.len())
+            .read(parents, tokens.len())
             .map_err(ForwardError::from)?;
         let trunk = tokens.len() - self.tree.len();
         check_len(trunk + self.tree.depth(), shape.context_len)?;
@@ -103,10 +112,15 @@ impl<C: KvCache> RunningTask<C> {
             return Err(ForwardError::NoSource.into());
         }
         self.encodes = source != self.sequence.source();
-        self.whole_from = scored_from.min(trunk);
         // Whatever the sequence holds was written from another source.
-        let limit = if self.encodes { 0 } else { self.whole_from };
-        let kept = self.sequence.reconcile(tokens, limit);
+        let limit = if self.encodes { 0 } else { scored_from };
+        let kept = (self.sequence).reconcile(tokens, parents, limit, caps.growing_trees);
+        // A tree of which nothing is held is forwarded whole.
+        self.whole_from = if kept > trunk {
+            kept
+        } else {
+            scored_from.min(trunk)
+        };
         Ok(check_tokens(&tokens[kept..], shape.vocab_size)?)
     }
 
@@ -144,9 +158,9 @@ impl<C: KvCache> RunningTask<C> {
         self.whole_from - self.sequence.tokens().len()
     }
 
-    /// Tokens that are forwarded at once after them.
+    /// Tokens that are forwarded at once after them. Before the task is reconciled anew, it may want less than it did.
     pub(super) fn block(&self) -> usize {
-        self.task.tokens().len() - self.whole_from
+        self.task.tokens().len().saturating_sub(self.whole_from)
     }
 
     /// Pages that all this takes beyond those held.
@@ -238,12 +252,10 @@ impl<C: KvCache> RunningTask<C> {
 
     /// This task's share of the next forward.
     pub(super) fn segment(&mut self) -> Segment<'_, C> {
-        let tokens = self.task.tokens();
-        let is_chunk = self.plan.positions.end < tokens.len();
         Segment {
             cache: self.sequence.cache_mut(),
-            tokens: &tokens[self.plan.positions.clone()],
-            parents: if is_chunk { &[] } else { self.task.parents() },
+            tokens: &self.task.tokens()[self.plan.positions.clone()],
+            parents: self.plan.parents(&*self.task),
             scored_from: self.plan.scored_from - self.plan.positions.start,
         }
     }
@@ -256,7 +268,7 @@ impl<C: KvCache> RunningTask<C> {
     /// Records the planned forward. Returns how many of the tokens had been forwarded before.
     pub(super) fn forwarded(&mut self, forward: Forward) -> usize {
         let tokens = &self.task.tokens()[self.plan.positions.clone()];
-        let again = self.sequence.extend(tokens);
+        let again = (self.sequence).extend(tokens, self.plan.parents(&*self.task));
         if let Some(submitted) = self.submitted.take() {
             self.timing.queue = forward.started.duration_since(submitted);
         }
@@ -289,19 +301,5 @@ impl<C: KvCache> RunningTask<C> {
             timing: std::mem::take(&mut self.timing),
         };
         self.done = self.task.step(rows) == TaskProgress::Done;
-        if !self.tree.is_empty() {
-            self.keep();
-        }
-    }
-
-    /// Makes a sequence again of one that ends in a tree.
-    fn keep(&mut self) {
-        let trunk = self.plan.positions.end - self.tree.len();
-        let mut path = self.task.kept();
-        if !path.is_empty() && !self.tree.holds(path) {
-            tracing::warn!(?path, "the task keeps what is no path of its tree");
-            path = &[];
-        }
-        self.sequence.keep(trunk, path);
     }
 }

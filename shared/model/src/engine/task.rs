@@ -64,15 +64,12 @@ pub trait Task: Send + 'static {
     fn scored_from(&self) -> usize;
 
     /// The last tokens form a tree, one entry each: the index of its parent among them, none for a child
-    /// of the token before them. Empty for a chain. A tree is forwarded whole, scored or not.
+    /// of the token before them. Empty for a chain.
+    ///
+    /// What the cache holds of it is not forwarded again: the path that the tokens after a tree went, and the first
+    /// nodes of the tree after them, where the engine lets trees grow and the rows wanted come after these nodes.
+    /// Otherwise a tree is forwarded whole, scored or not.
     fn parents(&self) -> &[Option<u32>] {
-        &[]
-    }
-
-    /// Asked after every step that forwarded a tree: the nodes of it that stay, a child of the root
-    /// first. The sequence then holds the tokens before the tree and these, so a next forward need not
-    /// repeat them. None are kept of what is no path of the tree.
-    fn kept(&self) -> &[u32] {
         &[]
     }
 

@@ -268,10 +268,10 @@ where
     /// Brings each sequence to what its task wants; tasks that ask for the impossible end here, and take
     /// nobody with them.
     fn reconcile(&mut self) {
-        let shape = self.model.shape();
+        let (shape, caps) = (self.model.shape(), self.model.caps());
         let mut index = 0;
         while let Some(running) = self.running.get_mut(index) {
-            match running.reconcile(shape) {
+            match running.reconcile(shape, caps) {
                 Ok(()) => index += 1,
                 Err(error) => {
                     let running = self.running.remove(index);

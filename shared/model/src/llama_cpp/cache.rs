@@ -80,7 +80,7 @@ impl KvCache for LlamaCache {
         }
     }
 
-    fn keep(&mut self, from: usize, path: &[u32]) {
+    fn keep(&mut self, from: usize, path: &[u32], _rest: &[u32]) {
         let shared = self.context.clone();
         let context = &mut *shared.lock();
         let Some(tree) = &self.tree else {

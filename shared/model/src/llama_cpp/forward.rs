@@ -18,9 +18,12 @@ pub(super) fn check(
     shape: ModelShape,
 ) -> Result<Vec<TreePaths>, ForwardError> {
     let read = |segment: &Segment<'_, LlamaCache>| {
-        let held_tree = segment.cache.tree.is_some().then_some(segment.cache.trunk);
+        if segment.cache.tree.is_some() {
+            let from = segment.cache.trunk;
+            return Err(ForwardError::TreeInCache { from });
+        }
         let mut tree = TreePaths::default();
-        check_segment(segment, held_tree, shape, &mut tree)?;
+        check_segment(segment, None, shape, &mut tree)?;
         Ok(tree)
     };
     batch.iter().map(read).collect()

@@ -220,7 +220,7 @@ fn a_batch_of_many_trees_gives_all_rows() {
     }
     let kept = caches.iter_mut().map(|cache| {
         assert_eq!(cache.len(), tokens.len());
-        cache.keep(8, &[1, 2, 4]);
+        cache.keep(8, &[1, 2, 4], &[]);
         cache.len()
     });
     let kept: Vec<usize> = kept.collect();

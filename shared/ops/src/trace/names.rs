@@ -21,6 +21,8 @@ pub const VERIFY: &str = "verify";
 pub const DECODE: &str = "decode";
 /// Asking a verifier for the log probabilities of the prompt; at the verifier, answering.
 pub const SCORE: &str = "score";
+/// At a drafter: drafting ahead of what the target chooses.
+pub const AHEAD: &str = "ahead";
 /// Waiting for the engine.
 pub const QUEUE: &str = "queue";
 /// Forwards of a model.

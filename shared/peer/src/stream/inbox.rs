@@ -5,6 +5,7 @@ use v1::session_request::Request;
 use wire::status::BadField;
 use wire::{open, pending, v1};
 
+use crate::commits::Committing;
 use crate::granted::Granting;
 use crate::proposals::Proposing;
 
@@ -14,8 +15,8 @@ pub(super) type Message = Option<Request>;
 /// The messages of a stream.
 ///
 /// Each kind of message that may come beside a round has one bounded place: of grants only the furthest counts and is
-/// kept ([`Granted`]), a proposal that finds its few places taken is lost ([`Proposals`]), a close is acted on at once, and
-/// another round is an error. So nothing waits in an unbounded queue, and nothing that comes is left unread.
+/// kept ([`Granted`]), a proposal that finds its few places taken is lost ([`Proposals`]), commits are joined
+/// ([`Commits`](crate::Commits)), a close is acted on at once, and another round is an error. So nothing waits in an unbounded queue, and nothing that comes is left unread.
 pub(super) struct Inbox<'a> {
     requests: &'a mut Streaming<v1::SessionRequest>,
     /// How the messages ended while a round was answered, which is answered even so.
@@ -41,7 +42,7 @@ impl<'a> Inbox<'a> {
         }
     }
 
-    /// Reads what comes beside a round, for as long as it is polled, and passes grants and proposals on. Returns once the
+    /// Reads what comes beside a round, for as long as it is polled, and passes it on. Returns once the
     /// session is to be closed. It is cancel safe. After the client's last message it drops `granting`.
     ///
     /// # Errors
@@ -50,6 +51,7 @@ impl<'a> Inbox<'a> {
         &mut self,
         granting: Granting,
         proposing: &Proposing<'_>,
+        committing: &Committing,
     ) -> Result<(), BadField> {
         while self.end.is_none() {
             match self.message().await {
@@ -57,6 +59,7 @@ impl<'a> Inbox<'a> {
                 Ok(Some(Some(Request::Append(proposed)))) => {
                     proposing.offer(pending::from_wire(proposed)?);
                 }
+                Ok(Some(Some(Request::Commit(commit)))) => committing.join(commit)?,
                 Ok(Some(Some(Request::Close(_)))) => return Ok(()),
                 Ok(Some(Some(Request::Round(_)))) => {
                     let problem = "the round before it is still being answered";

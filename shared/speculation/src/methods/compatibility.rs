@@ -84,9 +84,9 @@ impl Options {
                  schedule rounds",
                 names::of_draft_len(self.draft_len)
             )),
-            Schedule::Stream if self.drafting != Drafting::MaxGram => refused(format_args!(
-                "takes drafts that are copied from the text, and drafting '{}' is a drafter's, who drafts in rounds; \
-                 choose drafting max-gram, or schedule rounds",
+            Schedule::Stream if self.drafting == Drafting::Cascade => refused(format_args!(
+                "takes drafts of one draft model, or copied from the text, and drafting '{}' is that of several, who \
+                 draft in rounds; choose drafting model or max-gram, or schedule rounds",
                 names::of_drafting(self.drafting)
             )),
             Schedule::Rounds | Schedule::Stream => Ok(()),

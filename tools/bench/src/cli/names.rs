@@ -19,6 +19,7 @@ impl BenchCommand {
             Self::Batch(_) => "batch",
             Self::Speedup(_) => "speedup",
             Self::Load(_) => "load",
+            Self::Distance(_) => "distance",
             Self::Http(_) => "http",
             Self::LoadService(_) => "load-service",
             Self::Structured(_) => "structured",

@@ -175,7 +175,7 @@ impl PartSubject {
         let held = cache.len();
         let forward = self.forward(cache, tokens, parents, 0)?;
         let started = Instant::now();
-        cache.keep(held, path);
+        cache.keep(held, path, &[]);
         let took = forward + started.elapsed();
         cache.truncate(held);
         Ok(took)

@@ -74,6 +74,18 @@ pub(super) const KNOWN: &[KnownColumns] = &[
         ],
     },
     KnownColumns {
+        command: "distance",
+        tables: &["distance", "ways"],
+        columns: &[
+            "round_trip_ms", "temperature", "alone_ms", "chain_ms", "tree_ms", "stream_ms", "over_chain", "over_tree",
+            "tokens_a_forward", "rows", "bytes_a_token", "kind", "method", "token_ms",
+        ],
+        headings: &[
+            "round trip, ms", "target alone", "rounds, chain", "rounds, tree", "stream", "over chain or alone", "over all",
+            "tokens a forward", "rows a forward", "bytes a token", "ms a token",
+        ],
+    },
+    KnownColumns {
         command: "drafting",
         tables: &["costs", "ways", "best"],
         columns: &[

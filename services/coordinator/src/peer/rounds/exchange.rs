@@ -15,11 +15,21 @@ use crate::peer::stream::PeerStream;
 const NEED_FROM_LIMIT: usize = 3;
 
 /// What is wrong with an answer of a kind that was not asked for.
-pub(super) const UNASKED: &str = "an answer that nobody asked for";
+pub(in crate::peer) const UNASKED: &str = "an answer that nobody asked for";
+
+/// What a reply is to a round.
+pub(in crate::peer) enum Heard {
+    /// Nothing: it answers another, left over from before a retry, or the round was sent again.
+    Nothing,
+    /// The peer is at work on it.
+    Progress,
+    /// A part of its answer.
+    Part(Part),
+}
 
 /// A round that a peer was sent.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(in crate::peer) struct Exchange {
     requested: Round,
     round: u64,
     digest: u64,
@@ -30,7 +40,7 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Sends a round on top of the output.
-    pub(super) async fn start(
+    pub(in crate::peer) async fn start(
         stream: &mut PeerStream,
         position: RoundPosition<'_>,
         requested: Round,
@@ -74,24 +84,43 @@ impl Exchange {
         position: RoundPosition<'_>,
     ) -> Result<Option<Part>, CallError> {
         loop {
-            match stream.receive().await? {
-                Reply::NeedFrom(need) if self.is_meant_by(need.header, stream) => {
-                    self.need_from += 1;
-                    if self.need_from == NEED_FROM_LIMIT {
-                        return Err(stream.malformed("it keeps asking for earlier tokens"));
-                    }
-                    stream.held = stream.held.min(need.from as usize);
-                    self.send(stream, position).await;
-                }
-                Reply::Progress(progress) if self.is_meant_by(progress.header, stream) => {
-                    return Ok(None);
-                }
-                Reply::Answer(v1::RoundAnswer {
-                    header,
-                    part: Some(part),
-                }) if self.is_meant_by(header, stream) => return Ok(Some(part)),
-                _ => {}
+            let reply = stream.receive().await?;
+            match self.take(reply, stream, position).await? {
+                Heard::Nothing => {}
+                Heard::Progress => return Ok(None),
+                Heard::Part(part) => return Ok(Some(part)),
             }
         }
+    }
+
+    /// Returns what a reply is to the round, which is sent again if the peer holds too little.
+    ///
+    /// # Errors
+    /// If the peer keeps asking for earlier tokens.
+    pub(in crate::peer) async fn take(
+        &mut self,
+        reply: Reply,
+        stream: &mut PeerStream,
+        position: RoundPosition<'_>,
+    ) -> Result<Heard, CallError> {
+        Ok(match reply {
+            Reply::NeedFrom(need) if self.is_meant_by(need.header, stream) => {
+                self.need_from += 1;
+                if self.need_from == NEED_FROM_LIMIT {
+                    return Err(stream.malformed("it keeps asking for earlier tokens"));
+                }
+                stream.held = stream.held.min(need.from as usize);
+                self.send(stream, position).await;
+                Heard::Nothing
+            }
+            Reply::Progress(progress) if self.is_meant_by(progress.header, stream) => {
+                Heard::Progress
+            }
+            Reply::Answer(v1::RoundAnswer {
+                header,
+                part: Some(part),
+            }) if self.is_meant_by(header, stream) => Heard::Part(part),
+            _ => Heard::Nothing,
+        })
     }
 }

@@ -1,6 +1,8 @@
 //! A round under way: what its peer was asked, and what came of that so far.
 
 use fleet::CallError;
+use speculation::TokenId;
+use speculation::pending::ProposedTree;
 use speculation::session::{Input, Request};
 use wire::pending;
 use wire::v1::Timing;
@@ -8,14 +10,14 @@ use wire::v1::round_answer::Part;
 use wire::v1::session_request::Request as Message;
 
 use super::draft::AwaitedDraft;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Heard};
 use super::parts::AwaitedParts;
 use super::verify::AwaitedVerdict;
 use super::{PeerAnswer, RoundProposals, Taken};
+use crate::peer::beside::Proposals;
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
 use crate::peer::session::PeerSession;
-use crate::proposers::ProposalLane;
 
 /// A round that a peer was asked.
 #[derive(Debug)]
@@ -84,7 +86,7 @@ impl StartedRound {
 
     /// Returns the peer's answer, the next part of it, its progress, or all slices that the coordinator decides from. The
     /// client took all parts before, and `position` holds the output as it is by now. Between two forwards of a decode the
-    /// round moves off a peer that is about to stop, and is told what `lane` proposes.
+    /// round moves off a peer that is about to stop; `beside` is what it is proposed.
     ///
     /// # Errors
     /// If the stream breaks, or what comes cannot be right.
@@ -92,7 +94,7 @@ impl StartedRound {
         &mut self,
         session: &mut PeerSession,
         opener: &mut Opener,
-        mut lane: Option<&mut ProposalLane>,
+        mut beside: Option<&mut Proposals>,
         position: RoundPosition<'_>,
     ) -> Result<Taken, CallError> {
         let progress = Input::Progress {
@@ -108,8 +110,8 @@ impl StartedRound {
                 let left = Request::Decode { max_tokens };
                 let none = RoundProposals::default();
                 *self = Self::start(session, opener, &left, position, &none).await?;
-                if let Some(lane) = lane {
-                    lane.begins();
+                if let Some(beside) = beside {
+                    beside.begins(opener);
                 }
                 return Ok(progress);
             }
@@ -121,17 +123,27 @@ impl StartedRound {
             }
         }
         let (stream, request) = (session.stream()?, &opener.request);
-        if let Some(lane) = &mut lane {
-            for proposed in lane.next(request.lead(), position.output).await {
+        if let Some(beside) = &mut beside {
+            for proposed in beside.next(request.lead(), position.output).await {
                 stream.offer(Message::Append(pending::to_wire(proposed)));
             }
         }
         loop {
-            let Some(part) = self.exchange.next(stream, position).await? else {
-                return Ok(progress);
+            let reply = tokio::select! {
+                biased;
+                reply = stream.receive() => reply?,
+                proposed = drafted(beside.as_deref_mut(), position.output) => {
+                    stream.offer(Message::Append(pending::to_wire(proposed)));
+                    continue;
+                }
             };
-            if let (Part::Decoded(decoded), Some(lane)) = (&part, &mut lane) {
-                lane.decided(decoded);
+            let part = match self.exchange.take(reply, stream, position).await? {
+                Heard::Nothing => continue,
+                Heard::Progress => return Ok(progress),
+                Heard::Part(part) => part,
+            };
+            if let (Part::Decoded(decoded), Some(beside)) = (&part, &mut beside) {
+                beside.decided(decoded);
             }
             let taken = match &mut self.awaited {
                 Awaited::Draft(draft) => draft.take(part, position.round, request),
@@ -144,5 +156,13 @@ impl StartedRound {
                 return Ok(taken);
             }
         }
+    }
+}
+
+/// Returns what a drafter proposes to a decode on top of `output`; never, where none does.
+async fn drafted(beside: Option<&mut Proposals>, output: &[TokenId]) -> ProposedTree {
+    match beside {
+        Some(beside) => beside.drafted(output).await,
+        None => std::future::pending().await,
     }
 }

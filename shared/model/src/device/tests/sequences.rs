@@ -88,7 +88,7 @@ fn pages_are_counted_once_and_given_back() {
     assert!(other.share(10).is_none());
     extend(&mut model, &mut other, &text(5, 2));
     assert_eq!(used(&model), 1);
-    other.keep(0, &[]);
+    other.keep(0, &[], &[]);
     assert_eq!(used(&model), 0);
 }
 

@@ -111,7 +111,6 @@ struct Stream {
     own: usize,
     extra: usize,
     offer: Option<Offer>,
-    kept: Vec<u32>,
     /// What it expects.
     awaited: Arc<dyn Fn() -> Awaited + Send + Sync>,
     /// Held by a test that holds up the engine.
@@ -127,7 +126,6 @@ impl Stream {
             own: tokens.len(),
             extra,
             offer,
-            kept: Vec::new(),
             awaited: Arc::new(|| Awaited::Nothing),
             gate: Arc::default(),
             told,
@@ -159,10 +157,6 @@ impl Task for Stream {
         &parents[..self.drafts().min(parents.len())]
     }
 
-    fn kept(&self) -> &[u32] {
-        &self.kept
-    }
-
     fn takes_drafts(&self) -> bool {
         self.offer.is_some()
     }
@@ -185,7 +179,6 @@ impl Task for Stream {
 
     fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {
         let _gate = self.gate.lock();
-        self.kept.clear();
         let drafts = self.tokens.split_off(self.own);
         let (logits, forwarded) = (rows.logits.to_vec(), rows.timing.forwarded_tokens);
         self.tell(Told::Step(drafts.clone(), logits, forwarded));
@@ -196,9 +189,9 @@ impl Task for Stream {
         let offer = self.offer.as_ref();
         let stands = offer.map_or(&[][..], |offer| &offer.stands);
         let has_row = |node: &&u32| (**node as usize) < drafts.len();
-        (self.kept).extend(stands.iter().take_while(has_row).copied());
-        let kept = self.kept.iter().map(|&node| drafts[node as usize]);
-        self.tokens.extend(kept);
+        let stand = stands.iter().take_while(has_row);
+        let stand = stand.map(|&node| drafts[node as usize]);
+        self.tokens.extend(stand);
         self.tokens.push(self.tokens[0]);
         self.own = self.tokens.len();
         TaskProgress::Continue

@@ -59,7 +59,6 @@ pub(super) struct Generate {
     until: usize,
     tokens: Vec<TokenId>,
     parents: Vec<Option<u32>>,
-    kept: Vec<u32>,
     round: usize,
     answer: Sender<Result<Vec<TokenId>, TaskError>>,
 }
@@ -79,7 +78,6 @@ impl Generate {
             until,
             tokens: Vec::new(),
             parents: Vec::new(),
-            kept: Vec::new(),
             round: 0,
             answer,
         };
@@ -131,7 +129,6 @@ impl Generate {
     /// Takes drafts as long as they are what the model chooses, and its choice after them.
     fn accept(&mut self, rows: &StepRows<'_>) {
         let drafts = self.tokens[self.context_len()..].to_vec();
-        self.kept.clear();
         let mut row = 0;
         loop {
             let token = self.choose(rows.row(row), self.output.len());
@@ -147,7 +144,6 @@ impl Generate {
             let mut nodes = (0..drafts.len()).filter(is_child);
             match nodes.find(|&node| drafts[node] == token) {
                 Some(node) if self.output.len() < self.until => {
-                    self.kept.push(node as u32);
                     row = node + 1;
                 }
                 _ => return,
@@ -167,10 +163,6 @@ impl Task for Generate {
 
     fn parents(&self) -> &[Option<u32>] {
         &self.parents
-    }
-
-    fn kept(&self) -> &[u32] {
-        &self.kept
     }
 
     fn step(&mut self, rows: StepRows<'_>) -> TaskProgress {

@@ -125,7 +125,6 @@ pub(super) struct Score {
     pub(super) source: Vec<TokenId>,
     pub(super) tokens: Vec<TokenId>,
     pub(super) parents: Vec<Option<u32>>,
-    pub(super) kept: Vec<u32>,
     pub(super) scored_from: usize,
     pub(super) next: Option<Vec<TokenId>>,
     pub(super) extra: usize,
@@ -150,7 +149,6 @@ impl Score {
             source: Vec::new(),
             tokens: tokens.to_vec(),
             parents: Vec::new(),
-            kept: Vec::new(),
             scored_from: tokens.len() - 1,
             next: None,
             extra: 0,
@@ -177,10 +175,6 @@ impl Task for Score {
 
     fn parents(&self) -> &[Option<u32>] {
         &self.parents
-    }
-
-    fn kept(&self) -> &[u32] {
-        &self.kept
     }
 
     fn wants_hidden(&self) -> bool {

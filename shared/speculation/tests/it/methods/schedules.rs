@@ -39,8 +39,7 @@ fn what_belongs_to_rounds_is_refused_by_name() {
             "confidence:0.4",
             "draft_len 'confidence:0.4:0'",
         ),
-        ("drafting", "model", "choose drafting max-gram"),
-        ("drafting", "cascade", "choose drafting max-gram"),
+        ("drafting", "cascade", "choose drafting model or max-gram"),
         ("verification", "block", "verification coupled"),
         ("target", "lossy", "target exact"),
     ] {

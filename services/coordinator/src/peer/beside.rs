@@ -1,0 +1,65 @@
+//! What is proposed to a decode under way: by sources here, and by a drafter that drafts ahead.
+
+use speculation::TokenId;
+use speculation::pending::ProposedTree;
+use wire::v1;
+
+use super::ahead::AheadDrafter;
+use super::opener::Opener;
+use crate::proposers::ProposalLane;
+
+/// The proposals of a request with schedule `stream`.
+pub(super) struct Proposals {
+    lane: ProposalLane,
+    drafter: Option<AheadDrafter>,
+}
+
+impl Proposals {
+    /// Returns those of the request of `opener`; none if its target takes no drafts while it decodes.
+    pub(super) fn of(opener: &Opener) -> Option<Self> {
+        let lane = ProposalLane::of(&opener.request)?;
+        Some(Self {
+            lane,
+            drafter: None,
+        })
+    }
+
+    /// Records that the decode begins, for the first time or anew, at a verifier that may hold none of the pending drafts.
+    pub(super) fn begins(&mut self, opener: &Opener) {
+        self.lane.begins();
+        if self.lane.takes_drafter() && self.drafter.is_none() {
+            self.drafter = Some(AheadDrafter::start(opener.clone()));
+        }
+    }
+
+    /// Records the tokens that a forward decoded.
+    pub(super) fn decided(&mut self, decoded: &v1::Decoded) {
+        self.lane.decided(decoded);
+    }
+
+    /// Returns what to propose on top of `output`, before which `lead` stands, and tells the drafter of it.
+    pub(super) async fn next(&mut self, lead: &[TokenId], output: &[TokenId]) -> Vec<ProposedTree> {
+        if let Some(drafter) = &self.drafter {
+            drafter.tell(output, self.lane.room(), self.lane.least());
+        }
+        self.lane.next(lead, output).await
+    }
+
+    /// Returns what the drafter proposes that fits `output`, once something has come.
+    pub(super) async fn drafted(&mut self, output: &[TokenId]) -> ProposedTree {
+        loop {
+            let proposed = match &mut self.drafter {
+                Some(drafter) => drafter.proposed().await,
+                None => std::future::pending().await,
+            };
+            if let Some(proposed) = self.lane.receive(proposed, output) {
+                return proposed;
+            }
+        }
+    }
+
+    /// The lane, for what it counted.
+    pub(super) fn lane(&self) -> &ProposalLane {
+        &self.lane
+    }
+}

@@ -1,0 +1,126 @@
+//! Drafting ahead of what the target chooses: a round that proposes draft tokens until its session is closed.
+
+mod task;
+
+use std::time::{Duration, Instant};
+
+use peer::{Lent, LentSlot, RoundContext, RoundError};
+use speculation::drafting::Drafting;
+use speculation::pending::{ProposedTree, ROOM};
+use speculation::verification::Verification;
+use wire::status::BadField;
+use wire::v1::round_answer::Part;
+use wire::{encoded_bytes, pending, v1};
+
+use crate::proposers::{DraftSession, Drafter};
+use task::{AheadDrafts, AheadTask, Limits};
+
+/// Bytes of proposals that a session may send in a second, and as many at once: what waits meanwhile is joined.
+const BYTES_A_SECOND: f64 = 256.0 * 1024.0;
+
+/// Most levels and nodes that can be asked for.
+const MOST_LEVELS: u32 = 128;
+const MOST_NODES: u32 = ROOM as u32;
+
+/// Drafts, and sends what is drafted, until the session is closed or the draft model's context is full.
+pub(crate) async fn draft(
+    drafter: &Drafter,
+    session: &mut DraftSession,
+    wire: v1::AheadRound,
+    context: &RoundContext<'_>,
+) -> Result<(), RoundError> {
+    let limits = check(drafter, session, wire)?;
+    if !session.advance(context).await? {
+        return Ok(());
+    }
+    let learnt = *drafter.role.acceptance.lock();
+    let drafts = AheadDrafts::new(session.committed.tokens(), learnt);
+    let slot = LentSlot::new(parking_lot::Mutex::new(Some(drafts)));
+    let mut allowance = Allowance::new();
+    loop {
+        let drafts = Lent::new(slot.lock().take().unwrap_or_default(), &slot);
+        let task = AheadTask::new(session, drafts, context.commits.clone(), limits)?;
+        if let Some((task, mut proposals)) = task {
+            session.submit(task)?;
+            while let Some(proposed) = proposals.recv().await {
+                send(proposed?, context, &mut allowance).await?;
+            }
+        }
+        // What found no place while the task ran.
+        while let Some(proposed) = propose(&slot) {
+            send(proposed, context, &mut allowance).await?;
+        }
+        if let Some(drafts) = &*slot.lock() {
+            *drafter.role.acceptance.lock() = drafts.acceptance();
+        }
+        // Nothing is worth drafting before the target has gone on.
+        context.commits.came().await;
+    }
+}
+
+fn propose(drafts: &LentSlot<AheadDrafts>) -> Option<ProposedTree> {
+    drafts.lock().as_mut()?.propose()
+}
+
+async fn send(
+    proposed: ProposedTree,
+    context: &RoundContext<'_>,
+    allowance: &mut Allowance,
+) -> Result<(), RoundError> {
+    let part = pending::to_wire(proposed);
+    allowance.take(encoded_bytes(&part)).await;
+    Ok(context.answer(Part::Proposed(part)).await?)
+}
+
+/// Reads what is asked of `drafter`.
+fn check(
+    drafter: &Drafter,
+    session: &DraftSession,
+    wire: v1::AheadRound,
+) -> Result<Limits, BadField> {
+    BadField::in_range("ahead.horizon", wire.horizon, 1..=MOST_LEVELS)?;
+    BadField::in_range("ahead.nodes", wire.nodes, 1..=MOST_NODES)?;
+    let spec = &session.spec;
+    if spec.verification != Verification::COUPLED || !spec.target.is_exact() {
+        let problem = "goes with coupled verification of the target's own distribution only";
+        return Err(BadField::new("ahead", problem));
+    }
+    let engine = drafter.engines.first();
+    let (Some(engine), true) = (engine, drafter.role.draftings.contains(&Drafting::Model)) else {
+        let name = &drafter.description.model;
+        let problem = format!("drafter '{name}' holds no draft model");
+        return Err(BadField::new("ahead", problem));
+    };
+    Ok(Limits {
+        levels: wire.horizon,
+        nodes: wire.nodes as usize,
+        longest: engine.longest_sequence(),
+        grows_trees: engine.caps().growing_trees,
+    })
+}
+
+/// Bytes that may be sent.
+struct Allowance {
+    bytes: f64,
+    since: Instant,
+}
+
+impl Allowance {
+    fn new() -> Self {
+        Self {
+            bytes: BYTES_A_SECOND,
+            since: Instant::now(),
+        }
+    }
+
+    /// Takes `bytes`, once there are as many.
+    async fn take(&mut self, bytes: u64) {
+        let now = Instant::now();
+        let more = (now - self.since).as_secs_f64() * BYTES_A_SECOND;
+        (self.bytes, self.since) = ((self.bytes + more).min(BYTES_A_SECOND), now);
+        self.bytes -= bytes as f64;
+        if self.bytes < 0.0 {
+            tokio::time::sleep(Duration::from_secs_f64(-self.bytes / BYTES_A_SECOND)).await;
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `outrider-bench distance`: what a draft brings whose drafter is far away.
+
+mod hosts;
+mod link;
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use clap::Args;
+use client::Client;
+use outrider::measure::{self, BASELINE, RequestTotals};
+use outrider::{connect, progress};
+
+use self::hosts::{Hosts, Pace};
+use self::link::Link;
+use crate::ranges;
+use crate::report::{BenchReport, Plot, PlotAxis, Row, number, text};
+use crate::spec::MeasuredMethod;
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct DistanceArgs {
+    /// Round trips between coordinator and drafter, in milliseconds.
+    #[arg(
+        long,
+        value_name = "MS",
+        value_delimiter = ',',
+        default_value = "0,1,5,20,50,100"
+    )]
+    round_trips: Vec<f64>,
+    /// Share by which the time of a message varies.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
+    jitter: f64,
+    /// Share of messages that are 200 ms late.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    late: f64,
+    /// Temperatures.
+    #[arg(long, value_name = "TS", value_delimiter = ',', default_value = "0,1")]
+    temperatures: Vec<f32>,
+    /// Draft tokens of a round to try: chains, and with alternates as trees.
+    #[arg(
+        long,
+        value_name = "KS",
+        value_delimiter = ',',
+        default_value = "2,4,6,9,13"
+    )]
+    draft_lens: Vec<u32>,
+    /// Alternates beside each token of a round's tree.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    alternates: u32,
+    /// Output tokens of a request.
+    #[arg(long, value_name = "N", default_value_t = 160)]
+    max_tokens: u32,
+    /// Requests of each kind; the median counts.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    repeats: usize,
+    #[command(flatten)]
+    pace: Pace,
+    /// Draws the ratios in this file, too.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<std::path::PathBuf>,
+}
+
+impl DistanceArgs {
+    fn check(&self) -> anyhow::Result<()> {
+        ranges::at_least_one([
+            ("round-trips", self.round_trips.len()),
+            ("temperatures", self.temperatures.len()),
+            ("draft-lens", self.draft_lens.len()),
+            ("repeats", self.repeats),
+        ])?;
+        ranges::temperatures(&self.temperatures)?;
+        ensure!(
+            self.round_trips
+                .iter()
+                .all(|ms| (0.0..=2_000.0).contains(ms)),
+            "--round-trips: expected 0 to 2000"
+        );
+        ensure!(
+            (2..=1_000).contains(&self.max_tokens),
+            "--max-tokens: {} is out of range, expected 2 to 1000",
+            self.max_tokens
+        );
+        self.pace.check()
+    }
+
+    /// The ways of drafting that are compared, each with what it is called and how it is asked for.
+    fn ways(&self) -> anyhow::Result<Vec<(&'static str, MeasuredMethod)>> {
+        let mut ways = vec![(BASELINE, MeasuredMethod::parse(BASELINE)?)];
+        let rounds = "coupled:schedule=rounds:drafting=model";
+        for &draft_len in &self.draft_lens {
+            let chain = format!("{rounds}:draft_len={draft_len}");
+            ways.push(("chain", MeasuredMethod::parse(&chain)?));
+            let tree = format!("{chain}:tree=alternates:{}", self.alternates);
+            ways.push(("tree", MeasuredMethod::parse(&tree)?));
+        }
+        let stream = MeasuredMethod::parse("coupled:schedule=stream:drafting=model")?;
+        ways.push(("stream", stream));
+        Ok(ways)
+    }
+}
+
+/// What the requests of one way took.
+#[derive(Clone, Debug, Default)]
+struct Measured {
+    token_ms: f64,
+    totals: RequestTotals,
+    bytes: f64,
+}
+
+/// Measures.
+pub(super) async fn run(args: &DistanceArgs, report: &mut BenchReport) -> anyhow::Result<()> {
+    args.check()?;
+    report.title("A drafter far away: ms a token");
+    let ways = args.ways()?;
+    for &round_trip in &args.round_trips {
+        let link = Link {
+            one_way: Duration::from_secs_f64(round_trip / 2e3),
+            jitter: args.jitter,
+            late: args.late,
+        };
+        let hosts = Hosts::start(args.pace, link).await?;
+        let client = connect::within(&hosts.url)?;
+        for &temperature in &args.temperatures {
+            let labels = [
+                text("round_trip_ms", round_trip).called("round trip, ms"),
+                text("temperature", temperature),
+            ];
+            measure_all(args, &client, temperature, (&labels, &ways), report).await?;
+        }
+        hosts.stop();
+    }
+    report.note(args.pace.to_string());
+    report.note(format!(
+        "median of {} requests of {} tokens; chain and tree: the best of {:?} tokens a round, the trees with {} \
+         alternates; times vary by {}, {} of messages are 200 ms late",
+        args.repeats, args.max_tokens, args.draft_lens, args.alternates, args.jitter, args.late
+    ));
+    if let Some(file) = &args.svg {
+        let plot = Plot {
+            table: "distance",
+            caption: "a drafter far away".to_owned(),
+            series: "series",
+            x: PlotAxis {
+                key: "x",
+                name: "round trip to the drafter, ms",
+            },
+            y: PlotAxis {
+                key: "stream_ms",
+                name: "ms a token",
+            },
+        };
+        std::fs::write(file, report.svg(&plot)?)?;
+    }
+    Ok(())
+}
+
+/// Measures every way at one distance, and reports it.
+async fn measure_all(
+    args: &DistanceArgs,
+    client: &Client,
+    temperature: f32,
+    (labels, ways): (
+        &[crate::report::ReportField],
+        &[(&'static str, MeasuredMethod)],
+    ),
+    report: &mut BenchReport,
+) -> anyhow::Result<()> {
+    let mut measured: Vec<(&str, &MeasuredMethod, Measured)> = Vec::new();
+    for (kind, way) in ways {
+        progress::show(&format!("{}: {way}", in_words(labels)))?;
+        let mut all = Vec::new();
+        for seed in 0..args.repeats as u64 {
+            all.push(measure_one(args, client, way, temperature, seed).await?);
+        }
+        all.sort_by(|one, other| one.token_ms.total_cmp(&other.token_ms));
+        measured.push((kind, way, all.swap_remove(all.len() / 2)));
+    }
+    let best = |wanted: &str| {
+        let of_kind = measured.iter().filter(|(kind, ..)| *kind == wanted);
+        let best = of_kind.min_by(|one, other| one.2.token_ms.total_cmp(&other.2.token_ms));
+        best.map_or(f64::NAN, |(.., measured)| measured.token_ms)
+    };
+    let [alone, chain, tree, stream] = [BASELINE, "chain", "tree", "stream"].map(best);
+    let streamed = measured.iter().find(|(kind, ..)| *kind == "stream");
+    let streamed = streamed.map(|(.., it)| it.clone()).unwrap_or_default();
+    let totals = streamed.totals;
+    let rows = totals.drafted / totals.target_forwards.max(1.0) + 1.0;
+    let mut row: Row = labels.to_vec();
+    row.extend([
+        number("alone_ms", alone, 1).called("target alone"),
+        number("chain_ms", chain, 1).called("rounds, chain"),
+        number("tree_ms", tree, 1).called("rounds, tree"),
+        number("stream_ms", stream, 1).called("stream"),
+        number("over_chain", stream / chain.min(alone), 2).called("over chain or alone"),
+        number("over_tree", stream / tree.min(chain).min(alone), 2).called("over all"),
+        number(
+            "tokens_a_forward",
+            totals.tokens / totals.target_forwards.max(1.0),
+            2,
+        )
+        .called("tokens a forward"),
+        number("rows", rows, 1).called("rows a forward"),
+        number("bytes_a_token", streamed.bytes / totals.tokens.max(1.0), 0).called("bytes a token"),
+    ]);
+    report.row("distance", row)?;
+    for (kind, way, it) in &measured {
+        let mut row: Row = labels.to_vec();
+        row.extend([
+            text("kind", *kind),
+            text("method", way.to_string()),
+            number("token_ms", it.token_ms, 2).called("ms a token"),
+        ]);
+        report.row("ways", row)?;
+    }
+    Ok(())
+}
+
+/// Makes one request, and measures it from its first token on.
+async fn measure_one(
+    args: &DistanceArgs,
+    client: &Client,
+    way: &MeasuredMethod,
+    temperature: f32,
+    seed: u64,
+) -> anyhow::Result<Measured> {
+    let mut request = measure::request("Once upon a time", args.max_tokens, temperature, seed);
+    request.ignore_eos = true;
+    way.apply_with(None, &mut request);
+    let answer = measure::measure(client, way, request).await?;
+    let totals = RequestTotals::of(&answer.finished);
+    let speculation = answer.finished.speculation.unwrap_or_default();
+    Ok(Measured {
+        token_ms: (totals.total_ms - totals.first_token_ms) / (totals.tokens - 1.0).max(1.0),
+        totals,
+        bytes: speculation.wire_bytes as f64,
+    })
+}
+
+fn in_words(labels: &[crate::report::ReportField]) -> String {
+    let words = labels.iter().map(|label| label.shown());
+    words.collect::<Vec<_>>().join(", ")
+}
