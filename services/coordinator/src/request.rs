@@ -8,7 +8,6 @@ mod prompt;
 use std::time::Duration;
 
 use fleet::{DrafterRequirements, Requirements, ServedModel, Target, VerifierRequirements};
-use speculation::methods::Setting;
 use speculation::noise::Noise;
 use wire::bounds::MAX_STOP_TOKENS;
 use wire::open::MAX_TENANT_BYTES;
@@ -21,15 +20,16 @@ use limits::{check_stops, max_tokens, timeout};
 
 pub(crate) use calls::Calls;
 pub(crate) use limits::distribution_bytes;
+pub(crate) use method::UsualSettings;
 pub(crate) use prompt::{PromptInput, check_bytes};
 
 /// What holds where a request does not say.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Unasked {
     /// Most tokens of its output.
     pub(crate) max_tokens: u32,
-    /// A drafting setting and its value, used where the request does not give that setting.
-    pub(crate) setting: Option<(&'static Setting, &'static str)>,
+    /// Settings of drafting, used where the request does not give them.
+    pub(crate) settings: UsualSettings,
 }
 
 /// Checks `request`, of which `prompt` and `calls` were taken, against `model`, whose target describes itself so.
@@ -80,7 +80,7 @@ pub(crate) fn check(
     limits::check_grammar(&params, request.ignore_eos, target)?;
     calls.constrain(&mut params, request.ignore_eos, target)?;
     let reports = request.report_distributions;
-    let method = method::choose(&spec, reports, &params, model, config, unasked.setting)?;
+    let method = method::choose(&spec, reports, &params, model, config, &unasked.settings)?;
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
     limits::check_logprobs(&method, logprobs)?;
     limits::check_prompt_logprobs(request.prompt_logprobs, logprobs, description)?;

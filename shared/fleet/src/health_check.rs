@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use speculation::session::Peer;
-use wire::describe::has_model;
+use wire::describe::{AHEAD, has_model};
 use wire::status::BadField;
 use wire::v1::PeerDescription;
 
 use crate::PeerEndpoint;
 use crate::clients::{checked, describe, described};
 use crate::error::CallError;
-use crate::model::{DrafterCheck, ServedModel};
+use crate::model::{DrafterCheck, Drafters, ServedModel};
 use crate::requirements::{DrafterRequirements, VerifierRequirements};
 
 /// How long a request that needs more than a draft model waits to hear what drafters can do. If they do
@@ -28,6 +28,29 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a verifier may take to describe itself before it counts as not answering.
 const VERIFIER_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl Drafters {
+    /// Returns what these are together with another that fits `target`.
+    fn with(self, drafter: &PeerDescription, target: &PeerDescription) -> Self {
+        let own = if !has_model(drafter) {
+            Self::Copy
+        } else {
+            let shares = !drafter.processors.is_empty() && drafter.processors == target.processors;
+            let is_ahead = drafter.features.iter().any(|feature| feature == AHEAD);
+            if is_ahead && !shares {
+                Self::Apart
+            } else {
+                Self::Model
+            }
+        };
+        match self {
+            Self::Unknown | Self::Copy => own,
+            _ if own == Self::Copy => self,
+            Self::Apart => own,
+            Self::Model => Self::Model,
+        }
+    }
+}
 
 impl ServedModel {
     /// Asks all verifiers for their descriptions, so that it is known whether they are alike. Returns whether any that can
@@ -67,7 +90,7 @@ impl ServedModel {
         let Some(target) = self.last_target(None) else {
             return;
         };
-        let (mut problem, mut fits, mut drafts) = (None, false, false);
+        let (mut problem, mut drafters) = (None, Drafters::Unknown);
         for endpoint in self.endpoints(Peer::Drafter).await {
             if !endpoint.is_alive() {
                 continue;
@@ -75,8 +98,7 @@ impl ServedModel {
             match described(&endpoint, Peer::Drafter, &target.description).await {
                 // All are asked all the same: what is known of them tells whether they are alike.
                 Ok(drafter) => {
-                    fits = true;
-                    drafts |= has_model(&drafter);
+                    drafters = drafters.with(&drafter, &target.description);
                 }
                 Err(CallError::Mismatch(mismatch)) => {
                     problem.get_or_insert_with(|| Arc::from(mismatch.to_string()));
@@ -84,10 +106,10 @@ impl ServedModel {
                 Err(_) => {}
             }
         }
-        let problem = problem.filter(|_| !fits);
+        let problem = problem.filter(|_| drafters == Drafters::Unknown);
         let check = DrafterCheck {
             problem: problem.clone(),
-            only_copies: fits && !drafts,
+            drafters,
         };
         let before = self.drafter_check.lock().replace(check);
         let is_news = before.and_then(|it| it.problem) != problem;
@@ -133,15 +155,18 @@ impl ServedModel {
         known.any(|drafter| drafter.rows_vary || Some(&drafter.numerics) != first.as_ref())
     }
 
-    /// Returns whether drafters fit, and none of them has a draft model. The first requests wait until drafters have said what
-    /// they can do, for a short time.
-    pub async fn only_copies(&self) -> bool {
+    /// Returns what the drafters that fit are. The first requests wait until drafters have said what they can do, for a short
+    /// time.
+    pub async fn fitting_drafters(&self) -> Drafters {
         let is_known = self.drafter_check.lock().is_some();
         if !is_known {
             self.probe_drafters().await;
         }
         let check = self.drafter_check.lock();
-        check.as_ref().is_some_and(|check| check.only_copies)
+        check
+            .as_ref()
+            .map(|check| check.drafters)
+            .unwrap_or_default()
     }
 
     /// Fails fast when every live drafter reports that it cannot meet the requirements. What every draft model
@@ -184,5 +209,55 @@ impl ServedModel {
             }
         }
         refusal.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A drafter on processors called so, with a draft model or not, that drafts ahead or not.
+    fn drafter(processors: &str, model: bool, ahead: bool) -> PeerDescription {
+        let drafting = if model {
+            wire::v1::Drafting::Model
+        } else {
+            wire::v1::Drafting::MaxGram
+        };
+        let features = ahead.then(|| AHEAD.to_owned());
+        PeerDescription {
+            processors: processors.into(),
+            draftings: vec![drafting.into()],
+            features: features.into_iter().collect(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn drafters_are_what_all_of_them_are() {
+        let of = |drafters: &[(&str, bool, bool)]| {
+            let target = drafter("verifier's", true, true);
+            let known = drafters.iter();
+            known.fold(Drafters::Unknown, |all, &(processors, model, ahead)| {
+                all.with(&drafter(processors, model, ahead), &target)
+            })
+        };
+        let (far, near, old, copies) = (
+            ("others", true, true),
+            ("verifier's", true, true),
+            ("others", true, false),
+            ("others", false, true),
+        );
+        assert_eq!(of(&[]), Drafters::Unknown);
+        assert_eq!(of(&[copies, copies]), Drafters::Copy);
+        assert_eq!(of(&[far, far]), Drafters::Apart);
+        // On a GPU.
+        assert_eq!(of(&[("", true, true)]), Drafters::Apart);
+        assert_eq!(of(&[copies, far]), Drafters::Apart);
+        for one in [near, old] {
+            assert_eq!(of(&[one]), Drafters::Model);
+            assert_eq!(of(&[far, one]), Drafters::Model);
+            assert_eq!(of(&[one, far]), Drafters::Model);
+            assert_eq!(of(&[one, copies]), Drafters::Model);
+        }
     }
 }

@@ -27,7 +27,7 @@ use wire::v1::PeerDescription;
 
 pub use clients::{described, drafter_client, failed, verifier_client};
 pub use error::{CallError, PeerFault};
-pub use model::{PeerQuery, ServedModel};
+pub use model::{Drafters, PeerQuery, ServedModel};
 pub use requirements::{DrafterRequirements, Requirements, VerifierRequirements, has_head};
 pub use target::Target;
 pub use texts::{MAX_TEMPLATE_BYTES, MAX_TOKENIZER_BYTES};

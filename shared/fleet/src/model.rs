@@ -39,8 +39,21 @@ pub struct ServedModel {
 pub(crate) struct DrafterCheck {
     /// The mismatch because of which no drafter can be used. None while a drafter fits, or none has answered yet.
     pub(crate) problem: Option<Arc<str>>,
-    /// Whether drafters fit, and none of them has a draft model.
-    pub(crate) only_copies: bool,
+    pub(crate) drafters: Drafters,
+}
+
+/// What drafters that fit are, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Drafters {
+    /// None is known to fit.
+    #[default]
+    Unknown,
+    /// None of them has a draft model.
+    Copy,
+    /// They draft with a model, some of them on the verifier's processors, or only in rounds.
+    Model,
+    /// They draft with a model, ahead of what the target chooses, and take no time from the verifier.
+    Apart,
 }
 
 /// Which peer a session needs.

@@ -6,8 +6,9 @@ use model::engine::EngineHandle;
 use speculation::pending::ProposedTree;
 use tokio::sync::mpsc;
 
-/// Proposals that wait for the engine's next forward; one that finds no place is lost.
-const WAITING: usize = 4;
+/// Proposals that wait for the engine's next forward: as many as a draft model ten times as fast makes during one, and more.
+/// One that finds no place is lost.
+const WAITING: usize = 32;
 
 /// The receiving end of a round's proposals. The engine's thread takes them between two forwards, and waits for nobody.
 #[derive(Debug, Default)]

@@ -19,7 +19,7 @@ pub use proposal::{Bounds, Claim, MOST_PROPOSED, ProposedTree, Received, SOURCES
 pub use trust::Trust;
 
 /// Most nodes of a pending tree.
-pub const ROOM: usize = 256;
+pub const ROOM: usize = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Node {

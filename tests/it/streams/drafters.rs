@@ -160,6 +160,48 @@ async fn a_client_that_goes_away_frees_the_drafter() {
     is_free(&monitor, "a client that went away").await;
 }
 
+/// It takes no time from the verifier, and need not be waited for.
+#[tokio::test]
+async fn a_drafter_on_other_processors_drafts_ahead_by_default() {
+    let mut apart = draft();
+    apart.is_on_processors = false;
+    let (apart, _) = drafter(apart).await;
+    let (beside_it, _) = drafter(draft()).await;
+    for (drafter, is_apart) in [(&apart, true), (&beside_it, false)] {
+        let (coordinator, _verifier) = beside(&[drafter.url()]).await;
+        let requested = request("Once upon a time", 40).ignoring_eos();
+        let expected = generate(&coordinator, requested.clone().method("target-only")).await;
+        for (what, asked, drafting, is_streamed) in [
+            ("nothing", requested.clone(), "model", is_apart),
+            (
+                "a cap",
+                requested.clone().with("draft_cap", 8),
+                "model",
+                is_apart,
+            ),
+            (
+                "who",
+                requested.clone().with("drafting", "max-gram"),
+                "max-gram",
+                false,
+            ),
+            (
+                "rounds",
+                requested.clone().with("schedule", "rounds"),
+                "model",
+                false,
+            ),
+            ("a length", requested.clone().draft_len(4), "model", false),
+        ] {
+            let answer = generate(&coordinator, asked).await;
+            assert_eq!(answer.tokens, expected.tokens, "{what}");
+            let schedule = if is_streamed { "stream" } else { "rounds" };
+            assert_eq!(answer.setting("schedule"), Some(schedule), "{what}");
+            assert_eq!(answer.setting("drafting"), Some(drafting), "{what}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_no_drafter_can_do_is_refused_by_name() {
     let (coordinator, _verifier) = beside(&[]).await;

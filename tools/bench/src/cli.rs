@@ -16,8 +16,8 @@ use crate::device;
 use crate::port;
 use crate::report::{BenchReport, ReportArgs};
 use crate::{
-    batch, bigram, compare, decode, distance, drafting, http, kernels, load, parts, record, replay,
-    results, speedup, structured, sweep, telemetry, train_head, verification,
+    batch, bigram, capacity, compare, decode, distance, drafting, http, kernels, load, parts,
+    record, replay, results, speedup, structured, sweep, telemetry, train_head, verification,
 };
 
 /// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
@@ -102,6 +102,10 @@ enum BenchCommand {
     /// Three services in this process, the drafter at the end of a link that delays what passes. The models take as long as
     /// they are told, so that the figures are those of hosts of their own: what counts is who waits for whom.
     Distance(distance::DistanceArgs),
+    /// Measures how many clients a verifier holds at a fixed rate each, by where its drafters are and how many.
+    ///
+    /// The models take as long as they are told; those of one host compute one forward at a time.
+    Capacity(capacity::CapacityArgs),
     /// Measures output under a grammar beside free output, by clients that ask one request after another.
     ///
     /// Two kinds of answers are asked for: a list of strings, where every token is the model's own and its mask is what
@@ -199,6 +203,7 @@ async fn carry_out(
         BenchCommand::Speedup(args) => speedup::run(&args, config, report).await?,
         BenchCommand::Load(args) => Box::pin(load::run(&args, config, report)).await?,
         BenchCommand::Distance(args) => Box::pin(distance::run(&args, report)).await?,
+        BenchCommand::Capacity(args) => Box::pin(capacity::run(&args, report)).await?,
         BenchCommand::Structured(args) => {
             Box::pin(structured::run(args, config, report)).await?;
         }

@@ -11,8 +11,8 @@ use client::Client;
 use outrider::measure::{self, BASELINE, RequestTotals};
 use outrider::{connect, progress};
 
-use self::hosts::{Hosts, Pace};
-use self::link::Link;
+pub(super) use self::hosts::{HostPlan, Hosts, Pace};
+pub(super) use self::link::Link;
 use crate::ranges;
 use crate::report::{BenchReport, Plot, PlotAxis, Row, number, text};
 use crate::spec::MeasuredMethod;
@@ -95,6 +95,7 @@ impl DistanceArgs {
         }
         let stream = MeasuredMethod::parse("coupled:schedule=stream:drafting=model")?;
         ways.push(("stream", stream));
+        ways.push(("default", MeasuredMethod::parse("coupled")?));
         Ok(ways)
     }
 }
@@ -104,6 +105,8 @@ impl DistanceArgs {
 struct Measured {
     token_ms: f64,
     totals: RequestTotals,
+    /// Draft tokens proposed while the target decoded.
+    proposed: f64,
     bytes: f64,
 }
 
@@ -118,14 +121,21 @@ pub(super) async fn run(args: &DistanceArgs, report: &mut BenchReport) -> anyhow
             jitter: args.jitter,
             late: args.late,
         };
-        let hosts = Hosts::start(args.pace, link).await?;
+        let hosts = Hosts::start(args.pace, HostPlan::apart(link)).await?;
         let client = connect::within(&hosts.url)?;
         for &temperature in &args.temperatures {
             let labels = [
                 text("round_trip_ms", round_trip).called("round trip, ms"),
                 text("temperature", temperature),
             ];
-            measure_all(args, &client, temperature, (&labels, &ways), report).await?;
+            measure_all(
+                args,
+                (&client, &hosts),
+                temperature,
+                (&labels, &ways),
+                report,
+            )
+            .await?;
         }
         hosts.stop();
     }
@@ -157,7 +167,7 @@ pub(super) async fn run(args: &DistanceArgs, report: &mut BenchReport) -> anyhow
 /// Measures every way at one distance, and reports it.
 async fn measure_all(
     args: &DistanceArgs,
-    client: &Client,
+    at: (&Client, &Hosts),
     temperature: f32,
     (labels, ways): (
         &[crate::report::ReportField],
@@ -170,7 +180,7 @@ async fn measure_all(
         progress::show(&format!("{}: {way}", in_words(labels)))?;
         let mut all = Vec::new();
         for seed in 0..args.repeats as u64 {
-            all.push(measure_one(args, client, way, temperature, seed).await?);
+            all.push(measure_one(args, at, way, temperature, seed).await?);
         }
         all.sort_by(|one, other| one.token_ms.total_cmp(&other.token_ms));
         measured.push((kind, way, all.swap_remove(all.len() / 2)));
@@ -180,10 +190,11 @@ async fn measure_all(
         let best = of_kind.min_by(|one, other| one.2.token_ms.total_cmp(&other.2.token_ms));
         best.map_or(f64::NAN, |(.., measured)| measured.token_ms)
     };
-    let [alone, chain, tree, stream] = [BASELINE, "chain", "tree", "stream"].map(best);
+    let [alone, chain, tree, stream, default] =
+        [BASELINE, "chain", "tree", "stream", "default"].map(best);
     let streamed = measured.iter().find(|(kind, ..)| *kind == "stream");
     let streamed = streamed.map(|(.., it)| it.clone()).unwrap_or_default();
-    let totals = streamed.totals;
+    let (totals, sent) = (streamed.totals, streamed.proposed);
     let rows = totals.drafted / totals.target_forwards.max(1.0) + 1.0;
     let mut row: Row = labels.to_vec();
     row.extend([
@@ -191,6 +202,7 @@ async fn measure_all(
         number("chain_ms", chain, 1).called("rounds, chain"),
         number("tree_ms", tree, 1).called("rounds, tree"),
         number("stream_ms", stream, 1).called("stream"),
+        number("default_ms", default, 1).called("default"),
         number("over_chain", stream / chain.min(alone), 2).called("over chain or alone"),
         number("over_tree", stream / tree.min(chain).min(alone), 2).called("over all"),
         number(
@@ -200,6 +212,7 @@ async fn measure_all(
         )
         .called("tokens a forward"),
         number("rows", rows, 1).called("rows a forward"),
+        number("sent", sent / totals.tokens.max(1.0), 1).called("drafts sent a token"),
         number("bytes_a_token", streamed.bytes / totals.tokens.max(1.0), 0).called("bytes a token"),
     ]);
     report.row("distance", row)?;
@@ -218,7 +231,7 @@ async fn measure_all(
 /// Makes one request, and measures it from its first token on.
 async fn measure_one(
     args: &DistanceArgs,
-    client: &Client,
+    (client, hosts): (&Client, &Hosts),
     way: &MeasuredMethod,
     temperature: f32,
     seed: u64,
@@ -226,12 +239,14 @@ async fn measure_one(
     let mut request = measure::request("Once upon a time", args.max_tokens, temperature, seed);
     request.ignore_eos = true;
     way.apply_with(None, &mut request);
+    let before = hosts.proposed()?;
     let answer = measure::measure(client, way, request).await?;
     let totals = RequestTotals::of(&answer.finished);
     let speculation = answer.finished.speculation.unwrap_or_default();
     Ok(Measured {
         token_ms: (totals.total_ms - totals.first_token_ms) / (totals.tokens - 1.0).max(1.0),
         totals,
+        proposed: hosts.proposed()? - before,
         bytes: speculation.wire_bytes as f64,
     })
 }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod bigram;
+mod capacity;
 mod cli;
 mod compare;
 mod decode;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleet::{Models, ServedModel, Target};
+use fleet::{Drafters, Models, ServedModel, Target};
 use ops::health::Health;
 use speculation::drafting::{Drafting, Schedule};
-use speculation::methods::Setting;
 use speculation::methods::names::{of_drafting, of_schedule};
 use speculation::methods::table::{DRAFTING, SCHEDULE};
 use speculation::session::Plan;
@@ -25,7 +24,7 @@ use crate::driver::{Prepared, RESTART_RETRY_AFTER, RequestPlace};
 use crate::events::RequestEvent;
 use crate::observe::{Observation, RequestObserver};
 use crate::request::limits::check_names;
-use crate::request::{self, Calls, PromptInput, Unasked};
+use crate::request::{self, Calls, PromptInput, Unasked, UsualSettings};
 
 /// Returns the places for large requests to be parsed and tokenised: one for every two processors, and at least one.
 pub(crate) fn reading_places() -> Arc<Semaphore> {
@@ -113,7 +112,7 @@ impl SharedState {
         };
         let unasked = Unasked {
             max_tokens: unasked_tokens,
-            setting: self.usual(&message, &model).await,
+            settings: self.usual(&message, &model).await,
         };
         let (shared, kept) = (Arc::clone(self), reading.take());
         let check = move || {
@@ -173,25 +172,25 @@ impl SharedState {
         })
     }
 
-    /// Returns the drafting setting that applies where `message` does not give it. For a model without drafters that is
-    /// schedule `stream`.
-    async fn usual(
-        &self,
-        message: &v1::GenerateRequest,
-        model: &ServedModel,
-    ) -> Option<(&'static Setting, &'static str)> {
-        let by = |drafting| Some((&DRAFTING, of_drafting(drafting)));
+    /// Returns the settings of drafting that apply where `message` does not give them. For a model without drafters, or with
+    /// drafters that draft ahead and take no time from the verifier, that is schedule `stream`.
+    async fn usual(&self, message: &v1::GenerateRequest, model: &ServedModel) -> UsualSettings {
+        let by = |drafting| (&DRAFTING, of_drafting(drafting));
+        let streamed = (&SCHEDULE, of_schedule(Schedule::Stream));
         match self.config.drafting {
             DefaultDrafting::Auto | DefaultDrafting::Fixed(Drafting::MaxGram)
                 if !model.names_drafters() =>
             {
-                Some((&SCHEDULE, of_schedule(Schedule::Stream)))
+                vec![streamed]
             }
-            DefaultDrafting::Fixed(drafting) => by(drafting),
+            DefaultDrafting::Fixed(drafting) => vec![by(drafting)],
             // It names another, or none that there is: nothing is to be waited for.
-            DefaultDrafting::Auto if settings::gives(message, &DRAFTING) => None,
-            DefaultDrafting::Auto if model.only_copies().await => by(Drafting::MaxGram),
-            DefaultDrafting::Auto => None,
+            DefaultDrafting::Auto if settings::gives(message, &DRAFTING) => Vec::new(),
+            DefaultDrafting::Auto => match model.fitting_drafters().await {
+                Drafters::Unknown | Drafters::Model => Vec::new(),
+                Drafters::Copy => vec![by(Drafting::MaxGram)],
+                Drafters::Apart => vec![streamed, by(Drafting::Model)],
+            },
         }
     }
 

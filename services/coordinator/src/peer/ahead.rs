@@ -23,8 +23,8 @@ use super::session::{FailureKind, PeerSession};
 /// Levels that are drafted past the output, if the request sets no limit.
 const HORIZON: u32 = 32;
 
-/// Draft tokens past the output.
-const NODES: u32 = 192;
+/// Draft tokens past the output: with fewer, a drafter a tenth of a second away has to wait.
+const NODES: u32 = 400;
 
 /// How long nothing is tried after a drafter was lost: the first time, and at most.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -78,7 +78,7 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
     let prompt = prompt.expect("a prompt");
     let unasked = crate::request::Unasked {
         max_tokens: u32::MAX,
-        setting: None,
+        settings: Vec::new(),
     };
     let request = crate::request::check(message, prompt, calls, &model, &target, &config, unasked);
     Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)

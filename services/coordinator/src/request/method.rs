@@ -12,7 +12,7 @@ use wire::status::BadField;
 use crate::config::CoordinatorConfig;
 
 /// Resolves `spec`, and checks it against the deployment and against the peers of `model`; `reports` tells whether
-/// distributions are to be reported. `usual` is a default that applies where `spec` does not give that setting.
+/// distributions are to be reported. `usual` are defaults that apply where `spec` does not give these settings.
 ///
 /// # Errors
 /// Names the field that is unknown, out of range, not taken, or not allowed here.
@@ -22,7 +22,7 @@ pub(super) fn choose(
     sampling: &SamplingParams,
     model: &ServedModel,
     config: &CoordinatorConfig,
-    usual: Option<(&'static Setting, &'static str)>,
+    usual: &UsualSettings,
 ) -> Result<Choice, BadField> {
     let setup = Setup {
         temperature: sampling.temperature,
@@ -72,15 +72,18 @@ pub(super) fn choose(
     Ok(choice)
 }
 
-/// Resolves `spec`. The default `usual` applies if `spec` does not give that setting, if it is compatible with the rest, and
+/// Settings that apply where a request does not give them.
+pub(crate) type UsualSettings = Vec<(&'static Setting, &'static str)>;
+
+/// Resolves `spec`. The defaults `usual` apply if `spec` does not give these settings, if they are compatible with the rest, and
 /// if the output does not depend on the draft model.
-fn resolve(
-    spec: &MethodSpec,
-    usual: Option<(&'static Setting, &'static str)>,
-    setup: Setup,
-) -> Result<Choice, BadValue> {
-    if let Some((setting, value)) = usual.filter(|(setting, _)| !spec.gives(setting)) {
-        let by_usual = spec.clone().with(setting.name, value);
+fn resolve(spec: &MethodSpec, usual: &UsualSettings, setup: Setup) -> Result<Choice, BadValue> {
+    let missing = usual.iter().filter(|(setting, _)| !spec.gives(setting));
+    if missing.clone().next().is_some() {
+        let with = |spec: MethodSpec, (setting, value): &(&Setting, &'static str)| {
+            spec.with(setting.name, *value)
+        };
+        let by_usual = missing.fold(spec.clone(), with);
         let choice = Choice::resolve(&by_usual, setup);
         if let Some(choice) = choice.ok().filter(|choice| !choice.depends_on_draft()) {
             return Ok(choice);

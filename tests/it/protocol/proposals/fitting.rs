@@ -1,5 +1,6 @@
 //! Proposals that fit the output, or once did.
 
+use speculation::pending::ROOM;
 use wire::v1::{LastToken, Open};
 
 use super::{Append, Decoding, FIRST, MAX_TOKENS, chain, numbered, own, tree};
@@ -27,7 +28,7 @@ async fn right_proposals_are_decoded_together() {
     );
     assert_eq!(drafts.last(), LastToken::Bonus);
     assert!(drafts.price > 0.0 && drafts.price < 1.0, "{drafts:?}");
-    assert_eq!(drafts.room, 256);
+    assert_eq!(drafts.room as usize, ROOM);
     assert_eq!(
         (drafts.stale, drafts.without_room, drafts.malformed),
         (0, 0, 0)

@@ -20,6 +20,7 @@ impl BenchCommand {
             Self::Speedup(_) => "speedup",
             Self::Load(_) => "load",
             Self::Distance(_) => "distance",
+            Self::Capacity(_) => "capacity",
             Self::Http(_) => "http",
             Self::LoadService(_) => "load-service",
             Self::Structured(_) => "structured",

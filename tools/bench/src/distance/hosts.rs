@@ -1,6 +1,7 @@
 //! Services on hosts of their own, whose models take as long as they are told.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,6 @@ use anyhow::ensure;
 use clap::Args;
 use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
 use drafter::{DrafterConfig, Loaded};
-use model::Model;
 use model::source::{ModelSource, ServedModel};
 use ops::process::Process;
 use outrider_tests::toy::{ToyCache, ToyError, ToyModel};
@@ -117,6 +117,7 @@ struct PacedModel {
     model: ToyModel,
     tempo: Tempo,
     host: Host,
+    forwards: Arc<AtomicU64>,
 }
 
 impl LanguageModel for PacedModel {
@@ -140,6 +141,7 @@ impl LanguageModel for PacedModel {
         let began = Instant::now();
         let tokens: usize = batch.iter().map(|segment| segment.tokens.len()).sum();
         self.model.forward(batch, rows)?;
+        self.forwards.fetch_add(1, Ordering::Relaxed);
         let takes = self.tempo.forward + self.tempo.row * tokens as u32;
         std::thread::sleep(takes.saturating_sub(began.elapsed()));
         Ok(())
@@ -149,27 +151,14 @@ impl LanguageModel for PacedModel {
 /// Seed of the target's choices.
 const SEED: u64 = 11;
 
-/// A target and its draft model, which take as long as they are told.
-fn models(pace: Pace, hosts: [Host; 2]) -> anyhow::Result<[ServedModel<PacedModel>; 2]> {
-    let served = |role, ranks, tempo, host| {
-        let served = ModelSource::embedded(role).load()?;
-        let vocab_size = served.model.shape().vocab_size;
-        let model = ToyModel::new(SEED, vocab_size).peaked(ranks);
-        let model = PacedModel { model, tempo, host };
-        anyhow::Ok(with_model(served, model))
-    };
-    let [target, draft] = hosts;
-    let ranks = [pace.first, pace.second, pace.third];
-    Ok([
-        served("target", [1.0, 0.0, 0.0], pace.target(), target)?,
-        served("draft", ranks, pace.draft(), draft)?,
-    ])
-}
-
-/// `served`, with another model in its place that is on a host of its own.
-fn with_model<N>(served: ServedModel<Model>, model: N) -> ServedModel<N> {
-    ServedModel {
-        model,
+/// The built-in model of `role`, with a paced one in its place that is on a host of its own.
+fn served(
+    role: &str,
+    model: impl FnOnce(usize) -> PacedModel,
+) -> anyhow::Result<ServedModel<PacedModel>> {
+    let served = ModelSource::embedded(role).load()?;
+    Ok(ServedModel {
+        model: model(served.model.shape().vocab_size),
         outline: served.outline,
         text: served.text,
         numerics: served.numerics,
@@ -180,15 +169,41 @@ fn with_model<N>(served: ServedModel<Model>, model: N) -> ServedModel<N> {
         heads: Vec::new(),
         eos_token_ids: served.eos_token_ids,
         load_time: served.load_time,
+    })
+}
+
+/// Where drafters and verifiers are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostPlan {
+    /// The way to drafters.
+    pub(crate) link: Link,
+    pub(crate) drafters: usize,
+    pub(crate) verifiers: usize,
+    /// Whether drafters are on the first verifier's host, without a link.
+    pub(crate) is_beside: bool,
+}
+
+impl HostPlan {
+    /// One drafter on a host of its own.
+    pub(crate) fn apart(link: Link) -> Self {
+        Self {
+            link,
+            drafters: 1,
+            verifiers: 1,
+            is_beside: false,
+        }
     }
 }
 
-/// A coordinator beside a verifier, and a drafter at the end of a link.
+/// A coordinator beside verifiers, and drafters at the end of links.
 pub(crate) struct Hosts {
     /// The coordinator's.
     pub(crate) url: String,
+    /// Forwards of all targets, and of all draft models.
+    forwards: [Arc<AtomicU64>; 2],
+    coordinator: Process,
     stop: CancellationToken,
-    _relay: Relay,
+    _relays: Vec<Relay>,
 }
 
 impl Hosts {
@@ -196,38 +211,96 @@ impl Hosts {
     ///
     /// # Errors
     /// If one of them does not start.
-    pub(crate) async fn start(pace: Pace, link: Link) -> anyhow::Result<Self> {
+    pub(crate) async fn start(pace: Pace, plan: HostPlan) -> anyhow::Result<Self> {
         let stop = CancellationToken::new();
-        let [target, draft] = models(pace, [Host::default(), Host::default()])?;
-        let drafter = drafter::start(
-            Loaded::alone(draft),
-            &DrafterConfig::default(),
-            Process::default(),
-        )?;
-        let verifier = verifier::start(target, &VerifierConfig::default(), Process::default())?;
-        let listeners = [listener().await?, listener().await?, listener().await?];
-        let [far, near, own] = listeners;
-        let relay = Relay::start(far.local_addr()?, link).await?;
+        let forwards = [Arc::default(), Arc::default()];
+        let first = Host::default();
+        let mut relays = Vec::new();
+        let mut group = ModelGroup {
+            name: "default".to_owned(),
+            drafters: Vec::new(),
+            verifiers: Vec::new(),
+            ..ModelGroup::default()
+        };
+        for index in 0..plan.verifiers {
+            let target = served("target", |vocab_size| PacedModel {
+                model: ToyModel::new(SEED, vocab_size).peaked([1.0, 0.0, 0.0]),
+                tempo: pace.target(),
+                host: if index == 0 {
+                    Arc::clone(&first)
+                } else {
+                    Host::default()
+                },
+                forwards: Arc::clone(&forwards[0]),
+            })?;
+            let verifier = verifier::start(target, &VerifierConfig::default(), Process::default())?;
+            let listener = listener().await?;
+            (group.verifiers).push(format!("http://{}", listener.local_addr()?));
+            tokio::spawn(verifier.serve(listener, stop.clone().cancelled_owned()));
+        }
+        for _ in 0..plan.drafters {
+            let draft = served("draft", |vocab_size| PacedModel {
+                model: ToyModel::new(SEED, vocab_size).peaked([
+                    pace.first,
+                    pace.second,
+                    pace.third,
+                ]),
+                tempo: pace.draft(),
+                host: if plan.is_beside {
+                    Arc::clone(&first)
+                } else {
+                    Host::default()
+                },
+                forwards: Arc::clone(&forwards[1]),
+            })?;
+            let (loaded, config) = (Loaded::alone(draft), DrafterConfig::default());
+            let drafter = drafter::start(loaded, &config, Process::default())?;
+            let listener = listener().await?;
+            let address = listener.local_addr()?;
+            let relay = Relay::start(address, plan.link).await?;
+            group.drafters.push(if plan.is_beside {
+                format!("http://{address}")
+            } else {
+                relay.url.clone()
+            });
+            relays.push(relay);
+            tokio::spawn(drafter.serve(listener, stop.clone().cancelled_owned()));
+        }
         let config = CoordinatorConfig {
-            models: vec![ModelGroup {
-                name: "default".to_owned(),
-                drafters: vec![relay.url.clone()],
-                verifiers: vec![format!("http://{}", near.local_addr()?)],
-                ..ModelGroup::default()
-            }],
+            models: vec![group],
             ..CoordinatorConfig::default()
         };
-        let coordinator = Coordinator::new(config, Process::default())?;
-        let url = format!("http://{}", own.local_addr()?);
-        let until = || stop.clone().cancelled_owned();
-        tokio::spawn(drafter.serve(far, until()));
-        tokio::spawn(verifier.serve(near, until()));
-        tokio::spawn(coordinator.serve(own, until()));
+        let process = Process::default();
+        let coordinator = Coordinator::new(config, process.clone())?;
+        let listener = listener().await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        tokio::spawn(coordinator.serve(listener, stop.clone().cancelled_owned()));
         Ok(Self {
             url,
+            forwards,
+            coordinator: process,
             stop,
-            _relay: relay,
+            _relays: relays,
         })
+    }
+
+    /// Returns the forwards of all targets so far, and of all draft models.
+    pub(crate) fn forwards(&self) -> [u64; 2] {
+        let [target, draft] = &self.forwards;
+        [target, draft].map(|forwards| forwards.load(Ordering::Relaxed))
+    }
+
+    /// Returns the draft tokens that were proposed so far while targets decoded, as the coordinator counts them.
+    ///
+    /// # Errors
+    /// If its metrics cannot be read.
+    pub(crate) fn proposed(&self) -> anyhow::Result<f64> {
+        let metrics = self.coordinator.metrics.encode()?;
+        let counts = metrics.lines().filter(|line| {
+            line.starts_with("outrider_streamed_drafts_total{") && line.contains("\"proposed\"")
+        });
+        let values = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        Ok(values.sum())
     }
 
     /// Stops them.

@@ -38,6 +38,12 @@ pub(super) const KNOWN: &[KnownColumns] = &[
         headings: &["ms a token", "tokens/s"],
     },
     KnownColumns {
+        command: "capacity",
+        tables: &["clients", "capacity"],
+        columns: &["drafters", "clients", "slowest", "gamma", "held"],
+        headings: &["slowest, tokens/s", "draft forwards a forward", "clients held"],
+    },
+    KnownColumns {
         command: "compare",
         tables: &["by-kind", "all", "rounds"],
         columns: &[
@@ -77,11 +83,11 @@ pub(super) const KNOWN: &[KnownColumns] = &[
         command: "distance",
         tables: &["distance", "ways"],
         columns: &[
-            "round_trip_ms", "temperature", "alone_ms", "chain_ms", "tree_ms", "stream_ms", "over_chain", "over_tree",
-            "tokens_a_forward", "rows", "bytes_a_token", "kind", "method", "token_ms",
+            "round_trip_ms", "temperature", "alone_ms", "chain_ms", "tree_ms", "stream_ms", "default_ms", "over_chain", "over_tree",
+            "tokens_a_forward", "rows", "sent", "bytes_a_token", "kind", "method", "token_ms",
         ],
         headings: &[
-            "round trip, ms", "target alone", "rounds, chain", "rounds, tree", "stream", "over chain or alone", "over all",
+            "round trip, ms", "target alone", "rounds, chain", "rounds, tree", "over chain or alone", "over all", "drafts sent a token",
             "tokens a forward", "rows a forward", "bytes a token", "ms a token",
         ],
     },
