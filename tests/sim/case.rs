@@ -63,6 +63,8 @@ pub(crate) struct Case {
     pub(crate) tree: TreeShape,
     /// Whether the target decodes all along, and takes drafts as they come.
     pub(crate) streams: bool,
+    /// Whether a drafter drafts ahead of it.
+    pub(crate) drafts_ahead: bool,
     /// How far it may then be ahead of what the client took.
     pub(crate) ahead: u32,
     /// Whether all that is proposed to it is the draft model's.
@@ -91,6 +93,7 @@ impl Case {
             claims: Claims::Anything,
             tree: TreeShape::Chain,
             streams: false,
+            drafts_ahead: false,
             ahead: 16,
             honest: false,
             prompt_scores: 0,

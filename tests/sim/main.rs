@@ -8,11 +8,13 @@
 //!
 //! ```text
 //!  Session ─ Client ─ Ask ──▶ Network ──▶ SimPeer ─ Sequence ─ ToyModel
-//!            Sources ─ Append ──┘             └ Decodes
+//!            Sources ─ Append ──┤             └ Decodes
+//!            AheadLink ─ Commit ┴─▶ AheadDrafter ─ Said ─▶ Sources
 //!      ▲        ▲                ▲ Faults     │
 //!      └ Input ─┴──── Reply ◀────┴────────────┘      Record: what happened, and what must hold
 //! ```
 
+mod ahead;
 mod case;
 mod client;
 mod decodes;
@@ -33,6 +35,7 @@ mod cascades;
 mod changes;
 mod corruption;
 mod determinism;
+mod drafted_ahead;
 mod liveness;
 mod lossless;
 mod outages;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use speculation::pending::ProposedTree;
 use speculation::session::Peer;
 
+use crate::ahead::{Commit, Said};
 use crate::dice::{Chooses, Dice};
 use crate::faults::{Fate, Faults, Way};
 use crate::message::{Ask, Corruption, Reply};
@@ -20,6 +21,10 @@ pub(crate) enum Message {
     Reply(Reply),
     /// Drafts for the decode under way.
     Append(ProposedTree),
+    /// What the target chose, for a drafter that drafts ahead.
+    Commit(Commit),
+    /// What such a drafter says.
+    Said(Said),
     /// The decode under way may go on to this position.
     Grant(u32),
     /// The request is over.
@@ -29,13 +34,15 @@ pub(crate) enum Message {
 impl Message {
     /// Whether it goes beside the requests, so that it is not among those that strokes hit.
     fn is_aside(&self) -> bool {
-        matches!(self, Self::Append(_) | Self::Grant(_) | Self::Close)
+        !matches!(self, Self::Ask(_) | Self::Reply(_))
     }
 
     fn way(&self) -> Way {
         match self {
-            Self::Reply(_) => Way::Reply,
-            Self::Ask(_) | Self::Append(_) | Self::Grant(_) | Self::Close => Way::Request,
+            Self::Reply(_) | Self::Said(_) => Way::Reply,
+            Self::Ask(_) | Self::Append(_) | Self::Commit(_) | Self::Grant(_) | Self::Close => {
+                Way::Request
+            }
         }
     }
 }
@@ -148,7 +155,7 @@ impl<'a> Network<'a> {
 
     fn fate(&mut self, message: &Message) -> Option<Fate> {
         let rates = match message {
-            Message::Append(_) => self.faults.proposals,
+            Message::Append(_) | Message::Said(_) => self.faults.proposals,
             _ => self.faults.rates,
         };
         let dice = &mut self.dice;

@@ -40,6 +40,8 @@ pub(crate) struct Record {
     pub(crate) streamed: StreamTally,
     /// How often drafts were offered again.
     pub(crate) offered_again: u32,
+    /// Sessions opened at a drafter that drafts ahead.
+    pub(crate) opened_ahead: u32,
 }
 
 impl Drop for Record {
@@ -65,6 +67,7 @@ impl Record {
             tally: Tally::default(),
             streamed: StreamTally::default(),
             offered_again: 0,
+            opened_ahead: 0,
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use speculation::session::{Action, Input, Peer, Request};
 
+use crate::ahead::{AheadDrafter, AheadLink};
 use crate::case::Case;
 use crate::client::{Client, Heard};
 use crate::faults::{Faults, Trouble};
@@ -27,6 +28,7 @@ pub(crate) fn simulate(case: &Case, faults: &Faults) -> Record {
         peers: [Peer::Drafter, Peer::Verifier].map(|peer| SimPeer::new(case, peer)),
         network: Network::new(faults),
         sources: Sources::new(case),
+        ahead: (case.drafts_ahead).then(|| (AheadLink::default(), AheadDrafter::new(case))),
         streams: case.streams,
         faults,
         leaves: faults.client_leaves,
@@ -47,6 +49,8 @@ struct Simulation<'a> {
     peers: [SimPeer<'a>; 2],
     network: Network<'a>,
     sources: Sources<'a>,
+    /// The coordinator's link to a drafter that drafts ahead, and that drafter.
+    ahead: Option<(AheadLink, AheadDrafter<'a>)>,
     /// See [`Case::streams`].
     streams: bool,
     faults: &'a Faults,
@@ -64,7 +68,8 @@ impl<'a> Simulation<'a> {
         let arrival = self.network.next_arrival();
         let forward = self.peers[Peer::Verifier as usize].decodes.next_event();
         let proposal = self.sources.next_event();
-        let events = [self.leaves, timer, arrival, forward, proposal];
+        let draft = self.ahead.as_ref().and_then(|(_, it)| it.next_event());
+        let events = [self.leaves, timer, arrival, forward, proposal, draft];
         let Some(next) = events.into_iter().flatten().min() else {
             return false;
         };
@@ -80,6 +85,8 @@ impl<'a> Simulation<'a> {
             }
         } else if forward == Some(next) {
             self.forwarded();
+        } else if draft == Some(next) {
+            self.drafted();
         } else {
             for proposed in self.sources.propose(self.client.session.output(), next) {
                 self.send_aside(Message::Append(proposed));
@@ -94,7 +101,29 @@ impl<'a> Simulation<'a> {
             Message::Ask(ask) => self.serve(peer, ask),
             Message::Append(proposed) => self.verifier().decodes.receive(&proposed, now),
             Message::Grant(until) => self.verifier().decodes.grant(until, now),
-            Message::Close => self.verifier().decodes.end(),
+            Message::Close if peer == Peer::Verifier => self.verifier().decodes.end(),
+            Message::Close => {
+                if let Some(drafter) = self.drafter() {
+                    drafter.end();
+                }
+            }
+            Message::Commit(commit) => {
+                let is_down =
+                    (self.faults.troubles(Peer::Drafter, now)).any(|it| it == Trouble::Crash);
+                let drafter = self.drafter().filter(|_| !is_down);
+                if let Some(said) = drafter.and_then(|drafter| drafter.receive(commit, now)) {
+                    self.network.send(Peer::Drafter, Message::Said(said), now);
+                }
+            }
+            Message::Said(said) => {
+                let link = self.ahead.as_mut();
+                let output = self.client.session.output();
+                if let Some(proposed) = link.and_then(|(link, _)| link.hear(said))
+                    && self.sources.keep_new(&proposed, output)
+                {
+                    self.send_aside(Message::Append(proposed));
+                }
+            }
             Message::Reply(reply) => match self.client.hear(peer, reply) {
                 Heard::Input(input, changed) => {
                     if changed {
@@ -115,6 +144,33 @@ impl<'a> Simulation<'a> {
     /// Returns the verifier as it is by now, with what it lost.
     fn verifier(&mut self) -> &mut SimPeer<'a> {
         noted(&mut self.peers, self.faults, Peer::Verifier, self.now)
+    }
+
+    /// Returns the drafter that drafts ahead as it is by now, if there is one.
+    fn drafter(&mut self) -> Option<&mut AheadDrafter<'a>> {
+        let (faults, now) = (self.faults, self.now);
+        let (_, drafter) = self.ahead.as_mut()?;
+        let changes = faults.replaced(Peer::Drafter, now).1;
+        drafter.note(faults.crashes(Peer::Drafter, now) + changes);
+        Some(drafter)
+    }
+
+    /// Ends the draft model's forward that is due.
+    fn drafted(&mut self) {
+        let now = self.now;
+        if let Some(said) = self.drafter().and_then(|drafter| drafter.forward(now)) {
+            self.network.send(Peer::Drafter, Message::Said(said), now);
+        }
+    }
+
+    /// Tells the drafter that drafts ahead what the output is by now.
+    fn commit(&mut self) {
+        let (output, room) = (self.client.session.output(), self.sources.room());
+        let link = self.ahead.as_mut().filter(|_| !self.sources.is_closed());
+        if let Some(commit) = link.and_then(|(link, _)| link.tell(output, room)) {
+            self.network
+                .send(Peer::Drafter, Message::Commit(commit), self.now);
+        }
     }
 
     /// Sends the verifier what goes beside requests.
@@ -167,9 +223,13 @@ impl<'a> Simulation<'a> {
             if self.streams && action == Action::Close(Peer::Verifier) {
                 self.sources.close();
                 self.send_aside(Message::Close);
+                if self.ahead.is_some() {
+                    self.network.send(Peer::Drafter, Message::Close, self.now);
+                }
             }
             self.record.actions.push((self.now, action));
         }
+        self.commit();
     }
 
     /// Lets `peer` answer what arrived.
@@ -219,6 +279,7 @@ impl<'a> Simulation<'a> {
         record.tally = self.network.tally;
         record.streamed = verifier.decodes.tally;
         record.offered_again = self.sources.offered_again;
+        record.opened_ahead = self.ahead.map_or(0, |(link, _)| link.opened);
         record.output = self.client.session.output().to_vec();
         record.statistics = self.client.session.statistics().clone();
         record.is_exact = self.client.session.is_exact();

@@ -87,6 +87,20 @@ impl<'a> Sources<'a> {
         self.next.is_none() && self.pending.is_empty()
     }
 
+    /// Returns how many more drafts may be pending.
+    pub(crate) fn room(&self) -> u32 {
+        (ROOM - self.pending.len()) as u32
+    }
+
+    /// Keeps what of a drafter's proposal may be right. Returns whether anything of it is new.
+    pub(crate) fn keep_new(&mut self, proposed: &ProposedTree, output: &[TokenId]) -> bool {
+        if self.next.is_none() {
+            return false;
+        }
+        self.follow(output);
+        self.keep(proposed, output) > 0
+    }
+
     /// Returns what is proposed on top of `output`.
     pub(crate) fn propose(&mut self, output: &[TokenId], now: Duration) -> Vec<ProposedTree> {
         self.next = Some(now + self.dice.time(2..12));
@@ -128,7 +142,8 @@ impl<'a> Sources<'a> {
 
     /// Drafts of the draft model beyond what is pending, some with alternates; none if that goes far enough ahead.
     fn drafted(&mut self, output: &[TokenId]) -> Option<ProposedTree> {
-        if self.pending.levels() > LEVELS / 2 || self.chain.last() == Some(&END_TOKEN) {
+        let goes_far = self.pending.levels() > LEVELS / 2;
+        if self.case.drafts_ahead || goes_far || self.chain.last() == Some(&END_TOKEN) {
             return None;
         }
         let shared = self.pending.shared(&self.chain);
@@ -162,14 +177,15 @@ impl<'a> Sources<'a> {
         Some(proposed)
     }
 
-    /// Keeps what of `proposed` may be right.
-    fn keep(&mut self, proposed: &ProposedTree, output: &[TokenId]) {
+    /// Keeps what of `proposed` may be right. Returns how many drafts of it are new.
+    fn keep(&mut self, proposed: &ProposedTree, output: &[TokenId]) -> u32 {
         let bounds = Bounds {
             levels: LEVELS,
             vocab_size: VOCAB_SIZE,
             ends: &[END_TOKEN],
         };
-        self.pending.receive(proposed, output, bounds);
+        let received = self.pending.receive(proposed, output, bounds);
         assert!(self.pending.len() <= ROOM);
+        received.new
     }
 }
