@@ -147,15 +147,15 @@ pub(super) async fn run(args: &DistanceArgs, report: &mut BenchReport) -> anyhow
     ));
     if let Some(file) = &args.svg {
         let plot = Plot {
-            table: "distance",
+            table: "curves",
             caption: "a drafter far away".to_owned(),
             series: "series",
             x: PlotAxis {
-                key: "x",
+                key: "round_trip_ms",
                 name: "round trip to the drafter, ms",
             },
             y: PlotAxis {
-                key: "stream_ms",
+                key: "best_ms",
                 name: "ms a token",
             },
         };
@@ -216,6 +216,17 @@ async fn measure_all(
         number("bytes_a_token", streamed.bytes / totals.tokens.max(1.0), 0).called("bytes a token"),
     ]);
     report.row("distance", row)?;
+    for (series, best_ms) in [
+        ("the target alone", alone),
+        ("rounds, best chain", chain),
+        ("rounds, best tree", tree),
+        ("stream", stream),
+    ] {
+        let mut row: Row = labels.to_vec();
+        row.push(text("series", format!("{series}, T={temperature}")));
+        row.push(number("best_ms", best_ms, 1).called("best, ms a token"));
+        report.row("curves", row)?;
+    }
     for (kind, way, it) in &measured {
         let mut row: Row = labels.to_vec();
         row.extend([

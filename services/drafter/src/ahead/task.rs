@@ -16,15 +16,15 @@ use wire::status::BadField;
 
 use crate::proposers::DraftSession;
 
-/// Least survival of a draft token, whatever the verifier's price is. Far away a right branch is an unlikely one by now: two
-/// second choices among six tokens stand with about 0.01.
-const LEAST: f32 = 0.005;
+/// Least survival of a draft token, whatever the verifier's price is. With 0.005 a drafter a tenth of a second away sends ten
+/// times the bytes, and what is right waits behind what is not.
+const LEAST: f32 = 0.02;
 
 /// Most rows of a forward.
 const ROWS: usize = 16;
 
-/// Proposals on their way out of the engine; what finds no place is told with the next.
-const WAITING: usize = 4;
+/// Proposals on their way out of the engine; what finds no place is told with the next, when more of it is stale.
+const WAITING: usize = 2;
 
 /// How far is drafted ahead.
 #[derive(Clone, Copy, Debug)]
