@@ -21,11 +21,11 @@ pub(super) struct CapacityArgs {
         long,
         value_name = "NUMBERS",
         value_delimiter = ',',
-        default_value = "1,2,4,6,8,10,12,16,20,24,32"
+        default_value = "1,2,3,4,6,8,10,12,14,16,18,20,22,24,28,32"
     )]
     clients: Vec<usize>,
     /// Tokens a second that every client is to get.
-    #[arg(long, value_name = "RATE", default_value_t = 25.0)]
+    #[arg(long, value_name = "RATE", default_value_t = 40.0)]
     rate: f64,
     /// Milliseconds of a round trip to drafters on other hosts.
     #[arg(long, value_name = "MS", default_value_t = 1.0)]
@@ -47,6 +47,8 @@ struct Place {
     method: &'static str,
 }
 
+/// Where drafter and verifier wait for the same host, they take turns.
+const ROUNDS: &str = "coupled:schedule=rounds:drafting=model";
 const STREAM: &str = "coupled:schedule=stream:drafting=model";
 
 fn places(link: Link) -> [Place; 5] {
@@ -59,7 +61,7 @@ fn places(link: Link) -> [Place; 5] {
     let place = |name, plan, method| Place { name, plan, method };
     [
         place("no drafter", plan(1, 1, false), BASELINE),
-        place("one beside the verifier", plan(1, 1, true), STREAM),
+        place("one beside the verifier", plan(1, 1, true), ROUNDS),
         place("one on another host", plan(1, 1, false), STREAM),
         place("three on other hosts", plan(3, 1, false), STREAM),
         place("one for three verifiers", plan(1, 3, false), STREAM),
