@@ -151,9 +151,12 @@ pub fn converse<F>(
     let mut requests = requests.into_iter().peekable();
     let mut sender = Some(sender);
     let mut send_more = || {
-        // Grants and proposals come beside a round.
+        // Grants, proposals and commits come beside a round.
         let is_beside = |it: &SessionRequest| {
-            matches!(it.request, Some(Request::Grant(_) | Request::Append(_)))
+            let request = it.request.as_ref();
+            request.is_some_and(|it| {
+                matches!(it, Request::Grant(_) | Request::Append(_) | Request::Commit(_))
+            })
         };
         let mut next = requests.next();
         while let (Some(sender), Some(request)) = (&sender, next) {
@@ -190,6 +193,8 @@ fn is_last(reply: &SessionReply) -> bool {
             Some(Part::Slice(part)) => part.last,
             Some(Part::Decoded(part)) => part.last,
             Some(Part::Scored(part)) => part.last,
+            // It goes on until the session is closed.
+            Some(Part::Proposed(_)) => false,
             Some(Part::Verdict(_)) | None => true,
         },
         Some(Reply::Progress(_) | Reply::Draining(_)) => false,

@@ -18,6 +18,27 @@ pub fn write_all() {
             write("draft_requests", &name, &draft_stream(open, form as u32));
         }
     }
+    let commit = |from, token_ids: &[u32]| {
+        Request::Commit(Commit {
+            from,
+            token_ids: token_ids.to_vec(),
+            credit: 32,
+            price: 0.1,
+        })
+    };
+    let ahead = Round::Ahead(AheadRound {
+        horizon: 8,
+        nodes: 32,
+    });
+    let ahead = vec![
+        Request::Open(open(1, 1)),
+        asking(1, &[], ahead),
+        commit(0, &[65]),
+        commit(0, &[65, 66, 67]),
+        commit(2, &[67, 68]),
+        commit(9, &[65]),
+    ];
+    write("draft_requests", "ahead", &stream(ahead));
     let tree = Round::Verify(VerifyRound {
         drafts: Some(tree(&[65, 66, 67], &[-1, -1, 0])),
         ..Default::default()

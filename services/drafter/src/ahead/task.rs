@@ -237,7 +237,9 @@ impl AheadTask {
         if timing.forwarded_tokens == leaves.len() {
             let row = timing.row.as_secs_f32();
             let one = timing.forward.as_secs_f32() - (timing.batch_tokens - 1) as f32 * row;
-            self.drafts.row_cost = row / one.max(row);
+            if one > 0.0 {
+                self.drafts.row_cost = (row / one).min(1.0);
+            }
         }
         for (row, leaf) in leaves.into_iter().enumerate() {
             self.read(leaf, rows.row_mut(row))?;
