@@ -192,7 +192,8 @@ impl ServedModel {
                 return Ok(());
             }
             let known = endpoint.description();
-            if known.is_some_and(|known| requirements.check(&known).is_ok()) {
+            let is_able = known.map(|known| requirements.check(&known).is_ok());
+            if is_able.unwrap_or(requirements.is_waited_for_by_nobody()) {
                 return Ok(());
             }
             // It may have been started anew with what it lacked.

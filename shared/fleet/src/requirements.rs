@@ -75,6 +75,11 @@ impl DrafterRequirements {
         self.drafting != Drafting::Model || self.label.is_some() || self.ahead
     }
 
+    /// Returns whether the request goes on without the drafter until it is heard: it drafts ahead, beside the target.
+    pub(crate) fn is_waited_for_by_nobody(self) -> bool {
+        self.ahead
+    }
+
     /// Returns whether a drafter must be asked before it is known to do it.
     pub(crate) fn needs_asking(self) -> bool {
         self.is_special() || self.width > 1
