@@ -155,16 +155,27 @@ pub(crate) async fn drafter_with(
 }
 
 /// Starts a drafter of what is loaded.
-pub(crate) async fn drafter_of(loaded: Loaded, config: DrafterConfig) -> (Service, Arc<Drafter>) {
+pub(crate) async fn drafter_of<M>(
+    loaded: Loaded<M>,
+    config: DrafterConfig,
+) -> (Service, Arc<Drafter>)
+where
+    M: LanguageModel + Send + 'static,
+    M::Cache: Send,
+{
     drafter_in(Process::default(), loaded, config).await
 }
 
 /// The same in a process that is watched.
-pub(crate) async fn drafter_in(
+pub(crate) async fn drafter_in<M>(
     process: Process,
-    loaded: Loaded,
+    loaded: Loaded<M>,
     config: DrafterConfig,
-) -> (Service, Arc<Drafter>) {
+) -> (Service, Arc<Drafter>)
+where
+    M: LanguageModel + Send + 'static,
+    M::Cache: Send,
+{
     let drafter = drafter::start(loaded, &config, process.clone()).expect("a drafter");
     let monitor = Arc::clone(&drafter);
     let service = Service::start(process, |listener, stop| drafter.serve(listener, stop)).await;

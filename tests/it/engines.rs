@@ -10,9 +10,9 @@ use crate::cluster::{config, coordinator, draft, drafter, target, verifier, veri
 use crate::paced::with_model;
 
 /// Our own runtime, as if it could do no more than `caps` says.
-struct Lesser {
-    model: model::Model,
-    caps: Caps,
+pub(crate) struct Lesser {
+    pub(crate) model: model::Model,
+    pub(crate) caps: Caps,
 }
 
 impl LanguageModel for Lesser {
@@ -36,6 +36,11 @@ impl LanguageModel for Lesser {
         batch: &mut [Segment<'_, Self::Cache>],
         rows: &mut Rows,
     ) -> Result<(), Self::Error> {
+        let are_chains = batch.iter().all(|segment| segment.parents.is_empty());
+        assert!(
+            are_chains || self.caps.trees,
+            "a tree, which it does not take"
+        );
         self.model.forward(batch, rows)
     }
 }

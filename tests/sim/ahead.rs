@@ -125,7 +125,7 @@ impl<'a> AheadDrafter<'a> {
     }
 
     /// Follows what the target chose. Returns what it says, if it cannot.
-    pub(crate) fn receive(&mut self, commit: Commit, now: Duration) -> Option<Said> {
+    pub(crate) fn receive(&mut self, commit: &Commit, now: Duration) -> Option<Said> {
         let held = self.session.as_ref().map_or(0, |session| session.epoch);
         if commit.epoch < held {
             return None;

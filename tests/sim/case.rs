@@ -42,6 +42,10 @@ pub(crate) enum DraftModel {
 
 /// One request.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what is asked for, one by one"
+)]
 pub(crate) struct Case {
     /// Seed of the noise, and of both models.
     pub(crate) seed: u64,

@@ -93,7 +93,7 @@ fn the_fate_of_what_a_drafter_says_changes_no_token_and_repeats_no_request() {
                 ..Faults::none(5)
             };
             complete(&faults, |_, record| {
-                assert_eq!(record.statistics.retries, 0)
+                assert_eq!(record.statistics.retries, 0);
             });
         }
     }

@@ -111,7 +111,7 @@ impl<'a> Simulation<'a> {
                 let is_down =
                     (self.faults.troubles(Peer::Drafter, now)).any(|it| it == Trouble::Crash);
                 let drafter = self.drafter().filter(|_| !is_down);
-                if let Some(said) = drafter.and_then(|drafter| drafter.receive(commit, now)) {
+                if let Some(said) = drafter.and_then(|drafter| drafter.receive(&commit, now)) {
                     self.network.send(Peer::Drafter, Message::Said(said), now);
                 }
             }

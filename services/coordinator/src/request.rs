@@ -43,7 +43,7 @@ pub(crate) fn check(
     model: &ServedModel,
     target: &Target,
     config: &CoordinatorConfig,
-    unasked: Unasked,
+    unasked: &Unasked,
 ) -> Result<AdmittedRequest, BadField> {
     if request.method.is_empty() {
         request.method.clone_from(&config.method);

@@ -32,16 +32,12 @@ const VERIFIER_TIMEOUT: Duration = Duration::from_secs(2);
 impl Drafters {
     /// Returns what these are together with another that fits `target`.
     fn with(self, drafter: &PeerDescription, target: &PeerDescription) -> Self {
-        let own = if !has_model(drafter) {
-            Self::Copy
-        } else {
-            let shares = !drafter.processors.is_empty() && drafter.processors == target.processors;
-            let is_ahead = drafter.features.iter().any(|feature| feature == AHEAD);
-            if is_ahead && !shares {
-                Self::Apart
-            } else {
-                Self::Model
-            }
+        let shares = !drafter.processors.is_empty() && drafter.processors == target.processors;
+        let is_ahead = drafter.features.iter().any(|feature| feature == AHEAD);
+        let own = match has_model(drafter) {
+            false => Self::Copy,
+            true if is_ahead && !shares => Self::Apart,
+            true => Self::Model,
         };
         match self {
             Self::Unknown | Self::Copy => own,

@@ -49,7 +49,7 @@ impl Committing {
     ///
     /// # Errors
     /// If tokens are missing before it, or too many were not taken.
-    pub(crate) fn join(&self, wire: v1::Commit) -> Result<(), BadField> {
+    pub(crate) fn join(&self, wire: &v1::Commit) -> Result<(), BadField> {
         let mut latest = self.0.latest.lock();
         let told = latest.get_or_insert_with(|| Commit {
             from: wire.from,
@@ -102,12 +102,12 @@ mod tests {
     async fn commits_are_joined_until_they_are_taken() {
         let (committing, commits) = commits();
         assert_eq!(commits.take(), None);
-        committing.join(commit(7, &[1, 2], 5)).expect("the first");
-        committing.join(commit(9, &[3], 0)).expect("the next");
+        committing.join(&commit(7, &[1, 2], 5)).expect("the first");
+        committing.join(&commit(9, &[3], 0)).expect("the next");
         // Repeated from further back.
-        committing.join(commit(8, &[2, 3, 4], 9)).expect("more");
+        committing.join(&commit(8, &[2, 3, 4], 9)).expect("more");
         committing
-            .join(commit(3, &[0, 0, 0, 0, 1, 2, 3, 4], 8))
+            .join(&commit(3, &[0, 0, 0, 0, 1, 2, 3, 4], 8))
             .expect("all");
         commits.came().await;
         let joined = Commit {
@@ -125,14 +125,14 @@ mod tests {
     #[test]
     fn gaps_and_floods_are_refused_by_their_field() {
         let (committing, commits) = commits();
-        committing.join(commit(7, &[1, 2], 5)).expect("the first");
-        let gap = committing.join(commit(10, &[4], 5)).expect_err("a gap");
+        committing.join(&commit(7, &[1, 2], 5)).expect("the first");
+        let gap = committing.join(&commit(10, &[4], 5)).expect_err("a gap");
         assert_eq!(
             gap.to_string(),
             "commit.from: 10 is behind the end of the output so far, 9"
         );
         let many = committing
-            .join(commit(9, &vec![1; MOST], 5))
+            .join(&commit(9, &vec![1; MOST], 5))
             .expect_err("a flood");
         assert_eq!(many.field, "commit.token_ids");
         drop(commits);

@@ -1,15 +1,19 @@
 //! A drafter that drafts ahead beside a target that decodes: it saves forwards, and nothing hangs on it.
 
-use drafter::{Drafter, DrafterConfig};
+use drafter::{Drafter, DrafterConfig, Loaded};
+use speculation::ports::Caps;
 use wire::v1::GenerateRequest;
 
 use super::{assert_accepted, assert_equal, equals_target_only, patient, sampled, streamed};
 use crate::client::{With, begin, generate, request, with_fault};
 use crate::cluster::{
-    Service, config, coordinator, draft, drafter, drafter_with, eventually, random_draft,
+    Service, config, coordinator, draft, drafter, drafter_of, drafter_with, eventually,
+    random_draft,
 };
 use crate::drain::{draining, ends_soon};
+use crate::engines::Lesser;
 use crate::errors::each_refused;
+use crate::paced::{Pace, paced, with_model};
 use crate::relay::Relay;
 
 /// A text that the draft model goes on with as the target does, now and then.
@@ -106,6 +110,42 @@ async fn a_drafter_that_is_wrong_or_silent_is_nothing_to_the_answer() {
     assert_eq!(answer.statistics().num_accepted_draft_tokens, 0);
     relay.release();
     is_free(&monitor, "after it was let go").await;
+}
+
+/// The target does not wait until the drafter has read the prompt.
+#[tokio::test]
+async fn a_drafter_that_reads_the_prompt_forever_holds_nothing_up() {
+    let pace = Pace::default();
+    let (slow, monitor) = drafter_of(
+        Loaded::alone(paced(draft(), &pace)),
+        DrafterConfig::default(),
+    )
+    .await;
+    let (coordinator, _verifier) = beside(&[slow.url()]).await;
+    pace.hold();
+    let answer = equals_target_only(&coordinator, &story(40), "a slow drafter").await;
+    assert_eq!(answer.statistics().num_accepted_draft_tokens, 0);
+    pace.release();
+    is_free(&monitor, "after its forward").await;
+}
+
+/// As with llama.cpp.
+#[tokio::test]
+async fn where_trees_do_not_grow_chains_are_drafted() {
+    let caps = Caps {
+        trees: false,
+        growing_trees: false,
+        ..Caps::ALL
+    };
+    let lesser = with_model(draft(), |model| Lesser { model, caps });
+    let (drafter, monitor) = drafter_of(Loaded::alone(lesser), DrafterConfig::default()).await;
+    let (coordinator, _verifier) = beside(&[drafter.url()]).await;
+    for temperature in [0.0, 1.0] {
+        let requested = story(120).temperature(temperature).seed(5);
+        let answer = equals_target_only(&coordinator, &requested, "chains").await;
+        assert_accepted(&answer, "chains");
+    }
+    is_free(&monitor, "after all").await;
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use outrider::{connect, progress};
 pub(super) use self::hosts::{HostPlan, Hosts, Pace};
 pub(super) use self::link::Link;
 use crate::ranges;
-use crate::report::{BenchReport, Plot, PlotAxis, Row, number, text};
+use crate::report::{BenchReport, Plot, PlotAxis, ReportField, Row, number, text};
 use crate::spec::MeasuredMethod;
 
 #[derive(Clone, Debug, Args)]
@@ -169,10 +169,7 @@ async fn measure_all(
     args: &DistanceArgs,
     at: (&Client, &Hosts),
     temperature: f32,
-    (labels, ways): (
-        &[crate::report::ReportField],
-        &[(&'static str, MeasuredMethod)],
-    ),
+    (labels, ways): (&[ReportField], &[(&'static str, MeasuredMethod)]),
     report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     let mut measured: Vec<(&str, &MeasuredMethod, Measured)> = Vec::new();
@@ -262,7 +259,7 @@ async fn measure_one(
     })
 }
 
-fn in_words(labels: &[crate::report::ReportField]) -> String {
-    let words = labels.iter().map(|label| label.shown());
+fn in_words(labels: &[ReportField]) -> String {
+    let words = labels.iter().map(ReportField::shown);
     words.collect::<Vec<_>>().join(", ")
 }

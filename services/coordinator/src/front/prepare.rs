@@ -124,7 +124,8 @@ impl SharedState {
             });
             let tokenizing = tokenizing.transpose()?;
             let config = &shared.config;
-            let request = request::check(message, prompt, calls, &model, &target, config, unasked)?;
+            let request =
+                request::check(message, prompt, calls, &model, &target, config, &unasked)?;
             drop(tokenizing);
             let prepared = shared.with_room(request, model, target, session_id, place)?;
             Ok((prepared, kept))

@@ -80,7 +80,7 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
         max_tokens: u32::MAX,
         settings: Vec::new(),
     };
-    let request = crate::request::check(message, prompt, calls, &model, &target, &config, unasked);
+    let request = crate::request::check(message, prompt, calls, &model, &target, &config, &unasked);
     Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)
 }
 

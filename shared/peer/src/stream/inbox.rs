@@ -59,7 +59,7 @@ impl<'a> Inbox<'a> {
                 Ok(Some(Some(Request::Append(proposed)))) => {
                     proposing.offer(pending::from_wire(proposed)?);
                 }
-                Ok(Some(Some(Request::Commit(commit)))) => committing.join(commit)?,
+                Ok(Some(Some(Request::Commit(commit)))) => committing.join(&commit)?,
                 Ok(Some(Some(Request::Close(_)))) => return Ok(()),
                 Ok(Some(Some(Request::Round(_)))) => {
                     let problem = "the round before it is still being answered";

@@ -18,6 +18,10 @@ const NEED_FROM_LIMIT: usize = 3;
 pub(in crate::peer) const UNASKED: &str = "an answer that nobody asked for";
 
 /// What a reply is to a round.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it is taken apart at once"
+)]
 pub(in crate::peer) enum Heard {
     /// Nothing: it answers another, left over from before a retry, or the round was sent again.
     Nothing,
