@@ -214,6 +214,12 @@ async fn a_drafter_on_other_processors_drafts_ahead_by_default() {
         for (what, asked, drafting, is_streamed) in [
             ("nothing", requested.clone(), "model", is_apart),
             (
+                "auto",
+                requested.clone().with("schedule", "auto"),
+                "model",
+                is_apart,
+            ),
+            (
                 "a cap",
                 requested.clone().with("draft_cap", 8),
                 "model",

@@ -46,7 +46,7 @@ async fn what_belongs_to_rounds_is_refused_by_name() {
             "cascade".into(),
         ),
         with(
-            "settings.schedule | 'waves' | rounds, stream",
+            "settings.schedule | 'waves' | auto, rounds, stream",
             "coupled",
             "schedule",
             "waves".into(),

@@ -3,7 +3,7 @@
 use fleet::ServedModel;
 use speculation::bad_value::BadValue;
 use speculation::drafting::{DraftLen, Drafting};
-use speculation::methods::names::of_drafting;
+use speculation::methods::names::{AUTO, of_drafting};
 use speculation::methods::{Choice, METHODS, MethodSpec, Setting, Setup};
 use speculation::sampling::SamplingParams;
 use wire::settings::{FIELD, named};
@@ -75,10 +75,11 @@ pub(super) fn choose(
 /// Settings that apply where a request does not give them.
 pub(crate) type UsualSettings = Vec<(&'static Setting, &'static str)>;
 
-/// Resolves `spec`. The defaults `usual` apply if `spec` does not give these settings, if they are compatible with the rest, and
+/// Resolves `spec`. The defaults `usual` apply if `spec` does not give these settings, or leaves them open, if they are compatible with the rest, and
 /// if the output does not depend on the draft model.
 fn resolve(spec: &MethodSpec, usual: &UsualSettings, setup: Setup) -> Result<Choice, BadValue> {
-    let missing = usual.iter().filter(|(setting, _)| !spec.gives(setting));
+    let is_open = |setting| spec.text(setting).is_none_or(|text| text == AUTO);
+    let missing = usual.iter().filter(|(setting, _)| is_open(setting));
     if missing.clone().next().is_some() {
         let with = |spec: MethodSpec, (setting, value): &(&Setting, &'static str)| {
             spec.with(setting.name, *value)

@@ -133,7 +133,8 @@ pub(super) fn drafting_of(
 ) -> Result<DraftingAxes, BadValue> {
     let drafting = spec.read(&DRAFTING, names::drafting)?;
     let tree = spec.read(&TREE, names::tree)?;
-    let schedule = spec.read(&SCHEDULE, names::schedule)?.unwrap_or_default();
+    let schedule = spec.read(&SCHEDULE, names::schedule)?.flatten();
+    let schedule = schedule.unwrap_or_default();
     let (len, most) = length_of(spec)?;
     let (proposer, usual) = match schedule {
         Schedule::Rounds => (Drafting::default(), usual),

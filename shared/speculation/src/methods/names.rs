@@ -14,7 +14,7 @@ use crate::verification::{VERIFICATIONS, Verification};
 
 pub use crate::session::PlanKind;
 pub use drafting::{
-    ALTERNATES, COMB, DRAFT_CAP, DRAFT_MOST, draft_len, draft_lens, drafting, draftings,
+    ALTERNATES, AUTO, COMB, DRAFT_CAP, DRAFT_MOST, draft_len, draft_lens, drafting, draftings,
     of_draft_len, of_drafting, of_schedule, of_tree, schedule, schedules, tree, trees,
 };
 

@@ -117,7 +117,7 @@ settings! {
         placeholder: "NAME",
         help: "whether target and drafts take turns; stream goes with coupled verification of the exact target",
         kind: axis(
-            "rounds",
+            names::AUTO,
             names::schedules,
             |text| names::schedule(text).map(drop),
         ),

@@ -70,16 +70,27 @@ pub fn schedules() -> Vec<AxisValue> {
         let help = schedule.get_message().unwrap_or_default();
         plain(of_schedule(*schedule), help)
     };
-    Schedule::VARIANTS.iter().map(described).collect()
+    let auto = plain(
+        AUTO,
+        "stream where drafts take no time from the target, copied or made elsewhere; else rounds",
+    );
+    let named = Schedule::VARIANTS.iter().map(described);
+    std::iter::once(auto).chain(named).collect()
 }
 
-/// The schedule called `text`.
+/// What leaves a schedule to the service.
+pub const AUTO: &str = "auto";
+
+/// The schedule called `text`; none of [`AUTO`].
 ///
 /// # Errors
 /// If there is none; the message lists them all.
-pub fn schedule(text: &str) -> Result<Schedule, BadValue> {
-    text.parse()
-        .map_err(|_| unknown("schedule", text, &schedules()))
+pub fn schedule(text: &str) -> Result<Option<Schedule>, BadValue> {
+    if text == AUTO {
+        return Ok(None);
+    }
+    let named = text.parse().map(Some);
+    named.map_err(|_| unknown("schedule", text, &schedules()))
 }
 
 /// The name of `schedule`.

@@ -58,9 +58,13 @@ fn schedules_are_called_by_their_names() {
         Schedule::Rounds
     );
     for schedule in [Schedule::Rounds, Schedule::Stream] {
-        assert_eq!(names::schedule(names::of_schedule(schedule)), Ok(schedule));
+        assert_eq!(
+            names::schedule(names::of_schedule(schedule)),
+            Ok(Some(schedule))
+        );
     }
+    assert_eq!(names::schedule("auto"), Ok(None));
     let error = names::schedule("waves").expect_err("unknown");
-    let reported = "schedule: 'waves' is unknown, expected one of rounds, stream";
+    let reported = "schedule: 'waves' is unknown, expected one of auto, rounds, stream";
     assert_eq!(error.to_string(), reported);
 }
