@@ -1,5 +1,6 @@
 //! Drafting ahead of what the target chooses: a round that proposes draft tokens until its session is closed.
 
+mod drafts;
 mod task;
 
 use std::time::{Duration, Instant};
@@ -13,7 +14,8 @@ use wire::v1::round_answer::Part;
 use wire::{encoded_bytes, pending, v1};
 
 use crate::proposers::{DraftSession, Drafter};
-use task::{AheadDrafts, AheadTask, Limits};
+use drafts::AheadDrafts;
+use task::{AheadTask, Limits};
 
 /// Bytes of proposals that a session may send in a second, and as many at once: what waits meanwhile is joined.
 const BYTES_A_SECOND: f64 = 256.0 * 1024.0;
@@ -51,7 +53,7 @@ pub(crate) async fn draft(
             send(proposed, context, &mut allowance).await?;
         }
         if let Some(drafts) = &*slot.lock() {
-            *drafter.role.acceptance.lock() = drafts.acceptance();
+            *drafter.role.acceptance.lock() = drafts.acceptance;
         }
         // Nothing is worth drafting before the target has gone on.
         context.commits.came().await;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use model::engine::{StepRows, Task, TaskError, TaskProgress};
 use peer::{Commits, CountedHistory, Lent, RoundError};
 use speculation::TokenId;
-use speculation::ahead::{Acceptance, AheadTree, CHILDREN, Growth, Leaves, margin};
+use speculation::ahead::{CHILDREN, Growth, Leaves, margin};
 use speculation::coupled::choice;
 use speculation::drafting::{TreeShape, siblings};
 use speculation::pending::ProposedTree;
 use speculation::pipeline::{DistributionError, Pipeline, Want};
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
-use wire::status::BadField;
 
+use super::drafts::AheadDrafts;
 use crate::proposers::DraftSession;
 
 /// Least survival of a draft token, whatever the verifier's price is. With 0.005 a drafter a tenth of a second away sends ten
@@ -35,69 +35,6 @@ pub(super) struct Limits {
     pub(super) longest: usize,
     /// Whether the engine appends below the nodes of a tree that it holds; otherwise chains are forwarded.
     pub(super) grows_trees: bool,
-}
-
-/// What is drafted ahead of an output.
-#[derive(Default)]
-pub(super) struct AheadDrafts {
-    /// The output that the coordinator told.
-    output: Vec<TokenId>,
-    tree: AheadTree,
-    acceptance: Acceptance,
-    /// Most nodes, by the credit of the latest commit; none before the first.
-    room: Option<usize>,
-    price: f32,
-    /// Time of one more row, as a share of a forward of one.
-    row_cost: f32,
-}
-
-impl AheadDrafts {
-    /// Nothing ahead of `output` yet; `learnt` is what is known of other sessions.
-    pub(super) fn new(output: &[TokenId], learnt: Acceptance) -> Self {
-        Self {
-            output: output.to_vec(),
-            acceptance: learnt,
-            ..Self::default()
-        }
-    }
-
-    /// Returns what was learnt of acceptance.
-    pub(super) fn acceptance(&self) -> Acceptance {
-        self.acceptance
-    }
-
-    /// Follows what the target chose meanwhile.
-    ///
-    /// # Errors
-    /// If there is a gap before it, or a token is not in the vocabulary.
-    fn follow(&mut self, commits: &Commits, vocab_size: u32) -> Result<(), BadField> {
-        let Some(commit) = commits.take() else {
-            return Ok(());
-        };
-        BadField::in_vocabulary("commit.token_ids", &commit.tokens, vocab_size)?;
-        let known = self.output.len();
-        let Some(repeated) = known.checked_sub(commit.from as usize) else {
-            let problem = format!("{} is behind the end of the output, {known}", commit.from);
-            return Err(BadField::new("commit.from", problem));
-        };
-        for &token in commit.tokens.get(repeated..).unwrap_or_default() {
-            self.tree.advance(token, &mut self.acceptance);
-            self.output.push(token);
-        }
-        self.room = Some(self.tree.len() + commit.credit as usize);
-        self.price = commit.price;
-        Ok(())
-    }
-
-    /// Most nodes, of which the limit is `most`: none beyond those that are welcome.
-    fn nodes(&self, most: usize) -> usize {
-        self.room.map_or(most, |room| room.min(most))
-    }
-
-    /// Returns a proposal of what was not proposed yet, if there is any.
-    pub(super) fn propose(&mut self) -> Option<ProposedTree> {
-        self.tree.propose(self.output.len() as u32)
-    }
 }
 
 /// Drafts until nothing more is worth it.

@@ -1,7 +1,7 @@
 //! A tree that grows, is cut to what was chosen, and is told as proposals.
 
 use super::*;
-use crate::pending::{Bounds, PendingTree};
+use crate::pending::{Bounds, PendingTree, ProposedTree};
 
 const END: TokenId = 99;
 
