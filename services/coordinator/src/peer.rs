@@ -3,6 +3,7 @@
 
 mod ahead;
 mod beside;
+mod exchange;
 mod opener;
 mod position;
 mod rounds;

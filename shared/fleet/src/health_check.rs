@@ -33,7 +33,8 @@ impl Drafters {
     /// Returns what these are together with another that fits `target`.
     fn with(self, drafter: &PeerDescription, target: &PeerDescription) -> Self {
         let shares = !drafter.processors.is_empty() && drafter.processors == target.processors;
-        let is_ahead = drafter.features.iter().any(|feature| feature == AHEAD);
+        // Engines elsewhere decode fastest when nothing is proposed to them.
+        let is_ahead = !target.rows_are_parts && drafter.features.iter().any(|it| it == AHEAD);
         let own = match has_model(drafter) {
             false => Self::Copy,
             true if is_ahead && !shares => Self::Apart,
@@ -247,8 +248,14 @@ mod tests {
         assert_eq!(of(&[]), Drafters::Unknown);
         assert_eq!(of(&[copies, copies]), Drafters::Copy);
         assert_eq!(of(&[far, far]), Drafters::Apart);
-        // On a GPU.
+        // On a GPU; and beside an engine elsewhere.
         assert_eq!(of(&[("", true, true)]), Drafters::Apart);
+        let engine = PeerDescription {
+            rows_are_parts: true,
+            ..Default::default()
+        };
+        let beside_it = Drafters::Unknown.with(&drafter("others", true, true), &engine);
+        assert_eq!(beside_it, Drafters::Model);
         assert_eq!(of(&[copies, far]), Drafters::Apart);
         for one in [near, old] {
             assert_eq!(of(&[one]), Drafters::Model);

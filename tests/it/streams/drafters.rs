@@ -59,6 +59,11 @@ async fn whatever_is_asked_for_the_answer_is_the_targets() {
         regex: "( (the|a|one|happy|little)){40}".to_owned(),
         ..Default::default()
     };
+    // A grammar says where the output ends.
+    let ended = GenerateRequest {
+        ignore_eos: false,
+        ..story(60)
+    };
     let cases: [(&str, GenerateRequest); 5] = [
         ("one token", story(1)),
         ("two tokens", story(2)),
@@ -72,7 +77,7 @@ async fn whatever_is_asked_for_the_answer_is_the_targets() {
         ),
         (
             "a grammar",
-            sampled(story(40), |it| {
+            sampled(ended, |it| {
                 (it.temperature, it.grammar) = (Some(1.0), Some(grammar));
             }),
         ),

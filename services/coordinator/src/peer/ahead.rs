@@ -15,9 +15,9 @@ use v1::session_request::Request;
 use wire::status::PeerFailure;
 use wire::{pending, v1};
 
+use super::exchange::{Exchange, Heard, UNASKED};
 use super::opener::Opener;
 use super::position::{Deadline, RoundPosition};
-use super::rounds::{Exchange, Heard, UNASKED};
 use super::session::{FailureKind, PeerSession};
 
 /// Levels that are drafted past the output, if the request sets no limit.

@@ -12,6 +12,8 @@ use crate::proposers::ProposalLane;
 pub(super) struct Proposals {
     lane: ProposalLane,
     drafter: Option<AheadDrafter>,
+    /// Whether the drafter was told to rest.
+    rests: bool,
 }
 
 impl Proposals {
@@ -21,6 +23,7 @@ impl Proposals {
         Some(Self {
             lane,
             drafter: None,
+            rests: false,
         })
     }
 
@@ -39,7 +42,10 @@ impl Proposals {
 
     /// Returns what to propose on top of `output`, before which `lead` stands, and tells the drafter of it.
     pub(super) async fn next(&mut self, lead: &[TokenId], output: &[TokenId]) -> Vec<ProposedTree> {
-        if let Some(drafter) = &self.drafter {
+        let rested = std::mem::replace(&mut self.rests, self.lane.room() == 0);
+        if let Some(drafter) = &self.drafter
+            && !(rested && self.rests)
+        {
             drafter.tell(output, self.lane.room(), self.lane.least());
         }
         self.lane.next(lead, output).await

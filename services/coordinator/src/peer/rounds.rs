@@ -3,7 +3,6 @@
 
 mod decide;
 mod draft;
-mod exchange;
 mod parts;
 mod started;
 mod verify;
@@ -22,7 +21,6 @@ use crate::admitted::AdmittedRequest;
 
 pub(super) use decide::{ScoredBlock, decide};
 pub(super) use draft::bonus;
-pub(super) use exchange::{Exchange, Heard, UNASKED};
 pub(super) use started::StartedRound;
 
 /// What the messages of an answer come to.

@@ -8,6 +8,7 @@ use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, ROOM, Trust
 use wire::{pending, v1};
 
 use super::Proposer;
+use super::balance::{Balance, ON_THE_WAY};
 use super::max_gram::CopiedDrafts;
 use crate::admitted::AdmittedRequest;
 use crate::events::Proposed;
@@ -19,10 +20,6 @@ const LEVELS: u32 = 48;
 /// price once it is.
 const LEAST: f32 = 0.05;
 const OF_PRICE: f32 = 0.5;
-
-/// Expected saving, in milliseconds of forward time, from which on a proposal is sent: sending and reading it takes about as
-/// much processor time from other requests.
-const ON_THE_WAY: f32 = 0.2;
 
 /// A proposal whose first token is accepted with this probability is always sent.
 const LIKELY: f32 = 0.5;
@@ -46,6 +43,8 @@ pub(crate) struct ProposalLane {
     sources: Vec<Source>,
     /// The drafter's figures, if one drafts ahead; its number comes after those of the others.
     drafter: Option<Proposed>,
+    /// Whether its drafts are worth their way.
+    balance: Balance,
     pending: PendingTree,
     /// How far sources are believed, measured on the first token of every prediction, sent or not.
     trust: Trust,
@@ -57,8 +56,11 @@ pub(crate) struct ProposalLane {
     silent: u32,
     /// The verifier's price: the least survival that was worth a row of a forward.
     price: f32,
-    /// Least survival of a proposal's first token for the proposal to be sent.
+    /// Expected saving of a proposal from which on it is sent, as a share of a sequence's share of a forward: sending and reading
+    /// it takes about as much processor time from other requests.
     least_first: f32,
+    /// A sequence's share of the latest forward, in milliseconds.
+    forward_ms: f32,
     /// Draft tokens that the verifier has room for.
     room: u32,
     levels: u32,
@@ -96,6 +98,7 @@ impl ProposalLane {
         Some(Self {
             sources: sources.collect(),
             drafter: (!copies).then(|| figures_of(DRAFTER)),
+            balance: Balance::default(),
             room: ROOM as u32,
             pending: PendingTree::default(),
             trust: Trust::earned(EARNED),
@@ -104,6 +107,7 @@ impl ProposalLane {
             silent: 0,
             price: 0.0,
             least_first: LEAST,
+            forward_ms: 0.0,
             levels: request.method.draft_most.unwrap_or(LEVELS),
             max_tokens: request.max_tokens,
             vocab_size: request.vocab_size,
@@ -117,14 +121,18 @@ impl ProposalLane {
         self.drafter.is_some()
     }
 
-    /// Returns how many draft tokens the verifier has room for.
+    /// Returns how many of a drafter's draft tokens there is room for; none while they are not worth their way.
     pub(crate) fn room(&self) -> u32 {
-        self.room
+        if self.balance.is_resting() {
+            0
+        } else {
+            self.room
+        }
     }
 
-    /// Returns the least survival of a draft token that is sent.
+    /// Returns the least survival of a drafter's draft token that is worth its way.
     pub(crate) fn least(&self) -> f32 {
-        self.price * OF_PRICE
+        self.least_first.max(self.price * OF_PRICE)
     }
 
     /// Records that the decode begins anew, at a verifier that may hold none of the pending drafts.
@@ -140,8 +148,8 @@ impl ProposalLane {
         pending::add(&mut self.counted, forward);
         if let Some(timing) = decoded.timing.filter(|timing| timing.forward_us > 0) {
             // A forward is shared by the sequences in it.
-            let share = timing.forward_us as f32 / 1e3 / timing.batch.max(1) as f32;
-            self.least_first = (ON_THE_WAY / share).clamp(LEAST, LIKELY);
+            self.forward_ms = timing.forward_us as f32 / 1e3 / timing.batch.max(1) as f32;
+            self.least_first = (ON_THE_WAY / self.forward_ms).min(LIKELY);
         }
         // A forward without drafts reports no price.
         self.price = forward.price.max(self.price * FADES);
@@ -153,6 +161,7 @@ impl ProposalLane {
         if decoded.from as usize != self.known {
             return;
         }
+        let before = self.drafter.map_or(0, |drafter| drafter.accepted);
         for (index, &token) in decoded.token_ids.iter().enumerate() {
             let (source, _) = self.pending.advance(token);
             self.known += 1;
@@ -161,6 +170,8 @@ impl ProposalLane {
                 figures.accepted += 1;
             }
         }
+        let accepted = self.drafter.map_or(0, |drafter| drafter.accepted) - before;
+        self.balance.forward(accepted as u32, self.forward_ms);
     }
 
     /// Returns what to propose on top of `output`, before which `lead` stands.
@@ -205,6 +216,7 @@ impl ProposalLane {
         for claim in &mut proposed.claims {
             claim.source = source;
         }
+        self.balance.came();
         let left = self.max_tokens.saturating_sub(output.len() as u32);
         let bounds = Bounds {
             levels: left.saturating_sub(1),
@@ -234,7 +246,7 @@ impl ProposalLane {
         let (token, survival) = source.proposer.propose(1).pop()?;
         source.guess = Some((output.len(), token, survival));
         let share = self.trust.share(at as u8);
-        if survival * share < self.least_first {
+        if survival * share < self.least_first.max(LEAST) {
             return None;
         }
         // A long proposal is costly to make, so it is made only for a first token that is believed.

@@ -99,11 +99,11 @@ impl AheadTree {
     /// Chooses the rows of the next forward, which are computed from now on: of the leaves of the largest survival as many as
     /// add more to the survival of what is drafted in a second than they cost.
     pub fn grow(&mut self, growth: Growth<'_>) -> Leaves {
-        if self.root.is_none() {
-            return Leaves::Root;
-        }
         if self.nodes.len() >= growth.nodes {
             return Leaves::None;
+        }
+        if self.root.is_none() {
+            return Leaves::Root;
         }
         let nodes = self.nodes.iter().zip(0_u32..);
         let mut leaves: Vec<_> = nodes

@@ -11,9 +11,9 @@ use v1::round_request::Round;
 use wire::draft_block::{PartialBlock, stop};
 use wire::{drafting, proposal, v1};
 
-use super::exchange::{Exchange, UNASKED};
 use super::{PeerAnswer, RoundProposals, Taken};
 use crate::admitted::AdmittedRequest;
+use crate::peer::exchange::{Exchange, UNASKED};
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
 use crate::peer::session::PeerSession;

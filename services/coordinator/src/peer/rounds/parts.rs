@@ -7,9 +7,9 @@ use v1::round_request::Round;
 use v1::session_request::Request;
 use wire::{pending, v1};
 
-use super::exchange::UNASKED;
 use super::{OutputLogprobs, PeerAnswer, Taken};
 use crate::admitted::AdmittedRequest;
+use crate::peer::exchange::UNASKED;
 use crate::peer::position::RoundPosition;
 
 /// An answer that comes in parts.

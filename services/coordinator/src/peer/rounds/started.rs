@@ -10,11 +10,11 @@ use wire::v1::round_answer::Part;
 use wire::v1::session_request::Request as Message;
 
 use super::draft::AwaitedDraft;
-use super::exchange::{Exchange, Heard};
 use super::parts::AwaitedParts;
 use super::verify::AwaitedVerdict;
 use super::{PeerAnswer, RoundProposals, Taken};
 use crate::peer::beside::Proposals;
+use crate::peer::exchange::{Exchange, Heard};
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
 use crate::peer::session::PeerSession;

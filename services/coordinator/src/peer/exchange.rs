@@ -15,14 +15,14 @@ use crate::peer::stream::PeerStream;
 const NEED_FROM_LIMIT: usize = 3;
 
 /// What is wrong with an answer of a kind that was not asked for.
-pub(in crate::peer) const UNASKED: &str = "an answer that nobody asked for";
+pub(super) const UNASKED: &str = "an answer that nobody asked for";
 
 /// What a reply is to a round.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one at a time, and it is taken apart at once"
 )]
-pub(in crate::peer) enum Heard {
+pub(super) enum Heard {
     /// Nothing: it answers another, left over from before a retry, or the round was sent again.
     Nothing,
     /// The peer is at work on it.
@@ -33,7 +33,7 @@ pub(in crate::peer) enum Heard {
 
 /// A round that a peer was sent.
 #[derive(Debug)]
-pub(in crate::peer) struct Exchange {
+pub(super) struct Exchange {
     requested: Round,
     round: u64,
     digest: u64,
@@ -44,7 +44,7 @@ pub(in crate::peer) struct Exchange {
 
 impl Exchange {
     /// Sends a round on top of the output.
-    pub(in crate::peer) async fn start(
+    pub(super) async fn start(
         stream: &mut PeerStream,
         position: RoundPosition<'_>,
         requested: Round,
@@ -101,7 +101,7 @@ impl Exchange {
     ///
     /// # Errors
     /// If the peer keeps asking for earlier tokens.
-    pub(in crate::peer) async fn take(
+    pub(super) async fn take(
         &mut self,
         reply: Reply,
         stream: &mut PeerStream,
