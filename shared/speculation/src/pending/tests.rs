@@ -174,7 +174,7 @@ fn what_could_never_be_emitted_is_not_kept() {
     }
     let mut pending = PendingTree::default();
     let mut without_room = 0;
-    for first in 0..50 {
+    for first in 0..90 {
         let deep = chain(0, &[first, 1, 2, 3, 4, 5, 6, 7], 0.5);
         without_room += pending.receive(&deep, &[], BOUNDS).without_room;
     }
