@@ -72,7 +72,7 @@ pub fn schedules() -> Vec<AxisValue> {
     };
     let auto = plain(
         AUTO,
-        "stream where drafts take no time from the target, copied or made elsewhere; else rounds",
+        "stream where there is no drafter, or drafters take no time from the target; else rounds",
     );
     let named = Schedule::VARIANTS.iter().map(described);
     std::iter::once(auto).chain(named).collect()
