@@ -1,5 +1,6 @@
 //! The peers' own protocol, spoken by hand.
 
+mod ahead;
 mod drafts;
 mod grants;
 mod progress;
@@ -19,8 +20,8 @@ use wire::v1::session_reply::Reply;
 use wire::v1::session_request::Request;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{
-    DecodeRound, DraftRound, Open, Opened, ReplyHeader, RoundHeader, RoundRequest, SamplingParams,
-    ScoreRound, SessionReply, SessionRequest, Verdict, VerifyRound,
+    AheadRound, DecodeRound, DraftRound, Open, Opened, ReplyHeader, RoundHeader, RoundRequest,
+    SamplingParams, ScoreRound, SessionReply, SessionRequest, Verdict, VerifyRound,
 };
 
 use crate::cluster::channel;
@@ -54,6 +55,12 @@ pub(crate) trait Asked {
 impl Asked for DraftRound {
     fn round(self) -> Round {
         Round::Draft(self)
+    }
+}
+
+impl Asked for AheadRound {
+    fn round(self) -> Round {
+        Round::Ahead(self)
     }
 }
 

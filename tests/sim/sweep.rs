@@ -25,6 +25,32 @@ pub(crate) fn seeds() -> Range<u64> {
     }
 }
 
+/// What a sweep met with: one in which nothing happens proves nothing.
+pub(crate) struct Met {
+    times: HashMap<&'static str, u64>,
+    is_sweep: bool,
+}
+
+impl Met {
+    /// A sweep of `seeds` that must meet with all of these.
+    pub(crate) fn of<const N: usize>(must: [&'static str; N], seeds: &Range<u64>) -> Self {
+        Self {
+            times: HashMap::from(must.map(|what| (what, 0))),
+            is_sweep: seeds.end - seeds.start > 1,
+        }
+    }
+
+    pub(crate) fn meet(&mut self, what: &'static str, times: u32) {
+        *self.times.entry(what).or_insert(0) += u64::from(times);
+    }
+
+    pub(crate) fn check(&self) {
+        let times = &self.times;
+        let met_all = times.values().all(|&times| times >= 50);
+        assert!(!self.is_sweep || met_all, "{times:?}");
+    }
+}
+
 /// How a request ended.
 pub(crate) fn end_of(record: &Record) -> &'static str {
     match record.end().1 {
@@ -39,7 +65,7 @@ pub(crate) fn end_of(record: &Record) -> &'static str {
     }
 }
 
-/// What a sweep must meet with: one in which nothing happens proves nothing.
+/// What it must meet with.
 const TO_MEET: [&str; 9] = [
     "stop",
     "length",
@@ -55,9 +81,7 @@ const TO_MEET: [&str; 9] = [
 #[test]
 fn random_requests_under_random_faults_are_lossless_and_end() {
     let seeds = seeds();
-    let is_sweep = seeds.end - seeds.start > 1;
-    let mut met = HashMap::from(TO_MEET.map(|what| (what, 0)));
-    let mut meet = |what, times| *met.entry(what).or_insert(0) += times;
+    let mut met = Met::of(TO_MEET, &seeds);
     for seed in seeds {
         let case = Case::random(seed);
         let record = simulate(&case, &Faults::random(seed));
@@ -66,14 +90,11 @@ fn random_requests_under_random_faults_are_lossless_and_end() {
         } else {
             record.assert_orderly();
         }
-        meet(end_of(&record), 1);
-        meet("retries", record.statistics.retries);
-        meet("fallbacks", record.statistics.fallbacks.len() as u32);
-        meet("needs", record.needs);
-        meet("streamed", u32::from(case.streams));
+        met.meet(end_of(&record), 1);
+        met.meet("retries", record.statistics.retries);
+        met.meet("fallbacks", record.statistics.fallbacks.len() as u32);
+        met.meet("needs", record.needs);
+        met.meet("streamed", u32::from(case.streams));
     }
-    assert!(
-        !is_sweep || met.values().all(|&times| times >= 50),
-        "{met:?}"
-    );
+    met.check();
 }

@@ -2,10 +2,10 @@
 //! asked in a round (`rounds`).
 
 mod ahead;
-mod beside;
 mod exchange;
 mod opener;
 mod position;
+mod proposals;
 mod rounds;
 mod session;
 mod stream;
@@ -27,8 +27,8 @@ use wire::v1::{self, Timing};
 use crate::admitted::AdmittedRequest;
 use crate::events::Proposed;
 use crate::proposers::ProposalLane;
-use beside::Proposals;
 use opener::Opener;
+use proposals::DecodeProposals;
 use rounds::{ScoredBlock, StartedRound, Taken};
 use session::PeerSession;
 
@@ -44,7 +44,7 @@ pub(crate) struct Peers {
     drafter: PeerSession,
     verifier: PeerSession,
     /// What is proposed while the target decodes; none in rounds.
-    beside: Option<Proposals>,
+    beside: Option<DecodeProposals>,
 }
 
 /// A request of the session that was not answered yet.
@@ -81,7 +81,7 @@ impl Peers {
             traffic: stream::TrafficCounter::default(),
         };
         Self {
-            beside: Proposals::of(&opener),
+            beside: DecodeProposals::of(&opener),
             opener,
             drafter: PeerSession::new(Peer::Drafter),
             verifier: PeerSession::new(Peer::Verifier),
@@ -257,7 +257,7 @@ impl Peers {
 
     /// Returns what each source proposed while the target decoded, and what became of all of it; none in rounds.
     pub(crate) fn streamed(&self) -> Option<(Vec<Proposed>, v1::ForwardDrafts)> {
-        let lane = self.beside.as_ref().map(Proposals::lane);
+        let lane = self.beside.as_ref().map(DecodeProposals::lane);
         lane.map(ProposalLane::figures)
     }
 

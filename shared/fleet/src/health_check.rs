@@ -190,7 +190,7 @@ impl ServedModel {
             }
             let known = endpoint.description();
             let is_able = known.map(|known| requirements.check(&known).is_ok());
-            if is_able.unwrap_or(requirements.is_waited_for_by_nobody()) {
+            if is_able.unwrap_or(requirements.drafts_ahead()) {
                 return Ok(());
             }
             // It may have been started anew with what it lacked.

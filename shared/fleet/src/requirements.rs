@@ -76,7 +76,7 @@ impl DrafterRequirements {
     }
 
     /// Returns whether the request goes on without the drafter until it is heard: it drafts ahead, beside the target.
-    pub(crate) fn is_waited_for_by_nobody(self) -> bool {
+    pub(crate) fn drafts_ahead(self) -> bool {
         self.ahead
     }
 

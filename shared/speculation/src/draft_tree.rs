@@ -29,6 +29,24 @@ pub enum BadTree {
     Siblings(usize),
 }
 
+/// Returns where each node stands once the output has gone on to the node `chosen`, which was a child of the root: only what is
+/// beneath it stays, in its order. `parents` are those of the nodes, parents before children; a node whose parent has no
+/// place any more, as `chosen` itself has none, is a child of the root.
+pub(crate) fn beneath(
+    parents: impl Iterator<Item = Option<u32>>,
+    chosen: usize,
+) -> Vec<Option<u32>> {
+    let mut moved: Vec<Option<u32>> = Vec::new();
+    let mut kept = 0;
+    for parent in parents {
+        let stays = parent
+            .is_some_and(|parent| parent as usize == chosen || moved[parent as usize].is_some());
+        moved.push(stays.then_some(kept));
+        kept += u32::from(stays);
+    }
+    moved
+}
+
 impl DraftTree {
     /// The tree of `tokens` with these parents; none of them is a chain.
     ///

@@ -14,7 +14,7 @@ mod trust;
 
 use crate::TokenId;
 use crate::constraint::Constraint;
-use crate::draft_tree::DraftTree;
+use crate::draft_tree::{DraftTree, beneath};
 pub use proposal::{Bounds, Claim, MOST_PROPOSED, ProposedTree, Received, SOURCES};
 pub use trust::Trust;
 
@@ -116,29 +116,22 @@ impl PendingTree {
             return (None, before);
         };
         let taken = self.nodes[chosen as usize].claim;
-        let mut moved: Vec<Option<u32>> = Vec::with_capacity(self.nodes.len());
-        let mut kept = Vec::new();
-        for (at, node) in self.nodes.iter().enumerate() {
-            let parent = match node.parent {
-                Some(parent) if parent == chosen => Some(None),
-                Some(parent) => moved[parent as usize].map(Some),
-                None => None,
-            };
-            let new = parent.filter(|_| at as u32 != chosen).map(|parent| {
-                let survival = (node.claim.survival / taken.survival).min(1.0);
-                kept.push(Node {
-                    token: node.token,
-                    parent,
-                    depth: node.depth - 1,
-                    claim: Claim {
-                        survival,
-                        ..node.claim
-                    },
-                });
-                kept.len() as u32 - 1
-            });
-            moved.push(new);
-        }
+        let moved = beneath(self.nodes.iter().map(|node| node.parent), chosen as usize);
+        let stays = self
+            .nodes
+            .iter()
+            .zip(&moved)
+            .filter(|(_, moved)| moved.is_some());
+        let kept = stays.map(|(node, _)| Node {
+            parent: node.parent.and_then(|parent| moved[parent as usize]),
+            depth: node.depth - 1,
+            claim: Claim {
+                survival: (node.claim.survival / taken.survival).min(1.0),
+                ..node.claim
+            },
+            ..*node
+        });
+        let kept: Vec<Node> = kept.collect();
         let fell_off = before - 1 - kept.len() as u32;
         self.nodes = kept;
         (Some(taken.source), fell_off)

@@ -25,8 +25,10 @@ fn story(max_tokens: u32) -> GenerateRequest {
 /// A coordinator with a verifier and drafters at these addresses.
 async fn beside(drafters: &[String]) -> (Service, Service) {
     let (verifier, _) = patient(|_| {}).await;
-    let coordinator = coordinator(config(drafters, &[verifier.url()])).await;
-    (coordinator, verifier)
+    let mut config = config(drafters, &[verifier.url()]);
+    // Whoever waited for a drafter would wait for an hour.
+    config.draft_timeout_ms = 3_600_000.try_into().expect("not zero");
+    (coordinator(config).await, verifier)
 }
 
 /// Waits until the drafter holds nothing of any request.
@@ -104,11 +106,7 @@ async fn a_drafter_that_is_wrong_or_silent_is_nothing_to_the_answer() {
     // Not even the opening of its stream is answered.
     let (held, monitor) = drafter(draft()).await;
     let relay = Relay::start(held.address).await;
-    let (verifier, _) = patient(|_| {}).await;
-    let mut config = config(&[relay.url()], &[verifier.url()]);
-    // Whoever waited for it would wait for an hour.
-    config.draft_timeout_ms = 3_600_000.try_into().expect("not zero");
-    let coordinator = crate::cluster::coordinator(config).await;
+    let (coordinator, _verifier) = beside(&[relay.url()]).await;
     equals_target_only(&coordinator, &story(4), "a drafter that is described").await;
     relay.hold_after(0);
     let answer = generate(&coordinator, streamed(story(30).temperature(0.0))).await;

@@ -4,6 +4,7 @@ mod proposing;
 
 use super::acceptance::{Acceptance, Margin};
 use crate::TokenId;
+use crate::draft_tree::beneath;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Node {
@@ -191,23 +192,19 @@ impl AheadTree {
         self.root = taken
             .row
             .map(|row| std::mem::take(&mut self.rows[row as usize].1));
-        let mut moved: Vec<Option<u32>> = Vec::with_capacity(self.nodes.len());
-        let mut kept: Vec<Node> = Vec::new();
-        for (at, node) in self.nodes.iter().enumerate() {
-            let parent = match node.parent {
-                Some(parent) if parent as usize == chosen => Some(None),
-                Some(parent) => moved[parent as usize].map(Some),
-                None => None,
-            };
-            let is_kept = parent.filter(|_| at != chosen);
-            moved.push(is_kept.map(|_| kept.len() as u32));
-            kept.extend(is_kept.map(|parent| Node {
-                parent,
-                depth: node.depth - 1,
-                survival: (node.survival / taken.survival).min(1.0),
-                ..*node
-            }));
-        }
+        let moved = beneath(self.nodes.iter().map(|node| node.parent), chosen);
+        let stays = self
+            .nodes
+            .iter()
+            .zip(&moved)
+            .filter(|(_, moved)| moved.is_some());
+        let kept = stays.map(|(node, _)| Node {
+            parent: node.parent.and_then(|parent| moved[parent as usize]),
+            depth: node.depth - 1,
+            survival: (node.survival / taken.survival).min(1.0),
+            ..*node
+        });
+        let kept: Vec<Node> = kept.collect();
         let told = moved[..self.told].iter().filter(|moved| moved.is_some());
         self.told = told.count();
         self.nodes = kept;

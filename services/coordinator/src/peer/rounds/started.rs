@@ -13,10 +13,10 @@ use super::draft::AwaitedDraft;
 use super::parts::AwaitedParts;
 use super::verify::AwaitedVerdict;
 use super::{PeerAnswer, RoundProposals, Taken};
-use crate::peer::beside::Proposals;
 use crate::peer::exchange::{Exchange, Heard};
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
+use crate::peer::proposals::DecodeProposals;
 use crate::peer::session::PeerSession;
 
 /// A round that a peer was asked.
@@ -94,7 +94,7 @@ impl StartedRound {
         &mut self,
         session: &mut PeerSession,
         opener: &mut Opener,
-        mut beside: Option<&mut Proposals>,
+        mut beside: Option<&mut DecodeProposals>,
         position: RoundPosition<'_>,
     ) -> Result<Taken, CallError> {
         let progress = Input::Progress {
@@ -160,7 +160,7 @@ impl StartedRound {
 }
 
 /// Returns what a drafter proposes to a decode on top of `output`; never, where none does.
-async fn drafted(beside: Option<&mut Proposals>, output: &[TokenId]) -> ProposedTree {
+async fn drafted(beside: Option<&mut DecodeProposals>, output: &[TokenId]) -> ProposedTree {
     match beside {
         Some(beside) => beside.drafted(output).await,
         None => std::future::pending().await,

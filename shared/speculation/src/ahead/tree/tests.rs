@@ -105,6 +105,12 @@ fn a_tree_stays_within_its_bounds() {
     assert!(drafter.tree.len() <= 40, "{}", drafter.tree.len());
     assert!(drafter.paths().iter().all(|path| path.len() <= 3));
     assert_eq!(drafter.tree.grow(bounds), Leaves::None);
+    // A drafter that is to rest does not even read the text on.
+    let none = Growth {
+        nodes: 0,
+        ..growth()
+    };
+    assert_eq!(AheadTree::default().grow(none), Leaves::None);
     // Nothing is drafted after an end, or that is worth too little.
     let mut drafter = Drafter::default();
     drafter.tree.computed(None, Margin::default(), vec![END, 5]);

@@ -9,14 +9,14 @@ use super::opener::Opener;
 use crate::proposers::ProposalLane;
 
 /// The proposals of a request with schedule `stream`.
-pub(super) struct Proposals {
+pub(super) struct DecodeProposals {
     lane: ProposalLane,
     drafter: Option<AheadDrafter>,
     /// Whether the drafter was told to rest.
     rests: bool,
 }
 
-impl Proposals {
+impl DecodeProposals {
     /// Returns those of the request of `opener`; none if its target takes no drafts while it decodes.
     pub(super) fn of(opener: &Opener) -> Option<Self> {
         let lane = ProposalLane::of(&opener.request)?;
