@@ -14,7 +14,8 @@ use speculation::methods::table::DRAFTING;
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum DefaultDrafting {
-    /// The draft model; Max-Gram where the drafters have no draft model, streamed where there are no drafters.
+    /// The draft model; Max-Gram where the drafters have no draft model. Streamed where there are no drafters, or they are
+    /// [apart](fleet::Drafters::Apart).
     #[default]
     Auto,
     /// This one.
