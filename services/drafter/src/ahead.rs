@@ -3,12 +3,13 @@
 mod drafts;
 mod task;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use peer::{Lent, LentSlot, RoundContext, RoundError};
 use speculation::drafting::Drafting;
 use speculation::pending::{ProposedTree, ROOM};
 use speculation::verification::Verification;
+use tokio::time::Instant;
 use wire::status::BadField;
 use wire::v1::round_answer::Part;
 use wire::{encoded_bytes, pending, v1};
@@ -18,11 +19,10 @@ use drafts::AheadDrafts;
 use task::{AheadTask, Limits};
 
 /// Bytes of proposals that a session may send in a second, and as many at once: what waits meanwhile is joined.
-const BYTES_A_SECOND: f64 = 256.0 * 1024.0;
+pub const BYTES_A_SECOND: u32 = 256 << 10;
 
-/// Most levels and nodes that can be asked for.
-const MOST_LEVELS: u32 = 128;
-const MOST_NODES: u32 = ROOM as u32;
+/// Most levels that can be asked for; of nodes, as many as a verifier has room for.
+pub const MOST_LEVELS: u32 = 128;
 
 /// Drafts, and sends what is drafted, until the session is closed or the draft model's context is full.
 pub(crate) async fn draft(
@@ -81,7 +81,7 @@ fn check(
     wire: v1::AheadRound,
 ) -> Result<Limits, BadField> {
     BadField::in_range("ahead.horizon", wire.horizon, 1..=MOST_LEVELS)?;
-    BadField::in_range("ahead.nodes", wire.nodes, 1..=MOST_NODES)?;
+    BadField::in_range("ahead.nodes", wire.nodes, 1..=ROOM as u32)?;
     let spec = &session.spec;
     if spec.verification != Verification::COUPLED || !spec.target.is_exact() {
         let problem = "goes with coupled verification of the target's own distribution only";
@@ -108,9 +108,11 @@ struct Allowance {
 }
 
 impl Allowance {
+    const PER_SECOND: f64 = BYTES_A_SECOND as f64;
+
     fn new() -> Self {
         Self {
-            bytes: BYTES_A_SECOND,
+            bytes: Self::PER_SECOND,
             since: Instant::now(),
         }
     }
@@ -118,11 +120,38 @@ impl Allowance {
     /// Takes `bytes`, once there are as many.
     async fn take(&mut self, bytes: u64) {
         let now = Instant::now();
-        let more = (now - self.since).as_secs_f64() * BYTES_A_SECOND;
-        (self.bytes, self.since) = ((self.bytes + more).min(BYTES_A_SECOND), now);
+        let more = (now - self.since).as_secs_f64() * Self::PER_SECOND;
+        (self.bytes, self.since) = ((self.bytes + more).min(Self::PER_SECOND), now);
         self.bytes -= bytes as f64;
         if self.bytes < 0.0 {
-            tokio::time::sleep(Duration::from_secs_f64(-self.bytes / BYTES_A_SECOND)).await;
+            tokio::time::sleep(Duration::from_secs_f64(-self.bytes / Self::PER_SECOND)).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_sends_no_more_than_its_bytes() {
+        let began = Instant::now();
+        let mut allowance = Allowance::new();
+        for _ in 0..4 {
+            allowance.take(u64::from(BYTES_A_SECOND) / 4).await;
+        }
+        // A second's worth at once.
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        for _ in 0..12 {
+            allowance.take(u64::from(BYTES_A_SECOND) / 4).await;
+        }
+        let took = began.elapsed().as_secs_f64();
+        assert!((2.99..3.01).contains(&took), "{took}");
+        // What was not used is kept, and no more than a second of it.
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let began = Instant::now();
+        allowance.take(u64::from(BYTES_A_SECOND) * 2).await;
+        let took = began.elapsed().as_secs_f64();
+        assert!((0.99..1.01).contains(&took), "{took}");
     }
 }

@@ -25,6 +25,7 @@ mod stream;
 mod tables;
 mod task;
 
+pub use ahead::{BYTES_A_SECOND, MOST_LEVELS};
 pub use config::{CascadeSection, DrafterConfig};
 pub use inspection::{Inspection, inspect};
 pub use loaded::Loaded;

@@ -10,6 +10,7 @@ use coordinator::limits::{
     MAX_SHORT_BYTES, MAX_SHORT_TEXT, MAX_STOP_BYTES, MAX_TEMPLATE_BYTES, MAX_TOKENIZED,
     MAX_TOKENIZER_BYTES, MOST_OUTPUTS, PIECE_FACTOR,
 };
+use drafter::{BYTES_A_SECOND, MOST_LEVELS};
 use net::http::{MAX_HTTP1_HEADER_BYTES, WINDOW_BYTES};
 use net::receiving::{
     DISCARD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_DISCARDED_CHUNKS, MAX_SMALL_BYTES,
@@ -204,7 +205,7 @@ fn of_peers() -> String {
         READ_TIMEOUT,
     ]
     .map(|time| time.as_secs());
-    let message = MAX_MESSAGE_BYTES >> 20;
+    let (message, ahead) = (MAX_MESSAGE_BYTES >> 20, BYTES_A_SECOND >> 10);
     format!(
         "sessions, open or waiting for their next stream | `max_sessions`
 rounds waiting for an engine | `engine.max_queue`
@@ -216,6 +217,8 @@ draft tokens of a round | `max_draft_tokens`
 drafts in one forward while the target decodes, of all sequences | `engine.max_draft_rows`
 drafts that wait for a forward, of one sequence | {ROOM}
 drafts of one proposal, and tokens to its root | {MOST_PROPOSED}
+levels drafted ahead | {MOST_LEVELS}
+bytes of drafts made ahead, of one session in a second | {ahead} KiB
 message of a client | {message} MiB
 tokens of a prompt | the model's context
 tokens of prompt, output and draft together | the model's context
