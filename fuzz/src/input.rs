@@ -2,6 +2,7 @@
 
 use prost::Message;
 use speculation::constraint::GrammarSpec;
+use speculation::pending::PathDigest;
 use wire::round::digest;
 use wire::v1::session_request::Request;
 use wire::v1::{Append, GenerateRequest, PeerDescription, SessionReply, SessionRequest};
@@ -53,11 +54,18 @@ impl SessionStream {
 }
 
 impl Appends {
-    /// The proposals, with the tokens that stand for those of `own` replaced by them.
+    /// The proposals, with the tokens that stand for those of `own` replaced by them, and the roots that stand for so many of
+    /// them by their digests.
     pub fn with_own(mut self, own: &[u32]) -> Vec<Append> {
         for append in &mut self.appends {
-            let nodes = append.tree.iter_mut().flat_map(|tree| &mut tree.token_ids);
-            for token in nodes.chain(&mut append.path) {
+            let after = own.get(append.after as usize..).unwrap_or_default();
+            for root in &mut append.roots {
+                let path = root.checked_sub(OWN).and_then(|len| after.get(..len as usize));
+                if let Some(path) = path {
+                    *root = PathDigest::of(path).0;
+                }
+            }
+            for token in &mut append.token_ids {
                 let at = token.checked_sub(OWN);
                 if let Some(&own) = at.and_then(|at| own.get(at as usize)) {
                     *token = own;

@@ -92,6 +92,7 @@ async fn decode_into(
         max_tokens: MAX_TOKENS,
         until: FIRST,
         drafts: true,
+        ..DecodeRound::default()
     });
     let header = RoundHeader {
         round: 1,

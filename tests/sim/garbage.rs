@@ -1,8 +1,7 @@
 //! Proposals that are late, of another session, false or malformed.
 
 use speculation::TokenId;
-use speculation::draft_tree::DraftTree;
-use speculation::pending::{Claim, MOST_PROPOSED, ProposedTree};
+use speculation::pending::{Claim, MOST_PROPOSED, Parent, PathDigest, ProposedTree};
 
 use crate::case::{END_TOKEN, VOCAB_SIZE};
 use crate::dice::Dice;
@@ -19,17 +18,11 @@ impl Nodes {
     }
 
     /// Returns them as a proposal of `source`.
-    pub(crate) fn proposed(self, after: u32, path: Vec<TokenId>, source: u8) -> ProposedTree {
-        let nodes = self.0.iter();
-        let tokens = nodes.clone().map(|&(token, ..)| token).collect();
-        let parents = nodes.clone().map(|&(_, parent, _)| parent).collect();
-        let claims = nodes.map(|&(.., survival)| Claim { source, survival });
-        ProposedTree {
-            after,
-            path,
-            tree: DraftTree::new(tokens, parents).expect("siblings that differ"),
-            claims: claims.collect(),
-        }
+    pub(crate) fn proposed(self, after: u32, path: &[TokenId], source: u8) -> ProposedTree {
+        let nodes = self.0.into_iter();
+        let nodes =
+            nodes.map(|(token, parent, survival)| (token, parent, Claim { source, survival }));
+        ProposedTree::new(after, path, nodes)
     }
 
     fn chain(tokens: &[TokenId], survival: f32) -> Self {
@@ -52,7 +45,7 @@ pub(crate) fn late(dice: &mut Dice, output: &[TokenId], drafts: &[TokenId]) -> P
         tokens[wrong] = dice.below(VOCAB_SIZE);
     }
     tokens.truncate(MOST_PROPOSED);
-    Nodes::chain(&tokens, 0.9).proposed(after as u32, output[after..from].to_vec(), 1)
+    Nodes::chain(&tokens, 0.9).proposed(after as u32, &output[after..from], 1)
 }
 
 /// A proposal on top of `other`, the output of another session, and sometimes said to be on top of `output`.
@@ -60,9 +53,9 @@ pub(crate) fn of_another(dice: &mut Dice, output: &[TokenId], other: &[TokenId])
     let at = (output.len() as u32).min(other.len() as u32 - 1) as usize;
     let (after, path) = if dice.happens(500) {
         let after = dice.below(at as u32 + 1) as usize;
-        (after, other[after..at].to_vec())
+        (after, &other[after..at])
     } else {
-        (output.len(), Vec::new())
+        (output.len(), &[][..])
     };
     Nodes::chain(&other[at..], 0.7).proposed(after as u32, path, 2)
 }
@@ -79,45 +72,33 @@ pub(crate) fn noise(dice: &mut Dice, output: &[TokenId]) -> ProposedTree {
             nodes.push(token, parent, 1.0);
         }
     }
-    nodes.proposed(output.len() as u32, Vec::new(), 3)
+    nodes.proposed(output.len() as u32, &[], 3)
 }
 
 /// A proposal that no source of ours makes.
 pub(crate) fn malformed(dice: &mut Dice, output: &[TokenId]) -> ProposedTree {
     let len = 1 + dice.below(6);
     let tokens: Vec<TokenId> = (0..len).map(|_| dice.below(VOCAB_SIZE)).collect();
-    let mut proposed = Nodes::chain(&tokens, 1.0).proposed(output.len() as u32, Vec::new(), 4);
-    let node = dice.below(len) as usize;
-    match dice.below(9) {
-        0 => {
-            let mut tokens = tokens;
-            tokens[node] = dice.pick(&[VOCAB_SIZE, u32::MAX]);
-            proposed.tree = tokens.into();
-        }
-        1 => {
-            let survival = dice.pick(&[f32::NAN, f32::INFINITY, -1.0, 0.0, 1.5]);
-            proposed.claims[node].survival = survival;
-        }
+    let mut proposed = Nodes::chain(&tokens, 1.0).proposed(output.len() as u32, &[], 4);
+    let at = dice.below(len) as usize;
+    let node = &mut proposed.nodes[at];
+    match dice.below(10) {
+        0 => node.token = dice.pick(&[VOCAB_SIZE, u32::MAX]),
+        1 => node.claim.survival = dice.pick(&[f32::NAN, f32::INFINITY, -1.0, 0.0, 1.5]),
         2 => {
-            let claims = proposed.claims.iter_mut().zip(1_u8..);
-            claims.for_each(|(claim, at)| claim.survival = f32::from(at) / 8.0);
+            let nodes = proposed.nodes.iter_mut().zip(1_u8..);
+            nodes.for_each(|(node, at)| node.claim.survival = f32::from(at) / 8.0);
         }
-        3 => proposed.claims.truncate(node),
+        3 => node.parent = Parent::Node(dice.pick(&[at as u32, at as u32 + 1, u32::MAX])),
         4 => {
-            let claims = proposed.claims.iter_mut();
-            claims.for_each(|claim| claim.source = u8::MAX);
+            let nodes = proposed.nodes.iter_mut();
+            nodes.for_each(|node| node.claim.source = u8::MAX);
         }
         5 => proposed.after = dice.pick(&[proposed.after + 1, proposed.after + 1_000, u32::MAX]),
-        6 => proposed.path = vec![VOCAB_SIZE; dice.below(MOST_PROPOSED as u32) as usize],
-        7 => {
-            proposed.tree = DraftTree::default();
-            proposed.claims.clear();
-        }
-        _ => {
-            let mut tokens = tokens;
-            tokens[node] = END_TOKEN;
-            proposed.tree = tokens.into();
-        }
+        6 => proposed.roots = vec![PathDigest(dice.below(u32::MAX)); MOST_PROPOSED],
+        7 => proposed.nodes.clear(),
+        8 => node.parent = Parent::Root(dice.pick(&[1, u32::MAX])),
+        _ => node.token = END_TOKEN,
     }
     proposed
 }

@@ -172,7 +172,7 @@ impl<'a> Sources<'a> {
             sequence.push(lead);
             parent = Some(node);
         }
-        let proposed = nodes.proposed(output.len() as u32, path, 0);
+        let proposed = nodes.proposed(output.len() as u32, &path, 0);
         self.keep(&proposed, output);
         Some(proposed)
     }

@@ -47,6 +47,7 @@ pub fn write_all() {
         max_tokens: 3,
         until: 2,
         drafts: false,
+        ..Default::default()
     });
     let score = Round::Score(ScoreRound { from: 1, until: 0 });
     for (name, round) in [("tree", tree), ("decode", decode), ("score", score)] {
@@ -68,30 +69,32 @@ pub fn write_all() {
 /// What is appended to a decode whose first two tokens are granted; ids from [`OWN`] on are its own next tokens.
 pub fn write_appends() {
     let own = |from: u32, to: u32| (from..to).map(|at| OWN + at).collect::<Vec<_>>();
-    let append = |after, path: Vec<u32>, tokens: Vec<u32>, parents: &[i32]| Append {
+    // A root as far behind as so many of its own tokens.
+    let append = |after, roots: &[u32], token_ids: Vec<u32>, parents: &[i32]| Append {
         after,
-        path,
-        survivals: (0..tokens.len() as u8).map(|at| 2 * at).collect(),
-        sources: vec![0; tokens.len()],
-        tree: Some(tree(&tokens, parents)),
+        roots: roots.iter().map(|len| OWN + len).collect(),
+        survivals: (0..token_ids.len() as u8).map(|at| 2 * at).collect(),
+        sources: vec![0; token_ids.len()],
+        token_ids,
+        parents: parents.to_vec(),
     };
-    let right = || append(2, Vec::new(), own(2, 9), &[]);
-    let branches = append(
-        2,
-        Vec::new(),
-        vec![65, OWN + 2, 66, OWN + 3],
-        &[-1, -1, 0, 1],
-    );
-    let later = append(0, own(0, 4), own(4, 20), &[]);
-    let stale = append(0, vec![65, 66], own(2, 5), &[]);
+    let right = || append(2, &[], own(2, 9), &[]);
+    let tokens = vec![65, OWN + 2, 66, OWN + 3];
+    let branches = append(2, &[], tokens.clone(), &[-1, -1, 0, 1]);
+    let roots = append(1, &[1, 2, 5], tokens, &[-1, -1, -3, -2]);
+    let later = append(0, &[4], own(4, 20), &[]);
+    let stale = Append {
+        roots: vec![65],
+        ..append(0, &[], own(2, 5), &[])
+    };
     let sources = Append {
         sources: vec![0, 1, 7],
-        ..append(1, own(1, 2), vec![OWN + 2, 300, END], &[-1, 0, 0])
+        ..append(1, &[1], vec![OWN + 2, 300, END], &[-1, 0, 0])
     };
     for (name, appends) in [
         ("right", vec![right()]),
         ("doubled", vec![right(), right(), later.clone()]),
-        ("branches", vec![branches, later]),
+        ("branches", vec![branches, roots, later]),
         ("stale", vec![stale, sources]),
     ] {
         write("append", name, &Appends { appends });

@@ -38,19 +38,24 @@ pub(crate) async fn draft(
     let learnt = *drafter.role.acceptance.lock();
     let drafts = AheadDrafts::new(session.committed.tokens(), learnt);
     let slot = LentSlot::new(parking_lot::Mutex::new(Some(drafts)));
-    let mut allowance = Allowance::new();
+    let mut sender = Sender {
+        context,
+        allowance: Allowance::new(),
+        is_first: true,
+    };
     loop {
         let drafts = Lent::new(slot.lock().take().unwrap_or_default(), &slot);
-        let task = AheadTask::new(session, drafts, context.commits.clone(), limits)?;
+        let commits = context.commits.clone();
+        let task = AheadTask::new(session, drafts, commits, limits, &drafter.metrics)?;
         if let Some((task, mut proposals)) = task {
             session.submit(task)?;
             while let Some(proposed) = proposals.recv().await {
-                send(proposed?, context, &mut allowance).await?;
+                sender.send(proposed?).await?;
             }
         }
         // What found no place while the task ran.
         while let Some(proposed) = propose(&slot) {
-            send(proposed, context, &mut allowance).await?;
+            sender.send(proposed).await?;
         }
         if let Some(drafts) = &*slot.lock() {
             *drafter.role.acceptance.lock() = drafts.acceptance;
@@ -64,14 +69,25 @@ fn propose(drafts: &LentSlot<AheadDrafts>) -> Option<ProposedTree> {
     drafts.lock().as_mut()?.propose()
 }
 
-async fn send(
-    proposed: ProposedTree,
-    context: &RoundContext<'_>,
-    allowance: &mut Allowance,
-) -> Result<(), RoundError> {
-    let part = pending::to_wire(proposed);
-    allowance.take(encoded_bytes(&part)).await;
-    Ok(context.answer(Part::Proposed(part)).await?)
+/// Sends what is proposed.
+struct Sender<'a> {
+    context: &'a RoundContext<'a>,
+    allowance: Allowance,
+    is_first: bool,
+}
+
+impl Sender<'_> {
+    async fn send(&mut self, proposed: ProposedTree) -> Result<(), RoundError> {
+        let proposed = pending::to_wire(proposed);
+        self.allowance.take(encoded_bytes(&proposed)).await;
+        let part = Part::Proposed(proposed);
+        if std::mem::take(&mut self.is_first) {
+            self.context.answer(part).await?;
+        } else {
+            self.context.answer_further(part).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Reads what is asked of `drafter`.

@@ -155,12 +155,8 @@ fn forced(tokens: Vec<TokenId>, after: u32) -> ProposedTree {
         source: FORCED,
         survival: 1.0,
     };
-    ProposedTree {
-        after,
-        path: Vec::new(),
-        claims: vec![claim; tokens.len()],
-        tree: DraftTree::from(tokens),
-    }
+    let tokens = tokens.into_iter().map(|token| (token, claim));
+    ProposedTree::chain(after, &[], tokens)
 }
 
 impl Refill {

@@ -45,6 +45,18 @@ impl RoundContext<'_> {
         self.replies.answer(header, part).await
     }
 
+    /// Sends a further part of an answer, of which the first part said in full what it answers.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub async fn answer_further(&self, part: Part) -> Result<(), Status> {
+        let header = v1::ReplyHeader {
+            round: self.round.key.round,
+            ..v1::ReplyHeader::default()
+        };
+        self.replies.answer(header, part).await
+    }
+
     /// Awaits `work` for as long as it makes progress, which the coordinator is told as far as it reads.
     ///
     /// # Errors

@@ -2,12 +2,13 @@
 //!
 //! With [coupled verification](crate::verification::tree) the target's token never depends on a draft, so a proposal may
 //! come at any time and be wrong, late, lost or doubled without harm: it decides which rows a forward holds, nothing else.
-//! It names the position that it builds on and the tokens from there to its root, so that one that does not fit the output
-//! falls off by itself.
+//! It names the position that it builds on and, by their [digest](PathDigest), the tokens from there to its roots, so that one
+//! that does not fit the output falls off by itself.
 //!
 //! Coordinator and verifier keep a [`PendingTree`] each: the one to offer it again where a session goes on elsewhere, the
 //! other to choose what the next forward scores.
 
+mod digest;
 mod proposal;
 mod receiving;
 mod trust;
@@ -15,7 +16,11 @@ mod trust;
 use crate::TokenId;
 use crate::constraint::Constraint;
 use crate::draft_tree::{DraftTree, beneath};
-pub use proposal::{Bounds, Claim, MOST_PROPOSED, ProposedTree, Received, SOURCES};
+pub use digest::PathDigest;
+pub use proposal::{
+    Bounds, Claim, MOST_BEHIND, MOST_PROPOSED, Parent, ProposedNode, ProposedTree, Received,
+    SOURCES,
+};
 pub use trust::Trust;
 
 /// Most nodes of a pending tree.
@@ -185,12 +190,12 @@ impl PendingTree {
         let mut nodes = self.ranked(u32::MAX, false, &Trust::default());
         nodes.truncate(MOST_PROPOSED);
         let (tree, claims) = self.tree_of(&nodes);
-        ProposedTree {
-            after,
-            path: Vec::new(),
-            tree,
-            claims,
-        }
+        let nodes = tree.tokens().iter().zip(claims).enumerate();
+        let nodes = nodes.map(|(at, (&token, claim))| {
+            let parent = tree.parent(at).map(|parent| parent as u32);
+            (token, parent, claim)
+        });
+        ProposedTree::new(after, &[], nodes)
     }
 }
 

@@ -1,27 +1,41 @@
 //! Draft tokens proposed to a decode under way, and what became of them.
 
-use speculation::draft_tree::DraftTree;
-use speculation::pending::{Claim, MOST_PROPOSED, ProposedTree, SOURCES};
+use speculation::pending::{
+    Claim, MOST_PROPOSED, Parent, PathDigest, ProposedNode, ProposedTree, SOURCES,
+};
 use speculation::session::ScoredDrafts;
 use speculation::verification::LastToken;
 
 use crate::status::BadField;
-use crate::{drafting, v1, verdict};
+use crate::{v1, verdict};
 
 /// Steps of a survival's byte in which it falls by a factor e.
 const STEPS: f32 = 16.0;
 
 /// Writes a proposal.
 pub fn to_wire(proposed: ProposedTree) -> v1::Append {
-    let claims = proposed.claims.iter();
-    let has_sources = claims.clone().any(|it| it.source > 0);
-    let sources = claims.clone().filter(|_| has_sources).map(|it| it.source);
+    let ProposedTree {
+        after,
+        mut roots,
+        nodes,
+    } = proposed;
+    if roots == [PathDigest::EMPTY] {
+        roots.clear();
+    }
+    let parents = nodes.iter().map(|node| match node.parent {
+        Parent::Root(root) => -1 - root as i32,
+        Parent::Node(node) => node as i32,
+    });
+    let is_chain = parents.clone().eq(-1..nodes.len() as i32 - 1);
+    let has_sources = nodes.iter().any(|node| node.claim.source > 0);
+    let sourced = nodes.iter().filter(|_| has_sources);
     v1::Append {
-        after: proposed.after,
-        path: proposed.path,
-        tree: Some(drafting::tree_to_wire(&proposed.tree)),
-        sources: sources.collect(),
-        survivals: claims.map(|it| to_byte(it.survival)).collect(),
+        after,
+        roots: roots.iter().map(|root| root.0).collect(),
+        token_ids: nodes.iter().map(|node| node.token).collect(),
+        parents: parents.filter(|_| !is_chain).collect(),
+        survivals: (nodes.iter().map(|node| to_byte(node.claim.survival))).collect(),
+        sources: sourced.map(|node| node.claim.source).collect(),
     }
 }
 
@@ -30,38 +44,69 @@ pub fn to_wire(proposed: ProposedTree) -> v1::Append {
 /// # Errors
 /// Names the field that is too large, no tree, or not as long as the others.
 pub fn from_wire(wire: v1::Append) -> Result<ProposedTree, BadField> {
-    let tree = wire.tree.unwrap_or_default();
-    let nodes = tree.token_ids.len();
-    BadField::at_most("append.path", wire.path.len(), MOST_PROPOSED, "tokens")?;
-    BadField::at_most("append.tree.token_ids", nodes, MOST_PROPOSED, "tokens")?;
-    let parents = drafting::parents_from_wire("append.tree.parents", &tree.parents)?;
-    let tree = DraftTree::new(tree.token_ids, parents)
-        .map_err(|bad| BadField::new("append.tree", bad.to_string()))?;
-    let of_each = |field: &str, bytes: usize| {
-        let problem = format!("{bytes} bytes for {nodes} nodes");
+    let nodes = wire.token_ids.len();
+    BadField::at_most("append.roots", wire.roots.len(), MOST_PROPOSED, "roots")?;
+    BadField::at_most("append.token_ids", nodes, MOST_PROPOSED, "tokens")?;
+    let of_each = |field: &str, found: usize, what: &str| {
+        if found == nodes {
+            return Ok(());
+        }
+        let problem = format!("{found} {what} for {nodes} draft tokens");
         Err(BadField::new(format!("append.{field}"), problem))
     };
-    if wire.survivals.len() != nodes {
-        return of_each("survivals", wire.survivals.len());
-    }
-    if wire.sources.len() != nodes && !wire.sources.is_empty() {
-        return of_each("sources", wire.sources.len());
+    of_each("survivals", wire.survivals.len(), "bytes")?;
+    if !wire.sources.is_empty() {
+        of_each("sources", wire.sources.len(), "bytes")?;
     }
     if let Some(&source) = wire.sources.iter().find(|&&it| usize::from(it) >= SOURCES) {
         BadField::in_range("append.sources", usize::from(source), 0..=SOURCES - 1)?;
     }
+    let mut roots: Vec<_> = wire.roots.into_iter().map(PathDigest).collect();
+    if roots.is_empty() {
+        roots.push(PathDigest::EMPTY);
+    }
+    let parents = if wire.parents.is_empty() {
+        (-1..nodes as i32 - 1).collect()
+    } else {
+        of_each("parents", wire.parents.len(), "parents")?;
+        wire.parents
+    };
     let sources = wire.sources.iter().copied().chain(std::iter::repeat(0));
-    let told = wire.survivals.iter().zip(sources);
-    let claims = told.map(|(&byte, source)| Claim {
+    let claims = wire.survivals.iter().zip(sources);
+    let claims = claims.map(|(&byte, source)| Claim {
         source,
         survival: from_byte(byte),
     });
+    let told = wire.token_ids.into_iter().zip(parents).zip(claims);
+    let nodes = told.zip(0_u32..).map(|(((token, parent), claim), at)| {
+        Ok(ProposedNode {
+            token,
+            parent: parent_from_wire(parent, at, roots.len())?,
+            claim,
+        })
+    });
+    let nodes = nodes.collect::<Result<_, BadField>>()?;
     Ok(ProposedTree {
         after: wire.after,
-        path: wire.path,
-        tree,
-        claims: claims.collect(),
+        roots,
+        nodes,
     })
+}
+
+/// Reads the parent of the node number `at`: a root, of which there are `roots`, or a node before it.
+fn parent_from_wire(parent: i32, at: u32, roots: usize) -> Result<Parent, BadField> {
+    let problem = match u32::try_from(parent) {
+        Ok(node) if node < at => return Ok(Parent::Node(node)),
+        Ok(_) => format!("token {at} stands before its parent, {parent}"),
+        Err(_) => {
+            let root = (-1 - i64::from(parent)) as u32;
+            if (root as usize) < roots {
+                return Ok(Parent::Root(root));
+            }
+            format!("token {at} follows root {root} of {roots}")
+        }
+    };
+    Err(BadField::new("append.parents", problem))
 }
 
 /// Returns the probability rounded down, so that it stays no larger than one that it is not larger than.
@@ -112,27 +157,42 @@ pub fn scored_from_wire(wire: &v1::ForwardDrafts) -> Result<Option<ScoredDrafts>
 mod tests {
     use super::*;
 
+    fn node(token: u32, parent: Parent, source: u8, survival: f32) -> ProposedNode {
+        ProposedNode {
+            token,
+            parent,
+            claim: Claim { source, survival },
+        }
+    }
+
     fn proposed() -> ProposedTree {
-        let claim = |source, survival| Claim { source, survival };
         ProposedTree {
             after: 7,
-            path: vec![3, 4],
-            tree: DraftTree::new(vec![5, 6, 7], vec![None, Some(0), Some(0)]).expect("a tree"),
-            claims: vec![claim(0, 1.0), claim(2, 0.5), claim(0, 1e-3)],
+            roots: vec![PathDigest::of(&[3, 4]), PathDigest::EMPTY],
+            nodes: vec![
+                node(5, Parent::Root(0), 0, 1.0),
+                node(6, Parent::Node(0), 2, 0.5),
+                node(7, Parent::Root(1), 0, 1e-3),
+            ],
         }
     }
 
     #[test]
     fn what_is_written_is_read_with_probabilities_rounded_down() {
-        let read = from_wire(to_wire(proposed())).expect("in range");
-        let expected = proposed();
-        assert_eq!((read.after, &read.path), (7, &vec![3, 4]));
-        assert_eq!(read.tree, expected.tree);
-        for (read, expected) in read.claims.iter().zip(&expected.claims) {
-            assert_eq!(read.source, expected.source);
-            let share = read.survival / expected.survival;
-            assert!((0.93..=1.0).contains(&share), "{read:?} {expected:?}");
+        let chain = [4, 9, 2].map(|token| (token, node(0, Parent::Root(0), 1, 0.5).claim));
+        for expected in [proposed(), ProposedTree::chain(3, &[], chain)] {
+            let read = from_wire(to_wire(expected.clone())).expect("in range");
+            assert_eq!((read.after, &read.roots), (expected.after, &expected.roots));
+            assert_eq!(read.nodes.len(), expected.nodes.len());
+            for (read, expected) in read.nodes.iter().zip(&expected.nodes) {
+                assert_eq!((read.token, read.parent), (expected.token, expected.parent));
+                assert_eq!(read.claim.source, expected.claim.source);
+                let share = read.claim.survival / expected.claim.survival;
+                assert!((0.93..=1.0).contains(&share), "{read:?} {expected:?}");
+            }
         }
+        let wire = to_wire(ProposedTree::chain(3, &[], chain));
+        assert!(wire.roots.is_empty() && wire.parents.is_empty(), "{wire:?}");
         // Rising survivals are never made of equal or falling ones.
         let bytes: Vec<u8> = (1..=1_000).map(|part| to_byte(part as f32 / 1e3)).collect();
         assert!(bytes.is_sorted_by(|one, next| one >= next));
@@ -142,16 +202,22 @@ mod tests {
     #[test]
     fn what_is_out_of_bounds_is_refused_by_its_field() {
         type Spoil = fn(&mut v1::Append);
-        let cases: [(&str, Spoil); 7] = [
-            ("append.path: 129 tokens", |it| it.path = vec![1; 129]),
-            ("append.tree.token_ids: 200 tokens", |it| {
-                it.tree.as_mut().unwrap().token_ids = vec![1; 200];
+        let cases: [(&str, Spoil); 8] = [
+            ("append.roots: 129 roots", |it| it.roots = vec![1; 129]),
+            ("append.token_ids: 200 tokens", |it| {
+                it.token_ids = vec![1; 200];
             }),
-            ("append.tree: node 1 stands before", |it| {
-                it.tree.as_mut().unwrap().parents = vec![-1, 2, 0];
+            ("append.parents: token 1 stands before", |it| {
+                it.parents = vec![-1, 1, 0];
             }),
-            ("append.tree: 2 parents for 3", |it| {
-                it.tree.as_mut().unwrap().parents = vec![-1, 0];
+            (
+                "append.parents: token 2 follows root 2147483647 of 2",
+                |it| {
+                    it.parents = vec![-1, -2, i32::MIN];
+                },
+            ),
+            ("append.parents: 2 parents for 3", |it| {
+                it.parents = vec![-1, 0];
             }),
             ("append.survivals: 2 bytes for 3", |it| {
                 it.survivals = vec![0, 1];
@@ -170,6 +236,36 @@ mod tests {
             assert!(bad.starts_with(expected), "{bad}");
         }
         assert!(from_wire(v1::Append::default()).is_ok());
+    }
+
+    /// Four drafts on two branches, or more, take 12 bytes each at most, and many hardly more than their tokens do.
+    #[test]
+    fn drafts_take_few_bytes() {
+        for (count, most) in [(4, 12), (16, 8), (128, 6)] {
+            let nodes = (0..count).map(|at| {
+                let parent = match at % 3 {
+                    0 => Parent::Root(at % 2),
+                    beneath => Parent::Node(at - beneath),
+                };
+                node(48_000 + at, parent, 0, 0.5)
+            });
+            let proposed = ProposedTree {
+                after: 300,
+                roots: vec![PathDigest(u32::MAX), PathDigest(1 << 31)],
+                nodes: nodes.collect(),
+            };
+            let header = v1::ReplyHeader {
+                round: 1,
+                ..Default::default()
+            };
+            let answer = v1::RoundAnswer {
+                header: Some(header),
+                part: Some(v1::round_answer::Part::Proposed(to_wire(proposed))),
+            };
+            let reply = v1::SessionReply::from(v1::session_reply::Reply::Answer(answer));
+            let bytes = crate::encoded_bytes(&reply);
+            assert!(bytes <= most * u64::from(count), "{bytes} of {count}");
+        }
     }
 
     #[test]

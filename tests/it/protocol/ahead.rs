@@ -60,11 +60,10 @@ async fn what_is_proposed_follows_what_was_chosen_until_the_session_is_closed() 
     let (drafter, monitor) = drafter(draft()).await;
     let mut stream = drafting(&drafter, ASKED, |_| {}).await;
     let first = proposed(&mut stream).await.expect("drafts");
-    assert_eq!((first.after, first.path.len()), (0, 0));
-    let tree = first.tree.expect("a tree");
-    assert_eq!(first.survivals.len(), tree.token_ids.len());
+    assert_eq!((first.after, first.roots.len()), (0, 0));
+    assert_eq!(first.survivals.len(), first.token_ids.len());
     // One that it proposed, and one that no draft model would.
-    let chosen = [tree.token_ids[0], 7];
+    let chosen = [first.token_ids[0], 7];
     stream.send(commit(0, &chosen)).await;
     loop {
         let next = proposed(&mut stream).await.expect("drafts");

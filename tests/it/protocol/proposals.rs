@@ -5,9 +5,10 @@ mod refused;
 
 use std::time::Duration;
 
+use speculation::pending::PathDigest;
 use v1::round_answer::Part;
 use v1::session_request::Request;
-use wire::v1::{self, Append, DecodeRound, Decoded, ForwardDrafts, Grant, Open, TokenTree};
+use wire::v1::{self, Append, DecodeRound, Decoded, ForwardDrafts, Grant, Open};
 
 use super::{SessionStream, with_header};
 use crate::cluster::Service;
@@ -27,6 +28,7 @@ fn decode(max_tokens: u32, until: u32) -> Request {
         max_tokens,
         until,
         drafts: true,
+        ..Default::default()
     };
     Request::Round(with_header(round, 1, &[]))
 }
@@ -35,11 +37,9 @@ fn decode(max_tokens: u32, until: u32) -> Request {
 fn tree(after: u32, path: &[u32], tokens: &[u32], parents: &[i32]) -> Append {
     Append {
         after,
-        path: path.to_vec(),
-        tree: Some(TokenTree {
-            token_ids: tokens.to_vec(),
-            parents: parents.to_vec(),
-        }),
+        roots: vec![PathDigest::of(path).0],
+        token_ids: tokens.to_vec(),
+        parents: parents.to_vec(),
         // All of them are certain, or so it is said.
         survivals: vec![0; tokens.len()],
         sources: vec![0; tokens.len()],

@@ -28,7 +28,7 @@ use proposal::MAX_SPARSE;
 use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use serde_json::{Value, json};
 use speculation::noise::Noise;
-use speculation::pending::{MOST_PROPOSED, ROOM};
+use speculation::pending::{MOST_BEHIND, MOST_PROPOSED, ROOM};
 use wire::grammar::MAX_GRAMMAR_BYTES;
 use wire::status::MAX_RETRY_AFTER;
 use wire::{bounds, open, proposal, round, sampling};
@@ -216,7 +216,8 @@ tokens in one forward | `engine.max_batch_tokens`
 draft tokens of a round | `max_draft_tokens`
 drafts in one forward while the target decodes, of all sequences | `engine.max_draft_rows`
 drafts that wait for a forward, of one sequence | {ROOM}
-drafts of one proposal, and tokens to its root | {MOST_PROPOSED}
+drafts of one proposal, and roots that they grow on | {MOST_PROPOSED}
+output tokens since the position that a proposal is counted from | {MOST_BEHIND}
 levels drafted ahead | {MOST_LEVELS}
 bytes of drafts made ahead, of one session in a second | {ahead} KiB
 message of a client | {message} MiB

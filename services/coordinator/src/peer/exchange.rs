@@ -37,6 +37,8 @@ pub(super) struct Exchange {
     requested: Round,
     round: u64,
     digest: u64,
+    /// Whether a part of the answer came; those that follow may say no more than their round.
+    is_answered: bool,
     /// Output tokens it builds on.
     pub(super) base_len: usize,
     need_from: usize,
@@ -52,6 +54,7 @@ impl Exchange {
         let exchange = Self {
             round: position.round,
             digest: digest(&requested),
+            is_answered: false,
             base_len: position.output.len(),
             requested,
             need_from: 0,
@@ -73,7 +76,9 @@ impl Exchange {
     /// retry.
     fn is_meant_by(&self, header: Option<v1::ReplyHeader>, stream: &PeerStream) -> bool {
         header.is_some_and(|header| {
-            (header.epoch, header.round, header.digest) == (stream.epoch, self.round, self.digest)
+            let key = (header.epoch, header.round, header.digest);
+            let goes_on = self.is_answered && key == (0, self.round, 0);
+            goes_on || key == (stream.epoch, self.round, self.digest)
         })
     }
 
@@ -123,7 +128,10 @@ impl Exchange {
             Reply::Answer(v1::RoundAnswer {
                 header,
                 part: Some(part),
-            }) if self.is_meant_by(header, stream) => Heard::Part(part),
+            }) if self.is_meant_by(header, stream) => {
+                self.is_answered = true;
+                Heard::Part(part)
+            }
             _ => Heard::Nothing,
         })
     }

@@ -29,10 +29,15 @@ impl DecodeProposals {
 
     /// Records that the decode begins, for the first time or anew, at a verifier that may hold none of the pending drafts.
     pub(super) fn begins(&mut self, opener: &Opener) {
-        self.lane.begins();
+        self.lane.lost();
         if self.lane.takes_drafter() && self.drafter.is_none() {
             self.drafter = Some(AheadDrafter::start(opener.clone()));
         }
+    }
+
+    /// Records that a proposal found no place on its way to the verifier: what grows on it would fall off.
+    pub(super) fn lost(&mut self) {
+        self.lane.lost();
     }
 
     /// Records the tokens that a forward decoded.

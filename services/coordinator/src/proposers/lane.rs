@@ -1,7 +1,6 @@
 //! The proposals of one request with schedule `stream`, from all sources.
 
 use speculation::TokenId;
-use speculation::draft_tree::DraftTree;
 use speculation::drafting::Drafting;
 use speculation::max_gram::MaxGram;
 use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, ROOM, Trust};
@@ -135,8 +134,9 @@ impl ProposalLane {
         self.least_first.max(self.price * OF_PRICE)
     }
 
-    /// Records that the decode begins anew, at a verifier that may hold none of the pending drafts.
-    pub(crate) fn begins(&mut self) {
+    /// Records that the verifier may hold none of the pending drafts, or not all: the decode begins anew, or a proposal found no
+    /// place on the way.
+    pub(crate) fn lost(&mut self) {
         self.is_lost = true;
     }
 
@@ -213,8 +213,8 @@ impl ProposalLane {
         output: &[TokenId],
     ) -> Option<ProposedTree> {
         let source = self.sources.len() as u8;
-        for claim in &mut proposed.claims {
-            claim.source = source;
+        for node in &mut proposed.nodes {
+            node.claim.source = source;
         }
         self.balance.came();
         let left = self.max_tokens.saturating_sub(output.len() as u32);
@@ -264,12 +264,9 @@ impl ProposalLane {
             source: at as u8,
             survival: survival / claimed,
         });
-        let proposed = ProposedTree {
-            after: output.len() as u32,
-            path: tokens[..shared].to_vec(),
-            tree: DraftTree::from(tokens[shared..].to_vec()),
-            claims: claims.collect(),
-        };
+        let (path, new) = tokens.split_at(shared);
+        let new = new.iter().copied().zip(claims);
+        let proposed = ProposedTree::chain(output.len() as u32, path, new);
         let bounds = Bounds {
             levels,
             vocab_size: self.vocab_size,

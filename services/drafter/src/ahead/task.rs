@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use model::engine::{StepRows, Task, TaskError, TaskProgress};
-use peer::{Commits, CountedHistory, Lent, RoundError};
+use ops::metrics::PeerMetrics;
+use peer::{Commits, Cost, CountedHistory, Lent, RoundError};
 use speculation::TokenId;
 use speculation::ahead::{CHILDREN, Growth, Leaves, margin};
 use speculation::coupled::choice;
@@ -51,6 +52,9 @@ pub(super) struct AheadTask {
     tokens: Vec<TokenId>,
     parents: Vec<Option<u32>>,
     proposals: mpsc::Sender<Result<ProposedTree, RoundError>>,
+    metrics: PeerMetrics,
+    /// Whether a forward was made.
+    is_running: bool,
 }
 
 /// What a task proposes.
@@ -67,6 +71,7 @@ impl AheadTask {
         drafts: Lent<AheadDrafts>,
         commits: Commits,
         limits: Limits,
+        metrics: &PeerMetrics,
     ) -> Result<Option<(Self, Proposed)>, RoundError> {
         let spec = Arc::clone(&session.spec);
         let (proposals, receiver) = mpsc::channel(WAITING);
@@ -82,6 +87,8 @@ impl AheadTask {
             commits,
             limits,
             proposals,
+            metrics: metrics.clone(),
+            is_running: false,
         };
         Ok(task.plan()?.then_some((task, receiver)))
     }
@@ -171,6 +178,11 @@ impl AheadTask {
     fn advance(&mut self, rows: &mut StepRows<'_>) -> Result<bool, RoundError> {
         let leaves = std::mem::take(&mut self.leaves);
         let timing = rows.timing;
+        if std::mem::replace(&mut self.is_running, true) {
+            (self.metrics).forwarded(timing.forward, timing.batch_sequences);
+        } else {
+            Cost::of(timing).count(&self.metrics);
+        }
         if timing.forwarded_tokens == leaves.len() {
             let row = timing.row.as_secs_f32();
             let one = timing.forward.as_secs_f32() - (timing.batch_tokens - 1) as f32 * row;

@@ -51,12 +51,8 @@ impl Session {
     /// Proposes a chain after the output, of which a source claims so much.
     fn propose(&self, source: u8, tokens: &[TokenId], survivals: &[f32]) {
         let claims = survivals.iter().map(|&survival| Claim { source, survival });
-        let proposed = ProposedTree {
-            after: self.output.len() as u32,
-            path: Vec::new(),
-            tree: tokens.to_vec().into(),
-            claims: claims.collect(),
-        };
+        let tokens = tokens.iter().copied().zip(claims);
+        let proposed = ProposedTree::chain(self.output.len() as u32, &[], tokens);
         let sent = self.proposing.try_send((Instant::now(), proposed));
         sent.expect("room");
     }

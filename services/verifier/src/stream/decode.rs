@@ -40,6 +40,8 @@ pub(super) async fn decode(
         context: &context,
         drafts,
         max_tokens: requested.max_tokens,
+        timing_every: requested.timing_every,
+        timed: 0,
         granted: context.granted.clone().from_first(requested.until),
         decoded: Vec::new(),
         total: Cost::default(),
@@ -87,6 +89,9 @@ struct DecodeRound<'a> {
     verifier: &'a Verifier,
     context: &'a RoundContext<'a>,
     max_tokens: u32,
+    timing_every: u32,
+    /// Forwards since the one whose timing was told last, that one included.
+    timed: u32,
     granted: Granted,
     /// The pending drafts, if the round takes any.
     drafts: Option<LentSlot<PendingDrafts>>,
@@ -155,12 +160,14 @@ impl DecodeRound<'_> {
         let ends = end.is_some_and(|end| session.spec.sampling.end_tokens.contains(end));
         self.decoded.extend_from_slice(&next.tokens);
         let last = ends || self.decoded.len() as u32 == self.max_tokens;
+        let is_timed = index == 0 || last || self.timed >= self.timing_every;
+        self.timed = if is_timed { 1 } else { self.timed + 1 };
         let message = v1::Decoded {
             from: self.context.round.key.base_len + index,
             token_ids: next.tokens.clone(),
             logprobs: next.logprobs.iter().map(logprobs::to_wire).collect(),
             last,
-            timing: Some(cost.timing(began, verifier.sessions().attached)),
+            timing: is_timed.then(|| cost.timing(began, verifier.sessions().attached)),
             drafts: next.drafts,
         };
         if let Some(drafts) = &next.drafts {
@@ -177,7 +184,12 @@ impl DecodeRound<'_> {
             verifier.metrics.forwarded(forward, sequences);
         }
         self.total.add(&cost);
-        self.context.answer(Part::Decoded(message)).await?;
+        let part = Part::Decoded(message);
+        if index > 0 && self.drafts.is_some() {
+            self.context.answer_further(part).await?;
+        } else {
+            self.context.answer(part).await?;
+        }
         Ok(last)
     }
 }

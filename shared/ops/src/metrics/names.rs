@@ -193,7 +193,7 @@ metrics! {
     SESSIONS_LIMIT: Gauge, "outrider_sessions_limit", ROLE;
     /// Time of a round between its arrival at the engine and its first forward
     QUEUE_DURATION: Histogram(ROUND_BOUNDS), "outrider_queue_duration_seconds", ROLE;
-    /// Time of a round in forwards of the model, of a token where the verifier decodes alone
+    /// Time of a round in forwards of the model; of each forward where it decodes or drafts ahead
     FORWARD_DURATION: Histogram(ROUND_BOUNDS), "outrider_forward_duration_seconds", ROLE;
     /// Sequences in the largest forward of a round
     ENGINE_BATCH: Histogram(BATCH_BOUNDS), "outrider_engine_batch_sequences", ROLE;

@@ -1,10 +1,13 @@
 //! Proposals of draft tokens, and the counts of what became of them.
 
+use super::digest::PathDigest;
 use crate::TokenId;
-use crate::draft_tree::DraftTree;
 
-/// Most nodes of one proposal, and most tokens on the way to its root.
+/// Most nodes of one proposal, and most roots.
 pub const MOST_PROPOSED: usize = 128;
+
+/// Most output tokens that may have come since the position that a proposal is counted from.
+pub const MOST_BEHIND: usize = 2 * MOST_PROPOSED;
 
 /// Number of sources that are told apart.
 pub const SOURCES: usize = 8;
@@ -14,22 +17,73 @@ pub const SOURCES: usize = 8;
 pub struct Claim {
     /// Number of the source that proposes the node; below [`SOURCES`].
     pub source: u8,
-    /// The probability that it and its path stand if the path to the root does, as the source claims it: above 0, and no
+    /// The probability that it and its path stand if the path to its root does, as the source claims it: above 0, and no
     /// more than that of the node before it.
     pub survival: f32,
 }
 
-/// Draft tokens proposed to follow an output.
+/// What a proposed node follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// The root with this number.
+    Root(u32),
+    /// The node with this number, which stands before it in the proposal.
+    Node(u32),
+}
+
+/// A proposed draft token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProposedNode {
+    /// The token.
+    pub token: TokenId,
+    /// What it follows.
+    pub parent: Parent,
+    /// Who claims what of it.
+    pub claim: Claim,
+}
+
+/// Draft tokens proposed to follow an output, or what is pending after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProposedTree {
-    /// Number of output tokens that it builds on.
+    /// Number of output tokens that the ways to the roots begin after.
     pub after: u32,
-    /// Tokens from there to the root of the tree.
-    pub path: Vec<TokenId>,
-    /// The tokens after these.
-    pub tree: DraftTree,
-    /// One for each node.
-    pub claims: Vec<Claim>,
+    /// What the nodes grow on: each the digest of the tokens on the way there.
+    pub roots: Vec<PathDigest>,
+    /// The nodes, parents before children. Two of them that are the same token after the same are one.
+    pub nodes: Vec<ProposedNode>,
+}
+
+impl ProposedTree {
+    /// A proposal of `nodes`, each with the number of the one that it follows, parents before children; those without one follow
+    /// `path`, the tokens after the first `after` of the output.
+    pub fn new(
+        after: u32,
+        path: &[TokenId],
+        nodes: impl IntoIterator<Item = (TokenId, Option<u32>, Claim)>,
+    ) -> Self {
+        let nodes = nodes.into_iter();
+        let nodes = nodes.map(|(token, parent, claim)| ProposedNode {
+            token,
+            parent: parent.map_or(Parent::Root(0), Parent::Node),
+            claim,
+        });
+        Self {
+            after,
+            roots: vec![PathDigest::of(path)],
+            nodes: nodes.collect(),
+        }
+    }
+
+    /// A proposal of `tokens` one after the other, the first after `path`.
+    pub fn chain(
+        after: u32,
+        path: &[TokenId],
+        tokens: impl IntoIterator<Item = (TokenId, Claim)>,
+    ) -> Self {
+        let nodes = tokens.into_iter().zip(0_u32..);
+        let nodes = nodes.map(|((token, claim), at)| (token, at.checked_sub(1), claim));
+        Self::new(after, path, nodes)
+    }
 }
 
 /// What may be proposed at the end of an output.

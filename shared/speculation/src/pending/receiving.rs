@@ -1,17 +1,38 @@
 //! Adds the part of a proposal that fits the output to the pending tree.
 
-use super::{Bounds, Claim, Node, PendingTree, ProposedTree, ROOM, Received};
+use super::{
+    Bounds, Claim, MOST_BEHIND, Node, Parent, PathDigest, PendingTree, ProposedNode, ProposedTree,
+    ROOM, Received,
+};
 use crate::TokenId;
 
-/// Where a proposed node stands.
+/// Of a node that was dropped, or was never there.
+const NOWHERE: Standing = Standing {
+    place: Place::Nowhere,
+    claimed: 0.0,
+    scale: 0.0,
+};
+
+/// Where a proposed node, or a root, stands.
 #[derive(Clone, Copy)]
 enum Place {
-    /// The output already holds the node.
-    Output,
-    /// The node is this one of the pending tree.
+    /// The output holds it, as the last of so many of the tokens that came since the proposal's position.
+    Output(usize),
+    /// It is this node of the pending tree.
     Node(u32),
-    /// The node was dropped.
+    /// Nowhere: it was dropped.
     Nowhere,
+}
+
+/// Where a proposed node stands, and what its survival is relative to.
+#[derive(Clone, Copy)]
+struct Standing {
+    place: Place,
+    /// The survival that is claimed of it; that of a root is 1.
+    claimed: f32,
+    /// What a claim is multiplied with: the root stands with this survival, or the output has come to hold a node whose claim
+    /// this is the inverse of.
+    scale: f32,
 }
 
 impl PendingTree {
@@ -24,70 +45,103 @@ impl PendingTree {
         bounds: Bounds<'_>,
     ) -> Received {
         let mut received = Received::default();
-        let Some((emitted, root)) = self.root(proposed, output) else {
-            received.stale = proposed.tree.len() as u32;
+        let emitted = output.get(proposed.after as usize..);
+        let Some(emitted) = emitted.filter(|emitted| emitted.len() <= MOST_BEHIND) else {
+            received.stale = proposed.nodes.len() as u32;
             return received;
         };
-        let base = self.survival(root);
-        // Survival claimed of the last proposed node that the output already holds; the rest is relative to it.
-        let mut claimed_of_output = 1.0;
-        let mut places: Vec<(Place, f32, usize)> = Vec::with_capacity(proposed.tree.len());
-        for (at, &token) in proposed.tree.tokens().iter().enumerate() {
-            let parent = proposed.tree.parent(at).map(|parent| places[parent]);
-            let (parent, before, level) = parent
-                .map_or((root, 1.0, 0), |(place, claimed, level)| {
-                    (place, claimed, level + 1)
-                });
-            let claim = proposed.claims.get(at).copied();
-            let claim = claim.filter(|it| it.survival > 0.0 && it.survival <= before);
-            let place = match (parent, emitted.get(level), claim) {
-                (Place::Nowhere, ..) => {
-                    received.stale += 1;
-                    Place::Nowhere
-                }
-                (_, _, None) => {
-                    received.malformed += 1;
-                    Place::Nowhere
-                }
-                (_, Some(&emitted_here), _) if emitted_here != token => {
-                    received.stale += 1;
-                    Place::Nowhere
-                }
-                (_, Some(_), Some(claim)) => {
-                    if level + 1 == emitted.len() {
-                        claimed_of_output = claim.survival;
-                    }
-                    Place::Output
-                }
-                (parent, None, Some(claim)) => {
-                    let survival = base * (claim.survival / claimed_of_output);
-                    let claim = Claim { survival, ..claim };
-                    self.grow(parent, token, claim, bounds, &mut received)
-                }
+        let roots = self.roots(&proposed.roots, emitted);
+        let mut standings: Vec<Standing> = Vec::with_capacity(proposed.nodes.len());
+        for node in &proposed.nodes {
+            let parent = match node.parent {
+                Parent::Root(root) => roots.get(root as usize),
+                Parent::Node(node) => standings.get(node as usize),
             };
-            places.push((place, claim.map_or(0.0, |claim| claim.survival), level));
+            let parent = *parent.unwrap_or(&NOWHERE);
+            let standing = self.stand(parent, node, emitted, bounds, &mut received);
+            standings.push(standing);
         }
         received
     }
 
-    /// Finds the root of `proposed`: the tokens that were emitted after it by now, and the node that it grows on if it is
-    /// beyond the output. None if it does not fit.
-    fn root<'o>(
-        &self,
-        proposed: &ProposedTree,
-        output: &'o [TokenId],
-    ) -> Option<(&'o [TokenId], Place)> {
-        let emitted = output.get(proposed.after as usize..)?;
-        let shared = emitted.len().min(proposed.path.len());
-        let (repeated, pending) = proposed.path.split_at(shared);
-        if repeated != &emitted[..shared] {
-            return None;
+    /// Finds or makes a place for `node` after `parent`; `emitted` are the tokens since the proposal's position.
+    fn stand(
+        &mut self,
+        parent: Standing,
+        node: &ProposedNode,
+        emitted: &[TokenId],
+        bounds: Bounds<'_>,
+        received: &mut Received,
+    ) -> Standing {
+        let survival = node.claim.survival;
+        let mut standing = Standing {
+            claimed: survival,
+            ..parent
+        };
+        let next = match parent.place {
+            Place::Output(held) => emitted.get(held).map(|&next| (held, next)),
+            Place::Node(_) | Place::Nowhere => None,
+        };
+        let is_valid = survival > 0.0 && survival <= parent.claimed;
+        standing.place = match (parent.place, next) {
+            (Place::Nowhere, _) => {
+                received.stale += 1;
+                Place::Nowhere
+            }
+            _ if !is_valid => {
+                received.malformed += 1;
+                Place::Nowhere
+            }
+            (_, Some((held, next))) if next == node.token => {
+                // What follows is relative to it.
+                standing.scale = 1.0 / survival;
+                Place::Output(held + 1)
+            }
+            (_, Some(_)) => {
+                received.stale += 1;
+                Place::Nowhere
+            }
+            (place, None) => {
+                let survival = survival * parent.scale;
+                let claim = Claim {
+                    survival,
+                    ..node.claim
+                };
+                self.grow(place, node.token, claim, bounds, received)
+            }
+        };
+        standing
+    }
+
+    /// Finds the roots of a proposal: in the output, of which `emitted` are the tokens since the proposal's position, and among
+    /// what is pending after it.
+    fn roots(&self, roots: &[PathDigest], emitted: &[TokenId]) -> Vec<Standing> {
+        let mut found = vec![NOWHERE; roots.len()];
+        let mut meet = |digest: PathDigest, place, scale| {
+            let roots = roots.iter().zip(&mut found);
+            for (_, found) in roots.filter(|(root, _)| **root == digest) {
+                *found = Standing {
+                    place,
+                    claimed: 1.0,
+                    scale,
+                };
+            }
+        };
+        let mut digest = PathDigest::EMPTY;
+        meet(digest, Place::Output(0), 1.0);
+        for (&token, held) in emitted.iter().zip(1..) {
+            digest = digest.then(token);
+            meet(digest, Place::Output(held), 1.0);
         }
-        let mut node = None;
-        for &token in pending {
-            node = Some(self.child(node, token)?);
+        let end = digest;
+        let mut digests: Vec<PathDigest> = Vec::with_capacity(self.nodes.len());
+        for (node, at) in self.nodes.iter().zip(0_u32..) {
+            let parent = node.parent.map_or(end, |parent| digests[parent as usize]);
+            let digest = parent.then(node.token);
+            meet(digest, Place::Node(at), node.claim.survival);
+            digests.push(digest);
         }
-        Some((&emitted[shared..], node.map_or(Place::Output, Place::Node)))
+        found
     }
 
     /// Adds `token` after `parent`, or finds it there.
@@ -101,13 +155,13 @@ impl PendingTree {
     ) -> Place {
         let parent = match parent {
             Place::Node(parent) => Some(parent),
-            Place::Output | Place::Nowhere => None,
+            Place::Output(_) | Place::Nowhere => None,
         };
         let depth = parent.map_or(0, |parent| self.nodes[parent as usize].depth + 1);
         let follows_end =
             parent.is_some_and(|parent| bounds.ends.contains(&self.nodes[parent as usize].token));
         // A node survives no more often than its parent, whatever was claimed of the parent before.
-        let most = self.survival(parent.map_or(Place::Output, Place::Node));
+        let most = parent.map_or(1.0, |parent| self.nodes[parent as usize].claim.survival);
         let survival = claim.survival.min(most);
         let is_out = token >= bounds.vocab_size || depth >= bounds.levels || follows_end;
         // Deep on an unlikely path the product underflows to 0.
@@ -132,12 +186,5 @@ impl PendingTree {
             claim: Claim { survival, ..claim },
         });
         Place::Node(self.nodes.len() as u32 - 1)
-    }
-
-    fn survival(&self, place: Place) -> f32 {
-        match place {
-            Place::Node(node) => self.nodes[node as usize].claim.survival,
-            Place::Output | Place::Nowhere => 1.0,
-        }
     }
 }

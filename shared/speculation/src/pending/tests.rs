@@ -9,18 +9,11 @@ const BOUNDS: Bounds<'static> = Bounds {
 };
 
 fn proposed(after: u32, path: &[TokenId], nodes: &[(TokenId, Option<u32>, f32)]) -> ProposedTree {
-    let tokens = nodes.iter().map(|&(token, ..)| token).collect();
-    let parents = nodes.iter().map(|&(_, parent, _)| parent).collect();
-    let claims = nodes.iter().map(|&(.., survival)| Claim {
-        source: 0,
-        survival,
+    let nodes = nodes.iter().map(|&(token, parent, survival)| {
+        let source = 0;
+        (token, parent, Claim { source, survival })
     });
-    ProposedTree {
-        after,
-        path: path.to_vec(),
-        tree: DraftTree::new(tokens, parents).expect("a tree"),
-        claims: claims.collect(),
-    }
+    ProposedTree::new(after, path, nodes)
 }
 
 fn chain(after: u32, tokens: &[TokenId], share: f32) -> ProposedTree {
@@ -102,9 +95,72 @@ fn a_proposal_may_grow_on_what_is_pending_and_falls_off_without_it() {
     // The path has become output in part.
     let more = proposed(0, &[7, 1, 2], &[(5, None, 0.5)]);
     assert_eq!(pending.receive(&more, &[7], BOUNDS).new, 1);
+    // So has all of it, with what was pending after it.
+    let mut other = PendingTree::default();
+    assert_eq!(other.receive(&more, &[7, 1], BOUNDS).stale, 1);
+    assert_eq!(other.receive(&more, &[7, 1, 2], BOUNDS).new, 1);
+    assert_eq!(other.receive(&more, &[7, 1, 2, 5], BOUNDS).new, 0);
     // Its path is pending nowhere.
     let orphan = proposed(0, &[1, 8], &[(5, None, 0.5)]);
     assert_eq!(pending.receive(&orphan, &[], BOUNDS).stale, 1);
+}
+
+#[test]
+fn a_proposal_may_grow_on_several_nodes_at_once() {
+    let mut pending = PendingTree::default();
+    pending.receive(&chain(0, &[1, 2], 0.5), &[], BOUNDS);
+    let node = |token, parent, survival| ProposedNode {
+        token,
+        parent,
+        claim: Claim {
+            source: 0,
+            survival,
+        },
+    };
+    let roots = [&[1][..], &[], &[1, 2], &[8]];
+    let more = ProposedTree {
+        after: 0,
+        roots: roots.map(PathDigest::of).to_vec(),
+        nodes: vec![
+            node(2, Parent::Root(0), 0.1),
+            node(3, Parent::Root(0), 0.5),
+            node(4, Parent::Root(1), 0.25),
+            node(5, Parent::Root(2), 0.5),
+            node(6, Parent::Node(1), 0.25),
+            // What is nowhere, and what follows none.
+            node(7, Parent::Root(3), 0.5),
+            node(7, Parent::Root(4), 0.5),
+            node(7, Parent::Node(8), 0.5),
+        ],
+    };
+    let received = pending.receive(&more, &[], BOUNDS);
+    assert_eq!((received.new, received.stale), (4, 3));
+    let expected = [
+        (vec![1], 0.5),
+        (vec![1, 2], 0.25),
+        (vec![1, 3], 0.25),
+        (vec![4], 0.25),
+        (vec![1, 2, 5], 0.125),
+        (vec![1, 3, 6], 0.125),
+    ];
+    assert_eq!(paths(&pending), expected);
+    // The output holds some roots by now, others and their nodes are beside it.
+    let mut late = PendingTree::default();
+    let received = late.receive(&more, &[1, 3], BOUNDS);
+    assert_eq!((received.new, received.stale), (1, 6));
+    assert_eq!(paths(&late), [(vec![6], 0.5)]);
+}
+
+#[test]
+fn what_comes_too_late_is_not_searched_for() {
+    let proposed = chain(0, &[0; 3], 0.5);
+    for (len, new) in [(MOST_BEHIND, 0), (0, 3)] {
+        let mut pending = PendingTree::default();
+        let received = pending.receive(&proposed, &vec![0; len], BOUNDS);
+        assert_eq!((received.new, received.stale), (new, 0), "{len}");
+    }
+    let far = PendingTree::default().receive(&proposed, &[0; MOST_BEHIND + 1], BOUNDS);
+    assert_eq!(far.stale, 3);
 }
 
 #[test]
@@ -112,7 +168,7 @@ fn what_is_proposed_twice_stands_once_with_the_larger_survival() {
     let mut pending = PendingTree::default();
     pending.receive(&chain(0, &[1, 2], 0.5), &[], BOUNDS);
     let mut again = chain(0, &[1, 2, 3], 0.8);
-    again.claims.iter_mut().for_each(|claim| claim.source = 3);
+    (again.nodes.iter_mut()).for_each(|node| node.claim.source = 3);
     let received = pending.receive(&again, &[], BOUNDS);
     assert_eq!((received.new, pending.len()), (1, 3));
     let survivals: Vec<f32> = paths(&pending).into_iter().map(|(_, it)| it).collect();
@@ -188,7 +244,7 @@ fn the_first_nodes_offered_are_a_tree_however_many() {
     pending.receive(&chain(0, &[1, 2, 3, 4], 0.9), &[], BOUNDS);
     pending.receive(&chain(0, &[5, 6], 0.7), &[], BOUNDS);
     let mut beneath = proposed(0, &[1], &[(7, None, 1.0)]);
-    beneath.claims[0].source = 1;
+    beneath.nodes[0].claim.source = 1;
     pending.receive(&beneath, &[], BOUNDS);
     let mut trust = Trust::default();
     trust.observe(

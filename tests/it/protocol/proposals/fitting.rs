@@ -99,9 +99,9 @@ async fn whatever_is_proposed_the_tokens_are_the_targets() {
     let mut rising = right();
     rising.survivals[2..4].copy_from_slice(&[4, 2]);
     let mut partly = right();
-    partly.tree.as_mut().expect("a tree").token_ids[2] = wrong[6];
+    partly.token_ids[2] = wrong[6];
     let mut unknown = right();
-    unknown.tree.as_mut().expect("a tree").token_ids[3] = 4_096;
+    unknown.token_ids[3] = 4_096;
     let cases = [
         case("wrong", vec![chain(FIRST, &wrong[4..10])], (6, 0), (6, 0)),
         case("wrong from the third on", vec![partly], (6, 2), (4, 0)),

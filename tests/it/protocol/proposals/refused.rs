@@ -68,28 +68,28 @@ async fn ended_by(proposed: Append) -> Status {
 async fn a_proposal_that_is_none_ends_the_stream_and_is_named() {
     let right = || chain(FIRST, &[1, 2, 3]);
     let mut no_tree = right();
-    no_tree.tree.as_mut().expect("a tree").parents = vec![-1, 2, 0];
-    let mut siblings = chain(FIRST, &[1, 1]);
-    siblings.tree.as_mut().expect("a tree").parents = vec![-1, -1];
-    let mut below = right();
-    below.tree.as_mut().expect("a tree").parents = vec![-2, 0, 1];
+    no_tree.parents = vec![-1, 2, 0];
+    let mut no_root = right();
+    no_root.parents = vec![-2, 0, 1];
+    let mut few_parents = right();
+    few_parents.parents.push(-1);
     let mut short = right();
     short.survivals.pop();
     let mut sources = right();
     sources.sources = vec![1, 2];
     let mut source = right();
     source.sources = vec![1, 2, 8];
-    let mut path = right();
-    path.path = vec![1; 129];
+    let mut roots = right();
+    roots.roots = vec![1; 129];
     for (field, proposed) in [
-        ("append.tree", no_tree),
-        ("append.tree", siblings),
-        ("append.tree.parents", below),
+        ("append.parents", no_tree),
+        ("append.parents", no_root),
+        ("append.parents", few_parents),
         ("append.survivals", short),
         ("append.sources", sources),
         ("append.sources", source),
-        ("append.path", path),
-        ("append.tree.token_ids", chain(FIRST, &[1; 200])),
+        ("append.roots", roots),
+        ("append.token_ids", chain(FIRST, &[1; 200])),
     ] {
         let status = ended_by(proposed).await;
         assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
@@ -136,6 +136,7 @@ async fn proposals_that_nobody_asked_for_are_ignored() {
         max_tokens: MAX_TOKENS,
         until: FIRST,
         drafts: false,
+        ..Default::default()
     };
     let round = Request::Round(with_header(round, 1, &[]));
     stream.send(round).await;

@@ -147,22 +147,24 @@ impl ModelMetrics {
 }
 
 /// Returns the times of a round in microseconds, in the order of [`PHASES`]; none for a peer that was not asked. What peers
-/// do not say of a round is the wire.
+/// do not say of a round is the wire; of a forward whose timing was not told, nothing but the whole is known.
 fn durations(report: &v1::RoundReport) -> [Option<u32>; PHASES.len()] {
     let drafter = report.drafter.unwrap_or_default();
     let verifier = report.verifier.unwrap_or_default();
     let [draft, verify] = [report.draft_us, report.verify_us].map(|us| (us > 0).then_some(us));
     let wire = report.draft_us.saturating_sub(drafter.total_us)
         + report.verify_us.saturating_sub(verifier.total_us);
+    let is_told = verify.is_none() || verifier.total_us > 0;
+    let told = verify.filter(|_| is_told);
     [
         draft,
         draft.map(|_| drafter.queue_us),
         draft.map(|_| drafter.forward_us),
         verify,
-        verify.map(|_| verifier.queue_us),
-        verify.map(|_| verifier.forward_us),
-        verify.map(|_| verifier.accept_us),
-        Some(wire),
+        told.map(|_| verifier.queue_us),
+        told.map(|_| verifier.forward_us),
+        told.map(|_| verifier.accept_us),
+        is_told.then_some(wire),
     ]
 }
 

@@ -12,6 +12,10 @@ use crate::admitted::AdmittedRequest;
 use crate::peer::exchange::UNASKED;
 use crate::peer::position::RoundPosition;
 
+/// In a stream one in so many forwards tells where its time went, which is a third of what a message says; each does where
+/// that is reported, or traced.
+const TIMING_EVERY: u32 = 16;
+
 /// An answer that comes in parts.
 #[derive(Debug)]
 pub(super) struct AwaitedParts {
@@ -30,7 +34,14 @@ enum PartKind {
 
 impl AwaitedParts {
     /// Returns the round that asks for `max` tokens after `from` others, and what is to come of it.
-    pub(super) fn of_decoding(from: u32, max: u32, request: &AdmittedRequest) -> (Round, Self) {
+    pub(super) fn of_decoding(
+        position: RoundPosition<'_>,
+        max: u32,
+        request: &AdmittedRequest,
+    ) -> (Round, Self) {
+        let from = position.output.len() as u32;
+        let is_watched = request.report_rounds || position.trace.is_some();
+        let drafts = request.method.streams();
         let (kind, credit) = (
             PartKind::Tokens { max },
             Credit::new(from, from.saturating_add(max), request.tokens_ahead),
@@ -38,7 +49,12 @@ impl AwaitedParts {
         let round = Round::Decode(v1::DecodeRound {
             max_tokens: max,
             until: credit.until,
-            drafts: request.method.streams(),
+            drafts,
+            timing_every: if drafts && !is_watched {
+                TIMING_EVERY
+            } else {
+                1
+            },
         });
         (round, Self { kind, credit })
     }

@@ -67,8 +67,7 @@ impl StartedRound {
                 (round, Awaited::Verify(verdict))
             }
             Request::Decode { max_tokens } => {
-                let from = position.output.len() as u32;
-                let (round, parts) = AwaitedParts::of_decoding(from, *max_tokens, admitted);
+                let (round, parts) = AwaitedParts::of_decoding(position, *max_tokens, admitted);
                 (round, Awaited::Parts(parts))
             }
             Request::Score { from } => {
@@ -125,7 +124,9 @@ impl StartedRound {
         let (stream, request) = (session.stream()?, &opener.request);
         if let Some(beside) = &mut beside {
             for proposed in beside.next(request.lead(), position.output).await {
-                stream.offer(Message::Append(pending::to_wire(proposed)));
+                if !stream.offer(Message::Append(pending::to_wire(proposed))) {
+                    beside.lost();
+                }
             }
         }
         loop {
@@ -133,7 +134,10 @@ impl StartedRound {
                 biased;
                 reply = stream.receive() => reply?,
                 proposed = drafted(beside.as_deref_mut(), position.output) => {
-                    stream.offer(Message::Append(pending::to_wire(proposed)));
+                    let is_sent = stream.offer(Message::Append(pending::to_wire(proposed)));
+                    if let (Some(beside), false) = (&mut beside, is_sent) {
+                        beside.lost();
+                    }
                     continue;
                 }
             };

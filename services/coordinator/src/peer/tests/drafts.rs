@@ -21,6 +21,36 @@ async fn only_what_answers_this_very_request_is_taken() {
     assert_eq!((header.round, round.max_tokens), (3, 2));
 }
 
+/// What follows the first part of an answer, and only that, may say its round alone.
+#[tokio::test]
+async fn further_parts_say_their_round_alone() {
+    let (mut peers, mut wire) = at_drafter(description(100, 8)).await;
+    let mut requested = draft(2);
+    let replies = |header: v1::ReplyHeader| {
+        let alone = |round| v1::ReplyHeader {
+            round,
+            ..Default::default()
+        };
+        let part = |header, offset, tokens: &[TokenId]| {
+            let mut part = block(header, tokens);
+            if let Some(Reply::Answer(answer)) = &mut part.reply
+                && let Some(Part::Block(block)) = &mut answer.part
+            {
+                (block.offset, block.last) = (offset, offset > 0);
+            }
+            part
+        };
+        vec![
+            block(alone(header.round), &[1, 1]),
+            part(header, 0, &[2]),
+            part(alone(header.round - 1), 1, &[1]),
+            part(alone(header.round), 1, &[0]),
+        ]
+    };
+    let (answer, _) = exchange(&mut peers, &mut wire, &mut requested, replies).await;
+    assert_eq!(drafted(answer), (vec![2, 0], DraftStop::Length));
+}
+
 #[tokio::test]
 async fn a_peer_is_told_the_time_that_is_left_for_it() {
     let (mut peers, mut wire) = at_drafter(description(100, 8)).await;

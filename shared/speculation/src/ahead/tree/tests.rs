@@ -1,7 +1,7 @@
 //! A tree that grows, is cut to what was chosen, and is told as proposals.
 
 use super::*;
-use crate::pending::{Bounds, PendingTree, ProposedTree};
+use crate::pending::{Bounds, PathDigest, PendingTree, ProposedTree};
 
 const END: TokenId = 99;
 
@@ -73,8 +73,12 @@ impl Drafter {
 fn the_first_row_is_that_of_the_text_and_then_the_best_leaves_grow() {
     let mut drafter = Drafter::default();
     let first = drafter.forward(growth()).expect("proposals");
-    assert_eq!(first.tree.tokens(), proposed(&[]));
-    assert_eq!((first.after, &first.path[..]), (0, &[][..]));
+    let tokens: Vec<TokenId> = first.nodes.iter().map(|node| node.token).collect();
+    assert_eq!(tokens, proposed(&[]));
+    assert_eq!(
+        (first.after, &first.roots[..]),
+        (0, &[PathDigest::EMPTY][..])
+    );
     // What pays: a row costs a tenth of a forward.
     let Leaves::Nodes(leaves) = drafter.tree.grow(growth()) else {
         panic!("leaves");
