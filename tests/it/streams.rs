@@ -4,6 +4,7 @@ mod drafters;
 mod ends;
 mod exactness;
 mod losses;
+mod predictions;
 mod readers;
 mod refusals;
 

@@ -1,6 +1,7 @@
 //! A request that was checked: plain data, which travels down through driver and peers; and what configures its session here
 //! and opens it at a peer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use calls::OutputReading;
@@ -58,6 +59,8 @@ pub(crate) struct AdmittedRequest {
     pub(crate) scores_ahead: u32,
     /// Whether the prompt's log probabilities are wanted too.
     pub(crate) prompt_logprobs: bool,
+    /// The client's prediction of the output; empty without one, or where the method takes none.
+    pub(crate) prediction: Arc<[TokenId]>,
     pub(crate) report_rounds: bool,
     pub(crate) report_distributions: bool,
     pub(crate) lease_ms: u32,

@@ -19,6 +19,9 @@ pub const MAX_PARTS: usize = 1_024;
 /// Most outputs of one request over HTTP, those of all its prompts together.
 pub const MOST_OUTPUTS: u32 = 128;
 
+/// Longest prediction, in bytes.
+pub const MAX_PREDICTION_BYTES: usize = 128 << 10;
+
 /// Longest stop string, in bytes.
 pub const MAX_STOP_BYTES: usize = 256;
 

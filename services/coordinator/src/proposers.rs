@@ -4,10 +4,14 @@
 mod balance;
 mod lane;
 mod max_gram;
+mod predicted;
 
 use speculation::TokenId;
 
 pub(crate) use lane::ProposalLane;
+
+/// The name of the source that proposes what the client predicted.
+pub(crate) const PREDICTION: &str = "prediction";
 
 /// A source of draft tokens.
 pub(crate) trait Proposer: Send {

@@ -5,6 +5,7 @@ pub(crate) mod limits;
 mod method;
 mod prompt;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fleet::{DrafterRequirements, Requirements, ServedModel, Target, VerifierRequirements};
@@ -16,6 +17,7 @@ use wire::{logprobs, sampling, settings, v1};
 
 use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
+use crate::limits::MAX_PREDICTION_BYTES;
 use limits::{check_stops, max_tokens, timeout};
 
 pub(crate) use calls::Calls;
@@ -52,6 +54,8 @@ pub(crate) fn check(
     BadField::at_most("tenant", request.tenant.len(), MAX_TENANT_BYTES, "bytes")?;
     let description = &target.description;
     let vocab_size = description.vocab_size;
+    let predicted = request.prediction.len();
+    BadField::at_most("prediction", predicted, MAX_PREDICTION_BYTES, "bytes")?;
     let prompt = prompt.tokens(target)?;
     let least = u32::from(!request.prompt_logprobs);
     let requested = request.max_tokens;
@@ -87,6 +91,14 @@ pub(crate) fn check(
     let draft_len = method::draft_levels(&method, most_drafts, config)?;
     limits::check_window(&method, most_drafts)?;
     limits::check_message(&method, draft_len, vocab_size, request.report_distributions)?;
+    let prediction = if method.streams() {
+        prompt::predicted(&request.prediction, target)?
+    } else {
+        if !request.prediction.is_empty() {
+            (calls.warnings).push(prompt::not_streamed(&method));
+        }
+        Arc::default()
+    };
     Ok(AdmittedRequest {
         model: model.name().to_owned(),
         has_drafters: model.has_drafters(),
@@ -116,6 +128,7 @@ pub(crate) fn check(
         scores_ahead: config.decode_ahead.get(),
         logprobs,
         prompt_logprobs: request.prompt_logprobs,
+        prediction,
         report_rounds: request.report_rounds || request.report_distributions,
         report_distributions: request.report_distributions,
         lease_ms: config.lease_ms.get(),

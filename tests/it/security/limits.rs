@@ -6,9 +6,9 @@ use bounds::{
 };
 use coordinator::limits::{
     ANSWER_BUFFER, ANSWER_BUFFER_BYTES, MAX_AHEAD_BYTES, MAX_BYTES_PER_TOKEN, MAX_DRAFT_LEN,
-    MAX_FIELDS, MAX_LONG_BYTES, MAX_NAME_BYTES, MAX_PARTS, MAX_RENDERED_BYTES, MAX_REQUEST_BYTES,
-    MAX_SHORT_BYTES, MAX_SHORT_TEXT, MAX_STOP_BYTES, MAX_TEMPLATE_BYTES, MAX_TOKENIZED,
-    MAX_TOKENIZER_BYTES, MOST_OUTPUTS, PIECE_FACTOR,
+    MAX_FIELDS, MAX_LONG_BYTES, MAX_NAME_BYTES, MAX_PARTS, MAX_PREDICTION_BYTES,
+    MAX_RENDERED_BYTES, MAX_REQUEST_BYTES, MAX_SHORT_BYTES, MAX_SHORT_TEXT, MAX_STOP_BYTES,
+    MAX_TEMPLATE_BYTES, MAX_TOKENIZED, MAX_TOKENIZER_BYTES, MOST_OUTPUTS, PIECE_FACTOR,
 };
 use drafter::{BYTES_A_SECOND, MOST_LEVELS};
 use net::http::{MAX_HTTP1_HEADER_BYTES, WINDOW_BYTES};
@@ -128,8 +128,10 @@ time of an answer | {answer} s"
 fn of_commands() -> String {
     let (prompt, prompts) = (MAX_REQUEST_BYTES >> 20, bounded::MAX_LIST_BYTES >> 20);
     let settings = bounded::MAX_SETTINGS_BYTES >> 20;
+    let prediction = MAX_PREDICTION_BYTES >> 10;
     format!(
         "prompt of `generate`, by `--prompt-file` | {prompt} MiB
+prediction of `generate`, by `--prediction` | {prediction} KiB
 line of `chat` from a pipe | {prompt} MiB
 file of prompts for measuring | {prompts} MiB
 configuration, certificates, keys or tokens | {settings} MiB"
@@ -175,6 +177,7 @@ tools | {MAX_TOOLS}
 bytes of all tools | {MAX_TOOLS_BYTES}
 further arguments of the chat template | {MAX_SETTINGS}
 bytes of the name of a model, a method, a rule, a role or a speaker | {MAX_NAME_BYTES}
+bytes of a prediction | {MAX_PREDICTION_BYTES}
 stop strings | {MAX_STOPS}
 bytes of a stop string | {MAX_STOP_BYTES}
 stop tokens | {MAX_STOP_TOKENS}

@@ -15,6 +15,7 @@ use wire::v1;
 use super::Driver;
 use super::channel::ResponseSender;
 use crate::events::RequestEvent;
+use crate::proposers::PREDICTION;
 
 /// How long a client should wait whose request a stopping coordinator cannot take, or finish.
 pub(crate) const RESTART_RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -153,19 +154,24 @@ impl Driver {
                 .observe(&RequestEvent::Emitted { chunk: &chunk });
             self.respond(Part::Chunk(chunk)).await;
         }
+        let mut predicted = (0, 0);
         if let Some((proposed, counted)) = self.peers.streamed() {
             let proposed = &proposed[..];
+            let prediction = proposed.iter().find(|of| of.source == PREDICTION);
+            predicted = prediction.map_or((0, 0), |of| (of.accepted, of.tokens - of.accepted));
             self.observer
                 .observe(&RequestEvent::Streamed { proposed, counted });
         }
-        let finished = self.finished(reason);
+        let finished = self.finished(reason, predicted);
         let statistics = self.session.statistics();
         self.observer.finish(&self.request, &finished, statistics);
         let part = Some(Part::Finished(finished));
         self.response.sender.finish(v1::GenerateResponse { part });
     }
 
-    fn finished(&self, reason: &FinishReason) -> v1::Finished {
+    /// Returns what the request came to; `predicted` counts the tokens of its prediction that were accepted, and those that were
+    /// not.
+    fn finished(&self, reason: &FinishReason, (accepted, rejected): (u64, u64)) -> v1::Finished {
         let (finish_reason, code, error) = match self.response.early_end {
             Some(EarlyEnd::LastCall) => interrupted(),
             Some(EarlyEnd::Deadline) => wire::report::finish(&FinishReason::DeadlineExceeded),
@@ -189,6 +195,8 @@ impl Driver {
                 prompt_tokens: request.prompt.len() as u32,
                 completion_tokens: tokens as u32,
                 reasoning_tokens,
+                accepted_prediction_tokens: accepted as u32,
+                rejected_prediction_tokens: rejected as u32,
             }),
             speculation: Some(v1::SpeculationStatistics {
                 draft_forwards: statistics.draft_forwards + self.round.distributions_fetched,

@@ -66,7 +66,8 @@ impl SharedState {
         observer.observe(&RequestEvent::Admitted);
         let longest = self.config.request_timeout();
         let timeout = deadline.map_or(longest, |deadline| deadline.min(longest));
-        let checking = self.check(message, place, unasked_tokens, reading);
+        // Boxed, for the request is large and would be moved from future to future.
+        let checking = Box::pin(self.check(message, place, unasked_tokens, reading));
         let late = |_| Failure::Late.status("the deadline passed before the request began");
         let checked = tokio::select! {
             biased;
@@ -118,11 +119,10 @@ impl SharedState {
         let check = move || {
             let mut calls = Calls::take(&mut message, &target, shared.config.tool_form())?;
             let prompt = PromptInput::take(&mut message, &target, &mut calls)?;
-            let tokenizing = prompt.text().map(|text| {
-                let bytes = target.text.encoding_bytes(text);
-                shared.tokenizing.room(bytes)
-            });
-            let tokenizing = tokenizing.transpose()?;
+            // They are tokenised one after the other.
+            let texts = [prompt.text(), Some(&message.prediction[..])];
+            let bytes = texts.map(|text| text.map_or(0, |it| target.text.encoding_bytes(it)));
+            let tokenizing = shared.tokenizing.room(bytes[0].max(bytes[1]))?;
             let config = &shared.config;
             let request =
                 request::check(message, prompt, calls, &model, &target, config, &unasked)?;
@@ -174,20 +174,27 @@ impl SharedState {
     }
 
     /// Returns the settings of drafting that apply where `message` does not give them. For a model without drafters, or with
-    /// drafters that draft ahead and take no time from the verifier, that is schedule `stream`.
+    /// drafters that draft ahead and take no time from the verifier, that is schedule `stream`; with a prediction for all.
     async fn usual(&self, message: &v1::GenerateRequest, model: &ServedModel) -> UsualSettings {
         let by = |drafting| (&DRAFTING, of_drafting(drafting));
         let streamed = (&SCHEDULE, of_schedule(Schedule::Stream));
+        let is_predicted = !message.prediction.is_empty();
         match self.config.drafting {
             DefaultDrafting::Auto | DefaultDrafting::Fixed(Drafting::MaxGram)
                 if !model.names_drafters() =>
             {
                 vec![streamed]
             }
+            DefaultDrafting::Fixed(drafting) if is_predicted => vec![streamed, by(drafting)],
             DefaultDrafting::Fixed(drafting) => vec![by(drafting)],
             // It names another, or none that there is: nothing is to be waited for.
-            DefaultDrafting::Auto if settings::gives(message, &DRAFTING) => Vec::new(),
+            DefaultDrafting::Auto if settings::gives(message, &DRAFTING) => {
+                Vec::from_iter(is_predicted.then_some(streamed))
+            }
             DefaultDrafting::Auto => match model.fitting_drafters().await {
+                Drafters::Unknown | Drafters::Model | Drafters::Copy if is_predicted => {
+                    vec![streamed, by(Drafting::MaxGram)]
+                }
                 Drafters::Unknown | Drafters::Model => Vec::new(),
                 Drafters::Copy => vec![by(Drafting::MaxGram)],
                 Drafters::Apart => vec![streamed, by(Drafting::Model)],

@@ -1,5 +1,7 @@
 //! The proposals of one request with schedule `stream`, from all sources.
 
+use std::sync::Arc;
+
 use speculation::TokenId;
 use speculation::drafting::Drafting;
 use speculation::max_gram::MaxGram;
@@ -9,6 +11,7 @@ use wire::{pending, v1};
 use super::Proposer;
 use super::balance::{Balance, ON_THE_WAY};
 use super::max_gram::CopiedDrafts;
+use super::predicted::PredictedDrafts;
 use crate::admitted::AdmittedRequest;
 use crate::events::Proposed;
 
@@ -84,11 +87,17 @@ impl ProposalLane {
         if !request.method.streams() {
             return None;
         }
+        let mut proposers: Vec<Box<dyn Proposer>> = Vec::new();
+        if !request.prediction.is_empty() {
+            proposers.push(Box::new(PredictedDrafts::new(Arc::clone(
+                &request.prediction,
+            ))));
+        }
         let copies = request.method.drafting == Drafting::MaxGram;
-        let proposers = copies.then(|| -> Box<dyn Proposer> {
+        if copies {
             // Max-Gram searches the encoder's input before the output.
-            Box::new(CopiedDrafts(MaxGram::new(request.source())))
-        });
+            proposers.push(Box::new(CopiedDrafts(MaxGram::new(request.source()))));
+        }
         let sources = proposers.into_iter().map(|proposer| Source {
             figures: figures_of(proposer.name()),
             proposer,

@@ -1,7 +1,10 @@
 //! The prompt of a request, in tokens.
 
+use std::sync::Arc;
+
 use fleet::Target;
 use speculation::TokenId;
+use speculation::methods::Choice;
 use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
 use wire::v1::generate_request::Prompt;
@@ -99,6 +102,26 @@ fn encoded(
         return Err(BadField::beyond_context("prompt", context_len, excess));
     }
     Ok(tokens)
+}
+
+/// Returns the tokens of a prediction of the output; no more of them than the model's context holds.
+///
+/// # Errors
+/// If the text has none.
+pub(super) fn predicted(text: &str, target: &Target) -> Result<Arc<[TokenId]>, BadField> {
+    let most = target.description.context_len as usize;
+    let tokens = target.text.tokens(text, false, most);
+    let mut tokens = tokens.map_err(|problem| BadField::new("prediction", problem))?;
+    tokens.truncate(most);
+    Ok(tokens.into())
+}
+
+/// Says that a prediction is of no use to `method`.
+pub(super) fn not_streamed(method: &Choice) -> String {
+    let name = method.name();
+    format!(
+        "prediction: left out, '{name}' as it is asked for takes no drafts while the target decodes"
+    )
 }
 
 /// Returns the prompt of a conversation, by the model's chat template.

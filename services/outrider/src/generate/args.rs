@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
-use coordinator::limits::MAX_REQUEST_BYTES;
+use coordinator::limits::{MAX_PREDICTION_BYTES, MAX_REQUEST_BYTES};
 use net::bounded;
 use v1::generate_request::Prompt;
 use wire::v1;
@@ -34,6 +34,11 @@ pub(crate) struct GenerateArgs {
     /// A newline at its end belongs to the prompt. More than 4 MiB are refused.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
+    /// A file that the output is expected to be like, such as the text of which the model writes a changed version.
+    ///
+    /// It is drafted from, and changes no token. More than 128 KiB are refused.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    prediction: Option<PathBuf>,
     /// Asks for an answer, by the model's chat template.
     #[arg(long)]
     chat: bool,
@@ -80,6 +85,11 @@ impl GenerateArgs {
         request.report_rounds = self.show_rounds;
         request.logprobs = self.logprobs.is_some();
         request.top_logprobs = self.logprobs.unwrap_or(0);
+        if let Some(file) = &self.prediction {
+            let text = bounded::text_file(file, MAX_PREDICTION_BYTES as u64);
+            request.prediction =
+                text.with_context(|| format!("--prediction: {} cannot be read", file.display()))?;
+        }
         let prompt = self.prompt()?;
         if self.chat {
             let system = self.system.iter().map(|text| turn("system", text));

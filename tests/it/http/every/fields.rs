@@ -61,10 +61,17 @@ pub(crate) fn common(base: &Told) -> Vec<Field> {
             },
         )
     });
+    fields.push(Field {
+        changes: false,
+        ..field(
+            json!({ "prediction": { "type": "content", "content": "once upon a time" } }),
+            |request| "once upon a time".clone_into(&mut request.prediction),
+        )
+    });
     // Whatever they hold.
     fields.push(idle(json!({
         "cache_prompt": true, "client_metadata": { "a": 1 }, "metadata": { "b": "c" }, "prompt_cache_key": "k",
-        "prediction": { "type": "content", "content": "x" }, "prompt_cache_options": {}, "service_tier": "flex",
+        "prompt_cache_options": {}, "service_tier": "flex",
         "prompt_cache_retention": "24h", "reasoning_effort": "low", "safety_identifier": "s", "store": true,
     })));
     // As they are anyway.

@@ -120,7 +120,8 @@ mod tests {
     fn requests_take_the_fields_that_are_described_and_no_others() {
         let all = description();
         let message = json!([{ "role": "user", "content": "x" }]);
-        let streamed = json!({ "stream": true, "stream_options": {}, "speculation": {} });
+        let mut streamed = json!({ "stream": true, "stream_options": {}, "speculation": {} });
+        streamed["prediction"] = json!({ "content": "x" });
         let with = |more: Value| {
             let mut body = streamed.clone();
             for (name, value) in more.as_object().expect("an object") {

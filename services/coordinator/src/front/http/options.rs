@@ -10,6 +10,7 @@ use wire::status::BadField;
 use wire::{settings, v1};
 
 use super::fields::{JsonFields, Readable, Seed, TextOrList, object, quoted};
+use super::messages;
 use crate::limits::MOST_OUTPUTS;
 
 /// What a request asks for beside what each of its outputs does.
@@ -49,11 +50,10 @@ pub(super) fn kept_per_token(request: &v1::GenerateRequest, delivery: Delivery) 
 
 /// Hints in all requests: to a provider's bookkeeping and billing, to caches, and to models that reason. They change no
 /// output, and clients send them to every server, so they are taken and ignored, whatever they hold.
-const HINTS: [&str; 10] = [
+const HINTS: [&str; 9] = [
     "cache_prompt",
     "client_metadata",
     "metadata",
-    "prediction",
     "prompt_cache_key",
     "prompt_cache_options",
     "prompt_cache_retention",
@@ -90,6 +90,23 @@ pub(super) fn set_effort(effort: &str, arguments: &mut Map<String, Value>) {
     arguments.entry("reasoning_effort").or_insert(json!(effort));
 }
 
+/// Reads what the output is expected to be like; empty if nothing is.
+fn prediction(fields: &mut JsonFields<'_>) -> Result<String, BadField> {
+    const FIELD: &str = "prediction";
+    let Some(mut prediction) = fields.take_object(FIELD)? else {
+        return Ok(String::new());
+    };
+    let kind: Option<String> = prediction.take("type")?;
+    if let Some(other) = kind.filter(|kind| kind != "content") {
+        let problem = format!("{} is not supported, expected content", quoted(&other));
+        return Err(prediction.error("type", problem));
+    }
+    let content = prediction.take_raw("content");
+    let content = content.ok_or_else(|| prediction.error("content", "missing"))?;
+    prediction.finish()?;
+    messages::text("prediction.content", content, &["text"])
+}
+
 /// Reads one text, or several.
 pub(super) fn texts(json: &str) -> serde_json::Result<Vec<String>> {
     match TextOrList::of_json(json, MAX_STOPS)? {
@@ -118,6 +135,7 @@ pub(super) fn read(
         stop_token_ids: fields.take("stop_token_ids")?.unwrap_or_default(),
         ignore_eos: fields.take("ignore_eos")?.unwrap_or_default(),
         tenant: fields.take("user")?.unwrap_or_default(),
+        prediction: prediction(fields)?,
         ..Default::default()
     };
     speculation(fields, &mut request)?;

@@ -155,10 +155,9 @@ impl OutputProgress {
         output_tokens(part.token_ids, pieces, logprobs)
     }
 
-    /// Returns how many of its tokens were reasoning, once it has ended.
-    pub(super) fn reasoning_tokens(&self) -> u32 {
-        let usage = self.finished.usage.as_ref();
-        usage.map_or(0, |usage| usage.reasoning_tokens)
+    /// Returns what was used of it, once it has ended.
+    pub(super) fn used(&self) -> Option<&v1::Usage> {
+        self.finished.usage.as_ref()
     }
 
     /// Returns why it ended, in OpenAI's words.

@@ -17,10 +17,27 @@ pub(super) fn usage(outputs: &[&OutputProgress], choices: usize) -> Value {
         "completion_tokens": completion,
         "total_tokens": prompt as usize + completion,
     });
-    let reasoning = outputs.iter().map(|output| output.reasoning_tokens());
-    let reasoning: u32 = reasoning.sum();
-    if reasoning > 0 {
-        usage["completion_tokens_details"] = json!({ "reasoning_tokens": reasoning });
+    let sum = |of: fn(&v1::Usage) -> u32| -> u32 {
+        let used = outputs.iter().filter_map(|output| output.used());
+        used.map(of).sum()
+    };
+    let details = [
+        ("reasoning_tokens", sum(|used| used.reasoning_tokens)),
+        (
+            "accepted_prediction_tokens",
+            sum(|used| used.accepted_prediction_tokens),
+        ),
+        (
+            "rejected_prediction_tokens",
+            sum(|used| used.rejected_prediction_tokens),
+        ),
+    ];
+    let details = details.into_iter().filter(|(_, tokens)| *tokens > 0);
+    let details: Map<_, _> = details
+        .map(|(name, tokens)| (name.to_owned(), json!(tokens)))
+        .collect();
+    if !details.is_empty() {
+        usage["completion_tokens_details"] = Value::Object(details);
     }
     usage
 }

@@ -124,11 +124,38 @@ fn what_is_wrong_is_named() {
 fn hints_are_taken_whatever_they_hold() {
     let (request, _) = read_json(&json!({
         "store": true, "metadata": { "a": "b" }, "service_tier": "flex", "cache_prompt": true,
-        "prediction": { "type": "content", "content": "x" }, "prompt_cache_key": "k", "prompt_cache_retention": "24h",
+        "prompt_cache_key": "k", "prompt_cache_retention": "24h",
         "client_metadata": { "c": 1 }, "safety_identifier": "s",
     }))
     .expect("in order");
     assert_eq!(request, read_json(&json!({})).expect("empty").0);
+}
+
+#[test]
+fn a_prediction_is_a_text_or_parts_of_text() {
+    let read = |prediction: Value| read_json(&json!({ "prediction": prediction }));
+    let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
+    for (content, text) in [(json!("a b"), "a b"), (parts, "a\nb"), (json!(""), "")] {
+        let (request, _) = read(json!({ "type": "content", "content": content })).expect(text);
+        assert_eq!(request.prediction, text);
+    }
+    assert_eq!(read(json!(null)).expect("none").0.prediction, "");
+    for (prediction, field) in [
+        (json!("a"), "prediction"),
+        (json!({ "type": "content" }), "prediction.content"),
+        (json!({ "type": "file", "content": "a" }), "prediction.type"),
+        (json!({ "content": 3 }), "prediction.content"),
+        (
+            json!({ "content": [{ "type": "image" }] }),
+            "prediction.content.0.type",
+        ),
+        (
+            json!({ "content": "a", "contents": "b" }),
+            "prediction.contents",
+        ),
+    ] {
+        assert_eq!(read(prediction).expect_err(field).field, field);
+    }
 }
 
 #[test]

@@ -134,11 +134,13 @@ impl ResponseObject {
         report::add(&mut response, &[&output.progress], 1, true);
         report::warn(&mut response, &self.request.warnings, &[&output.progress]);
         let usage = response["usage"].take();
+        let used = output.progress.used();
+        let reasoning_tokens = used.map_or(0, |used| used.reasoning_tokens);
         response["usage"] = json!({
             "input_tokens": usage["prompt_tokens"],
             "input_tokens_details": { "cached_tokens": 0 },
             "output_tokens": usage["completion_tokens"],
-            "output_tokens_details": { "reasoning_tokens": output.progress.reasoning_tokens() },
+            "output_tokens_details": { "reasoning_tokens": reasoning_tokens },
             "total_tokens": usage["total_tokens"],
         });
         response
