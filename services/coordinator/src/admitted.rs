@@ -61,6 +61,8 @@ pub(crate) struct AdmittedRequest {
     pub(crate) prompt_logprobs: bool,
     /// The client's prediction of the output; empty without one, or where the method takes none.
     pub(crate) prediction: Arc<[TokenId]>,
+    /// Whether Max-Gram proposes beside whoever else does while the target decodes.
+    pub(crate) copies: bool,
     pub(crate) report_rounds: bool,
     pub(crate) report_distributions: bool,
     pub(crate) lease_ms: u32,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleet::{DrafterRequirements, Requirements, ServedModel, Target, VerifierRequirements};
+use speculation::drafting::Drafting;
 use speculation::noise::Noise;
 use wire::bounds::MAX_STOP_TOKENS;
 use wire::open::MAX_TENANT_BYTES;
@@ -32,6 +33,8 @@ pub(crate) struct Unasked {
     pub(crate) max_tokens: u32,
     /// Settings of drafting, used where the request does not give them.
     pub(crate) settings: UsualSettings,
+    /// Whether it is left open who drafts, so that several may at once.
+    pub(crate) is_open: bool,
 }
 
 /// Checks `request`, of which `prompt` and `calls` were taken, against `model`, whose target describes itself so.
@@ -91,6 +94,7 @@ pub(crate) fn check(
     let draft_len = method::draft_levels(&method, most_drafts, config)?;
     limits::check_window(&method, most_drafts)?;
     limits::check_message(&method, draft_len, vocab_size, request.report_distributions)?;
+    let copies = unasked.is_open || method.drafting == Drafting::MaxGram;
     let prediction = if method.streams() {
         prompt::predicted(&request.prediction, target)?
     } else {
@@ -129,6 +133,7 @@ pub(crate) fn check(
         logprobs,
         prompt_logprobs: request.prompt_logprobs,
         prediction,
+        copies,
         report_rounds: request.report_rounds || request.report_distributions,
         report_distributions: request.report_distributions,
         lease_ms: config.lease_ms.get(),

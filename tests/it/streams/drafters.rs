@@ -4,7 +4,9 @@ use drafter::{Drafter, DrafterConfig, Loaded};
 use speculation::ports::Caps;
 use wire::v1::GenerateRequest;
 
-use super::{assert_accepted, assert_equal, equals_target_only, patient, sampled, streamed};
+use super::{
+    assert_accepted, assert_equal, equals_target_only, patient, repeating, sampled, streamed,
+};
 use crate::client::{With, begin, generate, request, with_fault};
 use crate::cluster::{
     Service, config, coordinator, draft, drafter, drafter_of, drafter_with, eventually,
@@ -249,6 +251,41 @@ async fn a_drafter_on_other_processors_drafts_ahead_by_default() {
             assert_eq!(answer.setting("drafting"), Some(drafting), "{what}");
         }
     }
+}
+
+/// Where it is left open who drafts, what the text repeats is proposed beside what a drafter drafts.
+#[tokio::test]
+async fn by_default_drafts_are_copied_beside_a_drafters() {
+    let mut apart = random_draft(|_| {});
+    apart.is_on_processors = false;
+    let (drafter, _) = drafter(apart).await;
+    let (coordinator, _verifier) = beside(&[drafter.url()]).await;
+    let alone = repeating(80).method("target-only");
+    let expected = generate(&coordinator, alone).await;
+    let accepted = |source| {
+        let labels = [("source", source), ("outcome", "accepted")];
+        coordinator
+            .scrape()
+            .sum("outrider_streamed_drafts_total", &labels)
+    };
+    let named = generate(
+        &coordinator,
+        repeating(80)
+            .with("drafting", "model")
+            .with("schedule", "stream"),
+    )
+    .await;
+    assert_eq!(named.tokens, expected.tokens);
+    assert_eq!(
+        accepted("max-gram"),
+        0.0,
+        "the draft model alone was asked for"
+    );
+    let open = generate(&coordinator, repeating(80)).await;
+    assert_eq!(open.tokens, expected.tokens);
+    assert_eq!(open.setting("drafting"), Some("model"));
+    assert!(accepted("max-gram") > 0.0);
+    assert!(open.statistics().target_forwards < named.statistics().target_forwards);
 }
 
 #[tokio::test]

@@ -26,6 +26,8 @@ struct Measured {
     /// Draft tokens proposed while the target decoded.
     proposed: f64,
     bytes: f64,
+    /// Processor milliseconds a token, of the services and their client.
+    processor_ms: f64,
 }
 
 /// Measures.
@@ -148,6 +150,7 @@ async fn measure_all(
             text("kind", *kind),
             text("method", way.to_string()),
             number("token_ms", it.token_ms, 2).called("ms a token"),
+            number("processor_ms", it.processor_ms, 2).called("processor ms a token"),
         ]);
         report.row("ways", row)?;
     }
@@ -165,14 +168,15 @@ async fn measure_one(
     let mut request = measure::request("Once upon a time", args.max_tokens, temperature, seed);
     request.ignore_eos = true;
     way.apply_with(None, &mut request);
-    let before = hosts.proposed()?;
+    let (before, busy) = (hosts.proposed()?, hosts.processor_seconds()?);
     let answer = measure::measure(client, way, request).await?;
     let totals = RequestTotals::of(&answer.finished);
     let speculation = answer.finished.speculation.unwrap_or_default();
     Ok(Measured {
         token_ms: (totals.total_ms - totals.first_token_ms) / (totals.tokens - 1.0).max(1.0),
-        totals,
         proposed: hosts.proposed()? - before,
+        processor_ms: (hosts.processor_seconds()? - busy) * 1e3 / totals.tokens.max(1.0),
+        totals,
         bytes: speculation.wire_bytes as f64,
     })
 }

@@ -93,11 +93,11 @@ impl ProposalLane {
                 &request.prediction,
             ))));
         }
-        let copies = request.method.drafting == Drafting::MaxGram;
-        if copies {
+        if request.copies {
             // Max-Gram searches the encoder's input before the output.
             proposers.push(Box::new(CopiedDrafts(MaxGram::new(request.source()))));
         }
+        let drafts = request.method.drafting != Drafting::MaxGram;
         let sources = proposers.into_iter().map(|proposer| Source {
             figures: figures_of(proposer.name()),
             proposer,
@@ -105,7 +105,7 @@ impl ProposalLane {
         });
         Some(Self {
             sources: sources.collect(),
-            drafter: (!copies).then(|| figures_of(DRAFTER)),
+            drafter: drafts.then(|| figures_of(DRAFTER)),
             balance: Balance::default(),
             room: ROOM as u32,
             pending: PendingTree::default(),

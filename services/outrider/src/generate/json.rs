@@ -106,6 +106,21 @@ fn object(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> Value {
         "metrics": { "speculative_decoding": Value::from_iter(of_vllm) },
         "timing": finished.timing.unwrap_or_default(),
     });
+    let used = finished.usage.unwrap_or_default();
+    for (name, tokens) in [
+        (
+            "accepted_prediction_tokens",
+            used.accepted_prediction_tokens,
+        ),
+        (
+            "rejected_prediction_tokens",
+            used.rejected_prediction_tokens,
+        ),
+    ] {
+        if tokens > 0 {
+            object["usage"][name] = json!(tokens);
+        }
+    }
     if !answer.reasoning.is_empty() {
         object["reasoning"] = json!(answer.reasoning);
     }

@@ -163,12 +163,28 @@ impl Hosts {
     /// # Errors
     /// If its metrics cannot be read.
     pub(crate) fn proposed(&self) -> anyhow::Result<f64> {
+        self.sum(|series| {
+            series.starts_with("outrider_streamed_drafts_total{") && series.contains("\"proposed\"")
+        })
+    }
+
+    /// Returns the processor seconds of this process so far: models that are paced take none, so it is what the services and
+    /// their client take.
+    ///
+    /// # Errors
+    /// If the metrics cannot be read.
+    pub(crate) fn processor_seconds(&self) -> anyhow::Result<f64> {
+        self.sum(|series| series.starts_with("process_cpu_seconds_total"))
+    }
+
+    /// Returns the sum of the coordinator's metrics in the chosen series.
+    fn sum(&self, is_chosen: impl Fn(&str) -> bool) -> anyhow::Result<f64> {
         let metrics = self.coordinator.metrics.encode()?;
-        let counts = metrics.lines().filter(|line| {
-            line.starts_with("outrider_streamed_drafts_total{") && line.contains("\"proposed\"")
-        });
-        let values = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        Ok(values.sum())
+        let lines = metrics.lines().filter_map(|line| line.rsplit_once(' '));
+        let chosen = lines.filter(|(series, _)| is_chosen(series));
+        Ok(chosen
+            .filter_map(|(_, value)| value.parse::<f64>().ok())
+            .sum())
     }
 
     /// Stops them.

@@ -84,11 +84,12 @@ pub(super) const KNOWN: &[KnownColumns] = &[
         tables: &["distance", "curves", "ways"],
         columns: &[
             "round_trip_ms", "temperature", "alone_ms", "chain_ms", "tree_ms", "stream_ms", "default_ms", "over_chain", "over_tree",
-            "tokens_a_forward", "rows", "sent", "bytes_a_token", "series", "best_ms", "kind", "method", "token_ms",
+            "tokens_a_forward", "rows", "sent", "bytes_a_token", "series", "best_ms", "kind", "method", "token_ms", "processor_ms",
         ],
         headings: &[
             "round trip, ms", "target alone", "rounds, chain", "rounds, tree", "over chain or alone", "over all", "drafts sent a token",
             "tokens a forward", "rows a forward", "bytes a token", "best, ms a token", "ms a token",
+            "processor ms a token",
         ],
     },
     KnownColumns {
