@@ -86,6 +86,21 @@ pub fn check_pair(draft: &PeerDescription, target: &PeerDescription) -> Result<(
     check_encoders(draft, target)
 }
 
+/// Checks that a verifier can take over from another one of its model: all their tokens are the same.
+///
+/// # Errors
+/// The first mismatch.
+pub fn check_replica(replica: &PeerDescription, target: &PeerDescription) -> Result<(), Mismatch> {
+    if !is_same_vocabulary(replica, target) {
+        return Err(differing(replica, target));
+    }
+    check_encoders(replica, target)
+}
+
+fn is_same_vocabulary(one: &PeerDescription, other: &PeerDescription) -> bool {
+    one.vocab_fingerprint == other.vocab_fingerprint && one.vocab_size == other.vocab_size
+}
+
 /// Checks that a peer speaks this version of the protocol.
 ///
 /// # Errors
@@ -108,28 +123,28 @@ pub fn check_vocabularies(
     draft: &PeerDescription,
     target: &PeerDescription,
 ) -> Result<(), Mismatch> {
-    if draft.vocab_fingerprint == target.vocab_fingerprint && draft.vocab_size == target.vocab_size
-    {
-        return Ok(());
-    }
     let is_spelt_alike = !target.spelling_fingerprint.is_empty()
         && draft.spelling_fingerprint == target.spelling_fingerprint;
     // What is not loaded yet does not say how long its rows are.
     let holds_all = draft.logits_size == 0 || draft.logits_size >= target.vocab_size;
-    if is_spelt_alike && holds_all {
+    if is_same_vocabulary(draft, target) || is_spelt_alike && holds_all {
         return Ok(());
     }
+    Err(differing(draft, target))
+}
+
+fn differing(draft: &PeerDescription, target: &PeerDescription) -> Mismatch {
     let but = if draft.vocab_size == target.vocab_size {
         ", so the same number of other tokens"
     } else {
         ""
     };
     let [of_draft, of_target] = [draft, target].map(|peer| start_of(&peer.vocab_fingerprint));
-    Err(Mismatch(format!(
+    Mismatch(format!(
         "vocabularies differ: {} has {} tokens (fingerprint {of_draft}), {} has {} (fingerprint {of_target}){but}; draft \
          and target model must share one tokenizer",
         draft.model, draft.vocab_size, target.model, target.vocab_size
-    )))
+    ))
 }
 
 fn start_of(fingerprint: &[u8]) -> String {
@@ -209,6 +224,21 @@ mod tests {
                 "{draft:?}"
             );
         }
+    }
+
+    /// Requests under way at a verifier may hold any of its tokens.
+    #[test]
+    fn replicas_have_all_tokens_in_common() {
+        let target = PeerDescription {
+            spelling_fingerprint: vec![7; 32],
+            ..peer("big", 4096, 1)
+        };
+        let renamed = PeerDescription {
+            vocab_fingerprint: vec![2; 32],
+            ..target.clone()
+        };
+        assert_eq!(check_replica(&target, &target), Ok(()));
+        assert!(check_replica(&renamed, &target).is_err());
     }
 
     #[test]

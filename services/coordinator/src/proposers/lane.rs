@@ -1,17 +1,12 @@
 //! The proposals of one request with schedule `stream`, from all sources.
 
-use std::sync::Arc;
-
 use speculation::TokenId;
 use speculation::drafting::Drafting;
-use speculation::max_gram::MaxGram;
 use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, ROOM, Trust};
 use wire::{pending, v1};
 
-use super::Proposer;
 use super::balance::{Balance, ON_THE_WAY};
-use super::max_gram::CopiedDrafts;
-use super::predicted::PredictedDrafts;
+use super::source::{Least, Source, figures_of};
 use crate::admitted::AdmittedRequest;
 use crate::events::Proposed;
 
@@ -74,37 +69,15 @@ pub(crate) struct ProposalLane {
     counted: v1::ForwardDrafts,
 }
 
-struct Source {
-    proposer: Box<dyn Proposer>,
-    figures: Proposed,
-    /// The source's latest prediction: output position, token, and the probability that the source claims.
-    guess: Option<(usize, TokenId, f32)>,
-}
-
 impl ProposalLane {
     /// Returns the lane of `request`; none if its target takes no drafts while it decodes.
     pub(crate) fn of(request: &AdmittedRequest) -> Option<Self> {
         if !request.method.streams() {
             return None;
         }
-        let mut proposers: Vec<Box<dyn Proposer>> = Vec::new();
-        if !request.prediction.is_empty() {
-            proposers.push(Box::new(PredictedDrafts::new(Arc::clone(
-                &request.prediction,
-            ))));
-        }
-        if request.copies {
-            // Max-Gram searches the encoder's input before the output.
-            proposers.push(Box::new(CopiedDrafts(MaxGram::new(request.source()))));
-        }
         let drafts = request.method.drafting != Drafting::MaxGram;
-        let sources = proposers.into_iter().map(|proposer| Source {
-            figures: figures_of(proposer.name()),
-            proposer,
-            guess: None,
-        });
         Some(Self {
-            sources: sources.collect(),
+            sources: Source::all_of(request),
             drafter: drafts.then(|| figures_of(DRAFTER)),
             balance: Balance::default(),
             room: ROOM as u32,
@@ -190,16 +163,14 @@ impl ProposalLane {
             self.known += 1;
         }
         let mut guesses = (0_u8..).zip(&mut self.sources).filter_map(|(source, it)| {
-            let (at, token, survival) = it.guess.take()?;
-            Some((Claim { source, survival }, *output.get(at)? == token))
+            let (survival, is_right) = it.judged(output)?;
+            Some((Claim { source, survival }, is_right))
         });
         if let Some(first) = guesses.next() {
             self.trust.observe(std::iter::once(first).chain(guesses));
         }
         for source in &mut self.sources {
-            while source.proposer.follow(lead, output) {
-                tokio::task::yield_now().await;
-            }
+            source.follow(lead, output).await;
         }
         let mut proposals = Vec::new();
         if std::mem::take(&mut self.is_lost) && !self.pending.is_empty() {
@@ -252,18 +223,13 @@ impl ProposalLane {
         // The target adds one to whatever is accepted.
         let levels = self.levels.min(left.saturating_sub(1));
         let source = self.sources.get_mut(at)?;
-        let (token, survival) = source.proposer.propose(1).pop()?;
-        source.guess = Some((output.len(), token, survival));
+        let least = Least {
+            first: self.least_first.max(LEAST),
+            each: LEAST.max(self.price * OF_PRICE),
+        };
         let share = self.trust.share(at as u8);
-        if survival * share < self.least_first.max(LEAST) {
-            return None;
-        }
-        // A long proposal is costly to make, so it is made only for a first token that is believed.
-        let chain = source.proposer.propose(levels as usize).into_iter();
-        let chain = chain.map(|(token, survival)| (token, survival * share));
-        let least = LEAST.max(self.price * OF_PRICE);
-        let worth = chain.take_while(|(_, survival)| *survival >= least);
-        let (tokens, survivals): (Vec<TokenId>, Vec<f32>) = worth.unzip();
+        let chain = source.chain(output.len(), levels, share, least)?;
+        let (tokens, survivals): (Vec<TokenId>, Vec<f32>) = chain.into_iter().unzip();
         let shared = self.pending.shared(&tokens);
         if shared == tokens.len() {
             return None;
@@ -290,14 +256,5 @@ impl ProposalLane {
     pub(crate) fn figures(&self) -> (Vec<Proposed>, v1::ForwardDrafts) {
         let sources = self.sources.iter().map(|source| source.figures);
         (sources.chain(self.drafter).collect(), self.counted)
-    }
-}
-
-/// The figures of a source called `source` before it proposed anything.
-fn figures_of(source: &'static str) -> Proposed {
-    Proposed {
-        source,
-        tokens: 0,
-        accepted: 0,
     }
 }
