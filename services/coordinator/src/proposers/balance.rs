@@ -19,7 +19,7 @@ pub(super) struct Balance {
     messages: f32,
     /// Messages since the last forward.
     came: u32,
-    /// Forwards since the drafter was last asked to begin, or to rest.
+    /// Forwards since drafts first came, or since the drafter was told to rest.
     forwards: u32,
     is_resting: bool,
 }
@@ -33,6 +33,10 @@ impl Balance {
     /// Records a forward that accepted so many of the drafter's drafts, each of which saved `forward_ms`.
     pub(super) fn forward(&mut self, accepted: u32, forward_ms: f32) {
         let came = std::mem::take(&mut self.came);
+        // A drafter that is still reading the text has not shown anything.
+        if self.forwards == 0 && came == 0 && !self.is_resting {
+            return;
+        }
         self.forwards += 1;
         if self.is_resting {
             if self.forwards >= RESTS {
@@ -82,6 +86,19 @@ mod tests {
         // It is tried again.
         assert!(rests < 2_000 - KNOWN, "{rests}");
         assert!(rested(2_000, 30.0, 1_000_000) > 1_500);
+    }
+
+    #[test]
+    fn a_drafter_is_judged_from_its_first_drafts_on() {
+        let mut balance = Balance::default();
+        for _ in 0..1_000 {
+            balance.forward(0, 30.0);
+        }
+        for forward in 0..10 * KNOWN {
+            balance.came();
+            balance.forward(u32::from(forward % 3 == 2), 30.0);
+            assert!(!balance.is_resting(), "{forward}");
+        }
     }
 
     #[test]
