@@ -196,7 +196,6 @@ async fn end_tokens_count_and_have_no_text() {
 async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
     let mut stranger = draft();
     stranger.outline.vocab_fingerprint = [9; 32];
-    stranger.outline.spelling_fingerprint = [9; 32];
     let (drafter, _) = drafter(stranger).await;
     let (verifier, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
@@ -220,28 +219,11 @@ async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
     }
 }
 
-/// Token ids are the same text: what special tokens are called is nothing to a draft.
-#[tokio::test]
-async fn a_drafter_whose_special_tokens_have_other_names_drafts() {
-    let mut renamed = draft();
-    renamed.outline.vocab_fingerprint = [9; 32];
-    let (drafter, _) = drafter(renamed).await;
-    let (verifier, _) = verifier(target()).await;
-    let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-    let requested = request("Once upon a time", 24);
-    let alone = generate(&coordinator, requested.clone().method("target-only")).await;
-    let answer = generate(&coordinator, requested.draft_len(4)).await;
-    assert_eq!(answer.tokens, alone.tokens);
-    assert!(answer.statistics().num_accepted_draft_tokens > 0);
-    assert_eq!(answer.fallbacks(), 0);
-}
-
 /// A drafter that is started anew with a model that fits is found.
 #[tokio::test]
 async fn a_misfit_is_looked_at_again() {
     let mut stranger = draft();
     stranger.outline.vocab_fingerprint = [9; 32];
-    stranger.outline.spelling_fingerprint = [9; 32];
     let (misfit, _) = drafter(stranger).await;
     let (verifier, _) = verifier(target()).await;
     let (fitting, _) = drafter(draft()).await;

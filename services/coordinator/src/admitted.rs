@@ -250,11 +250,6 @@ pub(crate) fn open(
         v1::AcceptAt::Verifier
     };
     let logprobs = request.logprobs.filter(|_| kind == Peer::Verifier);
-    // A drafter's special tokens may be called otherwise.
-    let vocab_fingerprint = match kind {
-        Peer::Drafter => &described.vocab_fingerprint,
-        Peer::Verifier => &request.vocab_fingerprint,
-    };
     v1::Open {
         session_id: session_id.to_vec(),
         epoch,
@@ -268,7 +263,7 @@ pub(crate) fn open(
         end_token_ids: request.sampling.end_tokens.clone(),
         ignore_eos: request.ignore_eos,
         vocab_size: request.vocab_size,
-        vocab_fingerprint: vocab_fingerprint.clone(),
+        vocab_fingerprint: request.vocab_fingerprint.clone(),
         lease_ms: request.lease_ms,
         verification: method.verification.wire,
         proposal_form: proposal_form.into(),

@@ -10,7 +10,7 @@ use net::fault::{self, connection_fault};
 use net::replicas::SILENT;
 use speculation::session::Peer;
 use tonic::{Code, Status};
-use wire::describe::{check_pair, check_protocol, check_replica};
+use wire::describe::{check_pair, check_protocol};
 use wire::status::{PeerFailure, classify};
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
@@ -65,7 +65,7 @@ pub async fn described(
     target: &PeerDescription,
 ) -> Result<Arc<PeerDescription>, CallError> {
     let description = known_or_asked(endpoint, kind).await?;
-    checked(endpoint, kind, target, description)
+    checked(endpoint, target, description)
 }
 
 /// Returns a peer's description, which is asked for if it is not known. It is known once it was checked.
@@ -88,15 +88,10 @@ pub(crate) async fn known_or_asked(
 /// If its vocabulary is not that of `target`.
 pub(crate) fn checked(
     endpoint: &PeerEndpoint,
-    kind: Peer,
     target: &PeerDescription,
     description: Arc<PeerDescription>,
 ) -> Result<Arc<PeerDescription>, CallError> {
-    let fits = match kind {
-        Peer::Drafter => check_pair(&description, target),
-        Peer::Verifier => check_replica(&description, target),
-    };
-    if let Err(mismatch) = fits {
+    if let Err(mismatch) = check_pair(&description, target) {
         let peer = endpoint.address();
         // A warning is logged once, when no drafter fits. This line comes for every session that meets the peer.
         tracing::debug!(peer, %mismatch, "peer cannot be used");

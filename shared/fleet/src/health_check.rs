@@ -196,7 +196,7 @@ impl ServedModel {
             // It may have been started anew with what it lacked.
             let requested = async {
                 let described = describe(&endpoint, Peer::Drafter).await?;
-                checked(&endpoint, Peer::Drafter, target, described)
+                checked(&endpoint, target, described)
             };
             let Ok(Ok(described)) = tokio::time::timeout(ABILITY_TIMEOUT, requested).await else {
                 return Ok(());

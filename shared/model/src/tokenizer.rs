@@ -45,24 +45,10 @@ pub fn from_bytes(json: &[u8]) -> Result<Tokenizer, TokenizerError> {
 /// Ids are little-endian u32, lengths little-endian u64. Only ids that have a token count, so an
 /// embedding table padded to a round size changes nothing.
 pub fn vocabulary_fingerprint(tokenizer: &Tokenizer) -> [u8; 32] {
-    fingerprint(tokenizer, |_| true)
-}
-
-/// The same over the tokens that are text: of two tokenizers in which it is equal, an id that is text in either is the same
-/// text in both. Special tokens may have other names, or stand in one alone.
-pub fn spelling_fingerprint(tokenizer: &Tokenizer) -> [u8; 32] {
-    let added = tokenizer.get_added_tokens_decoder();
-    fingerprint(tokenizer, |id| {
-        added.get(&id).is_none_or(|token| !token.special)
-    })
-}
-
-fn fingerprint(tokenizer: &Tokenizer, counts: impl Fn(u32) -> bool) -> [u8; 32] {
     let mut tokens: Vec<(u32, String)> = tokenizer
         .get_vocab(true)
         .into_iter()
         .map(|(token, id)| (id, token))
-        .filter(|&(id, _)| counts(id))
         .collect();
     tokens.sort_unstable();
     let mut hash = Sha256::new();
@@ -131,31 +117,6 @@ mod tests {
         let refused = from_bytes(br#"{"version": "1.0", "decoder": {"type": "Fu"#);
         let error = refused.expect_err("refused").to_string();
         assert!(error.contains("panicked"), "{error}");
-    }
-
-    #[test]
-    fn special_tokens_may_be_called_otherwise() {
-        let with = |special: &str, is_special: bool, more: &str| {
-            let json = format!(
-                r#"{{"version": "1.0", "added_tokens": [{{"id": 2, "content": "{special}", "single_word": false,
-                    "lstrip": false, "rstrip": false, "normalized": false, "special": {is_special}}}], "model":
-                    {{"type": "WordLevel", "unk_token": "a", "vocab": {{"a": 0, "b": 1, "{special}": 2{more}}}}}}}"#
-            );
-            spelling_fingerprint(&from_bytes(json.as_bytes()).unwrap())
-        };
-        let base = with("</s>", true, "");
-        assert_eq!(base, with("<|end|>", true, ""));
-        assert_eq!(
-            base,
-            spelling_fingerprint(&tokenizer(r#"{"a": 0, "b": 1}"#))
-        );
-        for other in [
-            with("</s>", false, ""),
-            with("</s>", true, r#", "c": 3"#),
-            spelling_fingerprint(&tokenizer(r#"{"a": 1, "b": 0}"#)),
-        ] {
-            assert_ne!(other, base);
-        }
     }
 
     #[test]

@@ -16,7 +16,6 @@ pub fn outline(outline: &Outline) -> v1::PeerDescription {
         model: outline.name.clone(),
         vocab_size: outline.vocab_size,
         vocab_fingerprint: outline.vocab_fingerprint.to_vec(),
-        spelling_fingerprint: outline.spelling_fingerprint.to_vec(),
         decoder_start_token_id: outline.decoder_start_token_id,
         ..wire::describe::capabilities()
     }

@@ -8,9 +8,7 @@ use crate::checkpoint::{Checkpoint, SpecialTokens, TokenizerFiles};
 use crate::computation::{Computation, ComputeDeviceError, UnknownComputation};
 use crate::embedded;
 use crate::head::{self, AcceptanceHead, HeadError};
-use crate::tokenizer::{
-    self, Tokenizer, spelling_fingerprint, token_bound, vocabulary_fingerprint,
-};
+use crate::tokenizer::{self, Tokenizer, token_bound, vocabulary_fingerprint};
 
 /// What a model's peers must find equal in it, or fitting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +19,6 @@ pub struct Outline {
     pub vocab_size: u32,
     /// SHA-256 over the tokenizer's ids and bytes.
     pub vocab_fingerprint: [u8; 32],
-    /// The same of the tokens that are text.
-    pub spelling_fingerprint: [u8; 32],
     /// Token that begins every output of an encoder-decoder model; none of other models.
     pub decoder_start_token_id: Option<u32>,
 }
@@ -100,7 +96,6 @@ impl FittingTokenizer {
             name,
             vocab_size: self.size,
             vocab_fingerprint: vocabulary_fingerprint(&self.tokenizer),
-            spelling_fingerprint: spelling_fingerprint(&self.tokenizer),
             decoder_start_token_id: None,
         }
     }
