@@ -44,6 +44,9 @@ class SecondNode:
         command("ip", "link", "delete", HERE_END, check=False)
         (self.home / "run" / NAME).unlink(missing_ok=True)
         self.chart.kubectl("delete", "node", NAME, "--ignore-not-found")
+        # Its pods are collected 40 s after it, in sweeps of 20 s; until then they would be left to other cases.
+        here = ["get", "pods", "--field-selector", f"spec.nodeName={NAME}", "--output", "name"]
+        until(120, "the lost node's pods are gone", lambda: not self.chart.kubectl(*here), every=1)
 
     def first(self):
         """The node's first process, as the first node counts them."""

@@ -108,7 +108,7 @@ fn whole(parts: Vec<DraftBlock>, reported: Vec<Progress>, is_replayed: bool) -> 
         let tree = part.tree.unwrap_or_default();
         messages.push(tree.token_ids.len());
         tokens.extend(tree.token_ids);
-        parents.extend(parents_from_wire("parents", &tree.parents).expect("parents"));
+        parents.extend(parents_from_wire(&tree.parents).expect("parents"));
         proposals.extend(part.proposals);
     }
     Block {

@@ -1,4 +1,4 @@
-"""Clients of a coordinator: whole answers over HTTP, each compared with that to the same seed before.
+"""Clients of a coordinator that ask for whole answers over HTTP.
 
     clients.py at-once CLIENTS SECONDS     as many as CLIENTS keep under way
     clients.py RATE SECONDS                RATE new ones a second, at random
@@ -17,8 +17,8 @@ TOKENS = 100
 SEEDS = 8
 # Longest that an answer may take.
 PATIENCE = 60
-# With the default, and with a drafter that drafts ahead.
-METHODS = [{}, {"speculation": {"schedule": "stream", "drafting": "model"}}]
+# The target alone, the default, and a drafter that drafts ahead.
+METHODS = [{"speculation": {"enabled": False}}, {}, {"speculation": {"schedule": "stream", "drafting": "model"}}]
 
 
 def ask(seed, method):

@@ -63,6 +63,17 @@ pub(crate) struct Proposed {
     pub(crate) accepted: u64,
 }
 
+impl Proposed {
+    /// Those of a source called `source`, before it proposed anything.
+    pub(crate) fn nothing_by(source: &'static str) -> Self {
+        Self {
+            source,
+            tokens: 0,
+            accepted: 0,
+        }
+    }
+}
+
 /// What happened to a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RequestEvent<'a> {

@@ -34,7 +34,7 @@ pub(crate) struct Unasked {
     /// Settings of drafting, used where the request does not give them.
     pub(crate) settings: UsualSettings,
     /// Whether it is left open who drafts, so that several may at once.
-    pub(crate) is_open: bool,
+    pub(crate) leaves_drafting_open: bool,
 }
 
 /// Checks `request`, of which `prompt` and `calls` were taken, against `model`, whose target describes itself so.
@@ -94,7 +94,7 @@ pub(crate) fn check(
     let draft_len = method::draft_levels(&method, most_drafts, config)?;
     limits::check_window(&method, most_drafts)?;
     limits::check_message(&method, draft_len, vocab_size, request.report_distributions)?;
-    let copies = unasked.is_open || method.drafting == Drafting::MaxGram;
+    let copies = unasked.leaves_drafting_open || method.drafting == Drafting::MaxGram;
     let prediction = if method.streams() {
         prompt::predicted(&request.prediction, target)?
     } else {

@@ -46,7 +46,7 @@ impl PartialBlock {
     /// If the parents make no tree.
     pub fn tree(&mut self) -> Result<DraftTree, String> {
         let nodes = std::mem::take(&mut self.nodes);
-        let parents = drafting::parents_from_wire("drafts.parents", &nodes.parents);
+        let parents = drafting::parents_from_wire(&nodes.parents);
         let parents = parents.map_err(|error| error.to_string())?;
         DraftTree::new(nodes.token_ids, parents).map_err(|error| error.to_string())
     }

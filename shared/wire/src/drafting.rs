@@ -168,7 +168,7 @@ pub fn tree_from_wire(
     let v1::TokenTree { token_ids, parents } = wire.unwrap_or_default();
     BadField::at_most("drafts", token_ids.len(), limit, "tokens")?;
     BadField::in_vocabulary("drafts", &token_ids, vocab_size)?;
-    let parents = parents_from_wire("drafts.parents", &parents)?;
+    let parents = parents_from_wire(&parents)?;
     let tree = DraftTree::new(token_ids, parents);
     tree.map_err(|error| BadField::new("drafts.parents", error.to_string()))
 }
@@ -176,13 +176,13 @@ pub fn tree_from_wire(
 /// Reads the parents of nodes: -1 is the root. Whether they make a tree, [`DraftTree::new`] checks.
 ///
 /// # Errors
-/// Names `field` if a number below -1 stands in it.
-pub fn parents_from_wire(field: &str, wire: &[i32]) -> Result<Vec<Option<u32>>, BadField> {
+/// Names the field if a number below -1 stands in it.
+pub fn parents_from_wire(wire: &[i32]) -> Result<Vec<Option<u32>>, BadField> {
     let parent = |&parent: &i32| match parent {
         -1 => Ok(None),
         parent => u32::try_from(parent).map(Some).map_err(|_| {
             let problem = format!("{parent} is out of range, expected -1 for the root or a node");
-            BadField::new(field, problem)
+            BadField::new("drafts.parents", problem)
         }),
     };
     wire.iter().map(parent).collect()

@@ -20,6 +20,6 @@ def uninstall(trial):
         records = ["get", "secrets", "--selector", f"owner=helm,name={chart.release}", "--output", "name"]
         return chart.kubectl("get", KINDS, *ours) + chart.kubectl(*records)
 
-    # Pods take their time to stop; those of a node that was lost are collected 40 s after it, in sweeps of 20 s.
-    until(120, "nothing is left", lambda: not left(), every=1)
+    # Pods take their time to stop.
+    until(60, "nothing is left", lambda: not left(), every=1)
     trial.rows.add("uninstalled, nothing is left")

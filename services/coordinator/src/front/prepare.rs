@@ -114,7 +114,7 @@ impl SharedState {
         let unasked = Unasked {
             max_tokens: unasked_tokens,
             settings: self.usual(&message, &model).await,
-            is_open: self.config.drafting == DefaultDrafting::Auto
+            leaves_drafting_open: self.config.drafting == DefaultDrafting::Auto
                 && !settings::gives(&message, &DRAFTING),
         };
         let (shared, kept) = (Arc::clone(self), reading.take());

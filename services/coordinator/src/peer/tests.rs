@@ -79,7 +79,7 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
     let unasked = crate::request::Unasked {
         max_tokens: u32::MAX,
         settings: Vec::new(),
-        is_open: false,
+        leaves_drafting_open: false,
     };
     let request = crate::request::check(message, prompt, calls, &model, &target, &config, &unasked);
     Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)

@@ -6,7 +6,7 @@ use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, ROOM, Trust
 use wire::{pending, v1};
 
 use super::balance::{Balance, ON_THE_WAY};
-use super::source::{Least, Source, figures_of};
+use super::source::{Least, Source};
 use crate::admitted::AdmittedRequest;
 use crate::events::Proposed;
 
@@ -47,7 +47,7 @@ pub(crate) struct ProposalLane {
     trust: Trust,
     /// Output tokens that sources and pending drafts have followed.
     known: usize,
-    /// Whether the pending drafts must be sent again, because the verifier may hold none of them.
+    /// Whether the pending drafts must be sent again, because the verifier may hold none of them, or not all.
     is_lost: bool,
     /// Number of reports since the last proposal that the verifier holds no drafts.
     silent: u32,
@@ -78,7 +78,7 @@ impl ProposalLane {
         let drafts = request.method.drafting != Drafting::MaxGram;
         Some(Self {
             sources: Source::all_of(request),
-            drafter: drafts.then(|| figures_of(DRAFTER)),
+            drafter: drafts.then(|| Proposed::nothing_by(DRAFTER)),
             balance: Balance::default(),
             room: ROOM as u32,
             pending: PendingTree::default(),

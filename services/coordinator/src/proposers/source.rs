@@ -39,7 +39,7 @@ impl Source {
             proposers.push(Box::new(CopiedDrafts(MaxGram::new(request.source()))));
         }
         let sources = proposers.into_iter().map(|proposer| Self {
-            figures: figures_of(proposer.name()),
+            figures: Proposed::nothing_by(proposer.name()),
             proposer,
             guess: None,
         });
@@ -79,14 +79,5 @@ impl Source {
         let chain = chain.map(|(token, survival)| (token, survival * share));
         let worth = chain.take_while(|(_, survival)| *survival >= least.each);
         Some(worth.collect())
-    }
-}
-
-/// The figures of a source called `source` before it proposed anything.
-pub(super) fn figures_of(source: &'static str) -> Proposed {
-    Proposed {
-        source,
-        tokens: 0,
-        accepted: 0,
     }
 }

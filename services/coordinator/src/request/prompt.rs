@@ -107,7 +107,7 @@ fn encoded(
 /// Returns the tokens of a prediction of the output; no more of them than the model's context holds.
 ///
 /// # Errors
-/// If the text has none.
+/// If the text cannot be tokenised.
 pub(super) fn predicted(text: &str, target: &Target) -> Result<Arc<[TokenId]>, BadField> {
     let most = target.description.context_len as usize;
     let tokens = target.text.tokens(text, false, most);
