@@ -1,7 +1,6 @@
 //! Sources of draft tokens at the coordinator, for requests with schedule `stream`. They need no model and no peer.
 //! A source is added in [`source::Source::all_of`]; its place there is its number on the wire.
 
-mod balance;
 mod lane;
 mod max_gram;
 mod predicted;

@@ -1,5 +1,6 @@
 //! What requests measured of acceptance and times, kept for the next of their kind.
 
+use speculation::ahead::Findings;
 use speculation::drafting::{Drafting, TreeShape};
 use speculation::goodput::Estimator;
 use speculation::methods::Choice;
@@ -41,6 +42,9 @@ impl EstimateKind {
 
 /// The estimates of one model group, to begin sessions from.
 pub(crate) type Estimates = Recent<EstimateKind, Estimator, MOST>;
+
+/// Whether drafts that are made ahead are worth their way, by what requests found.
+pub(crate) type DraftFindings = Recent<EstimateKind, Findings, MOST>;
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use speculation::ahead::Findings;
 use speculation::goodput::Estimator;
 use speculation::methods::Choice;
 use speculation::session::Peer;
@@ -11,7 +12,7 @@ use wire::v1::PeerDescription;
 
 use crate::clients::known_or_asked;
 use crate::error::CallError;
-use crate::estimates::{EstimateKind, Estimates};
+use crate::estimates::{DraftFindings, EstimateKind, Estimates};
 use crate::likeness::Likeness;
 use crate::requirements::Requirements;
 use crate::target::Target;
@@ -32,6 +33,7 @@ pub struct ServedModel {
     /// What the target said last: what requests begin with while no verifier answers.
     last_target: Mutex<Option<Target>>,
     estimates: Estimates,
+    findings: DraftFindings,
 }
 
 /// What a check of the drafters found.
@@ -80,6 +82,7 @@ impl ServedModel {
             likeness: Likeness::new(group.mixed_weights),
             last_target: Mutex::default(),
             estimates: Estimates::default(),
+            findings: DraftFindings::default(),
         }
     }
 
@@ -127,6 +130,11 @@ impl ServedModel {
     /// Returns what requests of `method` at `temperature` measured, for draft lengths that follow it.
     pub fn estimate(&self, method: &Choice, temperature: f32) -> Estimator {
         self.estimates.find(EstimateKind::of(method, temperature))
+    }
+
+    /// Returns what requests of `method` at `temperature` found of drafts that are made ahead.
+    pub fn findings(&self, method: &Choice, temperature: f32) -> Findings {
+        self.findings.find(EstimateKind::of(method, temperature))
     }
 
     /// Returns the mismatch between the drafters and the target, if none of them fits.

@@ -7,7 +7,9 @@
 //! the target chose, a commit, makes the branch below it the tree.
 
 mod acceptance;
+mod balance;
 mod tree;
 
 pub use acceptance::{Acceptance, CHILDREN, Margin, margin};
+pub use balance::{Balance, Findings, JudgedForward, ON_THE_WAY};
 pub use tree::{AheadTree, Growth, Leaves};

@@ -19,7 +19,10 @@ pub(super) struct DecodeProposals {
 impl DecodeProposals {
     /// Returns those of the request of `opener`; none if its target takes no drafts while it decodes.
     pub(super) fn of(opener: &Opener) -> Option<Self> {
-        let lane = ProposalLane::of(&opener.request)?;
+        let request = &opener.request;
+        let temperature = request.sampling.temperature;
+        let findings = opener.model.findings(&request.method, temperature);
+        let lane = ProposalLane::of(request, &findings)?;
         Some(Self {
             lane,
             drafter: None,
@@ -30,7 +33,12 @@ impl DecodeProposals {
     /// Records that the decode begins, for the first time or anew, at a verifier that may hold none of the pending drafts.
     pub(super) fn begins(&mut self, opener: &Opener) {
         self.lane.lost();
-        if self.lane.takes_drafter() && self.drafter.is_none() {
+        self.start(opener);
+    }
+
+    /// Has a drafter draft ahead, if one is wanted by now.
+    fn start(&mut self, opener: &Opener) {
+        if self.lane.takes_drafter() && self.lane.room() > 0 && self.drafter.is_none() {
             self.drafter = Some(AheadDrafter::start(opener.clone()));
         }
     }
@@ -45,15 +53,16 @@ impl DecodeProposals {
         self.lane.decided(decoded);
     }
 
-    /// Returns what to propose on top of `output`, before which `lead` stands, and tells the drafter of it.
-    pub(super) async fn next(&mut self, lead: &[TokenId], output: &[TokenId]) -> Vec<ProposedTree> {
+    /// Returns what to propose on top of `output` in the request of `opener`, and tells the drafter of it.
+    pub(super) async fn next(&mut self, opener: &Opener, output: &[TokenId]) -> Vec<ProposedTree> {
+        self.start(opener);
         let rested = std::mem::replace(&mut self.rests, self.lane.room() == 0);
         if let Some(drafter) = &self.drafter
             && !(rested && self.rests)
         {
             drafter.tell(output, self.lane.room(), self.lane.least());
         }
-        self.lane.next(lead, output).await
+        self.lane.next(opener.request.lead(), output).await
     }
 
     /// Returns what the drafter proposes that fits `output`, once something has come.

@@ -1,11 +1,11 @@
 //! The proposals of one request with schedule `stream`, from all sources.
 
 use speculation::TokenId;
+use speculation::ahead::{Balance, Findings, JudgedForward, ON_THE_WAY};
 use speculation::drafting::Drafting;
 use speculation::pending::{Bounds, Claim, PendingTree, ProposedTree, ROOM, Trust};
 use wire::{pending, v1};
 
-use super::balance::{Balance, ON_THE_WAY};
 use super::source::{Least, Source};
 use crate::admitted::AdmittedRequest;
 use crate::events::Proposed;
@@ -70,8 +70,9 @@ pub(crate) struct ProposalLane {
 }
 
 impl ProposalLane {
-    /// Returns the lane of `request`; none if its target takes no drafts while it decodes.
-    pub(crate) fn of(request: &AdmittedRequest) -> Option<Self> {
+    /// Returns the lane of `request`; none if its target takes no drafts while it decodes. `findings` are those of requests
+    /// like it.
+    pub(crate) fn of(request: &AdmittedRequest, findings: &Findings) -> Option<Self> {
         if !request.method.streams() {
             return None;
         }
@@ -79,7 +80,7 @@ impl ProposalLane {
         Some(Self {
             sources: Source::all_of(request),
             drafter: drafts.then(|| Proposed::nothing_by(DRAFTER)),
-            balance: Balance::default(),
+            balance: findings.begin(),
             room: ROOM as u32,
             pending: PendingTree::default(),
             trust: Trust::earned(EARNED),
@@ -128,9 +129,11 @@ impl ProposalLane {
             return;
         };
         pending::add(&mut self.counted, forward);
+        let mut sequences = 0;
         if let Some(timing) = decoded.timing.filter(|timing| timing.forward_us > 0) {
             // A forward is shared by the sequences in it.
-            self.forward_ms = timing.forward_us as f32 / 1e3 / timing.batch.max(1) as f32;
+            sequences = timing.batch.max(1);
+            self.forward_ms = timing.forward_us as f32 / 1e3 / sequences as f32;
             self.least_first = (ON_THE_WAY / self.forward_ms).min(LIKELY);
         }
         // A forward without drafts reports no price.
@@ -153,7 +156,14 @@ impl ProposalLane {
             }
         }
         let accepted = self.drafter.map_or(0, |drafter| drafter.accepted) - before;
-        self.balance.forward(accepted as u32, self.forward_ms);
+        self.balance.forward(JudgedForward {
+            accepted: accepted as u32,
+            all_accepted: forward.accepted,
+            scored: forward.scored,
+            price: forward.price,
+            ms: self.forward_ms,
+            sequences,
+        });
     }
 
     /// Returns what to propose on top of `output`, before which `lead` stands.

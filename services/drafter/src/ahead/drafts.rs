@@ -6,6 +6,11 @@ use speculation::ahead::{Acceptance, AheadTree};
 use speculation::pending::ProposedTree;
 use wire::status::BadField;
 
+/// Drafts of the first so many levels past the output are told at once: the target's next forward may take them. Deeper ones
+/// wait for those of so many forwards, for each message takes processors on its way.
+const SOON: u32 = 3;
+const TOGETHER: u32 = 3;
+
 /// What is drafted ahead of an output.
 #[derive(Default)]
 pub(super) struct AheadDrafts {
@@ -16,6 +21,8 @@ pub(super) struct AheadDrafts {
     /// Most nodes, by the credit of the latest commit; none before the first.
     room: Option<usize>,
     pub(super) price: f32,
+    /// Forwards since drafts were told.
+    untold: u32,
     /// Time of one more row, as a share of a forward of one.
     pub(super) row_cost: f32,
 }
@@ -58,8 +65,16 @@ impl AheadDrafts {
         self.room.map_or(most, |room| room.min(most))
     }
 
+    /// Returns, after a forward, whether what was not proposed yet is to be.
+    pub(super) fn are_due(&mut self) -> bool {
+        self.untold += 1;
+        let nearest = self.tree.nearest_untold();
+        nearest.is_some_and(|depth| depth < SOON || self.untold >= TOGETHER)
+    }
+
     /// Returns a proposal of what was not proposed yet, if there is any.
     pub(super) fn propose(&mut self) -> Option<ProposedTree> {
+        self.untold = 0;
         self.tree.propose(self.output.len() as u32)
     }
 }

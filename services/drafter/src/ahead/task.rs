@@ -114,7 +114,8 @@ impl AheadTask {
             ends: &spec.sampling.end_tokens,
         };
         drafts.tree.fill(&drafts.acceptance, growth);
-        if let Ok(place) = self.proposals.try_reserve()
+        if drafts.are_due()
+            && let Ok(place) = self.proposals.try_reserve()
             && let Some(proposed) = drafts.propose()
         {
             place.send(Ok(proposed));

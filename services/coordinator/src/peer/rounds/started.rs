@@ -123,7 +123,7 @@ impl StartedRound {
         }
         let (stream, request) = (session.stream()?, &opener.request);
         if let Some(beside) = &mut beside {
-            for proposed in beside.next(request.lead(), position.output).await {
+            for proposed in beside.next(opener, position.output).await {
                 if !stream.offer(Message::Append(pending::to_wire(proposed))) {
                     beside.lost();
                 }

@@ -4,6 +4,12 @@ use super::AheadTree;
 use crate::pending::{Claim, MOST_PROPOSED, Parent, PathDigest, ProposedNode, ProposedTree};
 
 impl AheadTree {
+    /// Returns how many nodes stand before the first of those not proposed yet on its path, the least of all; none if all were
+    /// proposed.
+    pub fn nearest_untold(&self) -> Option<u32> {
+        self.nodes[self.told..].iter().map(|node| node.depth).min()
+    }
+
     /// Returns nodes that were not proposed yet as a proposal after `after` output tokens; its roots are those that were. None
     /// if there are none.
     pub fn propose(&mut self, after: u32) -> Option<ProposedTree> {
