@@ -51,7 +51,7 @@ impl MeasuredMethod {
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let bad = |problem: String| anyhow!("'{text}': {problem}");
         let mut spec = MethodSpec::parse(text).map_err(|error| match &error.field[..] {
-            "method" => bad("names no method".to_owned()),
+            "method" if error.problem == "missing" => bad("names no method".to_owned()),
             "" => bad("a colon is followed by no parameter".to_owned()),
             name => bad(format!(
                 "{name} is no setting; `outrider methods NAME` lists those of a method, `outrider generate --help` all"
