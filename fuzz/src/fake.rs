@@ -13,7 +13,7 @@ use wire::v1::session_reply::Reply;
 use wire::v1::session_request::Request as RequestKind;
 use wire::v1::verifier_server::{self, VerifierServer};
 use wire::v1::{
-    DescribeRequest, Drafting, Numerics, PeerDescription, PeerLimits, ReplyHeader, RoundHeader,
+    DescribeRequest, Drafting, LearnRequest, Learned, Numerics, PeerDescription, PeerLimits, ReplyHeader, RoundHeader,
     SessionReply, SessionRequest, TokenizerPart, TokenizerRequest,
 };
 
@@ -180,6 +180,15 @@ impl drafter_server::Drafter for FakePeers {
         _: Request<DescribeRequest>,
     ) -> Result<Response<PeerDescription>, Status> {
         Ok(Response::new(self.description()))
+    }
+
+    async fn learn(
+        &self,
+        _: Request<Streaming<LearnRequest>>,
+    ) -> Result<Response<Learned>, Status> {
+        Ok(Response::new(Learned {
+            description: Some(self.description()),
+        }))
     }
 
     async fn draft(

@@ -126,7 +126,8 @@ pub(crate) fn random_draft(change: impl FnOnce(&mut ModelConfig)) -> ServedModel
     load(&random.with_tokenizer(tokenizer), "random")
 }
 
-fn load(checkpoint: &Checkpoint, name: &str) -> ServedModel<Model> {
+/// The model of `checkpoint`, served under `name`.
+pub(crate) fn load(checkpoint: &Checkpoint, name: &str) -> ServedModel<Model> {
     serve(checkpoint, WeightFormat::Q8_0, name.to_owned(), name).expect("a model")
 }
 

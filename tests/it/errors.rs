@@ -193,9 +193,10 @@ async fn end_tokens_count_and_have_no_text() {
 }
 
 #[tokio::test]
-async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
+async fn models_of_other_kinds_fail_at_connect_with_a_clear_message() {
     let mut stranger = draft();
-    stranger.outline.vocab_fingerprint = [9; 32];
+    // It reads the prompt with an encoder.
+    stranger.outline.decoder_start_token_id = Some(0);
     let (drafter, _) = drafter(stranger).await;
     let (verifier, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
@@ -204,7 +205,7 @@ async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
     let [warning] = &coordinator.process.warnings.all()[..] else {
         panic!("readiness has no word about it");
     };
-    for part in ["no drafter of model 'default' fits", "vocabularies differ"] {
+    for part in ["no drafter of model 'default' fits", "encoder-decoder"] {
         assert!(warning.contains(part), "{warning}");
     }
     let answer = generate(&coordinator, request("x", 8)).await;
@@ -213,7 +214,12 @@ async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
     for method in ["draft-only", "token-cascade"] {
         let refused = try_generate(&coordinator, request("x", 8).method(method)).await;
         let said = refused.expect_err("refused").message().to_owned();
-        for part in ["method: ", method, "vocabularies differ", "09090909"] {
+        for part in [
+            "method: ",
+            method,
+            "encoder-decoder",
+            "must both be, or neither",
+        ] {
             assert!(said.contains(part), "{said}");
         }
     }
@@ -223,7 +229,8 @@ async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
 #[tokio::test]
 async fn a_misfit_is_looked_at_again() {
     let mut stranger = draft();
-    stranger.outline.vocab_fingerprint = [9; 32];
+    // It reads the prompt with an encoder.
+    stranger.outline.decoder_start_token_id = Some(0);
     let (misfit, _) = drafter(stranger).await;
     let (verifier, _) = verifier(target()).await;
     let (fitting, _) = drafter(draft()).await;

@@ -25,6 +25,7 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
         "drafter" => Some(&[
             "speculation",
             "grammar",
+            "text",
             "model",
             "wire",
             "net",

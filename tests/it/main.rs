@@ -37,3 +37,4 @@ mod streams;
 mod tampering;
 mod telemetry;
 mod unlike;
+mod vocabularies;

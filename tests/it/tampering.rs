@@ -16,8 +16,9 @@ use wire::v1::proposal::Probs;
 use wire::v1::round_answer::Part;
 use wire::v1::session_reply::Reply;
 use wire::v1::{
-    DescribeRequest, DraftBlock, LastToken, PeerDescription, ReplyHeader, SessionReply,
-    SessionRequest, SparseDistribution, TokenizerPart, TokenizerRequest, Verdict, slice,
+    DescribeRequest, DraftBlock, LastToken, LearnRequest, Learned, PeerDescription, ReplyHeader,
+    SessionReply, SessionRequest, SparseDistribution, TokenizerPart, TokenizerRequest, Verdict,
+    slice,
 };
 use wire::v1::{drafter_client, drafter_server, verifier_client, verifier_server};
 
@@ -249,6 +250,15 @@ impl drafter_server::Drafter for Tampering {
     ) -> Result<Response<PeerDescription>, Status> {
         drafter_client::DrafterClient::new(self.drafter.clone())
             .describe(request)
+            .await
+    }
+
+    async fn learn(
+        &self,
+        request: Request<Streaming<LearnRequest>>,
+    ) -> Result<Response<Learned>, Status> {
+        drafter_client::DrafterClient::new(self.drafter.clone())
+            .learn(messages(request.into_inner()))
             .await
     }
 

@@ -1,9 +1,10 @@
 //! The limits that are built into a coordinator and have no setting; `docs/reference/limits.md` lists all limits.
 
 // Those of what peers send stand beside the code that keeps them.
-pub use fleet::{MAX_TEMPLATE_BYTES, MAX_TOKENIZER_BYTES};
+pub use fleet::MAX_TEMPLATE_BYTES;
 pub use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
 pub use text::PIECE_FACTOR;
+pub use wire::describe::MAX_TOKENIZER_BYTES;
 
 pub use crate::peer::MAX_AHEAD_BYTES;
 

@@ -10,6 +10,7 @@ use speculation::drafting::Drafting;
 use speculation::pending::{ProposedTree, ROOM};
 use speculation::verification::Verification;
 use tokio::time::Instant;
+use wire::open::SessionSpec;
 use wire::status::BadField;
 use wire::v1::round_answer::Part;
 use wire::{encoded_bytes, pending, v1};
@@ -38,11 +39,7 @@ pub(crate) async fn draft(
     let learnt = *drafter.role.acceptance.lock();
     let drafts = AheadDrafts::new(session.committed.tokens(), learnt);
     let slot = LentSlot::new(parking_lot::Mutex::new(Some(drafts)));
-    let mut sender = Sender {
-        context,
-        allowance: Allowance::new(),
-        is_first: true,
-    };
+    let mut sender = Sender::new(context);
     loop {
         let drafts = Lent::new(slot.lock().take().unwrap_or_default(), &slot);
         let commits = context.commits.clone();
@@ -70,14 +67,23 @@ fn propose(drafts: &LentSlot<AheadDrafts>) -> Option<ProposedTree> {
 }
 
 /// Sends what is proposed.
-struct Sender<'a> {
+pub(crate) struct Sender<'a> {
     context: &'a RoundContext<'a>,
     allowance: Allowance,
     is_first: bool,
 }
 
-impl Sender<'_> {
-    async fn send(&mut self, proposed: ProposedTree) -> Result<(), RoundError> {
+impl<'a> Sender<'a> {
+    pub(crate) fn new(context: &'a RoundContext<'a>) -> Self {
+        Self {
+            context,
+            allowance: Allowance::new(),
+            is_first: true,
+        }
+    }
+
+    /// Sends a proposal, once there is room for its bytes.
+    pub(crate) async fn send(&mut self, proposed: ProposedTree) -> Result<(), RoundError> {
         let proposed = pending::to_wire(proposed);
         self.allowance.take(encoded_bytes(&proposed)).await;
         let part = Part::Proposed(proposed);
@@ -90,19 +96,30 @@ impl Sender<'_> {
     }
 }
 
+/// Returns how many levels are asked for.
+pub(crate) fn levels(wire: v1::AheadRound) -> Result<u32, BadField> {
+    BadField::in_range("ahead.horizon", wire.horizon, 1..=MOST_LEVELS)?;
+    BadField::in_range("ahead.nodes", wire.nodes, 1..=ROOM as u32)?;
+    Ok(wire.horizon)
+}
+
+/// Checks that a session takes drafts that are made ahead.
+pub(crate) fn check_method(spec: &SessionSpec) -> Result<(), BadField> {
+    if spec.verification != Verification::COUPLED || !spec.target.is_exact() {
+        let problem = "goes with coupled verification of the target's own distribution only";
+        return Err(BadField::new("ahead", problem));
+    }
+    Ok(())
+}
+
 /// Reads what is asked of `drafter`.
 fn check(
     drafter: &Drafter,
     session: &DraftSession,
     wire: v1::AheadRound,
 ) -> Result<Limits, BadField> {
-    BadField::in_range("ahead.horizon", wire.horizon, 1..=MOST_LEVELS)?;
-    BadField::in_range("ahead.nodes", wire.nodes, 1..=ROOM as u32)?;
-    let spec = &session.spec;
-    if spec.verification != Verification::COUPLED || !spec.target.is_exact() {
-        let problem = "goes with coupled verification of the target's own distribution only";
-        return Err(BadField::new("ahead", problem));
-    }
+    let levels = levels(wire)?;
+    check_method(&session.spec)?;
     let engine = drafter.engines.first();
     let (Some(engine), true) = (engine, drafter.role.draftings.contains(&Drafting::Model)) else {
         let name = &drafter.description.model;
@@ -110,7 +127,7 @@ fn check(
         return Err(BadField::new("ahead", problem));
     };
     Ok(Limits {
-        levels: wire.horizon,
+        levels,
         nodes: wire.nodes as usize,
         longest: engine.longest_sequence(),
         grows_trees: engine.caps().growing_trees,

@@ -59,7 +59,7 @@ pub(crate) async fn draft(
         block = scored.await.map_err(|_| RoundError::Dropped)??;
     }
     let (drafted, index) = block.finish(session.slots.len());
-    session.memory = index.or(session.memory.take());
+    session.memory.max_gram = index.or(session.memory.max_gram.take());
     Ok(drafted)
 }
 

@@ -140,7 +140,10 @@ impl DraftParams {
         session: &DraftSession,
         base_len: u32,
     ) -> Result<Self, RoundError> {
-        let Some(context_len) = proposers::context_len(drafter, self.drafting) else {
+        let is_own = proposers::translator(drafter, &session.spec)?.is_none();
+        let context_len = proposers::context_len(drafter, self.drafting);
+        // A text that is translated slides through a context that is too short.
+        let Some(context_len) = context_len.filter(|_| is_own) else {
             return Ok(self);
         };
         let len = session.spec.lead().len() + base_len as usize;

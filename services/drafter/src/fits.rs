@@ -49,8 +49,8 @@ pub(crate) fn same_vocabulary(model: &Outline, first: &Outline) -> Result<(), St
         return Ok(());
     }
     Err(format!(
-        "'{}' has another vocabulary ({} tokens) than '{}' ({} tokens); the models of a cascade must share \
-         one tokenizer",
+        "'{}' has another vocabulary ({} tokens) than '{}' ({} tokens); the models of a cascade must \
+         have one",
         model.name, model.vocab_size, first.name, first.vocab_size
     ))
 }

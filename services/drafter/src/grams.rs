@@ -16,7 +16,7 @@ const PIECE: usize = 4_096;
 pub(crate) async fn take_index(session: &mut DraftSession) -> MaxGram {
     let spec = &session.spec;
     // An encoder's input is searched first.
-    let index = session.memory.take();
+    let index = session.memory.max_gram.take();
     let mut index = index.unwrap_or_else(|| MaxGram::new(spec.source()));
     let context = session.sequence(&[]);
     for left in index.reconcile_by(&context, PIECE) {
@@ -49,7 +49,7 @@ pub(crate) async fn draft(
         0 => vec![Vec::new(); leads.len()],
         most => index.alternatives(&leads, most),
     };
-    session.memory = Some(index);
+    session.memory.max_gram = Some(index);
     let ends = &session.spec.sampling.end_tokens;
     let probs = match session.spec.proposal_form {
         ProposalForm::Point => ProposalProbs::Point,

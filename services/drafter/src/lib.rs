@@ -24,6 +24,8 @@ mod service;
 mod stream;
 mod tables;
 mod task;
+mod translated;
+mod translations;
 
 pub use ahead::{BYTES_A_SECOND, MOST_LEVELS};
 pub use config::{CascadeSection, DrafterConfig};

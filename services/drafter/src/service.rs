@@ -12,6 +12,7 @@ use peer::{PeerServer, ReplyStream};
 use speculation::drafting::Drafting;
 use speculation::ports::LanguageModel;
 use tonic::{Request, Response, Status, Streaming};
+use wire::failure::Failure;
 use wire::v1::drafter_server;
 use wire::{drafting, v1};
 
@@ -89,6 +90,21 @@ impl drafter_server::Drafter for DrafterService {
         _request: Request<v1::DescribeRequest>,
     ) -> Result<Response<v1::PeerDescription>, Status> {
         Ok(Response::new(self.0.description.clone()))
+    }
+
+    async fn learn(
+        &self,
+        request: Request<Streaming<v1::LearnRequest>>,
+    ) -> Result<Response<v1::Learned>, Status> {
+        let drafter = &self.0;
+        let Some(translations) = &drafter.role.translations else {
+            return Err(Failure::NotOffered.status("a drafter without a model reads no text"));
+        };
+        let known = translations
+            .learn(&drafter.description, request.into_inner())
+            .await?;
+        let description = known.map(|known| (*known.description).clone());
+        Ok(Response::new(v1::Learned { description }))
     }
 
     async fn draft(

@@ -8,13 +8,15 @@ use ops::trace::Span;
 use peer::progress::{self, Reporter};
 use peer::{PeerServer, Role, RoundContext, RoundError};
 use speculation::drafting::Drafting;
-use speculation::max_gram::MaxGram;
+use speculation::max_gram::Bigram;
 use speculation::proposal::{BadProposal, ProposalForm};
 use tokio::sync::mpsc;
 use tonic::Status;
 use tonic::service::Routes;
 use wire::failure::Failure;
+use wire::open::SessionSpec;
 use wire::status::BadField;
+use wire::v1;
 use wire::v1::drafter_server::DrafterServer;
 use wire::v1::round_answer::Part;
 use wire::v1::round_request::Round;
@@ -22,10 +24,10 @@ use wire::v1::round_request::Round;
 use crate::block::{BlockWriter, DraftStep};
 use crate::config::ROLE;
 use crate::draft_params::DraftParams;
-use crate::proposers::{DraftSession, Drafter, Proposers};
+use crate::proposers::{DraftMemory, DraftSession, Drafter, Proposers};
 use crate::service::DrafterService;
 use crate::task::DraftTask;
-use crate::{ahead, cascade, grams};
+use crate::{ahead, cascade, grams, proposers, translated};
 
 impl Role for Proposers {
     const NAME: &'static str = ROLE;
@@ -33,11 +35,21 @@ impl Role for Proposers {
     const MODEL: &'static str = "draft model";
     const ANSWER: &'static str = "draft";
 
-    /// Max-Gram's index of prompt and output; none before it is first used.
-    type Memory = Option<MaxGram>;
+    type Memory = DraftMemory;
 
-    fn grammars(&self) -> Option<&Arc<Grammars>> {
-        self.grammars.as_ref()
+    fn grammars(&self, session: &SessionSpec) -> Option<&Arc<Grammars>> {
+        let own = self.translations.as_ref();
+        let is_other = own.is_some_and(|own| own.find(&session.vocab_fingerprint).is_some());
+        self.grammars.as_ref().filter(|_| !is_other)
+    }
+
+    fn described(drafter: &Drafter, vocab_fingerprint: &[u8]) -> Option<Arc<v1::PeerDescription>> {
+        let known = drafter
+            .role
+            .translations
+            .as_ref()?
+            .find(vocab_fingerprint)?;
+        Some(Arc::clone(&known.description))
     }
 
     async fn round(
@@ -49,7 +61,14 @@ impl Role for Proposers {
     ) -> Result<(), RoundError> {
         let wire = match round {
             Round::Draft(wire) => wire,
-            Round::Ahead(wire) => return ahead::draft(drafter, session, wire, &context).await,
+            Round::Ahead(wire) => {
+                return match proposers::translator(drafter, &session.spec)? {
+                    Some(translator) => {
+                        translated::ahead(drafter, session, &translator, wire, &context).await
+                    }
+                    None => ahead::draft(drafter, session, wire, &context).await,
+                };
+            }
             Round::Verify(_) | Round::Decode(_) | Round::Score(_) => {
                 return Err(BadField::new("round", "a drafter only drafts").into());
             }
@@ -107,8 +126,21 @@ async fn propose(
     reporter: Reporter,
 ) -> Result<(), RoundError> {
     let proposers = &drafter.role;
-    match requested.drafting {
-        Drafting::Model => {
+    let translator = proposers::translator(drafter, &session.spec)?;
+    match (requested.drafting, translator) {
+        (Drafting::Model, Some(translator)) => {
+            translated::block(drafter, session, &translator, &requested, reporter, draft).await?;
+            if let Some(block) = draft.take_block() {
+                context.answer(Part::Block(block)).await?;
+            }
+        }
+        (Drafting::MaxGram, Some(_)) => {
+            // The table is of the draft model's vocabulary.
+            for report in grams::draft(session, &Bigram::default(), &requested).await {
+                pass_on(draft, report, context).await?;
+            }
+        }
+        (Drafting::Model, None) => {
             let mut reports = draft_alone(proposers, session, requested, reporter)?;
             while let Some(report) = reports.recv().await {
                 if pass_on(draft, report?, context).await? {
@@ -117,12 +149,16 @@ async fn propose(
             }
             return Err(RoundError::Dropped);
         }
-        Drafting::MaxGram => {
+        (Drafting::MaxGram, None) => {
             for report in grams::draft(session, &proposers.bigram, &requested).await {
                 pass_on(draft, report, context).await?;
             }
         }
-        Drafting::Cascade => {
+        (Drafting::Cascade, Some(_)) => {
+            let problem = "a cascade reads the target's vocabulary alone";
+            return Err(BadField::new("drafting", problem).into());
+        }
+        (Drafting::Cascade, None) => {
             for report in cascade::draft(proposers, session, &requested, reporter).await? {
                 pass_on(draft, report, context).await?;
             }

@@ -193,8 +193,8 @@ impl ServeRole {
 }
 
 /// What to do about a pair that does not fit.
-pub(crate) const OF_ONE_FAMILY: &str = "name one of the target's family, with the same tokenizer.json, or none: without --draft-model (drafter.model.path), \
-     or with none in its place, drafts are copied from the text";
+pub(crate) const OF_ONE_FAMILY: &str = "name another, best one of the target's family, or none: without --draft-model (drafter.model.path), or with none in \
+     its place, drafts are copied from the text";
 
 /// Returns what is wrong with the files of `role`'s models, and in one process whether they fit each other.
 fn of_models(config: &Config, role: ServeRole) -> Vec<ConfigProblem> {

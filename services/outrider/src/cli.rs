@@ -15,8 +15,8 @@ use serde_json::json;
 use crate::cluster::reachable;
 use crate::global::Global;
 use crate::{
-    bench, chat, config_command, doctor, failure, generate, man, methods, models, program,
-    quantize, score, serve,
+    bench, calibrate, chat, config_command, doctor, failure, generate, man, methods, models,
+    program, quantize, score, serve,
 };
 
 /// Distributed speculative decoding: a drafter proposes tokens, a verifier decides them, a
@@ -72,6 +72,15 @@ enum CliCommand {
     /// More of this kind (several methods, kernels, models by themselves, quality against cost) is in a program
     /// of its own, outrider-bench.
     Bench(Box<bench::BenchArgs>),
+    /// Tells beforehand whether speculation pays with a pair of models: measures both and how often drafts are accepted, and
+    /// forecasts the speed by draft length.
+    ///
+    /// Also against a running coordinator (--coordinator). Forecasts are of rounds, one request at a time; drafts that
+    /// are made ahead on another machine cost less.
+    #[command(
+        after_help = "Examples:\n  outrider calibrate --target-model ./target.gguf --draft-model ./draft.gguf\n  outrider calibrate --coordinator http://host:7100 --prompts mine.jsonl --check"
+    )]
+    Calibrate(Box<calibrate::CalibrateArgs>),
     /// Tells how likely a model finds a text: log probabilities position by position, and the perplexity.
     ///
     /// Each position shows its token, ln of the token's probability given those before it, and the most
@@ -160,6 +169,10 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         CliCommand::Bench(args) => {
             let config = global.load_for(&args.services)?;
             Box::pin(bench::run(*args, config)).await?;
+        }
+        CliCommand::Calibrate(args) => {
+            let config = global.load_for(&args.services)?;
+            Box::pin(calibrate::run(*args, config)).await?;
         }
         CliCommand::Score(args) => score::run(&args)?,
         CliCommand::Quantize(args) => return quantize::run(args).await,

@@ -12,7 +12,7 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use verifier::VerifierConfig;
-use wire::describe::check_pair;
+use wire::describe::check_vocabularies;
 
 /// The configuration of `outrider`; each command uses the sections it needs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +36,9 @@ pub struct Config {
     pub drafter: DrafterConfig,
     /// The verifier.
     pub verifier: VerifierConfig,
+    /// Whether a draft model is named: the built-in one then drafts for targets of other vocabularies, too.
+    #[serde(skip)]
+    pub names_draft: bool,
 }
 
 impl Config {
@@ -59,7 +62,8 @@ impl Config {
     /// to be told of that.
     pub(crate) fn leave_out_misfit(&mut self) -> Option<String> {
         let built_in = DrafterConfig::default();
-        let is_chosen = self.drafter.model != built_in.model
+        let is_chosen = self.names_draft
+            || self.drafter.model != built_in.model
             || !self.drafter.cascade.models.is_empty()
             || !self.drafter.heads.is_empty();
         if is_chosen || self.verifier.model.is_embedded() {
@@ -70,14 +74,14 @@ impl Config {
         let target = target.as_ref().map(verifier::outline);
         let draft = drafter::inspect(&self.drafter).description;
         if let (Some(draft), Some(target)) = (&draft, &target)
-            && check_pair(draft, target).is_ok()
+            && check_vocabularies(draft, target).is_ok()
         {
             return None;
         }
         self.drafter.remove_model();
         Some(format!(
-            "'{}' decodes without a draft model, since none of its vocabulary is named: drafts are copied from the text \
-             (--draft-model names one of its family)",
+            "'{}' decodes without a draft model, since none is named: drafts are copied from the text (--draft-model names \
+             one; of its family, if there is one)",
             self.verifier.model.served_name()
         ))
     }

@@ -52,13 +52,15 @@ impl Global {
     /// Loads the configuration with the settings of a command's flags on top.
     pub fn load(&self, flags: Value) -> anyhow::Result<LoadedConfig<Config>> {
         let flags = self.with_flags(flags);
-        Ok(layers::load(self.config.as_deref(), vars_os(), &flags)?)
+        let loaded = layers::load(self.config.as_deref(), vars_os(), &flags)?;
+        Ok(knowing_names(loaded))
     }
 
     /// Returns the configuration as far as it can be read, and what cannot.
     pub(crate) fn survey(&self, flags: Value) -> (Option<LoadedConfig<Config>>, Vec<ConfigError>) {
         let flags = self.with_flags(flags);
-        layers::survey(self.config.as_deref(), vars_os(), &flags)
+        let (loaded, wrong) = layers::survey(self.config.as_deref(), vars_os(), &flags);
+        (loaded.map(knowing_names), wrong)
     }
 
     /// Returns how log lines are written; known also where the rest of the configuration cannot be used.
@@ -93,6 +95,11 @@ impl Global {
         }
         Ok(loaded.value)
     }
+}
+
+fn knowing_names(mut loaded: LoadedConfig<Config>) -> LoadedConfig<Config> {
+    loaded.value.names_draft = !is_default(&loaded, "drafter.model.path");
+    loaded
 }
 
 pub(crate) fn is_default(loaded: &LoadedConfig<Config>, key: &str) -> bool {

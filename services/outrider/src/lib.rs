@@ -6,6 +6,7 @@
 
 pub mod args;
 mod bench;
+mod calibrate;
 mod chat;
 mod check;
 mod cli;

@@ -13,6 +13,7 @@ use peer::{HeldSession, PeerServer, Role, RoundContext, RoundError};
 use speculation::proposal::BadProposal;
 use tonic::Status;
 use tonic::service::Routes;
+use wire::open::SessionSpec;
 use wire::status::BadField;
 use wire::v1::round_request::Round;
 use wire::v1::verifier_server::VerifierServer;
@@ -30,7 +31,7 @@ impl Role for VerifierRole {
 
     type Memory = RemoteSession;
 
-    fn grammars(&self) -> Option<&Arc<Grammars>> {
+    fn grammars(&self, _session: &SessionSpec) -> Option<&Arc<Grammars>> {
         Some(&self.grammars)
     }
 

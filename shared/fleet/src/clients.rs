@@ -10,7 +10,7 @@ use net::fault::{self, connection_fault};
 use net::replicas::SILENT;
 use speculation::session::Peer;
 use tonic::{Code, Status};
-use wire::describe::{check_pair, check_protocol};
+use wire::describe::check_protocol;
 use wire::status::{PeerFailure, classify};
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
@@ -55,19 +55,6 @@ pub(crate) async fn describe(
     Ok(Arc::new(description))
 }
 
-/// Returns a peer's description, which is asked for once until the peer fails or its connection breaks.
-///
-/// # Errors
-/// If it does not answer, or its vocabulary is not that of `target`.
-pub async fn described(
-    endpoint: &PeerEndpoint,
-    kind: Peer,
-    target: &PeerDescription,
-) -> Result<Arc<PeerDescription>, CallError> {
-    let description = known_or_asked(endpoint, kind).await?;
-    checked(endpoint, target, description)
-}
-
 /// Returns a peer's description, which is asked for if it is not known. It is known once it was checked.
 ///
 /// # Errors
@@ -80,26 +67,6 @@ pub(crate) async fn known_or_asked(
         Some(description) => Ok(description),
         None => describe(endpoint, kind).await,
     }
-}
-
-/// Returns the description of a peer, which is known from now on.
-///
-/// # Errors
-/// If its vocabulary is not that of `target`.
-pub(crate) fn checked(
-    endpoint: &PeerEndpoint,
-    target: &PeerDescription,
-    description: Arc<PeerDescription>,
-) -> Result<Arc<PeerDescription>, CallError> {
-    if let Err(mismatch) = check_pair(&description, target) {
-        let peer = endpoint.address();
-        // A warning is logged once, when no drafter fits. This line comes for every session that meets the peer.
-        tracing::debug!(peer, %mismatch, "peer cannot be used");
-        endpoint.forget();
-        return Err(CallError::Mismatch(Box::new(mismatch)));
-    }
-    endpoint.described(Arc::clone(&description));
-    Ok(description)
 }
 
 /// Awaits `requested`, a call to `endpoint` that no model has a part in. An endpoint that takes longer than `timeout`

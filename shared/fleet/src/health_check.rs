@@ -11,10 +11,12 @@ use wire::status::BadField;
 use wire::v1::PeerDescription;
 
 use crate::PeerEndpoint;
-use crate::clients::{checked, describe, described};
+use crate::clients::describe;
 use crate::error::CallError;
+use crate::fit::{checked, described};
 use crate::model::{DrafterCheck, Drafters, ServedModel};
 use crate::requirements::{DrafterRequirements, VerifierRequirements};
+use crate::target::Target;
 
 /// How long a request that needs more than a draft model waits to hear what drafters can do. If they do
 /// not say by then, they say when they are asked to draft.
@@ -92,7 +94,7 @@ impl ServedModel {
             if !endpoint.is_alive() {
                 continue;
             }
-            match described(&endpoint, Peer::Drafter, &target.description).await {
+            match described(&endpoint, Peer::Drafter, &target).await {
                 // All are asked all the same: what is known of them tells whether they are alike.
                 Ok(drafter) => {
                     drafters = drafters.with(&drafter, &target.description);
@@ -174,7 +176,7 @@ impl ServedModel {
     pub async fn check_drafters(
         &self,
         requirements: DrafterRequirements,
-        target: &PeerDescription,
+        target: &Target,
     ) -> Result<(), BadField> {
         if !requirements.needs_asking() {
             return Ok(());
@@ -196,7 +198,7 @@ impl ServedModel {
             // It may have been started anew with what it lacked.
             let requested = async {
                 let described = describe(&endpoint, Peer::Drafter).await?;
-                checked(&endpoint, target, described)
+                checked(&endpoint, Peer::Drafter, target, described).await
             };
             let Ok(Ok(described)) = tokio::time::timeout(ABILITY_TIMEOUT, requested).await else {
                 return Ok(());

@@ -7,6 +7,7 @@
 mod clients;
 mod error;
 mod estimates;
+mod fit;
 mod health_check;
 mod likeness;
 mod model;
@@ -25,12 +26,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wire::v1::PeerDescription;
 
-pub use clients::{described, drafter_client, failed, verifier_client};
+pub use clients::{drafter_client, failed, verifier_client};
 pub use error::{CallError, PeerFault};
+pub use fit::described;
 pub use model::{Drafters, PeerQuery, ServedModel};
 pub use requirements::{DrafterRequirements, Requirements, VerifierRequirements, has_head};
 pub use target::Target;
-pub use texts::{MAX_TEMPLATE_BYTES, MAX_TOKENIZER_BYTES};
+pub use texts::MAX_TEMPLATE_BYTES;
 
 /// One address of a peer.
 pub type PeerEndpoint = Replica<PeerDescription>;

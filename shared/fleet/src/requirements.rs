@@ -5,9 +5,9 @@ use speculation::drafting::{Drafting, TreeShape};
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
-use speculation::session::Peer;
+use speculation::session::{Peer, Plan};
 use speculation::verification::AcceptanceLabel;
-use wire::describe::{AHEAD, STOPPED_LAYERS, TOKEN_TREES};
+use wire::describe::{AHEAD, STOPPED_LAYERS, TOKEN_TREES, TRANSLATED};
 use wire::open::needs_whole_rows;
 use wire::settings::FIELD;
 use wire::status::BadField;
@@ -45,6 +45,8 @@ pub struct DrafterRequirements {
     label: Option<AcceptanceLabel>,
     /// Whether the distributions that draft tokens are drawn from are sent cut or rounded.
     cuts_proposals: bool,
+    /// Whether its draft tokens are enough, without their distributions.
+    takes_any: bool,
     /// Nodes of one level of a draft block.
     width: u32,
 }
@@ -66,6 +68,10 @@ impl DrafterRequirements {
                 method.proposal,
                 ProposalForm::Sparse { .. } | ProposalForm::Dense { half: true }
             ),
+            takes_any: method.plan == Plan::Speculative
+                && method.target.is_exact()
+                && !method.proposal.sends_distributions()
+                && !method.scores(),
             width: method.tree.width(),
         }
     }
@@ -82,7 +88,7 @@ impl DrafterRequirements {
 
     /// Returns whether a drafter must be asked before it is known to do it.
     pub(crate) fn needs_asking(self) -> bool {
-        self.is_special() || self.width > 1
+        self.is_special() || self.width > 1 || !self.takes_any
     }
 
     /// Returns the refusal of special requirements where there is no drafter at all, which `reason` explains.
@@ -139,6 +145,16 @@ impl DrafterRequirements {
             let problem = "holds a lenient cascade, whose draft distributions cannot be cut after tokens were \
                            drawn; ask for proposal dense:f32, or for verification coupled";
             return refused("settings.proposal", problem);
+        }
+        let is_translated = drafter.features.iter().any(|feature| feature == TRANSLATED);
+        if is_translated && !self.takes_any {
+            let problem = "reads another vocabulary than the target's, and has no probabilities of the target's tokens; \
+                           ask for method coupled, or for rejection with proposal point";
+            return refused("method", problem);
+        }
+        if is_translated && self.width > 1 {
+            let problem = "reads another vocabulary than the target's, and drafts chains only";
+            return refused("settings.tree", problem);
         }
         let limits = drafter.limits.unwrap_or_default();
         if self.width > limits.max_draft_tokens.max(1) {

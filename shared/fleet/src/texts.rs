@@ -6,6 +6,7 @@ use std::time::Duration;
 use speculation::session::Peer;
 use text::ServedText;
 use tokio::sync::OnceCell;
+use wire::describe::MAX_TOKENIZER_BYTES;
 use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
 
 use crate::clients::{answer_within, failed, verifier_client};
@@ -15,10 +16,6 @@ use crate::{PeerEndpoint, Recent};
 
 /// How long a verifier may take to send its tokenizer.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Most bytes of a verifier's `tokenizer.json`: several times those of the largest
-/// vocabularies.
-pub const MAX_TOKENIZER_BYTES: usize = 128 << 20;
 
 /// Most bytes of a chat template.
 pub const MAX_TEMPLATE_BYTES: usize = 1 << 20;

@@ -45,8 +45,16 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// What it keeps of a session beside what every peer does.
     type Memory: Default + Send + 'static;
 
-    /// Returns the compiler of grammars for the role's vocabulary; none for a role without a model, which draws no tokens.
-    fn grammars(&self) -> Option<&Arc<Grammars>> {
+    /// Returns the compiler of grammars for the vocabulary of the session; none where no tokens of it are drawn.
+    fn grammars(&self, _session: &SessionSpec) -> Option<&Arc<Grammars>> {
+        None
+    }
+
+    /// Returns what `peer` is to sessions in the vocabulary of this fingerprint; none if that is what it says of itself.
+    fn described(
+        _peer: &PeerServer<Self>,
+        _vocab_fingerprint: &[u8],
+    ) -> Option<Arc<v1::PeerDescription>> {
         None
     }
 
@@ -169,7 +177,10 @@ impl<R: Role> HeldSession<R> {
     /// The reason why the grammar cannot be followed.
     pub(crate) async fn compile_grammar(&mut self, peer: &PeerServer<R>) -> Result<(), Status> {
         let spec = self.spec.sampling.grammar.clone();
-        let grammars = peer.role.grammars().filter(|_| self.grammar.is_none());
+        let grammars = peer
+            .role
+            .grammars(&self.spec)
+            .filter(|_| self.grammar.is_none());
         if let (Some(spec), Some(grammars)) = (spec, grammars.cloned()) {
             // Compiling takes long enough to hold up an async thread.
             let compiling = tokio::task::spawn_blocking(move || grammars.compile(&spec));

@@ -85,7 +85,9 @@ async fn serve<R: Role>(
         return Err(open::missing().into());
     };
     let (epoch, numerics) = (opening.epoch, opening.numerics.clone());
-    let spec = open::from_wire(opening, &peer.description)?;
+    let learnt = R::described(peer, &opening.vocab_fingerprint);
+    let description = learnt.as_deref().unwrap_or(&peer.description);
+    let spec = open::from_wire(opening, description)?;
     let (id, lease_ms) = (spec.id, spec.lease_ms);
     let (hold, held) = peer
         .sessions

@@ -18,6 +18,7 @@
 
 mod config;
 pub mod emission;
+pub mod ewif;
 mod review;
 
 pub use config::CascadeConfig;

@@ -9,6 +9,7 @@ mod detokenizer;
 mod encoder;
 mod output;
 mod parts;
+mod translation;
 mod vocabulary;
 
 use calls::{CallForm, GENERIC, ReasoningMarks};
@@ -21,6 +22,7 @@ use vocabulary::TokenText;
 pub use chat::Conversation;
 pub use encoder::PIECE_FACTOR;
 pub use output::{Emitted, OutputText};
+pub use translation::{TranslatedText, Translator};
 
 /// What stands in templates that tell the model of its tools.
 const KNOWS_TOOLS: &str = "tools";
@@ -76,6 +78,14 @@ impl ServedText {
     /// Says what the tokenizer does not take.
     pub fn tokens(&self, text: &str, is_plain: bool, most: usize) -> Result<Vec<u32>, String> {
         self.vocabulary.encode(text, is_plain, most)
+    }
+
+    /// Returns a `tokenizer.json` that reads texts alike.
+    ///
+    /// # Errors
+    /// If the tokenizer cannot be written.
+    pub fn tokenizer_json(&self) -> Result<String, String> {
+        self.vocabulary.to_json()
     }
 
     /// Returns the most bytes of memory that tokenising `text` takes, beside its tokens.

@@ -86,6 +86,14 @@ impl TokenText {
         })
     }
 
+    /// Returns a `tokenizer.json` that is read as the same.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn to_json(&self) -> Result<String, String> {
+        contained(|| self.tokenizer.to_string(false))
+    }
+
     /// Returns the tokens of `text`, with the special tokens that prompts begin or end with if `with_special`; if
     /// there are more than `most`, some of the first, but more than that.
     ///

@@ -16,6 +16,15 @@ pub const STOPPED_LAYERS: &str = "stopped_layers";
 /// Name of the feature of a drafter that drafts ahead of what the target chooses.
 pub const AHEAD: &str = "ahead";
 
+/// Name of the feature of a drafter that learns the vocabulary of a target which is not its draft model's.
+pub const TRANSLATES: &str = "translates";
+
+/// Name of the feature of a drafter that tells no probabilities of its tokens, since it reads a text in another vocabulary.
+pub const TRANSLATED: &str = "translated";
+
+/// Most bytes of a `tokenizer.json`: several times those of the largest vocabularies.
+pub const MAX_TOKENIZER_BYTES: usize = 128 << 20;
+
 /// Returns the first 8 bytes of the SHA-256 of `bytes`, as a little-endian number. Weights, processors and prefixes that may
 /// be shared are told apart by it.
 pub fn fingerprint(bytes: &[u8]) -> u64 {
@@ -37,7 +46,7 @@ pub fn capabilities() -> PeerDescription {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         verifications: VERIFICATIONS.iter().map(|known| known.wire).collect(),
         proposal_forms: proposal_forms.map(i32::from).to_vec(),
-        features: [TOKEN_TREES, STOPPED_LAYERS, AHEAD]
+        features: [TOKEN_TREES, STOPPED_LAYERS, AHEAD, TRANSLATES]
             .map(str::to_owned)
             .into(),
         ..Default::default()
@@ -77,13 +86,58 @@ pub fn check_encoders(draft: &PeerDescription, target: &PeerDescription) -> Resu
     )))
 }
 
-/// Checks that a draft model can serve a target model: vocabularies and encoders fit.
+/// How a drafter that can serve a target reads its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// Token ids mean the same to both.
+    SameVocabulary,
+    /// In tokens of its own.
+    Translates,
+}
+
+/// Checks that a drafter can serve a target model: vocabularies and encoders fit, or it translates.
 ///
 /// # Errors
 /// The first mismatch.
-pub fn check_pair(draft: &PeerDescription, target: &PeerDescription) -> Result<(), Mismatch> {
-    check_vocabularies(draft, target)?;
-    check_encoders(draft, target)
+pub fn check_pair(draft: &PeerDescription, target: &PeerDescription) -> Result<Fit, Mismatch> {
+    check_encoders(draft, target)?;
+    let Err(differ) = check_vocabularies(draft, target) else {
+        return Ok(Fit::SameVocabulary);
+    };
+    let because = |problem| Err(Mismatch(format!("{differ}; {problem}")));
+    match () {
+        () if !has_model(draft) => because("max-gram's table knows one vocabulary alone"),
+        () if draft.decoder_start_token_id.is_some() => {
+            because("text that an encoder reads is not translated")
+        }
+        () if !draft.features.iter().any(|it| it == TRANSLATES) => {
+            because("the drafter does not translate, bring it up to date")
+        }
+        () => Ok(Fit::Translates),
+    }
+}
+
+/// Returns what `draft`, the description of a drafter that translates, is in the vocabulary of `target`. It tells no
+/// probabilities of its tokens, which are other tokens.
+pub fn translated(draft: &PeerDescription, target: &PeerDescription) -> PeerDescription {
+    let forms = [ProposalForm::None, ProposalForm::Point];
+    let ways = [Drafting::Model, Drafting::MaxGram];
+    let features = draft.features.iter().cloned();
+    PeerDescription {
+        vocab_size: target.vocab_size,
+        logits_size: target.logits_size,
+        vocab_fingerprint: target.vocab_fingerprint.clone(),
+        eos_token_ids: target.eos_token_ids.clone(),
+        // It forgets what does not fit.
+        context_len: target.context_len,
+        proposal_forms: forms.map(i32::from).to_vec(),
+        draftings: ways.map(i32::from).to_vec(),
+        trees: false,
+        heads: Vec::new(),
+        cascade: None,
+        features: features.chain([TRANSLATED.to_owned()]).collect(),
+        ..draft.clone()
+    }
 }
 
 /// Checks that a peer speaks this version of the protocol.
@@ -118,8 +172,7 @@ pub fn check_vocabularies(
     };
     let [of_draft, of_target] = [draft, target].map(|peer| start_of(&peer.vocab_fingerprint));
     Err(Mismatch(format!(
-        "vocabularies differ: {} has {} tokens (fingerprint {of_draft}), {} has {} (fingerprint {of_target}){but}; draft \
-         and target model must share one tokenizer",
+        "vocabularies differ: {} has {} tokens (fingerprint {of_draft}), {} has {} (fingerprint {of_target}){but}",
         draft.model, draft.vocab_size, target.model, target.vocab_size
     )))
 }
@@ -173,6 +226,38 @@ mod tests {
             assert!(message.contains(part), "{message}");
         }
         assert!(check_vocabularies(&peer("small", 4095, 1), &target).is_err());
+    }
+
+    #[test]
+    fn another_vocabulary_is_translated() {
+        let draft = PeerDescription {
+            features: vec![TRANSLATES.to_owned()],
+            ..peer("small", 10, 1)
+        };
+        let target = peer("big", 20, 2);
+        assert_eq!(check_pair(&draft, &target), Ok(Fit::Translates));
+        let translated = translated(&draft, &target);
+        assert_eq!(check_pair(&translated, &target), Ok(Fit::SameVocabulary));
+        assert_eq!(translated.model, "small");
+        let copies = PeerDescription {
+            draftings: vec![Drafting::MaxGram.into()],
+            ..draft.clone()
+        };
+        let encodes = |of: &PeerDescription| PeerDescription {
+            decoder_start_token_id: Some(0),
+            ..of.clone()
+        };
+        for (draft, target, problem) in [
+            (peer("old", 10, 1), target.clone(), "bring it up to date"),
+            (copies, target.clone(), "max-gram's table"),
+            (encodes(&draft), encodes(&target), "an encoder reads"),
+        ] {
+            let refused = check_pair(&draft, &target)
+                .expect_err("refused")
+                .to_string();
+            let parts = ["vocabularies differ", problem];
+            assert!(parts.iter().all(|it| refused.contains(it)), "{refused}");
+        }
     }
 
     #[test]

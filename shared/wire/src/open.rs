@@ -30,6 +30,8 @@ pub struct SessionSpec {
     pub noise: Noise,
     /// Token ids are below this.
     pub vocab_size: u32,
+    /// Fingerprint of the vocabulary; empty if it was not said.
+    pub vocab_fingerprint: Vec<u8>,
     /// How blocks are verified.
     pub verification: Verification,
     /// What is sent of the draft distribution.
@@ -159,6 +161,7 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
             Noise::new(open.seed, open.choice)
         },
         vocab_size,
+        vocab_fingerprint: open.vocab_fingerprint,
         verification: verification_from_wire(open.verification, open.rollback)?,
         proposal_fields: ProposalFields {
             confidences: open.confidences,

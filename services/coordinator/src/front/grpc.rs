@@ -121,6 +121,6 @@ async fn describe(model: &ServedModel, kind: Peer) -> Option<v1::PeerDescription
     };
     let target = model.target(&query.session).await.ok()?;
     let endpoint = model.pick(&query).await.ok()?;
-    let description = described(&endpoint, kind, &target.description).await.ok()?;
+    let description = described(&endpoint, kind, &target).await.ok()?;
     Some((*description).clone())
 }

@@ -136,10 +136,10 @@ impl SharedState {
         let (mut checked, kept) = off_async_threads(check).await?;
         *reading = kept;
         let (model, request) = (&checked.model, &mut checked.request);
-        let target = &checked.target.description;
+        let target = &checked.target;
         if request.method.plan != Plan::TargetOnly {
             model
-                .check_verifiers(request.requirements.verifier, target)
+                .check_verifiers(request.requirements.verifier, &target.description)
                 .await?;
             model
                 .check_drafters(request.requirements.drafter, target)

@@ -81,7 +81,7 @@ impl Opener {
         deadline: Deadline,
     ) -> Result<PeerStream, CallError> {
         let request = Arc::clone(&self.request);
-        let description = described(endpoint, peer, &self.target.description).await?;
+        let description = described(endpoint, peer, &self.target).await?;
         if peer == Peer::Verifier {
             self.model.check_weights(endpoint, &description)?;
         }

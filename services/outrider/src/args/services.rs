@@ -43,7 +43,7 @@ pub struct ModelArgs {
     /// It is that of the services in this process. `outrider serve verifier --help` tells all forms.
     #[arg(long, value_name = "MODEL", value_hint = ValueHint::AnyPath)]
     target_model: Option<String>,
-    /// Draft model, of the target model's vocabulary; or none.
+    /// Draft model, best one of the target model's family; or none.
     ///
     /// It is that of the services in this process, in the forms of a target model. Without one that fits, or with
     /// `none` (`ngram`, `lookup` and `max-gram` are the same), drafts are copied from the text where that pays.

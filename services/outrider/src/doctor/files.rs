@@ -6,7 +6,7 @@ use model::source::{EngineKind, Inspected, ModelSource};
 use model::{Computation, CpuFormat, WeightFormat};
 use net::fault::in_one_line;
 use ops::config::LoadedConfig;
-use wire::describe::check_pair;
+use wire::describe::{Fit, check_pair};
 use wire::v1::PeerDescription;
 
 use super::report::Findings;
@@ -177,9 +177,14 @@ pub(super) fn pair(models: &InspectedModels) -> Findings {
         return findings;
     };
     match check_pair(draft, &target) {
-        Ok(()) => findings.ok(format!(
+        Ok(Fit::SameVocabulary) => findings.ok(format!(
             "'{}' and '{}' share one vocabulary of {} tokens",
             draft.model, target.model, target.vocab_size
+        )),
+        Ok(Fit::Translates) => findings.ok(format!(
+            "'{}' reads the text of '{}' in its own vocabulary: drafts are translated, for method coupled; `outrider \
+             calibrate` tells whether that pays",
+            draft.model, target.model
         )),
         Err(mismatch) => findings.error(mismatch.to_string(), OF_ONE_FAMILY),
     }

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use ops::process::Process;
 use speculation::session::Peer;
-use wire::describe::{check_pair, check_protocol};
+use wire::describe::{check_pair, check_protocol, check_vocabularies};
 use wire::v1::PeerDescription;
 
 use super::ask::{self, Silence};
@@ -37,7 +37,7 @@ pub(super) async fn findings(config: &Config, is_chosen: bool, process: &Process
             let ahead = ask::ahead(&reply).map(|ahead| (url.clone(), ahead));
             findings.skews.extend(ahead);
             let said = reply.into_inner();
-            judge(&mut findings, &who, &said, target.as_ref());
+            judge(&mut findings, (kind, &who), &said, target.as_ref());
             if kind == Peer::Verifier {
                 let first = target.get_or_insert_with(|| said.clone());
                 compare(&mut findings, &who, &said, first, model.mixed_weights);
@@ -64,11 +64,14 @@ fn silent(findings: &mut Findings, who: &str, silence: &Silence, is_chosen: bool
 /// Tells whether a peer speaks this protocol and fits the model's `target`, if it is known.
 fn judge(
     findings: &mut Findings,
-    who: &str,
+    (kind, who): (Peer, &str),
     said: &PeerDescription,
     target: Option<&PeerDescription>,
 ) {
-    let fits = target.map_or(Ok(()), |target| check_pair(said, target));
+    let fits = target.map_or(Ok(()), |target| match kind {
+        Peer::Drafter => check_pair(said, target).map(drop),
+        Peer::Verifier => check_vocabularies(said, target),
+    });
     match check_protocol(said).and(fits) {
         Ok(()) => findings.ok(format!(
             "{who} serves '{}' (outrider {})",

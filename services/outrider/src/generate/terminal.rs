@@ -141,7 +141,7 @@ impl Printer for Terminal {
             eprintln!("went on without the drafter from token {position}: {reason}");
         } else if finished.effective_method == TARGET_ONLY && started.method != TARGET_ONLY {
             eprintln!(
-                "the target decoded alone: no drafter answers the coordinator, or the draft model has another vocabulary; \
+                "the target decoded alone: no drafter answers the coordinator, or none fits the target; \
                  `outrider health` on its machine, or /readyz of its admin port, says which, and a draft model of the \
                  target's family with the same tokenizer.json fits"
             );

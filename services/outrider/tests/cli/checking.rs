@@ -185,13 +185,17 @@ fn files_of_another_machine_can_be_passed_over() {
 fn models_that_do_not_fit_are_told_before_they_are_loaded() {
     let folder = tempfile::tempdir().expect("a folder");
     let draft = other_vocabulary(folder.path());
-    let text = format!("[drafter.model];path = '{}'", draft.display());
-    let said = fails(&mut checking(folder.path(), &text));
+    let target = format!("[verifier.model];path = '{}'", draft.display());
+    let table = format!("{target};[drafter];bigram = 'embedded';[drafter.model];path = 'none'");
+    let said = fails(&mut checking(folder.path(), &table));
     says(
         &said,
-        "drafter.model: the draft model does not fit the target model | vocabularies differ",
+        "drafter.model: the draft model does not fit the target model | vocabularies differ | one vocabulary alone",
     );
-    succeeds(checking(folder.path(), &text).args(["--role", "drafter"]));
+    succeeds(checking(folder.path(), &table).args(["--role", "drafter"]));
+    // A model reads any text.
+    let text = format!("[drafter.model];path = '{}'", draft.display());
+    succeeds(&mut checking(folder.path(), &text));
     // A layer more than there are tensors for.
     let config = draft.join("config.json");
     let mut changed: Value =

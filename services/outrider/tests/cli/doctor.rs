@@ -63,16 +63,21 @@ fn nothing_is_wrong_where_nothing_is_configured_and_nothing_runs() {
 #[test]
 fn a_pair_that_does_not_fit_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
-    let draft = other_vocabulary(folder.path());
-    let mut command = doctor("");
-    let error = only_error(
-        command.env("OUTRIDER__DRAFTER__MODEL__PATH", &draft),
-        "pair",
+    let other = other_vocabulary(folder.path());
+    let with_table = |arguments| {
+        let mut command = doctor(arguments);
+        command.env("OUTRIDER__VERIFIER__MODEL__PATH", &other);
+        command.env("OUTRIDER__DRAFTER__MODEL__PATH", "none");
+        command.env("OUTRIDER__DRAFTER__BIGRAM", "embedded");
+        command
+    };
+    let error = only_error(&mut with_table(""), "pair");
+    says(
+        &error,
+        "vocabularies differ | one vocabulary alone | name another",
     );
-    says(&error, "vocabularies differ | same tokenizer.json");
     // A drafter by itself fits whatever it is asked to.
-    let mut command = doctor("--role drafter");
-    assert!(found(command.env("OUTRIDER__DRAFTER__MODEL__PATH", &draft)).1);
+    assert!(found(&mut with_table("--role drafter")).1);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn help_is_what_it_was() {
         );
     }
     // The long help of these has every setting of a method, which is told of elsewhere.
-    for name in ["generate", "chat", "bench"] {
+    for name in ["generate", "chat", "bench", "calibrate"] {
         shown(&format!("help-{name}"), &help(name, "-h"));
     }
     assert!(help("generate", "-h").lines().count() <= 30);

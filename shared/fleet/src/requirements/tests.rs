@@ -5,6 +5,7 @@ const MODEL: DrafterRequirements = DrafterRequirements {
     ahead: false,
     label: None,
     cuts_proposals: false,
+    takes_any: true,
     width: 1,
 };
 
@@ -121,6 +122,23 @@ fn a_level_of_a_tree_fits_into_a_block() {
     drafter_says(wide(8), |_| {}, None);
     drafter_says(wide(9), |_| {}, Some(("settings.tree", "at most 8")));
     assert!(wide(8).needs_asking() && !MODEL.needs_asking());
+}
+
+#[test]
+fn a_drafter_of_another_vocabulary_has_no_probabilities() {
+    let translated = |drafter: &mut v1::PeerDescription| {
+        drafter.features = vec![TRANSLATED.to_owned()];
+    };
+    let tests = DrafterRequirements {
+        takes_any: false,
+        ..MODEL
+    };
+    let tree = DrafterRequirements { width: 2, ..MODEL };
+    drafter_says(MODEL, translated, None);
+    drafter_says(tests, translated, Some(("method", "another vocabulary")));
+    drafter_says(tree, translated, Some(("settings.tree", "chains only")));
+    drafter_says(tests, |_| {}, None);
+    drafter_says(tree, |_| {}, None);
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! What cascades are worth: the state machine against a Markov chain of its reviews.
 
-mod chain;
-
 use std::sync::Arc;
 
 use super::every_k;
 use crate::tree::{Branch, enumerate};
+use speculation::cascade::ewif::expected;
 use speculation::cascade::{
     BlockLimits, CallNoise, Cascade, CascadeConfig, CascadeStep, DraftDistributions, DraftRows,
     Emitter, Grams, Reviewing,
@@ -13,8 +12,6 @@ use speculation::cascade::{
 use speculation::chance::Chance;
 use speculation::max_gram::{Bigram, MaxGram};
 use speculation::proposal::BadProposal;
-
-use chain::expected;
 
 /// Rows of a reviewer at temperature 0 that agrees with a draft token with a given probability.
 struct Agreeing<'a> {
