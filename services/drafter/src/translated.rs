@@ -90,7 +90,9 @@ pub(crate) async fn block(
             }
         }
     }
-    let tokens = with_drafts(&session.memory.translated, |drafts| drafts.in_target());
+    let tokens = with_drafts(&session.memory.translated, |drafts| {
+        drafts.in_target().to_vec()
+    });
     let mut tokens = tokens.unwrap_or_default();
     let ends = &spec.sampling.end_tokens;
     let ended = tokens[..most.min(tokens.len())]

@@ -3,6 +3,7 @@
 mod drafts;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::source::TextEncoding;
 use parking_lot::Mutex;
@@ -19,6 +20,9 @@ pub(crate) use drafts::TranslatedDrafts;
 
 /// Most vocabularies kept, some megabytes each; the one learnt the longest time ago makes room.
 const MOST: usize = 8;
+
+/// How long a tokenizer may take to come.
+const LEARN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A target's vocabulary, and what the drafter is to sessions in it.
 #[derive(Debug)]
@@ -78,17 +82,17 @@ impl Translations {
                 return Err(BadField::new("target", "has the draft model's vocabulary").into());
             }
         }
-        let _one_at_a_time = self.learning.lock().await;
         if let Some(known) = self.find(&target.vocab_fingerprint) {
             return Ok(Some(known));
         }
-        let mut json = Vec::new();
-        while let Some(part) = parts.message().await? {
-            json.extend_from_slice(&part.tokenizer_json);
-            BadField::at_most("tokenizer_json", json.len(), MAX_TOKENIZER_BYTES, "bytes")?;
-        }
-        if json.is_empty() {
-            return Ok(None);
+        let _one_at_a_time = self.learning.lock().await;
+        let told = tokio::time::timeout(LEARN_TIMEOUT, told(parts)).await;
+        let json =
+            told.map_err(|_| Failure::Late.status("the tokenizer did not come in time"))??;
+        // Another may have told it meanwhile.
+        let known = self.find(&target.vocab_fingerprint);
+        if json.is_empty() || known.is_some() {
+            return Ok(known);
         }
         let (draft, vocab_size) = (Arc::clone(&self.draft), self.vocab_size);
         let target_size = target.vocab_size;
@@ -120,4 +124,14 @@ impl Translations {
         known.push(Arc::clone(&learnt));
         Ok(Some(learnt))
     }
+}
+
+/// Returns the bytes of the tokenizer that `parts` tell.
+async fn told(mut parts: Streaming<LearnRequest>) -> Result<Vec<u8>, Status> {
+    let mut json = Vec::new();
+    while let Some(part) = parts.message().await? {
+        json.extend_from_slice(&part.tokenizer_json);
+        BadField::at_most("tokenizer_json", json.len(), MAX_TOKENIZER_BYTES, "bytes")?;
+    }
+    Ok(json)
 }

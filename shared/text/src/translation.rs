@@ -20,14 +20,20 @@ pub use following::TranslatedText;
 const BEFORE_SPACE: [&str; 2] = ["a", "."];
 const BEFORE_OTHERS: [&str; 4] = ["\n", "a", "1", "."];
 
-/// Most tokens of a text that is tokenised at once.
-const MOST: usize = usize::MAX;
+/// A vocabulary that texts are continued in.
+#[derive(Debug)]
+struct Continued {
+    text: Arc<ServedText>,
+    /// The tokens of what stands before, in their order.
+    before_space: [Vec<TokenId>; 2],
+    before_others: [Vec<TokenId>; 4],
+}
 
 /// The vocabularies of a target and of a draft model.
 #[derive(Debug)]
 pub struct Translator {
-    target: Arc<ServedText>,
-    draft: Arc<ServedText>,
+    target: Continued,
+    draft: Continued,
     /// For each draft token the target's token of the same bytes.
     images: Vec<Option<TokenId>>,
     /// The draft tokens that no text is written by.
@@ -41,20 +47,21 @@ impl Translator {
         (target, target_vocab): (Arc<ServedText>, u32),
         (draft, draft_vocab): (Arc<ServedText>, u32),
     ) -> Self {
+        let (target, draft) = (Continued::of(target), Continued::of(draft));
         let mut by_bytes: HashMap<Vec<u8>, TokenId> = HashMap::new();
-        for token in (0..target_vocab).filter(|&token| !target.is_special(token)) {
-            let bytes = target.token_bytes(token);
+        for token in (0..target_vocab).filter(|&token| !target.text.is_special(token)) {
+            let bytes = target.text.token_bytes(token);
             // Of several, as a byte and the letter that it is, a text is written by one.
-            let is_usual = || tokens_of(&target, &String::from_utf8_lossy(&bytes)) == [token];
+            let is_usual = || target.tokens(&String::from_utf8_lossy(&bytes)) == [token];
             if !bytes.is_empty() && (!by_bytes.contains_key(&bytes) || is_usual()) {
                 by_bytes.insert(bytes, token);
             }
         }
         let (special, plain): (Vec<_>, Vec<_>) =
-            (0..draft_vocab).partition(|&token| draft.is_special(token));
+            (0..draft_vocab).partition(|&token| draft.text.is_special(token));
         let mut images = vec![None; draft_vocab as usize];
         for token in plain {
-            images[token as usize] = by_bytes.get(&draft.token_bytes(token)).copied();
+            images[token as usize] = by_bytes.get(&draft.text.token_bytes(token)).copied();
         }
         Self {
             target,
@@ -82,21 +89,21 @@ impl Translator {
 
     /// Returns what a draft token is written as; nothing for a special one.
     pub fn drafted(&self, token: TokenId) -> Vec<u8> {
-        written(&self.draft, token)
+        self.draft.written(token)
     }
 
     /// Returns what a token of the target is written as; nothing for a special one.
     pub fn written(&self, token: TokenId) -> Vec<u8> {
-        written(&self.target, token)
+        self.target.written(token)
     }
 
     /// Returns the target's tokens of `text`, bytes of UTF-8 that continue another text, up to an incomplete character, and as
     /// far as the tokens are written like the text.
     pub fn in_target(&self, text: &[u8]) -> Vec<TokenId> {
-        let mut tokens = tokens_of(&self.target, complete(text));
+        let mut tokens = self.target.tokens(complete(text));
         let mut rest = text;
         let same = tokens.iter().take_while(|&&token| {
-            let bytes = written(&self.target, token);
+            let bytes = self.target.written(token);
             let left = rest.strip_prefix(&bytes[..]);
             rest = left.unwrap_or_default();
             left.is_some() && !bytes.is_empty()
@@ -104,14 +111,6 @@ impl Translator {
         let same = same.count();
         tokens.truncate(same);
         tokens
-    }
-}
-
-fn written(text: &ServedText, token: TokenId) -> Vec<u8> {
-    if text.is_special(token) {
-        Vec::new()
-    } else {
-        text.token_bytes(token)
     }
 }
 
@@ -123,26 +122,49 @@ fn complete(text: &[u8]) -> &str {
     }
 }
 
-/// Returns the tokens of `text`, which continues another text; none of what the tokenizer does not take.
-fn tokens_of(vocabulary: &ServedText, text: &str) -> Vec<TokenId> {
-    if text.is_empty() {
-        return Vec::new();
-    }
-    let tokens = |text: &str| vocabulary.tokens(text, false, MOST).unwrap_or_default();
-    let before = if text.starts_with(char::is_whitespace) {
-        &BEFORE_SPACE[..]
-    } else {
-        &BEFORE_OTHERS[..]
-    };
-    for before in before {
-        let mut both = tokens(&format!("{before}{text}"));
-        let lead = tokens(before);
-        if both.starts_with(&lead) {
-            both.drain(..lead.len());
-            return both;
+impl Continued {
+    fn of(text: Arc<ServedText>) -> Self {
+        let tokens = |before: &str| plain(&text, before);
+        Self {
+            before_space: BEFORE_SPACE.map(tokens),
+            before_others: BEFORE_OTHERS.map(tokens),
+            text,
         }
     }
-    tokens(text)
+
+    fn written(&self, token: TokenId) -> Vec<u8> {
+        if self.text.is_special(token) {
+            Vec::new()
+        } else {
+            self.text.token_bytes(token)
+        }
+    }
+
+    /// Returns the tokens of `text`, which continues another text; none of what the tokenizer does not take.
+    fn tokens(&self, text: &str) -> Vec<TokenId> {
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let (before, leads) = if text.starts_with(char::is_whitespace) {
+            (&BEFORE_SPACE[..], &self.before_space[..])
+        } else {
+            (&BEFORE_OTHERS[..], &self.before_others[..])
+        };
+        for (before, lead) in before.iter().zip(leads) {
+            let mut both = plain(&self.text, &format!("{before}{text}"));
+            if both.starts_with(lead) {
+                both.drain(..lead.len());
+                return both;
+            }
+        }
+        plain(&self.text, text)
+    }
+}
+
+/// Returns the tokens of `text` by itself.
+fn plain(vocabulary: &ServedText, text: &str) -> Vec<TokenId> {
+    let tokens = vocabulary.tokens(text, false, usize::MAX);
+    tokens.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -314,3 +314,37 @@ impl Task for TranslatedTask {
         let _nobody = self.reports.try_send(Err(error.into()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shared_is_drawn_with_the_targets_noise_and_the_rest_as_often_as_it_is_likely() {
+        let probs = [0.05, 0.15, 0.2, 0.1, 0.3, 0.2];
+        // The first two are written alike, the last two are no token of the target.
+        let image = |token: TokenId| [7, 7, 3, 9].get(token as usize).copied();
+        let mut expected = [0.0; 12];
+        for (prob, token) in probs.into_iter().zip(0..) {
+            if let Some(image) = image(token) {
+                expected[image as usize] += prob;
+            }
+        }
+        let noise = Noise::new(3, 0);
+        let mut counts = [0_u32; 6];
+        for position in 0..20_000 {
+            let (mut row, mut images) = (probs, [0.5; 12]);
+            let token = draw(&noise, image, &mut row, &mut images, position);
+            counts[token as usize] += 1;
+            if let Some(found) = image(token) {
+                assert_eq!(found, choice(&expected, &noise, position));
+            }
+        }
+        // The likelier of two that are alike.
+        let likely = [0.0, 0.2, 0.2, 0.1, 0.3, 0.2];
+        for (count, likely) in counts.into_iter().zip(likely) {
+            let share = f64::from(count) / 20_000.0;
+            assert!((share - likely).abs() < 0.015, "{counts:?}");
+        }
+    }
+}

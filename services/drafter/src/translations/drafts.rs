@@ -22,8 +22,9 @@ pub(crate) struct TranslatedDrafts {
     sequence: Vec<TokenId>,
     /// The first so many of them are left out: the draft model's context is shorter.
     left_out: usize,
-    /// What was drafted past the output.
+    /// What was drafted past the output, and that in the target's tokens.
     ahead: Vec<u8>,
+    in_target: Vec<TokenId>,
     /// The token that ends the output there, if the draft model ended its text.
     end: Option<TokenId>,
     /// What was proposed to follow the output.
@@ -44,6 +45,7 @@ impl TranslatedDrafts {
             output: 0,
             left_out: 0,
             ahead: Vec::new(),
+            in_target: Vec::new(),
             end: None,
             told: Vec::new(),
             right: ASSUMED,
@@ -82,17 +84,26 @@ impl TranslatedDrafts {
             self.sequence.clear();
             self.sequence.extend_from_slice(self.text.tokens());
         }
+        self.write();
+    }
+
+    /// Tokenises what was drafted for the target.
+    fn write(&mut self) {
+        self.in_target = self.translator.in_target(&self.ahead);
+        self.in_target.extend(self.end);
     }
 
     /// Appends what the draft model chose.
     pub(crate) fn push(&mut self, token: TokenId) {
         self.sequence.push(token);
         self.ahead.extend(self.translator.drafted(token));
+        self.write();
     }
 
     /// The draft model ended its text, and the output ends with `end`.
     pub(crate) fn ends_with(&mut self, end: TokenId) {
         self.end = Some(end);
+        self.write();
     }
 
     /// Whether nothing follows what was drafted.
@@ -120,10 +131,8 @@ impl TranslatedDrafts {
     }
 
     /// Returns the target's tokens of what was drafted.
-    pub(crate) fn in_target(&self) -> Vec<TokenId> {
-        let mut tokens = self.translator.in_target(&self.ahead);
-        tokens.extend(self.end);
-        tokens
+    pub(crate) fn in_target(&self) -> &[TokenId] {
+        &self.in_target
     }
 
     /// Returns how likely it is that as many drafts are right, one after the other.
@@ -133,8 +142,7 @@ impl TranslatedDrafts {
 
     /// Returns a proposal of the target's tokens of what was drafted, at most `most`, as far as they were not proposed.
     pub(crate) fn propose(&mut self, most: usize) -> Option<ProposedTree> {
-        let mut tokens = self.in_target();
-        tokens.truncate(most);
+        let tokens = &self.in_target[..most.min(self.in_target.len())];
         let shared = tokens.iter().zip(&self.told);
         let shared = shared.take_while(|(one, other)| one == other).count();
         let (path, new) = tokens.split_at(shared);
@@ -152,7 +160,7 @@ impl TranslatedDrafts {
             )
         });
         let proposed = ProposedTree::chain(self.output as u32, path, claimed);
-        self.told = tokens;
+        self.told = tokens.to_vec();
         Some(proposed)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use speculation::TokenId;
 
-use super::{Translator, complete, tokens_of};
+use super::{Translator, complete, plain};
 
 /// Most bytes of text whose tokens may still change with what follows. A text without a place to cut, as in base64 or Chinese,
 /// is cut there all the same.
@@ -32,7 +32,7 @@ pub struct TranslatedText {
 impl TranslatedText {
     /// Begins with what the draft model's prompts begin with.
     pub fn new(translator: Arc<Translator>) -> Self {
-        let begins = translator.draft.tokens("", true, usize::MAX);
+        let begins = translator.draft.text.tokens("", true, usize::MAX);
         // A token that ends prompts, too, stands behind it.
         let begins = begins.unwrap_or_default().into_iter().take(1);
         let tokens: Vec<_> = begins
@@ -51,7 +51,7 @@ impl TranslatedText {
     /// Appends tokens of the target.
     pub fn follow(&mut self, tokens: &[TokenId]) {
         let translator = Arc::clone(&self.translator);
-        let target = &translator.target;
+        let target = &translator.target.text;
         for &token in tokens {
             if target.is_special(token) {
                 self.settle();
@@ -94,9 +94,9 @@ impl TranslatedText {
     fn tokenised(&self, text: &str) -> Vec<TokenId> {
         let draft = &self.translator.draft;
         if self.continues {
-            tokens_of(draft, text)
+            draft.tokens(text)
         } else {
-            draft.tokens(text, false, usize::MAX).unwrap_or_default()
+            plain(&draft.text, text)
         }
     }
 
@@ -144,11 +144,10 @@ fn last_word(text: &str) -> Option<usize> {
 impl Translator {
     /// Returns the draft model's special token of this name.
     fn named(&self, name: &[u8]) -> Option<TokenId> {
-        let token = self
-            .draft
-            .vocabulary
-            .token(std::str::from_utf8(name).ok()?)?;
-        self.draft.is_special(token).then_some(token)
+        let draft = &self.draft.text;
+        let name = std::str::from_utf8(name).ok()?;
+        let token = draft.vocabulary.token(name)?;
+        draft.is_special(token).then_some(token)
     }
 }
 

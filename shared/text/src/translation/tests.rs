@@ -39,7 +39,7 @@ fn a_text_goes_there_and_back() {
                 }
                 let names = (target.name, draft.name);
                 let read = samples::decode(&draft.json, translated.tokens());
-                assert_eq!(read, pair.target.text_of(&tokens), "{names:?}");
+                assert_eq!(read, pair.target.text.text_of(&tokens), "{names:?}");
                 // And back, behind other text.
                 let drafted = translated.tokens().iter();
                 let mut drafted: Vec<u8> = drafted.flat_map(|&token| pair.drafted(token)).collect();
