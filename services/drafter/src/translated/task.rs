@@ -79,6 +79,7 @@ pub(super) struct TranslatedTask {
     tokens: Vec<TokenId>,
     done: Drafted,
     reports: mpsc::Sender<Result<Report, RoundError>>,
+    /// How far a block is; none if it is drafted ahead.
     progress: Option<Reporter>,
     metrics: PeerMetrics,
 }
@@ -145,7 +146,10 @@ impl TranslatedTask {
             drafts.follow(commit.tokens.get(repeated..).unwrap_or_default());
             (self.room, self.price) = (commit.credit as usize, commit.price);
         }
-        if let Ok(place) = self.reports.try_reserve()
+        // Who awaits a block takes all of it in the end.
+        let is_ahead = self.progress.is_none();
+        if is_ahead
+            && let Ok(place) = self.reports.try_reserve()
             && let Some(proposed) = drafts.propose(self.limits.tokens)
         {
             place.send(Ok(Report::Proposed(proposed)));
@@ -153,7 +157,7 @@ impl TranslatedTask {
         let drafted = drafts.in_target().len();
         let least = LEAST.max(self.price);
         let has_room = drafted < self.limits.tokens && (drafted == 0 || self.room > 0);
-        let is_worth = drafts.survival(drafted + 1) >= least;
+        let is_worth = !is_ahead || drafts.survival(drafted + 1) >= least;
         let has_ended = drafts.has_ended() || drafts.is_lost() || self.done.has_stopped;
         let goes_on = has_room && is_worth && !has_ended;
         if goes_on {
