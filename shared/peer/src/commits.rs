@@ -38,6 +38,21 @@ pub struct Commit {
     pub price: f32,
 }
 
+impl Commit {
+    /// Returns its tokens beyond the first `known` of the output.
+    ///
+    /// # Errors
+    /// If there is a gap before it, or a token is not in the vocabulary.
+    pub fn beyond(&self, known: usize, vocab_size: u32) -> Result<&[TokenId], BadField> {
+        BadField::in_vocabulary("commit.token_ids", &self.tokens, vocab_size)?;
+        let Some(repeated) = known.checked_sub(self.from as usize) else {
+            let problem = format!("{} is behind the end of the output, {known}", self.from);
+            return Err(BadField::new("commit.from", problem));
+        };
+        Ok(self.tokens.get(repeated..).unwrap_or_default())
+    }
+}
+
 /// Returns both ends for a round that begins now.
 pub(crate) fn commits() -> (Committing, Commits) {
     let told = Arc::<Told>::default();
@@ -120,6 +135,21 @@ mod tests {
         assert_eq!(commits.take(), None);
         let waited = tokio::time::timeout(std::time::Duration::from_secs(1), commits.came());
         assert!(waited.await.is_err(), "nothing came since");
+    }
+
+    #[test]
+    fn what_is_known_is_not_told_twice() {
+        let commit = Commit {
+            from: 3,
+            tokens: vec![5, 6],
+            ..Commit::default()
+        };
+        for (known, new) in [(3, &[5, 6][..]), (4, &[6]), (5, &[]), (9, &[])] {
+            assert_eq!(commit.beyond(known, 7), Ok(new), "{known}");
+        }
+        let fields =
+            [commit.beyond(2, 7), commit.beyond(3, 6)].map(|bad| bad.expect_err("bad").field);
+        assert_eq!(fields, ["commit.from", "commit.token_ids"]);
     }
 
     #[test]

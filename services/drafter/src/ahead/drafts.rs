@@ -45,13 +45,7 @@ impl AheadDrafts {
         let Some(commit) = commits.take() else {
             return Ok(());
         };
-        BadField::in_vocabulary("commit.token_ids", &commit.tokens, vocab_size)?;
-        let known = self.output.len();
-        let Some(repeated) = known.checked_sub(commit.from as usize) else {
-            let problem = format!("{} is behind the end of the output, {known}", commit.from);
-            return Err(BadField::new("commit.from", problem));
-        };
-        for &token in commit.tokens.get(repeated..).unwrap_or_default() {
+        for &token in commit.beyond(self.output.len(), vocab_size)? {
             self.tree.advance(token, &mut self.acceptance);
             self.output.push(token);
         }

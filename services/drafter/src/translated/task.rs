@@ -24,7 +24,6 @@ use speculation::sampling::SamplingParams;
 use speculation::verification::Verification;
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
-use wire::status::BadField;
 
 use crate::translations::{TranslatedDrafts, Translations};
 
@@ -137,13 +136,7 @@ impl TranslatedTask {
             return Ok(false);
         };
         if let Some(commit) = self.commits.take() {
-            BadField::in_vocabulary("commit.token_ids", &commit.tokens, self.spec.vocab_size)?;
-            let known = drafts.output_len();
-            let Some(repeated) = known.checked_sub(commit.from as usize) else {
-                let problem = format!("{} is behind the end of the output, {known}", commit.from);
-                return Err(BadField::new("commit.from", problem).into());
-            };
-            drafts.follow(commit.tokens.get(repeated..).unwrap_or_default());
+            drafts.follow(commit.beyond(drafts.output_len(), self.spec.vocab_size)?);
             (self.room, self.price) = (commit.credit as usize, commit.price);
         }
         // Who awaits a block takes all of it in the end.
