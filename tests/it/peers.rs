@@ -1,5 +1,6 @@
 //! How the coordinator waits for its peers, blames them, remembers them and bounds what it holds of them.
 
+mod draft_models;
 mod limits;
 mod overload;
 mod prefill;

@@ -32,7 +32,7 @@ fn renamed() -> ServedModel<Model> {
 }
 
 /// A draft model that knows nothing, and whose tokens are bytes.
-fn of_bytes() -> ServedModel<Model> {
+pub(crate) fn of_bytes() -> ServedModel<Model> {
     let mut unprintable = '\u{100}'..;
     let name = |byte: u8| match byte {
         b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF => char::from(byte),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use calls::OutputReading;
-use fleet::Requirements;
+use fleet::{DraftModel, Requirements};
 use speculation::TokenId;
 use speculation::drafting::Drafting;
 use speculation::goodput::Estimator;
@@ -34,6 +34,8 @@ pub(crate) struct AdmittedRequest {
     /// Whether the seed gives the same tokens again: the method does, and the rows of no peer that it depends on vary.
     pub(crate) is_reproducible: bool,
     pub(crate) requirements: Requirements,
+    /// The draft model that is to draft; any where none is named.
+    pub(crate) draft_model: Option<DraftModel>,
     pub(crate) prompt: Vec<TokenId>,
     pub(crate) decoder_start_token_id: Option<TokenId>,
     pub(crate) sampling: SamplingParams,

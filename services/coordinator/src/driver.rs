@@ -120,7 +120,8 @@ impl Driver {
         let method = &request.method;
         let is_measured = method.auto && request.has_drafters && !method.streams();
         let estimate = is_measured.then(|| {
-            let known = model.estimate(method, request.sampling.temperature);
+            let temperature = request.sampling.temperature;
+            let known = model.estimate(method, temperature, request.draft_model.as_ref());
             known.begin(spread(request.seed), !method.depends_on_draft())
         });
         let session = session_config(&request, config, estimate, jitter());

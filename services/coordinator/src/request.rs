@@ -110,6 +110,7 @@ pub(crate) fn check(
             drafter: DrafterRequirements::of(&method),
             verifier: VerifierRequirements::of(&method, &params),
         },
+        draft_model: None,
         is_reproducible: method.is_reproducible() && !description.rows_vary,
         method,
         prompt,

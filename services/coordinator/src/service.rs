@@ -196,6 +196,10 @@ fn register_gauges(metrics: &Metrics, models: &Arc<Models>, admission: &Admissio
                     samples.add(&names::PEERS, &labels, count as f64);
                 }
             }
+            for (draft_model, gain) in model.gains() {
+                let labels = [model.name(), &draft_model];
+                samples.add(&names::DRAFT_MODEL_GAIN, &labels, gain);
+            }
         }
         Some(())
     });

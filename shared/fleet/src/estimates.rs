@@ -1,13 +1,12 @@
 //! What requests measured of acceptance and times, kept for the next of their kind.
 
-use speculation::ahead::Findings;
 use speculation::drafting::{Drafting, TreeShape};
-use speculation::goodput::Estimator;
 use speculation::methods::Choice;
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 
 use crate::Recent;
+use crate::pairs::{DraftModel, Measured};
 
 /// Most kinds of requests remembered; the one heard of the longest time ago makes room.
 const MOST: usize = 64;
@@ -17,8 +16,10 @@ const HOTTEST: f32 = 2.0;
 
 /// Requests whose drafts are alike: acceptance differs between the others, and a draft that is made
 /// without the shared noise must not share an estimate with one that is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EstimateKind {
+    /// The draft model; none while no drafter is known.
+    draft_model: Option<DraftModel>,
     drafting: Drafting,
     verification: Verification,
     target: TargetDistribution,
@@ -28,9 +29,10 @@ pub(crate) struct EstimateKind {
 }
 
 impl EstimateKind {
-    /// Returns the kind of requests of `method` at `temperature`.
-    pub(crate) fn of(method: &Choice, temperature: f32) -> Self {
+    /// Returns the kind of requests of `method` at `temperature` with `draft_model`.
+    pub(crate) fn of(method: &Choice, temperature: f32, draft_model: Option<&DraftModel>) -> Self {
         Self {
+            draft_model: draft_model.cloned(),
             drafting: method.drafting,
             verification: method.verification,
             target: method.target,
@@ -40,15 +42,12 @@ impl EstimateKind {
     }
 }
 
-/// The estimates of one model group, to begin sessions from.
-pub(crate) type Estimates = Recent<EstimateKind, Estimator, MOST>;
-
-/// Whether drafts that are made ahead are worth their way, by what requests found.
-pub(crate) type DraftFindings = Recent<EstimateKind, Findings, MOST>;
+/// What requests of one model group measured, to begin sessions from.
+pub(crate) type Estimates = Recent<EstimateKind, Measured, MOST>;
 
 #[cfg(test)]
 mod tests {
-    use speculation::goodput::MeasuredRound;
+    use speculation::goodput::{Estimator, MeasuredRound};
     use speculation::methods::{MethodSpec, Setup, names};
 
     use super::*;
@@ -62,12 +61,12 @@ mod tests {
 
     fn of(spec: &MethodSpec, temperature: f32) -> EstimateKind {
         let method = Choice::resolve(spec, Setup::at(temperature)).expect("a method");
-        EstimateKind::of(&method, temperature)
+        EstimateKind::of(&method, temperature, None)
     }
 
     /// A request of `kind` with so many rounds, all of whose drafts were accepted. Returns the acceptance of its kind.
     fn request(estimates: &Estimates, kind: EstimateKind, rounds: u32) -> f64 {
-        let mut session = estimates.find(kind).begin(0.0, true);
+        let mut session = estimates.find(kind.clone()).rounds.begin(0.0, true);
         for _ in 0..rounds {
             session.observe(MeasuredRound {
                 levels: 4,
@@ -81,7 +80,7 @@ mod tests {
 
     /// The acceptance of a kind.
     fn known(estimates: &Estimates, kind: EstimateKind) -> f64 {
-        estimates.find(kind).acceptance()
+        estimates.find(kind).rounds.acceptance()
     }
 
     /// What one request of a kind measures of costs, the others of the kind know.
@@ -89,7 +88,7 @@ mod tests {
     fn requests_of_a_kind_share_what_rounds_cost() {
         let estimates = Estimates::default();
         let kind = kind(Drafting::Model, TreeShape::Chain, 1.0);
-        let [mut first, second] = [estimates.find(kind), estimates.find(kind)];
+        let [mut first, second] = [kind.clone(), kind].map(|kind| estimates.find(kind).rounds);
         let took = Some(std::time::Duration::from_millis(5));
         first.observe_alone(16, took);
         first.observe(MeasuredRound {
@@ -118,7 +117,8 @@ mod tests {
             kind(Drafting::MaxGram, TreeShape::Chain, 1.0),
             kind(Drafting::Model, TreeShape::Comb(4), 1.0),
         ] {
-            assert_eq!(known(&estimates, other), fresh, "{other:?}");
+            let acceptance = known(&estimates, other.clone());
+            assert_eq!(acceptance, fresh, "{other:?}");
         }
         // Verified alike, and accepted differently.
         let lossy = |alpha: f64| of(&MethodSpec::new("lossy").with("alpha", alpha), 1.0);
@@ -141,16 +141,16 @@ mod tests {
         assert_eq!(kinds.len(), MOST + 1);
         let fresh = Estimator::default().acceptance();
         let mut found = Vec::new();
-        for &kind in &kinds {
-            found.push(request(&estimates, kind, 3));
+        for kind in &kinds {
+            found.push(request(&estimates, kind.clone(), 3));
             // Still in use.
-            request(&estimates, kinds[0], 0);
+            request(&estimates, kinds[0].clone(), 0);
         }
         assert!(found.iter().all(|&acceptance| acceptance > fresh));
-        assert_eq!(known(&estimates, kinds[0]), found[0]);
-        assert_eq!(known(&estimates, kinds[2]), found[2]);
+        assert_eq!(known(&estimates, kinds[0].clone()), found[0]);
+        assert_eq!(known(&estimates, kinds[2].clone()), found[2]);
         // It made room; what is asked for now takes its place anew.
-        assert_eq!(known(&estimates, kinds[1]), fresh);
+        assert_eq!(known(&estimates, kinds[1].clone()), fresh);
         assert_eq!(estimates.0.lock().len(), MOST);
     }
 }

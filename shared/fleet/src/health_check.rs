@@ -15,6 +15,7 @@ use crate::clients::describe;
 use crate::error::CallError;
 use crate::fit::{checked, described};
 use crate::model::{DrafterCheck, Drafters, ServedModel};
+use crate::pairs::DraftModel;
 use crate::requirements::{DrafterRequirements, VerifierRequirements};
 use crate::target::Target;
 
@@ -145,13 +146,18 @@ impl ServedModel {
     }
 
     /// Returns whether the rows of drafters may differ, as far as drafters are known: because a drafter's rows are the
-    /// same up to rounding only, or because two drafters have different numerics.
+    /// same up to rounding only, or because two drafters have different numerics, or different draft models.
     pub async fn drafters_vary(&self) -> bool {
         let drafters = self.endpoints(Peer::Drafter).await;
         let known = drafters.iter().filter_map(|it| it.description());
         let mut known = known.peekable();
-        let first = known.peek().map(|drafter| drafter.numerics.clone());
-        known.any(|drafter| drafter.rows_vary || Some(&drafter.numerics) != first.as_ref())
+        let first = known.peek().cloned();
+        known.any(|drafter| {
+            let is_alike = |first: &Arc<PeerDescription>| {
+                first.numerics == drafter.numerics && DraftModel::of(first).is_of(&drafter)
+            };
+            drafter.rows_vary || !first.as_ref().is_some_and(is_alike)
+        })
     }
 
     /// Returns what the drafters that fit are. The first requests wait until drafters have said what they can do, for a short

@@ -1,5 +1,6 @@
 //! A served model: its drafters and its verifiers, and what is known of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +13,9 @@ use wire::v1::PeerDescription;
 
 use crate::clients::known_or_asked;
 use crate::error::CallError;
-use crate::estimates::{DraftFindings, EstimateKind, Estimates};
+use crate::estimates::{EstimateKind, Estimates};
 use crate::likeness::Likeness;
+use crate::pairs::DraftModel;
 use crate::requirements::Requirements;
 use crate::target::Target;
 use crate::texts::Texts;
@@ -32,8 +34,9 @@ pub struct ServedModel {
     pub(crate) likeness: Likeness,
     /// What the target said last: what requests begin with while no verifier answers.
     last_target: Mutex<Option<Target>>,
-    estimates: Estimates,
-    findings: DraftFindings,
+    pub(crate) estimates: Estimates,
+    /// What each draft model brought last.
+    pub(crate) gains: Mutex<BTreeMap<Arc<str>, f64>>,
 }
 
 /// What a check of the drafters found.
@@ -59,7 +62,7 @@ pub enum Drafters {
 }
 
 /// Which peer a session needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PeerQuery {
     /// The kind of peer.
     pub peer: Peer,
@@ -67,6 +70,8 @@ pub struct PeerQuery {
     pub session: [u8; 16],
     /// What it must be able to do; none where it is only asked who it is.
     pub requirements: Option<Requirements>,
+    /// The draft model that a drafter should have; one of another is taken where none with it is well.
+    pub draft_model: Option<DraftModel>,
 }
 
 impl ServedModel {
@@ -82,7 +87,7 @@ impl ServedModel {
             likeness: Likeness::new(group.mixed_weights),
             last_target: Mutex::default(),
             estimates: Estimates::default(),
-            findings: DraftFindings::default(),
+            gains: Mutex::default(),
         }
     }
 
@@ -127,14 +132,26 @@ impl ServedModel {
         self.likeness.vary()
     }
 
-    /// Returns what requests of `method` at `temperature` measured, for draft lengths that follow it.
-    pub fn estimate(&self, method: &Choice, temperature: f32) -> Estimator {
-        self.estimates.find(EstimateKind::of(method, temperature))
+    /// Returns what requests of `method` at `temperature` measured in rounds with `draft_model`, for draft lengths that follow it.
+    pub fn estimate(
+        &self,
+        method: &Choice,
+        temperature: f32,
+        draft_model: Option<&DraftModel>,
+    ) -> Estimator {
+        let kind = EstimateKind::of(method, temperature, draft_model);
+        self.estimates.find(kind).rounds
     }
 
-    /// Returns what requests of `method` at `temperature` found of drafts that are made ahead.
-    pub fn findings(&self, method: &Choice, temperature: f32) -> Findings {
-        self.findings.find(EstimateKind::of(method, temperature))
+    /// Returns what they found of drafts that are made ahead.
+    pub fn findings(
+        &self,
+        method: &Choice,
+        temperature: f32,
+        draft_model: Option<&DraftModel>,
+    ) -> Findings {
+        let kind = EstimateKind::of(method, temperature, draft_model);
+        self.estimates.find(kind).streams
     }
 
     /// Returns the mismatch between the drafters and the target, if none of them fits.
@@ -256,6 +273,15 @@ impl ServedModel {
         let replicas = self.replicas(query.peer);
         let even_dead = query.peer == Peer::Verifier;
         let suits = |endpoint: &PeerEndpoint| self.suits(query, endpoint);
+        if query.draft_model.is_some() {
+            let preferred = |endpoint: &PeerEndpoint| {
+                endpoint.is_well() && has_model(query, endpoint) && suits(endpoint)
+            };
+            let found = replicas.pick(&query.session, false, preferred).await;
+            if let Some(endpoint) = found {
+                return Ok(endpoint);
+            }
+        }
         if let Some(endpoint) = replicas.pick(&query.session, even_dead, suits).await {
             return Ok(endpoint);
         }
@@ -290,4 +316,11 @@ impl ServedModel {
             Peer::Verifier => &self.verifiers,
         }
     }
+}
+
+/// Returns whether a drafter is known to have the draft model that `query` asks for.
+fn has_model(query: &PeerQuery, drafter: &PeerEndpoint) -> bool {
+    let wanted = query.draft_model.as_ref();
+    let known = wanted.zip(drafter.description());
+    known.is_some_and(|(wanted, known)| wanted.is_of(&known))
 }

@@ -117,15 +117,12 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
     ) -> Option<Arc<Replica<D>>> {
         let mut replicas = self.all().await;
         replicas.retain(|replica| suits(replica) && (even_dead || replica.is_alive()));
-        let is_well = |replica: &Replica<D>| {
-            !replica.is_suspected() && !replica.is_draining() && !replica.is_lost()
-        };
         let best = replicas.iter().max_by_key(|replica| {
             let mut hasher = DefaultHasher::new();
             (session, replica.address()).hash(&mut hasher);
-            (replica.is_alive(), is_well(replica), hasher.finish())
+            (replica.is_alive(), replica.is_well(), hasher.finish())
         })?;
-        if best.is_alive() && is_well(best) {
+        if best.is_alive() && best.is_well() {
             // With somewhere else to go, nobody waits to find out whether those that were lost are back.
             let lost = (replicas.iter()).filter(|it| it.is_alive() && it.is_lost());
             lost.for_each(Replica::look_for);

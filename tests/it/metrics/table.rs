@@ -74,7 +74,17 @@ async fn every_metric_is_exposed_by_some_process_and_nothing_else_is() {
     let requested = request("Once upon a time", 30).ignoring_eos();
     generate(&cluster.coordinator, requested.clone()).await;
     let streamed = requested.with("schedule", "stream");
-    generate(&cluster.coordinator, streamed).await;
+    generate(&cluster.coordinator, streamed.clone()).await;
+    // What a drafter brings is known after some forwards with its drafts.
+    let mut drafted = streamed.with("drafting", "model");
+    drafted.max_tokens = Some(200);
+    let is_known = || {
+        let scrape = cluster.coordinator.scrape();
+        scrape.families.contains_key(names::DRAFT_MODEL_GAIN.name)
+    };
+    while !is_known() {
+        generate(&cluster.coordinator, drafted.clone()).await;
+    }
     let mut exposed = BTreeSet::new();
     for service in [&cluster.coordinator, &cluster.drafter, &cluster.verifier] {
         let scrape = service.scrape();

@@ -109,6 +109,12 @@ async fn list(model: &ServedModel, timeout: Duration) -> v1::ServedModel {
         verifier,
         drafter,
         has_drafters: model.names_drafters(),
+        draft_models: (model.gains().into_iter())
+            .map(|(draft_model, gain)| v1::DraftModelGain {
+                name: draft_model.to_string(),
+                gain,
+            })
+            .collect(),
     }
 }
 
@@ -118,6 +124,7 @@ async fn describe(model: &ServedModel, kind: Peer) -> Option<v1::PeerDescription
         peer: kind,
         session: [0; 16],
         requirements: None,
+        draft_model: None,
     };
     let target = model.target(&query.session).await.ok()?;
     let endpoint = model.pick(&query).await.ok()?;

@@ -144,6 +144,14 @@ impl SharedState {
             model
                 .check_drafters(request.requirements.drafter, target)
                 .await?;
+            request.draft_model = model
+                .draft_model_for(
+                    &request.method,
+                    request.sampling.temperature,
+                    request.requirements.drafter,
+                    request.draft_len,
+                )
+                .await;
         }
         // Whatever drafts, output that does not depend on it is the target's.
         if model.verifiers_vary()

@@ -30,6 +30,11 @@ impl Opener {
             peer,
             session: self.session_id,
             requirements: Some(self.request.requirements),
+            draft_model: self
+                .request
+                .draft_model
+                .clone()
+                .filter(|_| peer == Peer::Drafter),
         }
     }
 

@@ -21,7 +21,8 @@ impl DecodeProposals {
     pub(super) fn of(opener: &Opener) -> Option<Self> {
         let request = &opener.request;
         let temperature = request.sampling.temperature;
-        let findings = opener.model.findings(&request.method, temperature);
+        let draft_model = request.draft_model.as_ref();
+        let findings = (opener.model).findings(&request.method, temperature, draft_model);
         let lane = ProposalLane::of(request, &findings)?;
         Some(Self {
             lane,

@@ -104,6 +104,7 @@ async fn session(
         peer,
         session: SESSION,
         requirements: None,
+        draft_model: None,
     };
     let endpoint = peers.opener.model.pick(&query).await.expect("an address");
     let (stream, wire) = stream(peers, endpoint, description);

@@ -132,6 +132,21 @@ fn judge(findings: &mut Findings, named: &str, model: &ServedModel) {
             "start a verifier, and see coordinator.models of that coordinator",
         ),
     }
+    for draft in &model.draft_models {
+        let (draft, gain) = (&draft.name, draft.gain);
+        if gain > 1.0 {
+            findings.ok(format!(
+                "drafts of '{draft}' make '{name}' {gain:.2} × as fast"
+            ));
+        } else {
+            findings.warning(
+                format!(
+                    "drafts of '{draft}' do not pay for '{name}': {gain:.2} × of the target alone, which is what requests get"
+                ),
+                "see `outrider calibrate` for what another draft model would bring",
+            );
+        }
+    }
 }
 
 #[cfg(test)]

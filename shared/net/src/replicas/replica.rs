@@ -155,6 +155,11 @@ impl<D: Send + Sync + 'static> Replica<D> {
         self.with(|state| state.is_lost)
     }
 
+    /// Returns whether nothing speaks against it: it answers, was not silent lately, and stays.
+    pub fn is_well(&self) -> bool {
+        !self.is_suspected() && !self.is_draining() && !self.is_lost()
+    }
+
     /// It answers, whatever comes of the next round.
     pub(super) fn found(&self) {
         self.with(|state| state.is_lost = false);

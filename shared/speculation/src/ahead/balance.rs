@@ -32,6 +32,8 @@ struct Found {
     resting: AtomicU32,
     /// Sequences in a forward, as was heard last.
     sequences: AtomicU32,
+    /// Speed over that of the target alone, as bits; 0 where it is not known.
+    gains: [AtomicU32; LOADS],
 }
 
 impl Findings {
@@ -40,10 +42,20 @@ impl Findings {
         Balance::at(self.clone(), self.0.sequences.load(Relaxed))
     }
 
-    fn rests(&self, sequences: u32) -> &AtomicBool {
-        let load = sequences.max(1).ilog2() as usize;
-        &self.0.rests[load.min(LOADS - 1)]
+    /// Returns the measured speed with drafts over that of the target alone, at the load that was heard of last; none before
+    /// it is known.
+    pub fn gain(&self) -> Option<f64> {
+        let bits = self.0.gains[load(self.0.sequences.load(Relaxed))].load(Relaxed);
+        (bits != 0).then(|| f64::from(f32::from_bits(bits)))
     }
+
+    fn rests(&self, sequences: u32) -> &AtomicBool {
+        &self.0.rests[load(sequences)]
+    }
+}
+
+fn load(sequences: u32) -> usize {
+    (sequences.max(1).ilog2() as usize).min(LOADS - 1)
 }
 
 /// What a forward of the target says of a drafter's drafts, and of all drafts.
@@ -86,6 +98,8 @@ pub struct Balance {
     sequences: u32,
     /// Milliseconds that a forward's drafts saved.
     saved: f32,
+    /// Milliseconds that a forward took.
+    took: f32,
     /// Messages of drafts between two forwards.
     messages: f32,
     /// Messages since the last forward.
@@ -103,6 +117,7 @@ impl Balance {
             findings,
             sequences,
             saved: 0.0,
+            took: 0.0,
             messages: 0.0,
             came: 0,
             forwards: 0,
@@ -156,13 +171,20 @@ impl Balance {
         }
         self.forwards += 1;
         self.saved += LATEST * (forward.saved() - self.saved);
+        self.took += LATEST * (forward.ms - self.took);
         self.messages += LATEST * (came as f32 - self.messages);
         if self.forwards >= KNOWN {
             self.asks_others = false;
-            self.is_resting = self.saved < ON_THE_WAY * self.messages;
+            let net = self.saved - ON_THE_WAY * self.messages;
+            self.is_resting = net < 0.0;
             self.findings
                 .rests(self.sequences)
                 .store(self.is_resting, Relaxed);
+            if self.took > 0.0 {
+                // What was saved is what the target alone would have taken beside.
+                let gain = (1.0 + net / self.took).max(f32::MIN_POSITIVE);
+                self.findings.0.gains[load(self.sequences)].store(gain.to_bits(), Relaxed);
+            }
         }
         if self.is_resting {
             self.forwards = 0;
@@ -216,6 +238,23 @@ mod tests {
         // It is tried again.
         assert!(rests < 2_000 - KNOWN, "{rests}");
         assert!(rested(30.0, 1_000_000) > 1_500);
+    }
+
+    #[test]
+    fn what_drafts_bring_is_told_by_load() {
+        let findings = Findings::default();
+        let mut balance = findings.begin();
+        balance.forward(forward(0, 10.0, 4));
+        assert_eq!(findings.gain(), None);
+        // Each forward emits two tokens, in little more time than one takes.
+        rested(&mut balance, 10 * KNOWN, (10.0, 4), 1);
+        let gain = findings.gain().expect("known");
+        assert!((1.8..2.0).contains(&gain), "{gain}");
+        // At another load nothing is known yet.
+        balance.forward(forward(0, 0.3, 64));
+        assert_eq!(findings.gain(), None);
+        rested(&mut balance, 2 * KNOWN, (0.3, 64), 1_000);
+        assert!(findings.gain().expect("known") < 1.0);
     }
 
     #[test]

@@ -184,6 +184,16 @@ impl Estimator {
         self.ledger.with(within)
     }
 
+    /// Returns the throughput over that of the target alone that sessions of the kind have with their best draft length, at
+    /// most `most`, at the load that the verifier reported last. None before both ways were measured.
+    pub fn gain_of_kind(&self, most: u32) -> Option<f64> {
+        let session = self.begin(0.0, true);
+        self.ledger.with(|pages| {
+            let known = session.costs_of(pages)?;
+            Some(best_len(pages.survival.by_position(), known, most).gain)
+        })
+    }
+
     /// Returns what a round costs at the present load, in seconds, with the time that others wait. None before both
     /// ways were measured.
     pub fn costs(&self) -> Option<RoundCosts> {
