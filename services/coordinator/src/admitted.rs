@@ -65,6 +65,8 @@ pub(crate) struct AdmittedRequest {
     pub(crate) prediction: Arc<[TokenId]>,
     /// Whether Max-Gram proposes beside whoever else does while the target decodes.
     pub(crate) copies: bool,
+    /// Whether a drafter that drafts ahead does so even where that does not pay.
+    pub(crate) drafts_always: bool,
     pub(crate) report_rounds: bool,
     pub(crate) report_distributions: bool,
     pub(crate) lease_ms: u32,

@@ -35,6 +35,8 @@ pub(crate) struct Unasked {
     pub(crate) settings: UsualSettings,
     /// Whether it is left open who drafts, so that several may at once.
     pub(crate) leaves_drafting_open: bool,
+    /// Whether the request says who drafts, and so is drafted for whether that pays or not.
+    pub(crate) names_drafting: bool,
 }
 
 /// Checks `request`, of which `prompt` and `calls` were taken, against `model`, whose target describes itself so.
@@ -135,6 +137,7 @@ pub(crate) fn check(
         prompt_logprobs: request.prompt_logprobs,
         prediction,
         copies,
+        drafts_always: unasked.names_drafting,
         report_rounds: request.report_rounds || request.report_distributions,
         report_distributions: request.report_distributions,
         lease_ms: config.lease_ms.get(),

@@ -111,11 +111,12 @@ impl SharedState {
                 asking.await?
             }
         };
+        let names_drafting = settings::gives(&message, &DRAFTING);
         let unasked = Unasked {
             max_tokens: unasked_tokens,
             settings: self.usual(&message, &model).await,
-            leaves_drafting_open: self.config.drafting == DefaultDrafting::Auto
-                && !settings::gives(&message, &DRAFTING),
+            leaves_drafting_open: self.config.drafting == DefaultDrafting::Auto && !names_drafting,
+            names_drafting,
         };
         let (shared, kept) = (Arc::clone(self), reading.take());
         let check = move || {

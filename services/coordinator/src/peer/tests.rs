@@ -80,6 +80,7 @@ fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
         max_tokens: u32::MAX,
         settings: Vec::new(),
         leaves_drafting_open: false,
+        names_drafting: false,
     };
     let request = crate::request::check(message, prompt, calls, &model, &target, &config, &unasked);
     Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)

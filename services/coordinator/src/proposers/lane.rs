@@ -42,6 +42,8 @@ pub(crate) struct ProposalLane {
     drafter: Option<Proposed>,
     /// Whether its drafts are worth their way.
     balance: Balance,
+    /// Whether it drafts even if they are not.
+    drafts_always: bool,
     pending: PendingTree,
     /// How far sources are believed, measured on the first token of every prediction, sent or not.
     trust: Trust,
@@ -81,6 +83,7 @@ impl ProposalLane {
             sources: Source::all_of(request),
             drafter: drafts.then(|| Proposed::nothing_by(DRAFTER)),
             balance: findings.begin(),
+            drafts_always: request.drafts_always,
             room: ROOM as u32,
             pending: PendingTree::default(),
             trust: Trust::earned(EARNED),
@@ -105,7 +108,7 @@ impl ProposalLane {
 
     /// Returns how many of a drafter's draft tokens there is room for; none while they are not worth their way.
     pub(crate) fn room(&self) -> u32 {
-        if self.balance.is_resting() {
+        if self.balance.is_resting() && !self.drafts_always {
             0
         } else {
             self.room
@@ -114,7 +117,12 @@ impl ProposalLane {
 
     /// Returns the least survival of a drafter's draft token that is worth its way.
     pub(crate) fn least(&self) -> f32 {
-        self.least_first.max(self.price * OF_PRICE)
+        let of_price = self.price * OF_PRICE;
+        if self.drafts_always {
+            of_price
+        } else {
+            of_price.max(self.least_first)
+        }
     }
 
     /// Records that the verifier may hold none of the pending drafts, or not all: the decode begins anew, or a proposal found no
