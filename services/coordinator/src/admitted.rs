@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use calls::OutputReading;
-use fleet::{DraftModel, Requirements};
+use fleet::{Beginning, DraftModel, Requirements};
 use speculation::TokenId;
 use speculation::drafting::Drafting;
 use speculation::goodput::Estimator;
@@ -72,8 +72,10 @@ pub(crate) struct AdmittedRequest {
     pub(crate) lease_ms: u32,
     pub(crate) vocab_size: u32,
     pub(crate) vocab_fingerprint: Vec<u8>,
-    /// For whom it is; may be empty.
-    pub(crate) tenant: String,
+    /// Among whose requests equal beginnings are computed once; not for this one if it is empty.
+    pub(crate) reuse_scope: String,
+    /// What its text begins with.
+    pub(crate) beginning: Beginning,
 }
 
 impl AdmittedRequest {
@@ -277,7 +279,7 @@ pub(crate) fn open(
         confidences: fields.confidences,
         entropies: fields.entropies,
         unscaled: fields.unscaled,
-        tenant: request.tenant.clone(),
+        tenant: request.reuse_scope.clone(),
         draft_logprobs: fields.logprobs,
         logprobs: logprobs.is_some(),
         top_logprobs: logprobs.unwrap_or(0),

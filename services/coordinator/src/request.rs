@@ -8,11 +8,13 @@ mod prompt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleet::{DrafterRequirements, Requirements, ServedModel, Target, VerifierRequirements};
+use fleet::{
+    Beginning, DrafterRequirements, Requirements, ServedModel, Target, VerifierRequirements,
+};
 use speculation::drafting::Drafting;
 use speculation::noise::Noise;
 use wire::bounds::MAX_STOP_TOKENS;
-use wire::open::MAX_TENANT_BYTES;
+use wire::open::{MAX_SALT_BYTES, MAX_TENANT_BYTES, reuse_scope};
 use wire::status::BadField;
 use wire::{logprobs, sampling, settings, v1};
 
@@ -57,6 +59,8 @@ pub(crate) fn check(
     }
     // A longer name would be refused by the peers.
     BadField::at_most("tenant", request.tenant.len(), MAX_TENANT_BYTES, "bytes")?;
+    let salt = request.cache_salt.len();
+    BadField::at_most("cache_salt", salt, MAX_SALT_BYTES, "bytes")?;
     let description = &target.description;
     let vocab_size = description.vocab_size;
     let predicted = request.prediction.len();
@@ -105,6 +109,10 @@ pub(crate) fn check(
         }
         Arc::default()
     };
+    let scope = match request.cache_prompt {
+        Some(false) => String::new(),
+        _ => reuse_scope(request.tenant, &request.cache_salt),
+    };
     Ok(AdmittedRequest {
         model: model.name().to_owned(),
         has_drafters: model.has_drafters(),
@@ -115,6 +123,7 @@ pub(crate) fn check(
         draft_model: None,
         is_reproducible: method.is_reproducible() && !description.rows_vary,
         method,
+        beginning: Beginning::of(&scope, &prompt),
         prompt,
         decoder_start_token_id: description.decoder_start_token_id,
         sampling: params,
@@ -143,7 +152,7 @@ pub(crate) fn check(
         lease_ms: config.lease_ms.get(),
         vocab_size,
         vocab_fingerprint: description.vocab_fingerprint.clone(),
-        tenant: request.tenant,
+        reuse_scope: scope,
     })
 }
 

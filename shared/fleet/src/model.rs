@@ -16,6 +16,7 @@ use crate::error::CallError;
 use crate::estimates::{EstimateKind, Estimates};
 use crate::likeness::Likeness;
 use crate::pairs::DraftModel;
+use crate::places::{Beginning, Places, has_room};
 use crate::requirements::Requirements;
 use crate::target::Target;
 use crate::texts::Texts;
@@ -35,6 +36,8 @@ pub struct ServedModel {
     /// What the target said last: what requests begin with while no verifier answers.
     last_target: Mutex<Option<Target>>,
     pub(crate) estimates: Estimates,
+    /// Where beginnings lie.
+    places: Places,
     /// What each draft model brought last.
     pub(crate) gains: Mutex<BTreeMap<Arc<str>, f64>>,
 }
@@ -72,6 +75,8 @@ pub struct PeerQuery {
     pub requirements: Option<Requirements>,
     /// The draft model that a drafter should have; one of another is taken where none with it is well.
     pub draft_model: Option<DraftModel>,
+    /// What its text begins with, which one of several replicas may have computed.
+    pub beginning: Beginning,
 }
 
 impl ServedModel {
@@ -87,6 +92,7 @@ impl ServedModel {
             likeness: Likeness::new(group.mixed_weights),
             last_target: Mutex::default(),
             estimates: Estimates::default(),
+            places: Places::default(),
             gains: Mutex::default(),
         }
     }
@@ -264,24 +270,49 @@ impl ServedModel {
     }
 
     /// Returns the peer that `query` asks for; one that is not known to fall short of its requirements, if there is
-    /// one.
+    /// one, with the draft model that it asks for, and where its text lies. From now on the text lies there.
     ///
     /// # Errors
     /// If none is configured, or no drafter is alive; a verifier is tried even so, for there is
     /// nothing to fall back to.
     pub async fn pick(&self, query: &PeerQuery) -> Result<Arc<PeerEndpoint>, CallError> {
+        let found = match self.preferred(query).await {
+            Some(endpoint) => endpoint,
+            None => self.any(query).await?,
+        };
+        self.places
+            .keep(query.peer, &query.beginning, found.address());
+        Ok(found)
+    }
+
+    /// Returns a replica that is well, and has what a session would like best; none if there is no such.
+    async fn preferred(&self, query: &PeerQuery) -> Option<Arc<PeerEndpoint>> {
+        let replicas = self.replicas(query.peer);
+        let all = replicas.all().await;
+        if all.len() < 2 {
+            return None;
+        }
+        let suits = |endpoint: &PeerEndpoint| {
+            endpoint.is_well() && has_model(query, endpoint) && self.suits(query, endpoint)
+        };
+        if let Some(place) = self.places.find(query.peer, &query.beginning) {
+            let lies_there = |endpoint: &PeerEndpoint| {
+                endpoint.address() == &*place && suits(endpoint) && has_room(endpoint, &all)
+            };
+            let found = replicas.pick(&query.session, false, lies_there).await;
+            if found.is_some() {
+                return found;
+            }
+        }
+        query.draft_model.as_ref()?;
+        replicas.pick(&query.session, false, suits).await
+    }
+
+    /// Returns any replica, best one that is not known to fall short.
+    async fn any(&self, query: &PeerQuery) -> Result<Arc<PeerEndpoint>, CallError> {
         let replicas = self.replicas(query.peer);
         let even_dead = query.peer == Peer::Verifier;
         let suits = |endpoint: &PeerEndpoint| self.suits(query, endpoint);
-        if query.draft_model.is_some() {
-            let preferred = |endpoint: &PeerEndpoint| {
-                endpoint.is_well() && has_model(query, endpoint) && suits(endpoint)
-            };
-            let found = replicas.pick(&query.session, false, preferred).await;
-            if let Some(endpoint) = found {
-                return Ok(endpoint);
-            }
-        }
         if let Some(endpoint) = replicas.pick(&query.session, even_dead, suits).await {
             return Ok(endpoint);
         }
@@ -318,9 +349,10 @@ impl ServedModel {
     }
 }
 
-/// Returns whether a drafter is known to have the draft model that `query` asks for.
-fn has_model(query: &PeerQuery, drafter: &PeerEndpoint) -> bool {
-    let wanted = query.draft_model.as_ref();
-    let known = wanted.zip(drafter.description());
-    known.is_some_and(|(wanted, known)| wanted.is_of(&known))
+/// Returns whether a peer has the draft model that `query` asks for, if it asks for one.
+fn has_model(query: &PeerQuery, peer: &PeerEndpoint) -> bool {
+    query.draft_model.as_ref().is_none_or(|wanted| {
+        let known = peer.description();
+        known.is_some_and(|known| wanted.is_of(&known))
+    })
 }

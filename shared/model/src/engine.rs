@@ -62,8 +62,8 @@ pub struct EngineConfig {
     /// ([`LanguageModel::free_pages`]), but no more than `max_cached_sequences` of the model's context. Models that do
     /// not count their memory ([`LanguageModel::memory`]) know no such bound.
     pub kv_tokens: usize,
-    /// Whether what sequences began with is kept when their slot is freed, within `kv_tokens`, for later
-    /// sequences of the same tenant.
+    /// Whether what sequences of a tenant begin with alike is computed once. What one began with is kept when its slot is freed,
+    /// within `kv_tokens`, and the longest unused goes first.
     pub prefix_sharing: bool,
     /// Most tokens of one task forwarded at once ahead of its scored rows, so that a long prompt
     /// does not stall the others. Not a setting.
@@ -94,7 +94,7 @@ impl Default for EngineConfig {
             max_draft_rows: 64,
             max_cached_sequences: bound(256),
             kv_tokens: 0,
-            prefix_sharing: false,
+            prefix_sharing: true,
             prefill_chunk: bound(256),
             prefill_time: Some(Duration::from_millis(50)),
             tree_tokens: 0,

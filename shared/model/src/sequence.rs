@@ -82,8 +82,7 @@ impl<C: KvCache> CachedSequence<C> {
     ) -> usize {
         let root = self.tokens.len() - self.parents.len();
         let trunk = &tokens[..(tokens.len() - parents.len()).min(limit)];
-        let pairs = self.tokens[..root].iter().zip(trunk);
-        let shared = pairs.take_while(|(held, wanted)| held == wanted).count();
+        let shared = in_common(&self.tokens[..root], trunk);
         let wanted = if shared < root || self.parents.is_empty() {
             self.cache.truncate(shared);
             self.parents.clear();
@@ -175,6 +174,12 @@ impl<C: KvCache> CachedSequence<C> {
         }
         again
     }
+}
+
+/// Returns how many tokens two sequences begin with alike.
+pub(crate) fn in_common(one: &[TokenId], other: &[TokenId]) -> usize {
+    let pairs = one.iter().zip(other);
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::channel::{self, ChannelConfig, ChannelError, Trust};
 use crate::deadline::within;
 
 pub use health::SILENT;
-pub use replica::Replica;
+pub use replica::{EnteredSession, Replica};
 
 /// How the addresses behind a name are found.
 type Lookup = fn(String, u16) -> LookupFuture;

@@ -136,6 +136,7 @@ impl Cost {
         self.step.queue += more.step.queue;
         self.step.forward += more.step.forward;
         self.step.forwarded_tokens += more.step.forwarded_tokens;
+        self.step.reused_tokens += more.step.reused_tokens;
         self.step.batch_tokens = more.step.batch_tokens;
         self.step.batch_sequences = self.step.batch_sequences.max(more.step.batch_sequences);
         self.step.row = more.step.row;
@@ -154,6 +155,7 @@ impl Cost {
             forwarded_tokens: self.step.forwarded_tokens as u32,
             row_ns: u32::try_from(self.step.row.as_nanos()).unwrap_or(u32::MAX),
             sessions: sessions as u32,
+            reused_tokens: self.step.reused_tokens as u32,
         }
     }
 

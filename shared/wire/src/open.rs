@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use prost::bytes::Buf as _;
+use sha2::{Digest, Sha256};
 use speculation::TokenId;
 use speculation::bad_value::BadValue;
 use speculation::certificate::refusal::{self, RowRefusal};
@@ -75,6 +77,22 @@ impl SessionSpec {
 pub const EVERYONE: &str = "everyone";
 /// Longest name of a tenant, in bytes.
 pub const MAX_TENANT_BYTES: usize = 256;
+/// Longest salt of a request, in bytes.
+pub const MAX_SALT_BYTES: usize = 256;
+
+/// Returns among whose sessions equal beginnings are computed once, as peers are told: those of `tenant`, and with a `salt`
+/// those of them that give the same.
+pub fn reuse_scope(tenant: String, salt: &str) -> String {
+    if salt.is_empty() {
+        return tenant;
+    }
+    // With its length before it no tenant's name goes on as a salt does.
+    let length = (tenant.len() as u64).to_le_bytes();
+    let parts = [&length[..], tenant.as_bytes(), salt.as_bytes()];
+    let digest = Sha256::digest(parts.concat());
+    let mut digest = digest.as_slice();
+    format!("{:032x}{:032x}", digest.get_u128(), digest.get_u128())
+}
 /// Longest lease granted, in milliseconds.
 pub const MAX_LEASE_MS: u32 = 600_000;
 /// Largest rollback threshold of BiLD, in nats: beyond it nothing is ever refused.

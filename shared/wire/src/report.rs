@@ -138,5 +138,6 @@ pub fn together(so_far: v1::Timing, timing: v1::Timing) -> v1::Timing {
             .saturating_add(timing.forwarded_tokens),
         row_ns: timing.row_ns,
         sessions: timing.sessions,
+        reused_tokens: so_far.reused_tokens.saturating_add(timing.reused_tokens),
     }
 }

@@ -11,7 +11,10 @@ use crate::paced::Pace;
 
 /// A prompt of some 250 tokens.
 fn long() -> GenerateRequest {
-    request(&"The cat sat on the mat. ".repeat(36), 6).ignoring_eos()
+    GenerateRequest {
+        cache_prompt: Some(false),
+        ..request(&"The cat sat on the mat. ".repeat(36), 6).ignoring_eos()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,6 +27,8 @@ pub(super) struct RoundRecord {
     pub(super) fault: Option<PeerFault>,
     /// Whose answer gives the tokens that are emitted next.
     pub(super) answered_by: Option<Peer>,
+    /// Tokens that the verifier did not compute, as it said first.
+    pub(super) reused: u32,
     /// Draft distributions that were asked for after blocks.
     pub(super) distributions_fetched: u32,
     /// The round whose length was reported last.
@@ -114,6 +116,10 @@ impl Driver {
             decided: answer.decided,
         };
         let record = &mut self.round;
+        let by_verifier = !matches!(answer.input, Input::Drafted { .. });
+        if by_verifier && record.reused == 0 {
+            record.reused = answer.reported.reused_tokens;
+        }
         record.logprobs = answer.logprobs;
         let peer = match &answer.input {
             Input::Drafted { block, .. } => {

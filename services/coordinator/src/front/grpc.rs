@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleet::{PeerQuery, ServedModel, described};
+use fleet::{Beginning, PeerQuery, ServedModel, described};
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use net::auth::TokenHolder;
@@ -125,6 +125,7 @@ async fn describe(model: &ServedModel, kind: Peer) -> Option<v1::PeerDescription
         session: [0; 16],
         requirements: None,
         draft_model: None,
+        beginning: Beginning::default(),
     };
     let target = model.target(&query.session).await.ok()?;
     let endpoint = model.pick(&query).await.ok()?;

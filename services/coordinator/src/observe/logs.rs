@@ -85,7 +85,8 @@ impl RequestLog {
     }
 
     fn finished(&self, request: &AdmittedRequest, finished: &v1::Finished, fallbacks: usize) {
-        let tokens = finished.usage.map_or(0, |usage| usage.completion_tokens);
+        let usage = finished.usage.unwrap_or_default();
+        let (tokens, cached_tokens) = (usage.completion_tokens, usage.cached_prompt_tokens);
         let total_ms = self.began.elapsed().as_millis() as u64;
         let first_token_ms = finished.timing.filter(|_| tokens > 0);
         let first_token_ms = first_token_ms.map(|timing| timing.time_to_first_token_ms as u64);
@@ -103,6 +104,7 @@ impl RequestLog {
                     model,
                     method,
                     prompt_tokens,
+                    cached_tokens,
                     tokens,
                     accepted,
                     first_token_ms,

@@ -30,6 +30,7 @@ impl Opener {
             peer,
             session: self.session_id,
             requirements: Some(self.request.requirements),
+            beginning: self.request.beginning.clone(),
             draft_model: self
                 .request
                 .draft_model

@@ -10,6 +10,7 @@ use fleet::{CallError, PeerEndpoint, drafter_client, failed, verifier_client};
 use net::KEEPALIVE_TIMEOUT;
 use net::deadline::within;
 use net::fault::{connection_fault, describe};
+use net::replicas::EnteredSession;
 use ops::trace::TraceContext;
 use parking_lot::Mutex;
 use speculation::TokenId;
@@ -59,6 +60,7 @@ pub(crate) struct PeerStream {
     /// When it was heard last, or asked something after that.
     heard: tokio::time::Instant,
     traffic: TrafficCounter,
+    _entered: EnteredSession,
 }
 
 impl PeerStream {
@@ -76,7 +78,7 @@ impl PeerStream {
         deadline: Deadline,
         traffic: TrafficCounter,
     ) -> Result<Self, CallError> {
-        let epoch = open.epoch;
+        let (epoch, entered) = (open.epoch, endpoint.enter());
         let open = v1::SessionRequest::from(Request::Open(open));
         let sent = encoded_bytes(&open);
         let (requests, outgoing) = mpsc::channel(REQUEST_BUFFER);
@@ -120,6 +122,7 @@ impl PeerStream {
             draining: false,
             heard: tokio::time::Instant::now(),
             traffic,
+            _entered: entered,
         })
     }
 
@@ -260,6 +263,7 @@ mod tests {
             traffic: TrafficCounter,
         ) -> Self {
             Self {
+                _entered: endpoint.enter(),
                 endpoint,
                 epoch: 1,
                 requests,

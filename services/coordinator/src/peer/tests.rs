@@ -8,7 +8,7 @@ mod moves;
 use std::pin::Pin;
 use std::time::Duration;
 
-use fleet::{PeerEndpoint, PeerFault, PeerQuery};
+use fleet::{Beginning, PeerEndpoint, PeerFault, PeerQuery};
 use net::Credentials;
 use speculation::methods::MethodSpec;
 use speculation::session::DraftStop;
@@ -106,6 +106,7 @@ async fn session(
         session: SESSION,
         requirements: None,
         draft_model: None,
+        beginning: Beginning::default(),
     };
     let endpoint = peers.opener.model.pick(&query).await.expect("an address");
     let (stream, wire) = stream(peers, endpoint, description);

@@ -116,6 +116,7 @@ fn object(answer: &CollectedAnswer, fault: Option<&AnswerFault>) -> Value {
             "rejected_prediction_tokens",
             used.rejected_prediction_tokens,
         ),
+        ("cached_prompt_tokens", used.cached_prompt_tokens),
     ] {
         if tokens > 0 {
             object["usage"][name] = json!(tokens);

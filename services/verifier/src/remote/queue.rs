@@ -221,6 +221,7 @@ fn score(
         queue: queued.map_or(Duration::ZERO, |queued| began.duration_since(queued)),
         forward: began.elapsed(),
         forwarded_tokens: 0,
+        reused_tokens: 0,
         batch_tokens: rows.iter().map(Vec::len).sum(),
         batch_sequences: rows.len(),
         row: Duration::ZERO,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use speculation::{TokenId, ports::KvCache};
 
-use crate::sequence::CachedSequence;
+use crate::sequence::{CachedSequence, in_common};
 
 /// Prefixes in whole pages, the longest unused of which go first. Sequences that begin alike share the
 /// pages of their beginning.
@@ -63,21 +63,23 @@ impl<C: KvCache> Prefixes<C> {
         while self.entries.len() > bound && self.evict_oldest() {}
     }
 
-    /// A sequence that begins with as many of `tokens` as one of `tenant` shares.
-    pub(super) fn begin(&mut self, tenant: &str, tokens: &[TokenId]) -> Option<CachedSequence<C>> {
+    /// Returns the most of `tokens` that one of `tenant` begins with.
+    pub(super) fn longest(&self, tenant: &str, tokens: &[TokenId]) -> usize {
+        let of_tenant = self.entries.iter().filter(|own| *own.tenant == *tenant);
+        let alike = of_tenant.map(|own| in_common(&own.tokens, tokens));
+        alike.max().unwrap_or(0)
+    }
+
+    /// A cache that holds as many of `tokens` as one of `tenant` shares.
+    pub(super) fn begin(&mut self, tenant: &str, tokens: &[TokenId]) -> Option<C> {
         let of_tenant = self.entries.iter_mut().filter(|own| *own.tenant == *tenant);
-        let shared = |own: &KeptPrefix<C>| {
-            let pairs = own.tokens.iter().zip(tokens);
-            pairs.take_while(|(a, b)| a == b).count()
-        };
         let (len, longest) = of_tenant
-            .map(|own| (shared(own), own))
+            .map(|own| (in_common(&own.tokens, tokens), own))
             .max_by_key(|(len, _)| *len)?;
         let cache = longest.cache.share(len)?;
         self.uses += 1;
         longest.used = self.uses;
-        let held = cache.len();
-        Some(CachedSequence::new(cache, &tokens[..held], 0))
+        Some(cache)
     }
 
     /// Drops the prefix that was unused the longest, if there is one. Returns whether.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use speculation::{
+    TokenId,
     ports::{Caps, KvCache, LanguageModel, ModelShape, Segment},
     tree_paths::TreePaths,
 };
@@ -27,8 +28,8 @@ pub(super) struct RunningTask<C> {
     pub(super) task: Box<dyn Task>,
     pub(super) sequence: CachedSequence<C>,
     pub(super) done: bool,
-    /// Whether the memory holds what the task asks for.
-    pub(super) has_room: bool,
+    /// Whether it may be forwarded next.
+    pub(super) turn: Turn,
     /// Forwards since the last it had a share of.
     pub(super) waited: u32,
     /// From this token on all is forwarded, and at once: the scored ones and the tree, as far as it is not held.
@@ -41,6 +42,18 @@ pub(super) struct RunningTask<C> {
     /// When the task was submitted; `None` from its first forward on.
     submitted: Option<Instant>,
     timing: StepTiming,
+}
+
+/// Whether a task may be forwarded next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The memory has no room for what it asks for, or none yet.
+    #[default]
+    Waits,
+    /// An older task reads what it begins with, too.
+    Follows,
+    /// It has room.
+    HasRoom,
 }
 
 /// What the next forward does for a task.
@@ -79,7 +92,7 @@ impl<C: KvCache> RunningTask<C> {
             task: queued.task,
             sequence,
             done: false,
-            has_room: false,
+            turn: Turn::default(),
             waited: 0,
             whole_from: 0,
             encodes: false,
@@ -122,6 +135,21 @@ impl<C: KvCache> RunningTask<C> {
             scored_from.min(trunk)
         };
         Ok(check_tokens(&tokens[kept..], shape.vocab_size)?)
+    }
+
+    /// Tokens that it does not want rows of: what others may have computed.
+    pub(super) fn beginning(&self) -> &[TokenId] {
+        let tokens = self.task.tokens();
+        &tokens[..self.task.scored_from().min(tokens.len())]
+    }
+
+    /// Goes on with `cache`, which holds the first of the task's tokens. Returns how many tokens need not be forwarded for that.
+    pub(super) fn take_over(&mut self, cache: C) -> usize {
+        let (held, lost) = (cache.len(), self.sequence.lost());
+        let tokens = held - self.sequence.tokens().len();
+        self.sequence = CachedSequence::new(cache, &self.task.tokens()[..held], lost);
+        self.timing.reused_tokens += tokens;
+        tokens
     }
 
     /// Whether the task has had no forward yet.

@@ -50,6 +50,13 @@ impl<C: KvCache> SlotTable<C> {
         Some((idle.tenant?, idle.sequence))
     }
 
+    /// Returns the sequences of `tenant`.
+    pub(super) fn of_tenant(&self, tenant: &str) -> impl Iterator<Item = &CachedSequence<C>> {
+        let idle = self.idle.values();
+        let of_tenant = idle.filter(move |idle| idle.tenant.as_deref() == Some(tenant));
+        of_tenant.map(|idle| &idle.sequence)
+    }
+
     /// Puts a sequence back after use.
     pub(super) fn put(
         &mut self,

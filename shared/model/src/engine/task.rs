@@ -158,6 +158,8 @@ pub struct StepTiming {
     pub forward: Duration,
     /// Tokens of this task forwarded since its last step, those of an encoded source included.
     pub forwarded_tokens: usize,
+    /// Tokens that were not forwarded since its last step, because another sequence began with them.
+    pub reused_tokens: usize,
     /// Tokens of all tasks in the step's last forward.
     pub batch_tokens: usize,
     /// Sequences in the step's last forward.

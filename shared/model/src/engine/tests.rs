@@ -6,6 +6,7 @@ mod gather;
 mod generating;
 mod memory;
 mod progress;
+mod reuse;
 mod sequences;
 mod sources;
 mod steps;

@@ -2,6 +2,7 @@
 
 mod batch;
 mod drafts;
+mod reuse;
 pub(super) mod steps;
 
 use std::{
@@ -19,14 +20,14 @@ use super::{
     EngineConfig,
     budget::KvBudget,
     gather::Gather,
-    handle::{EngineJob, EngineState, Queued},
+    handle::{EngineJob, EngineState},
     pace::PromptPace,
     prefixes::Prefixes,
     running::{Forward, RunningTask},
     slots::SlotTable,
     task::{SlotId, TaskError},
 };
-use crate::{cpu::Threads, sequence::CachedSequence};
+use crate::cpu::Threads;
 use drafts::DraftRows;
 
 /// Share of an earlier forward's weight that is left after each forward, in the measurement of what rows cost. About
@@ -129,6 +130,7 @@ where
             return;
         }
         self.reconcile();
+        self.follow();
         self.make_room();
         self.share_tokens();
         self.give_drafts();
@@ -216,8 +218,8 @@ where
                     if !is_cancelled {
                         busy.insert(slot);
                         self.gather.came(slot, queued.since);
-                        let sequence = self.sequence(&queued);
-                        self.running.push(RunningTask::new(queued, sequence));
+                        let task = self.begin(queued);
+                        self.running.push(task);
                     }
                 }
                 Some(EngineJob::Free(slot)) => self.free(slot),
@@ -234,35 +236,6 @@ where
         let held = self.running.len() + self.slots.len();
         let most = self.model.caps().max_sequences;
         self.prefixes.evict_beyond(most.saturating_sub(held));
-    }
-
-    /// The sequence that a task begins with: its slot's, or what an earlier one of the tenant left.
-    fn sequence(&mut self, queued: &Queued) -> CachedSequence<M::Cache> {
-        let sequence = (self.slots).take_or(queued.slot, || self.model.new_cache());
-        let Some(tenant) = queued.tenant.as_deref() else {
-            return sequence;
-        };
-        if !sequence.tokens().is_empty() {
-            return sequence;
-        }
-        // The scored tokens are forwarded anyway; a task that scores none is refused later.
-        let tokens = queued.task.tokens();
-        let tokens = &tokens[..queued.task.scored_from().min(tokens.len())];
-        let Some(shared) = self.prefixes.begin(tenant, tokens) else {
-            return sequence;
-        };
-        self.shared.stats.lock().shared_tokens += shared.tokens().len() as u64;
-        shared
-    }
-
-    /// Forgets a slot; what its sequence began with may serve its tenant again.
-    fn free(&mut self, slot: SlotId) {
-        self.gather.forget(slot);
-        let freed = self.slots.free(slot);
-        if let Some((tenant, sequence)) = freed.filter(|_| self.config.prefix_sharing) {
-            let bound = self.config.max_cached_sequences.get();
-            self.prefixes.keep(tenant, &sequence, bound);
-        }
     }
 
     /// Brings each sequence to what its task wants; tasks that ask for the impossible end here, and take

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -25,6 +26,16 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How much longer than it asks for an overloaded peer is left in peace once its budget of repetitions is spent.
 const OVER_BUDGET: u32 = 4;
 
+/// A session that is counted at its replica.
+#[derive(Debug)]
+pub struct EnteredSession(Arc<AtomicUsize>);
+
+impl Drop for EnteredSession {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// One address of a peer, with its connection and what is known of it.
 #[derive(Debug)]
 pub struct Replica<D> {
@@ -33,6 +44,8 @@ pub struct Replica<D> {
     pub socket: SocketAddr,
     channel: PeerChannel,
     connections: ConnectionCounter,
+    /// Sessions that this process has there.
+    sessions: Arc<AtomicUsize>,
     state: Mutex<ReplicaState<D>>,
     /// Whether it is being asked how it is, because it was silent or could not be reached.
     pub(super) suspected: watch::Sender<bool>,
@@ -89,6 +102,7 @@ impl<D: Send + Sync + 'static> Replica<D> {
             socket: address,
             channel,
             connections,
+            sessions: Arc::default(),
             state: Mutex::new(ReplicaState {
                 breaker: Breaker::default(),
                 budget: RetryBudget::default(),
@@ -115,6 +129,17 @@ impl<D: Send + Sync + 'static> Replica<D> {
     /// Its connection; cheap to clone.
     pub fn channel(&self) -> PeerChannel {
         self.channel.clone()
+    }
+
+    /// Returns how many sessions this process has there.
+    pub fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// Counts a session there for as long as what is returned lives.
+    pub fn enter(&self) -> EnteredSession {
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+        EnteredSession(Arc::clone(&self.sessions))
     }
 
     /// Returns what it says of itself, if it was asked on the connection that stands: after a restart it may serve

@@ -54,10 +54,12 @@ pub(crate) fn common(base: &Told) -> Vec<Field> {
         // The name of the served model is told as it is configured, and the tenant is not.
         changes: false,
         ..field(
-            json!({ "model": "other", "user": "somebody", "n": 1 }),
+            json!({ "model": "other", "user": "somebody", "cache_salt": "s", "cache_prompt": false, "n": 1 }),
             |request| {
                 "other".clone_into(&mut request.model);
                 "somebody".clone_into(&mut request.tenant);
+                "s".clone_into(&mut request.cache_salt);
+                request.cache_prompt = Some(false);
             },
         )
     });
@@ -70,7 +72,7 @@ pub(crate) fn common(base: &Told) -> Vec<Field> {
     });
     // Whatever they hold.
     fields.push(idle(json!({
-        "cache_prompt": true, "client_metadata": { "a": 1 }, "metadata": { "b": "c" }, "prompt_cache_key": "k",
+        "client_metadata": { "a": 1 }, "metadata": { "b": "c" }, "prompt_cache_key": "k",
         "prompt_cache_options": {}, "service_tier": "flex",
         "prompt_cache_retention": "24h", "reasoning_effort": "low", "safety_identifier": "s", "store": true,
     })));

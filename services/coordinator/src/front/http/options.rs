@@ -50,8 +50,7 @@ pub(super) fn kept_per_token(request: &v1::GenerateRequest, delivery: Delivery) 
 
 /// Hints in all requests: to a provider's bookkeeping and billing, to caches, and to models that reason. They change no
 /// output, and clients send them to every server, so they are taken and ignored, whatever they hold.
-const HINTS: [&str; 9] = [
-    "cache_prompt",
+const HINTS: [&str; 8] = [
     "client_metadata",
     "metadata",
     "prompt_cache_key",
@@ -136,6 +135,8 @@ pub(super) fn read(
         ignore_eos: fields.take("ignore_eos")?.unwrap_or_default(),
         tenant: fields.take("user")?.unwrap_or_default(),
         prediction: prediction(fields)?,
+        cache_salt: fields.take("cache_salt")?.unwrap_or_default(),
+        cache_prompt: fields.take("cache_prompt")?,
         ..Default::default()
     };
     speculation(fields, &mut request)?;

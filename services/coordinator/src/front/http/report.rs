@@ -39,7 +39,18 @@ pub(super) fn usage(outputs: &[&OutputProgress], choices: usize) -> Value {
     if !details.is_empty() {
         usage["completion_tokens_details"] = Value::Object(details);
     }
+    let cached = cached_tokens(outputs, choices);
+    if cached > 0 {
+        usage["prompt_tokens_details"] = json!({ "cached_tokens": cached });
+    }
     usage
+}
+
+/// Returns how many tokens of the prompts of `outputs` were not computed, of which each prompt has `choices`.
+pub(super) fn cached_tokens(outputs: &[&OutputProgress], choices: usize) -> u32 {
+    let prompts = outputs.iter().step_by(choices.max(1));
+    let used = prompts.filter_map(|output| output.used());
+    used.map(|used| used.cached_prompt_tokens).sum()
 }
 
 /// Adds what could not be had as it was asked for, if there is anything: what the front left out, and what the outputs say.

@@ -1,4 +1,4 @@
-//! Budgets, evictions and shared prefixes, on a small random model.
+//! Budgets and evictions, on a small random model.
 
 use std::sync::mpsc::channel;
 
@@ -6,10 +6,9 @@ use speculation::TokenId;
 
 use super::generating::{Generate, Request, VOCAB, small_model};
 use super::toy::{PATIENCE, bound};
-use super::trees::next;
 use super::*;
 
-fn prompt(len: usize, seed: usize) -> Vec<TokenId> {
+pub(super) fn prompt(len: usize, seed: usize) -> Vec<TokenId> {
     (0..len)
         .map(|i| ((i * i + 7 * i * seed + 13 * seed) % VOCAB) as TokenId)
         .collect()
@@ -26,15 +25,15 @@ fn requests(count: usize) -> Vec<Request> {
         .collect()
 }
 
-struct Engine {
-    handle: EngineHandle,
+pub(super) struct Engine {
+    pub(super) handle: EngineHandle,
     thread: JoinHandle<()>,
     /// Most pages seen in use.
-    most: usize,
+    pub(super) most: usize,
 }
 
 impl Engine {
-    fn new(window: Option<usize>, change: impl FnOnce(&mut EngineConfig)) -> Self {
+    pub(super) fn new(window: Option<usize>, change: impl FnOnce(&mut EngineConfig)) -> Self {
         let mut config = EngineConfig {
             prefill_chunk: bound(32),
             prefill_time: None,
@@ -89,7 +88,7 @@ impl Engine {
     }
 
     /// Waits until the gauges say that nothing is held.
-    fn is_empty_at_last(&self) {
+    pub(super) fn is_empty_at_last(&self) {
         for _ in 0..2000 {
             let stats = self.handle.stats();
             if stats.running + stats.queued + stats.sequences + stats.pages == 0 {
@@ -212,78 +211,4 @@ fn going_back_behind_a_window_changes_no_token() {
     }
     let memory = engine.handle.stats();
     assert_eq!((memory.reprefilled_tokens, memory.evictions), (39, 0));
-}
-
-/// The rows of a task, and how many tokens were forwarded for them.
-fn score(engine: &Engine, tenant: &str, tokens: &[TokenId]) -> (Vec<f32>, usize) {
-    let (mut task, receiver) = Score::rows(tokens);
-    task.scored_from = tokens.len() - 3;
-    let slot = engine.handle.new_slot_of(tenant);
-    slot.try_submit(task).unwrap();
-    next(&receiver)
-}
-
-#[test]
-fn equal_beginnings_are_shared_within_a_tenant_only() {
-    for window in [None, Some(24)] {
-        let fresh = Engine::new(window, |_| {});
-        let engine = Engine::new(window, |config| config.prefix_sharing = true);
-        let first = prompt(240, 2);
-        let expected = score(&fresh, "", &first);
-        assert_eq!(expected.1, 240);
-        assert_eq!(score(&engine, "ours", &first), expected);
-        // Three whole pages; of the rest each sequence has its own.
-        assert!(score(&engine, "ours", &first) == (expected.0.clone(), 48));
-        assert!(score(&engine, "theirs", &first) == expected);
-        assert!(score(&engine, "", &first) == expected);
-        assert!(score(&engine, "", &first) == expected);
-        assert_eq!(engine.handle.stats().shared_tokens, 192);
-        // Another end, within the second page.
-        let mut other = first.clone();
-        other[100] = (other[100] + 1) % VOCAB as TokenId;
-        let expected = score(&fresh, "", &other);
-        let found = score(&engine, "ours", &other);
-        assert!(found.0 == expected.0);
-        // A layer with a window holds nothing of the first page alone.
-        assert_eq!(found.1, if window.is_some() { 240 } else { 176 });
-        // What ends in a shared page writes to a copy.
-        for len in [128, 127, 66, 65] {
-            let expected = score(&fresh, "", &first[..len]);
-            assert!(
-                score(&engine, "ours", &first[..len]).0 == expected.0,
-                "{len}"
-            );
-            let expected = score(&fresh, "", &first);
-            assert!(
-                score(&engine, "ours", &first).0 == expected.0,
-                "after {len}"
-            );
-        }
-    }
-}
-
-#[test]
-fn nothing_is_shared_unless_it_is_allowed() {
-    let engine = Engine::new(None, |_| {});
-    for _ in 0..2 {
-        assert_eq!(score(&engine, "ours", &prompt(150, 2)).1, 150);
-    }
-    engine.is_empty_at_last();
-}
-
-#[test]
-fn prefixes_stay_within_the_budget_and_go_first() {
-    let mut engine = Engine::new(None, |config| {
-        config.prefix_sharing = true;
-        config.kv_tokens = 256;
-    });
-    for seed in 0..5 {
-        assert_eq!(score(&engine, "ours", &prompt(150, seed)).1, 150);
-        engine.most = engine.most.max(engine.handle.stats().pages);
-    }
-    assert!(engine.most <= 8, "{}", engine.most);
-    // The last is kept, the first is not.
-    assert_eq!(score(&engine, "ours", &prompt(150, 4)).1, 22);
-    assert_eq!(score(&engine, "ours", &prompt(150, 0)).1, 150);
-    assert_eq!(engine.handle.stats().evictions, 0);
 }

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use speculation::ports::{KvCache, LanguageModel};
 
 use super::Worker;
-use crate::engine::{pace, task::TaskError};
+use crate::engine::{pace, running::Turn, task::TaskError};
 
 impl<M: LanguageModel> Worker<M>
 where
@@ -22,7 +22,7 @@ where
         order.retain(|&index| {
             let running = &mut self.running[index];
             running.wait();
-            running.has_room
+            running.turn == Turn::HasRoom
         });
         let (prefills, blocks): (Vec<usize>, Vec<usize>) = order
             .into_iter()
@@ -86,7 +86,9 @@ where
     pub(super) fn make_room(&mut self) {
         let Some(budget) = self.budget.pages else {
             for running in &mut self.running {
-                running.has_room = true;
+                if running.turn == Turn::Waits {
+                    running.turn = Turn::HasRoom;
+                }
             }
             return;
         };
@@ -95,6 +97,11 @@ where
         let mut promised = 0;
         let mut index = 0;
         while let Some(running) = self.running.get(index) {
+            if running.turn == Turn::Follows {
+                // It takes memory when what it waits for is read.
+                index += 1;
+                continue;
+            }
             let held = running.sequence.cache().pages();
             let need = running.pages_needed(chunk);
             if held + need > budget {
@@ -116,8 +123,8 @@ where
             }
             // What is still in the oldest's way is no sequence of this engine.
             let has_room = index == 0 || fits(self);
-            self.running[index].has_room = has_room;
             if has_room {
+                self.running[index].turn = Turn::HasRoom;
                 promised += need;
             }
             index += 1;

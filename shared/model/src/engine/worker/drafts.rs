@@ -14,7 +14,10 @@ use speculation::goodput::CostLine;
 use speculation::ports::{KvCache, LanguageModel};
 
 use super::Worker;
-use crate::engine::{running::RunningTask, task::Awaited};
+use crate::engine::{
+    running::{RunningTask, Turn},
+    task::Awaited,
+};
 
 /// Share of its time by which drafts may lengthen a forward, in the mean, while there are tasks that take none: what
 /// others gain is nothing to them.
@@ -239,7 +242,7 @@ where
             return usize::MAX;
         };
         let chunk = self.config.prefill_chunk.get();
-        let promised = self.running.iter().filter(|own| own.has_room);
+        let promised = self.running.iter().filter(|own| own.turn == Turn::HasRoom);
         let promised: usize = promised.map(|own| own.pages_needed(chunk)).sum();
         budget.saturating_sub(self.used_pages() + promised)
     }

@@ -123,12 +123,28 @@ fn what_is_wrong_is_named() {
 #[test]
 fn hints_are_taken_whatever_they_hold() {
     let (request, _) = read_json(&json!({
-        "store": true, "metadata": { "a": "b" }, "service_tier": "flex", "cache_prompt": true,
+        "store": true, "metadata": { "a": "b" }, "service_tier": "flex",
         "prompt_cache_key": "k", "prompt_cache_retention": "24h",
         "client_metadata": { "c": 1 }, "safety_identifier": "s",
     }))
     .expect("in order");
     assert_eq!(request, read_json(&json!({})).expect("empty").0);
+}
+
+#[test]
+fn what_is_reused_can_be_parted_and_switched_off() {
+    let (request, _) =
+        read_json(&json!({ "cache_salt": "s", "cache_prompt": false })).expect("in order");
+    assert_eq!(
+        (&request.cache_salt[..], request.cache_prompt),
+        ("s", Some(false))
+    );
+    for (name, value) in [("cache_salt", json!(1)), ("cache_prompt", json!("no"))] {
+        assert_eq!(
+            read_json(&json!({ name: value })).expect_err(name).field,
+            name
+        );
+    }
 }
 
 #[test]

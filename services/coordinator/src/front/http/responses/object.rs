@@ -138,7 +138,9 @@ impl ResponseObject {
         let reasoning_tokens = used.map_or(0, |used| used.reasoning_tokens);
         response["usage"] = json!({
             "input_tokens": usage["prompt_tokens"],
-            "input_tokens_details": { "cached_tokens": 0 },
+            "input_tokens_details": {
+                "cached_tokens": report::cached_tokens(&[&output.progress], 1),
+            },
             "output_tokens": usage["completion_tokens"],
             "output_tokens_details": { "reasoning_tokens": reasoning_tokens },
             "total_tokens": usage["total_tokens"],
