@@ -12,6 +12,7 @@ mod origins;
 mod quotas;
 mod refusals;
 mod responses;
+mod reuse;
 mod security;
 mod tokens;
 mod tools;

@@ -30,6 +30,7 @@ mod prompts;
 mod protocol;
 mod relay;
 mod remote;
+mod reuse;
 mod same;
 mod security;
 mod slow_readers;

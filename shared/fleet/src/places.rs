@@ -81,8 +81,13 @@ impl Places {
 pub(crate) fn has_room(replica: &PeerEndpoint, all: &[Arc<PeerEndpoint>]) -> bool {
     let alive = all.iter().filter(|it| it.is_alive());
     let sessions: Vec<_> = alive.map(|it| it.sessions()).collect();
-    let mean = (sessions.iter().sum::<usize>() + 1) as f64 / sessions.len().max(1) as f64;
-    (replica.sessions() + 1) as f64 <= (MOST_OF_MEAN * mean).ceil()
+    takes(replica.sessions(), &sessions)
+}
+
+/// Returns whether one that has `own` sessions may get one more, where these are those of all.
+fn takes(own: usize, all: &[usize]) -> bool {
+    let mean = (all.iter().sum::<usize>() + 1) as f64 / all.len().max(1) as f64;
+    (own + 1) as f64 <= (MOST_OF_MEAN * mean).ceil()
 }
 
 #[cfg(test)]
@@ -114,6 +119,24 @@ mod tests {
         let ours = Beginning::of("ours", &text(256, 255));
         assert_eq!(places.find(Peer::Drafter, &ours), None);
         assert_eq!(Beginning::of("", &text(256, 255)).0.len(), 0);
+    }
+
+    #[test]
+    fn a_replica_gets_no_more_than_its_share_and_a_quarter() {
+        assert!(takes(0, &[0, 0]) && takes(0, &[0]));
+        assert!(takes(4, &[4, 3]) && !takes(6, &[6, 2]));
+        // However many go on from what lies at one.
+        let mut all = [0; 4];
+        for _ in 0..400 {
+            let place = if takes(all[0], &all) {
+                0
+            } else {
+                1 + all.iter().sum::<usize>() % 3
+            };
+            all[place] += 1;
+            let mean = all.iter().sum::<usize>() as f64 / 4.0;
+            assert!(all[0] as f64 <= (1.25 * mean).ceil(), "{all:?}");
+        }
     }
 
     #[test]

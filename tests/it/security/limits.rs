@@ -189,7 +189,7 @@ largest `choice` | {choice}
 draft tokens of a round | {MAX_DRAFT_LEN}
 tokens of a sparse proposal | {MAX_SPARSE}
 distributions of one block, in bytes | {message} MiB
-bytes of a tenant's name | {MAX_TENANT_BYTES}
+bytes of a tenant's name, of a `cache_salt` | {MAX_TENANT_BYTES}
 time to connect to a peer, a TLS handshake included | `channel.connect_timeout_ms`
 time of a peer for one answer | `round_timeout_ms`
 time of a drafter for one draft | `draft_timeout_ms`

@@ -17,7 +17,8 @@ use crate::port;
 use crate::report::{BenchReport, ReportArgs};
 use crate::{
     batch, bigram, capacity, compare, decode, distance, drafting, http, kernels, load, parts,
-    record, replay, results, speedup, structured, sweep, telemetry, train_head, verification,
+    record, replay, results, speedup, structured, sweep, telemetry, train_head, turns,
+    verification,
 };
 
 /// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
@@ -112,6 +113,12 @@ enum BenchCommand {
     /// a grammar costs; and an object of many properties, most of which the schema forces. All sides are measured in
     /// turn on the same services.
     Structured(structured::StructuredArgs),
+    /// Measures what the turns of a conversation, and requests that begin alike, take with what was computed before, and
+    /// without.
+    ///
+    /// Time to the first token, tokens of prompts, and how many of them the verifier did not compute. Name a model with a long
+    /// context: --target-model.
+    Turns(turns::TurnsArgs),
     /// Measures streams over HTTP beside gRPC: the same requests of the same services, in turn.
     ///
     /// Then many streams at once over HTTP, each of which must have the text that gRPC gives; and as many again, whose
@@ -181,6 +188,7 @@ pub(crate) async fn run(cli: BenchCli) -> anyhow::Result<ExitCode> {
         BenchCommand::Sweep(args) => global.load_for(&args.services)?,
         BenchCommand::Record(args) => global.load_for(&args.services)?,
         BenchCommand::Structured(args) => global.load_for(&args.services)?,
+        BenchCommand::Turns(args) => global.load_for(&args.services)?,
         _ => global.load_quietly(json!({}))?,
     };
     ops::telemetry::init(&config.log)?;
@@ -207,6 +215,7 @@ async fn carry_out(
         BenchCommand::Structured(args) => {
             Box::pin(structured::run(args, config, report)).await?;
         }
+        BenchCommand::Turns(args) => Box::pin(turns::run(args, config, report)).await?,
         BenchCommand::Http(args) => Box::pin(http::run(&args, config, report)).await?,
         BenchCommand::LoadService(args) => Box::pin(load::serve(&args, config)).await?,
         BenchCommand::Telemetry(args) => Box::pin(telemetry::run(&args, config, report)).await?,

@@ -33,6 +33,7 @@ mod sweep;
 mod telemetry;
 mod timing;
 mod train_head;
+mod turns;
 mod verification;
 
 use std::process::ExitCode;

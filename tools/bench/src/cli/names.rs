@@ -24,6 +24,7 @@ impl BenchCommand {
             Self::Http(_) => "http",
             Self::LoadService(_) => "load-service",
             Self::Structured(_) => "structured",
+            Self::Turns(_) => "turns",
             Self::Telemetry(_) => "telemetry",
             Self::Sweep(_) => "sweep",
             Self::Record(_) => "record",
