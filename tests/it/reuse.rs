@@ -61,6 +61,31 @@ async fn a_second_turn_finds_the_first_within_its_tenant_and_salt() {
     }
 }
 
+/// Whichever way the target goes through the text.
+#[tokio::test]
+async fn every_way_of_decoding_tells_what_was_cached() {
+    let cluster = Cluster::start(draft()).await;
+    let first = ask(&cluster.coordinator, &prompt(50), |_| {}).await;
+    for (method, schedule) in [
+        ("target-only", ""),
+        ("coupled", "rounds"),
+        ("coupled", "stream"),
+    ] {
+        let answer = async |change: &dyn Fn(&mut GenerateRequest)| {
+            ask(&cluster.coordinator, &prompt(50), change).await
+        };
+        let answer = answer(&|requested| {
+            method.clone_into(&mut requested.method);
+            if !schedule.is_empty() {
+                requested.set("schedule", schedule);
+            }
+        });
+        let answer = answer.await;
+        assert!(cached(&answer) >= 128, "{method} {schedule}");
+        assert_eq!(answer.tokens, first.tokens, "{method} {schedule}");
+    }
+}
+
 /// By the names of sessions half of them would go to the other.
 #[tokio::test]
 async fn a_conversation_goes_where_its_beginning_lies() {

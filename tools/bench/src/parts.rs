@@ -8,6 +8,7 @@ mod head;
 mod max_gram;
 mod row;
 mod subjects;
+mod translation;
 mod trees;
 
 use anyhow::ensure;
@@ -25,7 +26,7 @@ pub(super) struct PartsArgs {
         long,
         value_name = "PARTS",
         value_delimiter = ',',
-        default_value = "trees,max-gram,head,forwards"
+        default_value = "trees,max-gram,head,forwards,translation"
     )]
     parts: Vec<MeasuredPart>,
     /// Tokens that a sequence holds before what is measured.
@@ -58,6 +59,8 @@ enum MeasuredPart {
     Head,
     /// The forward of several positions against that of one.
     Forwards,
+    /// What a drafter of another vocabulary reads and writes in a round, against what it may take.
+    Translation,
 }
 
 impl MeasuredPart {
@@ -67,6 +70,7 @@ impl MeasuredPart {
             Self::MaxGram => max_gram::rows(args),
             Self::Head => head::rows(args, subjects),
             Self::Forwards => forwards::rows(args, subjects),
+            Self::Translation => translation::rows(args),
         }
     }
 }
@@ -121,6 +125,7 @@ mod tests {
             (MeasuredPart::MaxGram, 1),
             (MeasuredPart::Head, 5),
             (MeasuredPart::Forwards, 4),
+            (MeasuredPart::Translation, 1),
         ];
         for (part, compared) in compared {
             let rows = part.rows(&args, &mut subjects).expect("measured");

@@ -1,6 +1,6 @@
 //! `outrider-bench structured`: output under a grammar beside free output.
 
-mod spelling;
+pub(crate) mod spelling;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -197,7 +197,8 @@ impl Driver {
                 reasoning_tokens,
                 accepted_prediction_tokens: accepted as u32,
                 rejected_prediction_tokens: rejected as u32,
-                cached_prompt_tokens: self.round.reused.min(request.prompt.len() as u32),
+                cached_prompt_tokens: (self.round.reused.unwrap_or_default())
+                    .min(request.prompt.len() as u32),
             }),
             speculation: Some(v1::SpeculationStatistics {
                 draft_forwards: statistics.draft_forwards + self.round.distributions_fetched,

@@ -27,8 +27,9 @@ pub(super) struct RoundRecord {
     pub(super) fault: Option<PeerFault>,
     /// Whose answer gives the tokens that are emitted next.
     pub(super) answered_by: Option<Peer>,
-    /// Tokens that the verifier did not compute, as it said first.
-    pub(super) reused: u32,
+    /// Tokens that the verifier did not compute, as it said first; none before it has. Later it tells of places that the session
+    /// came back to.
+    pub(super) reused: Option<u32>,
     /// Draft distributions that were asked for after blocks.
     pub(super) distributions_fetched: u32,
     /// The round whose length was reported last.
@@ -117,8 +118,9 @@ impl Driver {
         };
         let record = &mut self.round;
         let by_verifier = !matches!(answer.input, Input::Drafted { .. });
-        if by_verifier && record.reused == 0 {
-            record.reused = answer.reported.reused_tokens;
+        if by_verifier && answer.reported != v1::Timing::default() {
+            let reused = answer.reported.reused_tokens;
+            record.reused.get_or_insert(reused);
         }
         record.logprobs = answer.logprobs;
         let peer = match &answer.input {

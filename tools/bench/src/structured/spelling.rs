@@ -14,7 +14,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Words that say nothing, different for every `number` below the third power of how many there are.
-pub(super) fn prompt(number: usize) -> String {
+pub(crate) fn prompt(number: usize) -> String {
     let word = |power: u32| WORDS[number / WORDS.len().pow(power) % WORDS.len()];
     [word(0), word(1), word(2)].join(" ")
 }
@@ -24,7 +24,7 @@ pub(super) fn prompt(number: usize) -> String {
 ///
 /// # Errors
 /// If so few tokens cannot spell any text.
-pub(super) fn tokenizer(vocab: usize) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn tokenizer(vocab: usize) -> anyhow::Result<Vec<u8>> {
     let mut bytes: Vec<String> = ByteLevel::alphabet().iter().map(char::to_string).collect();
     ensure!(
         vocab > bytes.len(),

@@ -150,3 +150,28 @@ fn a_beginning_in_use_is_never_given_up() {
         assert!(rows == *expected);
     }
 }
+
+#[test]
+fn one_other_token_at_a_border_of_pages_is_another_beginning() {
+    let fresh = Engine::new(None, |config| config.prefix_sharing = false);
+    let engine = Engine::new(None, |_| {});
+    let first = prompt(240, 2);
+    score(&engine, "ours", &first);
+    for at in [0, 63, 64, 127, 128, 191, 192] {
+        let mut other = first.clone();
+        other[at] = (other[at] + 1) % VOCAB as TokenId;
+        let found = score(&engine, "ours", &other);
+        assert!(found.0 == score(&fresh, "", &other).0, "{at}");
+        assert_eq!(found.1, 240 - at / 64 * 64, "{at}");
+    }
+}
+
+/// However many distinct beginnings there are.
+#[test]
+fn no_more_beginnings_are_kept_than_sequences_may_be() {
+    let engine = Engine::new(None, |config| config.max_cached_sequences = bound(4));
+    for seed in 0..64 {
+        score(&engine, "ours", &prompt(70, seed));
+        assert!(engine.handle.stats().pages <= 10, "{seed}");
+    }
+}
