@@ -65,16 +65,14 @@ async fn a_second_turn_finds_the_first_within_its_tenant_and_salt() {
 #[tokio::test]
 async fn every_way_of_decoding_tells_what_was_cached() {
     let cluster = Cluster::start(draft()).await;
-    let first = ask(&cluster.coordinator, &prompt(50), |_| {}).await;
+    let text = prompt(50);
+    let first = ask(&cluster.coordinator, &text, |_| {}).await;
     for (method, schedule) in [
         ("target-only", ""),
         ("coupled", "rounds"),
         ("coupled", "stream"),
     ] {
-        let answer = async |change: &dyn Fn(&mut GenerateRequest)| {
-            ask(&cluster.coordinator, &prompt(50), change).await
-        };
-        let answer = answer(&|requested| {
+        let answer = ask(&cluster.coordinator, &text, |requested| {
             method.clone_into(&mut requested.method);
             if !schedule.is_empty() {
                 requested.set("schedule", schedule);
