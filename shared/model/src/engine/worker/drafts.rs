@@ -32,6 +32,9 @@ const LATELY: u32 = 16;
 /// What a row is assumed to cost until it was measured, as a share of a forward.
 const ASSUMED: f64 = 0.1;
 
+/// Time of a forward until one was measured: nothing but costs relative to it counts then.
+const UNMEASURED: f64 = 1.0;
+
 /// Least cost of a row at any length of its sequence, as a share of the mean one.
 const LEAST: f64 = 0.2;
 
@@ -58,6 +61,11 @@ pub(in crate::engine) struct DraftRows {
     untried: u32,
     worth: Vec<f32>,
     candidates: Vec<Candidate>,
+}
+
+/// Returns `seconds`, or what stands for them where nothing was measured yet.
+fn measured(seconds: f64) -> f64 {
+    if seconds > 0.0 { seconds } else { UNMEASURED }
 }
 
 /// A draft token that a task offers.
@@ -103,7 +111,7 @@ impl DraftRows {
     fn cost(&self, rows_cost: &CostLine, len: usize) -> f64 {
         let mean = rows_cost.slope();
         if mean <= 0.0 {
-            return ASSUMED * rows_cost.mean();
+            return ASSUMED * measured(rows_cost.mean());
         }
         let beyond = len as f64 / CONTEXT - self.context;
         (mean + self.context_cost.slope() * beyond).max(LEAST * mean)
@@ -184,9 +192,13 @@ where
         let tasks = self.running.iter().filter(|own| own.rows() > 0).count();
         let tokens: usize = self.running.iter().map(RunningTask::planned_tokens).sum();
         let seconds = self.rows_cost.fixed() + self.rows_cost.slope() * tokens as f64;
+        let mut planned = self.running.iter().filter(|own| own.is_planned());
+        // Of a first prompt nobody knows how long it takes anyway.
+        let is_first_prompt = seconds <= 0.0 && planned.any(|own| own.prefilled() > 0);
+        let seconds = measured(seconds);
         self.drafts.begins(others, seconds);
         self.collect();
-        if self.drafts.candidates.is_empty() || seconds <= 0.0 {
+        if self.drafts.candidates.is_empty() || is_first_prompt {
             return;
         }
         let chunk = self.config.prefill_chunk.get();

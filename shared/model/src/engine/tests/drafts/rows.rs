@@ -68,6 +68,21 @@ fn given(
     forwards.collect()
 }
 
+/// Though nobody knows yet what a row takes; beside the prompt there are none.
+#[test]
+fn the_first_forward_after_a_prompt_has_drafts() {
+    let mut offer = Offer::wrong(&[0.9]);
+    offer.tokens.fill(7);
+    let (task, told) = Stream::new(&[1, 2, 3], 1, Some(offer));
+    let config = EngineConfig {
+        prefill_time: None,
+        ..EngineConfig::default()
+    };
+    let (handle, _thread) = spawn(slow(), config, "toy").unwrap();
+    handle.try_submit(SlotId(0), task).unwrap();
+    assert_eq!(drafts_of(&told), [0, 1]);
+}
+
 #[test]
 fn drafts_of_a_forward_are_bounded() {
     let offers: [&[f32]; 3] = [&[1.0; 20]; 3];

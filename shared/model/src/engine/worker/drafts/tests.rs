@@ -121,8 +121,8 @@ fn the_bound_goes_when_the_last_of_them_has_been_away_for_a_while() {
 fn a_row_costs_more_where_it_looks_back_on_more() {
     let mut rows_cost = CostLine::new(0.98, 0.0);
     let mut drafts = DraftRows::new(0.98);
-    // Of rows nothing is known as long as all forwards have as many.
-    assert_eq!(drafts.cost(&rows_cost, 100), 0.0);
+    // Of rows nothing is known as long as all forwards have as many, and at first nothing at all.
+    assert_eq!(drafts.cost(&rows_cost, 100), ASSUMED * UNMEASURED);
     rows_cost.observe(1.0, 1.0);
     assert_eq!(drafts.cost(&rows_cost, 100), ASSUMED);
     for turn in 0..200 {
