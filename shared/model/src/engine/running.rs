@@ -137,10 +137,11 @@ impl<C: KvCache> RunningTask<C> {
         Ok(check_tokens(&tokens[kept..], shape.vocab_size)?)
     }
 
-    /// Tokens that it does not want rows of: what others may have computed.
+    /// Tokens before any tree that it does not want rows of: what others may have computed.
     pub(super) fn beginning(&self) -> &[TokenId] {
         let tokens = self.task.tokens();
-        &tokens[..self.task.scored_from().min(tokens.len())]
+        let trunk = tokens.len().saturating_sub(self.task.parents().len());
+        &tokens[..self.task.scored_from().min(trunk)]
     }
 
     /// Goes on with `cache`, which holds the first of the task's tokens. Returns how many tokens need not be forwarded for that.

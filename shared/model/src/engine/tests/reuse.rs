@@ -177,3 +177,24 @@ fn no_more_beginnings_are_kept_than_sequences_may_be() {
         assert!(held <= (4 + 2) * 64, "{seed}: {held}");
     }
 }
+
+/// The nodes of a tree stand side by side, though their tokens are those of another text.
+#[test]
+fn a_tree_is_no_beginning() {
+    let fresh = Engine::new(None, |config| config.prefix_sharing = false);
+    let engine = Engine::new(None, |_| {});
+    let first = prompt(240, 2);
+    score(&engine, "ours", &first);
+    let branching = |engine: &Engine| {
+        let (mut task, receiver) = Score::rows(&first[..200]);
+        // All are children of the last of 130 tokens; of the last node alone the row is wanted.
+        task.parents = vec![None; 70];
+        task.scored_from = 199;
+        let slot = engine.handle.new_slot_of("ours");
+        slot.try_submit(task).unwrap();
+        next(&receiver)
+    };
+    let (rows, forwarded) = branching(&engine);
+    assert!(rows == branching(&fresh).0);
+    assert_eq!(forwarded, 200 - 128);
+}

@@ -86,7 +86,10 @@ where
                 if is_read || first.turn == Turn::Follows {
                     own.turn = Turn::Follows;
                 }
-            } else if let Some(cache) = first.sequence.cache().share(alike) {
+            } else if let Some(cache) = (first.sequence.cache().share(alike))
+                // Of what ends in a tree, or has a window, there may be less to share.
+                .filter(|cache| cache.len() > held)
+            {
                 let tokens = own.take_over(cache);
                 self.shared.stats.lock().shared_tokens += tokens as u64;
             }
