@@ -121,8 +121,8 @@ impl Driver {
         let is_measured = method.auto && request.has_drafters && !method.streams();
         let estimate = is_measured.then(|| {
             let temperature = request.sampling.temperature;
-            let known = model.estimate(method, temperature, request.draft_model.as_ref());
-            known.begin(spread(request.seed), !method.depends_on_draft())
+            let known = model.measured(method, temperature, request.draft_model.as_ref());
+            (known.rounds).begin(spread(request.seed), !method.depends_on_draft())
         });
         let session = session_config(&request, config, estimate, jitter());
         let (stops, before) = (&request.stops, request.text_before());

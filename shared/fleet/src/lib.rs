@@ -33,7 +33,7 @@ pub use clients::{drafter_client, failed, verifier_client};
 pub use error::{CallError, PeerFault};
 pub use fit::described;
 pub use model::{Drafters, PeerQuery, ServedModel};
-pub use pairs::DraftModel;
+pub use pairs::{DraftModel, Measured};
 pub use places::Beginning;
 pub use requirements::{DrafterRequirements, Requirements, VerifierRequirements, has_head};
 pub use target::Target;

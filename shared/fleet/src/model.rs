@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use speculation::ahead::Findings;
-use speculation::goodput::Estimator;
 use speculation::methods::Choice;
 use speculation::session::Peer;
 use wire::v1::PeerDescription;
@@ -15,7 +13,7 @@ use crate::clients::known_or_asked;
 use crate::error::CallError;
 use crate::estimates::{EstimateKind, Estimates};
 use crate::likeness::Likeness;
-use crate::pairs::DraftModel;
+use crate::pairs::{DraftModel, Measured};
 use crate::places::{Beginning, Places, has_room};
 use crate::requirements::Requirements;
 use crate::target::Target;
@@ -35,7 +33,7 @@ pub struct ServedModel {
     pub(crate) likeness: Likeness,
     /// What the target said last: what requests begin with while no verifier answers.
     last_target: Mutex<Option<Target>>,
-    pub(crate) estimates: Estimates,
+    estimates: Estimates,
     /// Where beginnings lie.
     places: Places,
     /// What each draft model brought last.
@@ -138,26 +136,15 @@ impl ServedModel {
         self.likeness.vary()
     }
 
-    /// Returns what requests of `method` at `temperature` measured in rounds with `draft_model`, for draft lengths that follow it.
-    pub fn estimate(
+    /// Returns what requests of `method` at `temperature` measured with `draft_model`.
+    pub fn measured(
         &self,
         method: &Choice,
         temperature: f32,
         draft_model: Option<&DraftModel>,
-    ) -> Estimator {
-        let kind = EstimateKind::of(method, temperature, draft_model);
-        self.estimates.find(kind).rounds
-    }
-
-    /// Returns what they found of drafts that are made ahead.
-    pub fn findings(
-        &self,
-        method: &Choice,
-        temperature: f32,
-        draft_model: Option<&DraftModel>,
-    ) -> Findings {
-        let kind = EstimateKind::of(method, temperature, draft_model);
-        self.estimates.find(kind).streams
+    ) -> Measured {
+        self.estimates
+            .find(EstimateKind::of(method, temperature, draft_model))
     }
 
     /// Returns the mismatch between the drafters and the target, if none of them fits.

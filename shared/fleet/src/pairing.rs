@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use itertools::Itertools;
 use speculation::methods::Choice;
 use speculation::session::Peer;
+use wire::v1::PeerDescription;
 
-use crate::estimates::EstimateKind;
 use crate::model::ServedModel;
 use crate::pairs::{Candidate, DraftModel, Measured, choose};
 use crate::requirements::DrafterRequirements;
@@ -23,13 +24,16 @@ impl ServedModel {
         required: DrafterRequirements,
         draft_len: u32,
     ) -> Option<DraftModel> {
-        let models = self.draft_models(required).await;
+        let known = self.known_drafters().await;
+        // Of one that is gone nothing is told any more.
+        let is_here = |name: &Arc<str>| known.iter().any(|it| it.model == **name);
+        self.gains.lock().retain(|name, _| is_here(name));
+        let models = draft_models(&known, required);
         if method.depends_on_draft() {
             return models.into_iter().next();
         }
         let pairs = models.iter().map(|model| {
-            let kind = EstimateKind::of(method, temperature, Some(model));
-            let measured = self.estimates.find(kind);
+            let measured = self.measured(method, temperature, Some(model));
             let gain = if method.streams() {
                 measured.streams.gain()
             } else {
@@ -49,19 +53,11 @@ impl ServedModel {
         models.into_iter().nth(chosen)
     }
 
-    /// Returns the draft models of drafters that are alive and meet `required`, in the order of their addresses.
-    async fn draft_models(&self, required: DrafterRequirements) -> Vec<DraftModel> {
-        let mut models: Vec<DraftModel> = Vec::new();
-        for drafter in self.endpoints(Peer::Drafter).await {
-            let known = drafter.description().filter(|_| drafter.is_alive());
-            let Some(known) = known.filter(|known| required.check(known).is_ok()) else {
-                continue;
-            };
-            if !models.iter().any(|model| model.is_of(&known)) {
-                models.push(DraftModel::of(&known));
-            }
-        }
-        models
+    /// Returns what drafters that are alive say of themselves, in the order of their addresses.
+    async fn known_drafters(&self) -> Vec<Arc<PeerDescription>> {
+        let drafters = self.endpoints(Peer::Drafter).await.into_iter();
+        let alive = drafters.filter(|drafter| drafter.is_alive());
+        alive.filter_map(|drafter| drafter.description()).collect()
     }
 
     /// Keeps what each of `models` brings, and tells operators where that is news.
@@ -94,4 +90,13 @@ impl ServedModel {
     pub fn gains(&self) -> BTreeMap<Arc<str>, f64> {
         self.gains.lock().clone()
     }
+}
+
+/// Returns the draft models of those `drafters` that meet `required`.
+fn draft_models(
+    drafters: &[Arc<PeerDescription>],
+    required: DrafterRequirements,
+) -> Vec<DraftModel> {
+    let able = drafters.iter().filter(|it| required.check(it).is_ok());
+    able.map(|it| DraftModel::of(it)).unique().collect()
 }

@@ -15,7 +15,7 @@ const FIRST_TRIES: u32 = 8;
 const TRIES: u32 = 16;
 
 /// A draft model, by its name and the fingerprint of its weights.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DraftModel {
     name: Arc<str>,
     fingerprint: Arc<str>,
@@ -43,11 +43,11 @@ impl DraftModel {
 
 /// What requests of a kind measured with one draft model.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Measured {
-    /// In rounds.
-    pub(crate) rounds: Estimator,
-    /// In streams.
-    pub(crate) streams: Findings,
+pub struct Measured {
+    /// In rounds, for draft lengths that follow it.
+    pub rounds: Estimator,
+    /// In streams: whether drafts that are made ahead are worth their way.
+    pub streams: Findings,
     turns: Arc<Turns>,
 }
 

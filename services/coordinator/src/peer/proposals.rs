@@ -22,8 +22,8 @@ impl DecodeProposals {
         let request = &opener.request;
         let temperature = request.sampling.temperature;
         let draft_model = request.draft_model.as_ref();
-        let findings = (opener.model).findings(&request.method, temperature, draft_model);
-        let lane = ProposalLane::of(request, &findings)?;
+        let known = (opener.model).measured(&request.method, temperature, draft_model);
+        let lane = ProposalLane::of(request, &known.streams)?;
         Some(Self {
             lane,
             drafter: None,

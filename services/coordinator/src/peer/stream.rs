@@ -60,6 +60,7 @@ pub(crate) struct PeerStream {
     /// When it was heard last, or asked something after that.
     heard: tokio::time::Instant,
     traffic: TrafficCounter,
+    /// Counts it at its replica.
     _entered: EnteredSession,
 }
 

@@ -141,7 +141,7 @@ fn judge(findings: &mut Findings, named: &str, model: &ServedModel) {
         } else {
             findings.warning(
                 format!(
-                    "drafts of '{draft}' do not pay for '{name}': {gain:.2} × of the target alone, which is what requests get"
+                    "drafts of '{draft}' do not pay for '{name}': {gain:.2} × of the target alone, so requests go without them unless they ask"
                 ),
                 "see `outrider calibrate` for what another draft model would bring",
             );

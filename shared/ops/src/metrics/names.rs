@@ -182,7 +182,7 @@ metrics! {
     /// failures (resting), or not used (misfit): drafters whose model does not fit the target's, and verifiers
     /// of other weights than most have
     PEERS: Gauge, "outrider_peers", &["model", "role", "state"];
-    /// Speed with a draft model over that of the target alone, as requests measured it last; below 1 its drafts are not used
+    /// Speed with a draft model over that of the target alone, as requests measured it last; below 1 its drafts do not pay
     DRAFT_MODEL_GAIN: Gauge, "outrider_draft_model_gain", &["model", "draft_model"];
 
     // Drafters and verifiers.

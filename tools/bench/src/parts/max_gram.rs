@@ -38,16 +38,7 @@ pub(super) fn rows(args: &PartsArgs) -> anyhow::Result<Vec<PartRow>> {
         })?;
         rows.extend(CONTEXTS.iter().zip(&figures).map(|(&context, of)| {
             let us = of.us / (ROUNDS * TOKENS) as f64;
-            PartRow {
-                on: on.to_owned(),
-                context,
-                what: "max-gram, a token".to_owned(),
-                baseline: "its limit".to_owned(),
-                us,
-                baseline_us: GOAL_US,
-                ratio: us / GOAL_US,
-                goal: Some(1.0),
-            }
+            PartRow::limited(on.to_owned(), context, "max-gram, a token", us, GOAL_US)
         }));
     }
     Ok(rows)

@@ -23,6 +23,20 @@ pub(super) struct PartRow {
 }
 
 impl PartRow {
+    /// Something that takes `us` microseconds, against what it may take.
+    pub(super) fn limited(on: String, context: usize, what: &str, us: f64, limit_us: f64) -> Self {
+        Self {
+            on,
+            context,
+            what: what.to_owned(),
+            baseline: "its limit".to_owned(),
+            us,
+            baseline_us: limit_us,
+            ratio: us / limit_us,
+            goal: Some(1.0),
+        }
+    }
+
     pub(super) fn fields(&self) -> report::Row {
         let missed = self.goal.is_some_and(|goal| self.ratio > goal);
         vec![

@@ -56,16 +56,13 @@ pub(super) fn rows(args: &PartsArgs) -> anyhow::Result<Vec<PartRow>> {
         })?;
         rows.extend(CONTEXTS.iter().zip(&figures).map(|(&context, of)| {
             let us = of.us / ROUNDS as f64;
-            PartRow {
-                on: format!("vocabularies of 4096 and {vocab}"),
+            PartRow::limited(
+                format!("vocabularies of 4096 and {vocab}"),
                 context,
-                what: "translation, a round".to_owned(),
-                baseline: "its limit".to_owned(),
+                "translation, a round",
                 us,
-                baseline_us: GOAL_US,
-                ratio: us / GOAL_US,
-                goal: Some(1.0),
-            }
+                GOAL_US,
+            )
         }));
     }
     Ok(rows)
