@@ -48,6 +48,10 @@ pub(crate) struct Remote {
 pub struct RemoteSession {
     /// How many of its first tokens the engine has read, and may still hold.
     read: usize,
+    /// How many tokens the engine found in its cache before it had read them for this session, and no round has told yet.
+    reused: usize,
+    /// How many it was made to read before the next request; [`usize::MAX`] once a round told what was found.
+    counted: usize,
     /// The engine's generation when the session's stream was opened; see [`Standing`].
     generation: Option<u32>,
     /// The row that the latest token was decided by.

@@ -44,14 +44,22 @@ pub struct ModelSizes {
     pub context_len: usize,
 }
 
+/// What an engine returns of a sequence.
+#[derive(Clone, Debug)]
+pub struct ScoredRows {
+    /// The first after its last committed token, then one after each draft token.
+    pub rows: Vec<PartialRow>,
+    /// How many of its tokens the engine did not compute, for its prefix cache held them; 0 where it does not say.
+    pub cached_tokens: usize,
+}
+
 /// An engine that scores tokens.
 pub trait ScoringEngine: fmt::Debug + Send + Sync {
     /// Returns what it can do.
     fn caps(&self) -> EngineCaps;
 
-    /// Returns the rows of each sequence, in the order of the request: the first after its last committed token, then
-    /// one after each draft token. Each knows the most likely tokens wanted and all that were asked of it; it may know
-    /// more.
+    /// Returns the rows of each sequence, in the order of the request. Each row knows the most likely tokens wanted and all
+    /// that were asked of it; it may know more.
     ///
     /// # Errors
     /// If the engine cannot do it, does not answer before `deadline`, or answers anything but what was asked.
@@ -59,7 +67,7 @@ pub trait ScoringEngine: fmt::Debug + Send + Sync {
         &self,
         request: &ScoreRequest<'_>,
         deadline: Instant,
-    ) -> Result<Vec<Vec<PartialRow>>, ScoringError>;
+    ) -> Result<Vec<ScoredRows>, ScoringError>;
 
     /// Returns the row after `tokens`, which knows the `top` most likely tokens and those that are `asked`.
     ///
@@ -82,8 +90,8 @@ pub trait ScoringEngine: fmt::Debug + Send + Sync {
             sequences: &[sequence],
             top,
         };
-        let rows = self.score(&request, deadline)?;
-        let row = rows.into_iter().flatten().next();
+        let scored = self.score(&request, deadline)?;
+        let row = scored.into_iter().flat_map(|it| it.rows).next();
         row.ok_or(ScoringError::Answer("holds no row"))
     }
 

@@ -28,7 +28,7 @@ pub mod settings;
 pub mod sglang;
 pub mod vllm;
 
-pub use engine::{Engine, EngineCaps, EngineIdentity, Ids, ScoringEngine};
+pub use engine::{Engine, EngineCaps, EngineIdentity, Ids, ScoredRows, ScoringEngine};
 pub use error::ScoringError;
 pub use http::EngineConnection;
 pub use probe::RemoteEngine;

@@ -23,9 +23,8 @@ use body::{GREEDY, ScoreBody};
 use serde::Deserialize;
 use serde_json::json;
 use speculation::TokenId;
-use speculation::certificate::PartialRow;
 
-use crate::engine::{EngineCaps, EngineIdentity, Ids, ModelSizes, ScoringEngine};
+use crate::engine::{EngineCaps, EngineIdentity, Ids, ModelSizes, ScoredRows, ScoringEngine};
 use crate::error::ScoringError;
 use crate::http::{EngineConnection, HttpCall};
 use crate::request::ScoreRequest;
@@ -70,7 +69,7 @@ impl ScoringEngine for Sglang {
         &self,
         request: &ScoreRequest<'_>,
         deadline: Instant,
-    ) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+    ) -> Result<Vec<ScoredRows>, ScoringError> {
         let ModelSizes {
             vocab_size,
             context_len,
@@ -90,7 +89,7 @@ impl ScoringEngine for Sglang {
         } else {
             self.connection.post(call, &body)?
         };
-        answer::rows(request, vocab_size, replies)
+        answer::scored(request, vocab_size, replies)
     }
 
     fn tokens_of(&self, text: &str, deadline: Instant) -> Result<Vec<TokenId>, ScoringError> {

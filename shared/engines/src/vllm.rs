@@ -29,7 +29,7 @@ use speculation::TokenId;
 use speculation::certificate::PartialRow;
 
 use crate::checks;
-use crate::engine::{EngineCaps, EngineIdentity, Ids, ModelSizes, ScoringEngine};
+use crate::engine::{EngineCaps, EngineIdentity, Ids, ModelSizes, ScoredRows, ScoringEngine};
 use crate::error::ScoringError;
 use crate::http::{EngineConnection, HttpCall};
 use crate::request::{ScoreRequest, ScoredSequence};
@@ -122,7 +122,7 @@ impl ScoringEngine for Vllm {
         &self,
         request: &ScoreRequest<'_>,
         deadline: Instant,
-    ) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+    ) -> Result<Vec<ScoredRows>, ScoringError> {
         let asks = |sequence: &ScoredSequence<'_>| sequence.asked.iter().any(|ids| !ids.is_empty());
         if self.route == VllmRoute::Completions && request.sequences.iter().any(asks) {
             let what = "log probabilities of given tokens";
@@ -134,7 +134,15 @@ impl ScoringEngine for Vllm {
         let top = request.top.min(model.vocab_size);
         let sequences = request.sequences.iter().enumerate();
         sequences
-            .map(|(at, sequence)| self.score_one(at, sequence, top, deadline))
+            .map(|(at, sequence)| {
+                let rows = self.score_one(at, sequence, top, deadline)?;
+                // As said above, it computes all of them.
+                let cached_tokens = 0;
+                Ok(ScoredRows {
+                    rows,
+                    cached_tokens,
+                })
+            })
             .collect()
     }
 

@@ -149,7 +149,7 @@ impl DrafterRequirements {
         let is_translated = drafter.features.iter().any(|feature| feature == TRANSLATED);
         if is_translated && !self.takes_any {
             let problem = "reads another vocabulary than the target's, and has no probabilities of the target's tokens; \
-                           ask for method coupled, or for rejection with proposal point";
+                           ask for method coupled";
             return refused("method", problem);
         }
         if is_translated && self.width > 1 {

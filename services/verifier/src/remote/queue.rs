@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engines::{ScoreRequest, ScoredSequence, ScoringEngine, ScoringError};
+use engines::{ScoreRequest, ScoredRows, ScoredSequence, ScoringEngine, ScoringError};
 use model::engine::StepTiming;
 use parking_lot::{Condvar, Mutex};
 use peer::RoundError;
@@ -33,7 +33,7 @@ pub(super) struct RowRequest {
     pub(super) deadline: Instant,
 }
 
-/// The rows, and what they cost.
+/// The rows, and what they cost; as reused counts what the engine's cache held, of this session's earlier rounds, too.
 pub(super) type Answered = Result<(Vec<PartialRow>, StepTiming), RoundError>;
 
 struct QueuedRequest {
@@ -159,14 +159,15 @@ impl SharedQueue {
 /// Asks the engine for the rows of `jobs` at once, and again for each alone if one of them may be what it refused.
 fn answer(engine: &dyn ScoringEngine, jobs: Vec<QueuedRequest>) {
     match score(engine, &jobs) {
-        Ok((rows, step)) => {
-            for (job, rows) in jobs.into_iter().zip(rows) {
+        Ok((scored, step)) => {
+            for (job, scored) in jobs.into_iter().zip(scored) {
                 let step = StepTiming {
-                    forwarded_tokens: rows.len(),
+                    forwarded_tokens: scored.rows.len(),
+                    reused_tokens: scored.cached_tokens,
                     ..step
                 };
                 // The receiver is gone if nobody waits any more.
-                let _ = job.answer.send(Ok((rows, step)));
+                let _ = job.answer.send(Ok((scored.rows, step)));
             }
         }
         Err(error) if jobs.len() > 1 && !is_of_the_engine(&error) => {
@@ -202,7 +203,7 @@ fn is_of_the_engine(error: &ScoringError) -> bool {
 fn score(
     engine: &dyn ScoringEngine,
     jobs: &[QueuedRequest],
-) -> Result<(Vec<Vec<PartialRow>>, StepTiming), ScoringError> {
+) -> Result<(Vec<ScoredRows>, StepTiming), ScoringError> {
     let sequences: Vec<ScoredSequence<'_>> = jobs.iter().map(|job| job.rows.sequence()).collect();
     let request = ScoreRequest {
         sequences: &sequences,
@@ -211,7 +212,7 @@ fn score(
     let deadline = jobs.iter().map(|job| job.rows.deadline).max();
     let deadline = deadline.unwrap_or_else(Instant::now);
     let began = Instant::now();
-    let rows = match engine.score(&request, deadline) {
+    let scored = match engine.score(&request, deadline) {
         // A connection that was kept may have ended in the meantime; a new one tells.
         Err(ScoringError::Unreachable(_)) => engine.score(&request, deadline),
         answered => answered,
@@ -222,12 +223,12 @@ fn score(
         forward: began.elapsed(),
         forwarded_tokens: 0,
         reused_tokens: 0,
-        batch_tokens: rows.iter().map(Vec::len).sum(),
-        batch_sequences: rows.len(),
+        batch_tokens: scored.iter().map(|it| it.rows.len()).sum(),
+        batch_sequences: scored.len(),
         row: Duration::ZERO,
         price: 0.0,
     };
-    Ok((rows, step))
+    Ok((scored, step))
 }
 
 impl RowRequest {

@@ -41,6 +41,9 @@ pub(super) struct EngineChain {
     pub(super) last: Option<SeenRow>,
     /// The session's salt.
     salt: Arc<str>,
+    /// As in [`RemoteSession`].
+    counted: usize,
+    reused: usize,
 }
 
 impl EngineChain {
@@ -68,6 +71,8 @@ impl EngineChain {
             generation: memory.generation.unwrap_or_default(),
             last: memory.last.take(),
             salt: Arc::clone(&memory.salt),
+            counted: std::mem::replace(&mut memory.counted, usize::MAX),
+            reused: std::mem::take(&mut memory.reused),
         }
     }
 
@@ -159,7 +164,10 @@ impl Remote {
                 deadline: Instant::now() + limit,
             };
             cost.accept += began.elapsed();
-            let (mut rows, step) = self.queue.ask(request).await?;
+            let (mut rows, mut step) = self.queue.ask(request).await?;
+            let found = step.reused_tokens.saturating_sub(at_work.counted);
+            at_work.counted = usize::MAX;
+            step.reused_tokens = std::mem::take(&mut at_work.reused) + found;
             let began = Instant::now();
             if let Some(seen) = again
                 && seen.differs(&rows.remove(0))
@@ -214,8 +222,10 @@ impl Remote {
                 salt: Arc::clone(&memory.salt),
                 deadline: Instant::now() + limit,
             };
-            self.queue.ask(request).await?;
+            let (_, step) = self.queue.ask(request).await?;
             progress.part(done, total);
+            memory.reused += step.reused_tokens.saturating_sub(memory.counted);
+            memory.counted = memory.counted.max(done);
             read = done;
         }
         memory.read = tokens.len();

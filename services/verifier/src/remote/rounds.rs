@@ -20,9 +20,9 @@ use wire::failure::Failure;
 use wire::open::{EVERYONE, SessionSpec};
 use wire::v1;
 
-use super::Remote;
 use super::queue::RowRequest;
 use super::resolve::EngineChain;
+use super::{Remote, RemoteSession};
 use crate::scorer::{DecodeRun, DecodedForward, Scorer, Verifier, VerifySession};
 
 /// Most drafts in one request while the target decodes, and the least probability of standing of each: what a row costs
@@ -49,7 +49,10 @@ impl Scorer for Remote {
         let generation = self.standing.opened(numerics)?;
         if memory.generation.replace(generation) != Some(generation) {
             // What another engine read and said is nothing to this one.
-            (memory.read, memory.last) = (0, None);
+            *memory = RemoteSession {
+                generation: memory.generation,
+                ..RemoteSession::default()
+            };
         }
         memory.salt = salt(&session.spec);
         Ok(())
@@ -217,11 +220,10 @@ fn descending(drafted: &[(TokenId, f64)]) -> Vec<f64> {
     probs
 }
 
-/// Returns the salt of a session: one for all sessions of a tenant that has a name, and one for each other session. Clients
-/// that name no tenant are one where a prefix cache is switched on by the operator; an engine's is on without being asked.
+/// Returns the salt of a session: one for all sessions that may share beginnings, and one for each that shares none.
 pub(super) fn salt(spec: &SessionSpec) -> Arc<str> {
     let (kind, of) = match spec.tenant.as_str() {
-        "" | EVERYONE => ("session", &spec.id[..]),
+        "" => ("session", &spec.id[..]),
         tenant => ("tenant", tenant.as_bytes()),
     };
     let hash = fingerprint(&[kind.as_bytes(), of].concat());

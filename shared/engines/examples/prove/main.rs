@@ -102,7 +102,8 @@ impl Job {
             sequences: &[sequence],
             top: self.vocab_size,
         };
-        let rows = engine.score(&scoring, deadline())?.pop();
+        let scored = engine.score(&scoring, deadline())?.pop();
+        let rows = scored.map(|it| it.rows);
         rows.ok_or(ScoringError::Answer("has no sequence"))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use engines::{ScoreRequest, ScoredSequence, ScoringEngine, ScoringError};
+use engines::{ScoreRequest, ScoredRows, ScoredSequence, ScoringEngine, ScoringError};
 use speculation::TokenId;
 use speculation::certificate::{KeyedUniforms, NoiseRanking, PartialRow, RowQuery};
 
@@ -109,7 +109,7 @@ impl Round<'_> {
         &self,
         engine: &dyn ScoringEngine,
         query: RowQuery,
-    ) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+    ) -> Result<Vec<ScoredRows>, ScoringError> {
         let noise = if self.takes_ids { query.noise } else { 0 };
         let of_row = |ranking: &NoiseRanking<_>| ranking.tokens().take(noise).collect();
         let asked: Vec<Vec<Vec<TokenId>>> = self
@@ -136,11 +136,11 @@ impl Round<'_> {
     }
 
     /// Compares what the rows prove with what the whole ones say; whether something is left unproved.
-    fn judge(&self, rows: &[Vec<PartialRow>], is_first: bool, report: &mut Report) -> bool {
+    fn judge(&self, scored: &[ScoredRows], is_first: bool, report: &mut Report) -> bool {
         let mut is_open = false;
-        let all = rows.iter().zip(self.expected).zip(self.rankings);
-        for ((rows, expected), rankings) in all {
-            for ((row, whole), ranking) in rows.iter().zip(expected).zip(rankings) {
+        let all = scored.iter().zip(self.expected).zip(self.rankings);
+        for ((scored, expected), rankings) in all {
+            for ((row, whole), ranking) in scored.rows.iter().zip(expected).zip(rankings) {
                 if is_first {
                     report.row(row, whole);
                 }

@@ -8,6 +8,7 @@ use speculation::logprobs::Likely;
 
 use super::body::asked;
 use crate::checks;
+use crate::engine::ScoredRows;
 use crate::error::ScoringError;
 use crate::request::{ScoreRequest, ScoredSequence};
 
@@ -20,6 +21,8 @@ pub(super) struct SequenceReply {
 #[derive(Debug, Deserialize)]
 struct MetaInfo {
     prompt_tokens: usize,
+    #[serde(default)]
+    cached_tokens: usize,
     input_top_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
     output_top_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
     input_token_ids_logprobs: Option<Vec<Option<Vec<TopLogprob>>>>,
@@ -30,11 +33,11 @@ struct MetaInfo {
 type TopLogprob = (Option<f64>, TokenId, IgnoredAny);
 
 /// Returns the rows that `answers` hold, if they are answers to `request`.
-pub(super) fn rows(
+pub(super) fn scored(
     request: &ScoreRequest<'_>,
     vocab_size: usize,
     answers: Vec<SequenceReply>,
-) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+) -> Result<Vec<ScoredRows>, ScoringError> {
     let sequences = request.sequences;
     checks::count("sequences", answers.len(), sequences.len())?;
     let lists = asked(sequences);
@@ -46,7 +49,11 @@ pub(super) fn rows(
             top: request.top.min(vocab_size),
             asked: lists.get(at).map_or(&[], Vec::as_slice),
         };
-        wanted.rows(answer.meta_info)
+        let cached_tokens = answer.meta_info.cached_tokens;
+        Ok(ScoredRows {
+            rows: wanted.rows(answer.meta_info)?,
+            cached_tokens: cached_tokens.min(sequences[at].committed),
+        })
     });
     of_sequence.collect()
 }

@@ -50,7 +50,7 @@ fn is_right_on(engine: &impl ScoringEngine) {
             };
             let rows = engine.score(&scoring, soon()).expect("rows");
             let mut is_open = false;
-            for (offset, part) in rows[0].iter().enumerate() {
+            for (offset, part) in rows[0].rows.iter().enumerate() {
                 let (ranking, position) = (&rankings[offset], round + offset as u32);
                 let choice = |row: &PartialRow| {
                     let law = PartialDistribution::of(row, &params, &history, position);

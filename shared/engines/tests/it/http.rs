@@ -25,7 +25,7 @@ fn score(connection: EngineConnection, deadline: Instant) -> Result<(), ScoringE
         top: 3,
     };
     let rows = Sglang::new(connection, MODEL, true).score(&scoring, deadline);
-    rows.map(|rows| assert_eq!(rows[0].len(), 2))
+    rows.map(|rows| assert_eq!(rows[0].rows.len(), 2))
 }
 
 fn score_of(stub: &Stub) -> Result<(), ScoringError> {

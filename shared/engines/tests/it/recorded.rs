@@ -93,8 +93,9 @@ fn sglangs_round_is_read() {
     let stub = engine_of("sglang-round");
     let rows = Sglang::new(stub.connection(), MODEL, true).score(&scoring, soon());
     let rows = rows.expect("rows");
-    assert_eq!((rows.len(), rows[0].len()), (1, 3));
-    assert_rows(&rows[0], &recorded("sglang-round")["said"]);
+    assert_eq!((rows.len(), rows[0].rows.len()), (1, 3));
+    assert_rows(&rows[0].rows, &recorded("sglang-round")["said"]);
+    assert_eq!(rows[0].cached_tokens, 1);
 }
 
 #[test]
@@ -114,10 +115,10 @@ fn sglangs_round_of_two_sessions_is_read() {
     let stub = engine_of("sglang-round-of-two-sessions");
     let rows = Sglang::new(stub.connection(), MODEL, true).score(&scoring, soon());
     let rows = rows.expect("rows");
-    assert_eq!((rows[0].len(), rows[1].len()), (3, 1));
+    assert_eq!((rows[0].rows.len(), rows[1].rows.len()), (3, 1));
     let answers = recorded("sglang-round-of-two-sessions");
     for (rows, answer) in rows.iter().zip(answers["said"].as_array().expect("two")) {
-        assert_rows(rows, answer);
+        assert_rows(&rows.rows, answer);
     }
 }
 
@@ -162,7 +163,7 @@ fn vllms_most_likely_tokens_are_read_by_either_route() {
     );
     let rows = engine.score(&scoring, soon()).expect("rows");
     let said = &recorded("vllm-completions")["said"]["choices"][0]["prompt_logprobs"];
-    assert_prompt_logprobs(&rows[0], said);
+    assert_prompt_logprobs(&rows[0].rows, said);
     let stub = engine_of("vllm-generate");
     let rows = Vllm::new(
         stub.connection(),
@@ -172,7 +173,7 @@ fn vllms_most_likely_tokens_are_read_by_either_route() {
     )
     .score(&scoring, soon());
     let said = &recorded("vllm-generate")["said"]["prompt_logprobs"];
-    assert_prompt_logprobs(&rows.expect("rows")[0], said);
+    assert_prompt_logprobs(&rows.expect("rows")[0].rows, said);
 }
 
 #[test]

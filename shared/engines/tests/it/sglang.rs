@@ -1,6 +1,6 @@
 //! SGLang's `/generate`.
 
-use engines::{ScoreRequest, ScoredSequence, ScoringEngine, ScoringError, Sglang};
+use engines::{ScoreRequest, ScoredRows, ScoredSequence, ScoringEngine, ScoringError, Sglang};
 use serde_json::{Value, json};
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
@@ -78,7 +78,7 @@ fn asked() -> Vec<Vec<TokenId>> {
 /// Scores two draft tokens after four committed ones, of a server that changes its answers.
 fn score_changed(
     change: impl Fn(&mut Value) + Send + 'static,
-) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+) -> Result<Vec<ScoredRows>, ScoringError> {
     let stub = Stub::new(move |_, request| {
         let mut said = answer(request);
         change(&mut said);
@@ -116,8 +116,8 @@ fn assert_row(found: &PartialRow, prefix: &[TokenId], top: usize, asked: &[Token
 #[test]
 fn rows_are_those_after_the_last_committed_token_and_after_each_draft() {
     let rows = score_changed(|_| {}).expect("rows");
-    assert_eq!((rows.len(), rows[0].len()), (1, 3));
-    for (at, found) in rows[0].iter().enumerate() {
+    assert_eq!((rows.len(), rows[0].rows.len()), (1, 3));
+    for (at, found) in rows[0].rows.iter().enumerate() {
         assert_row(found, &TOKENS[..4 + at], 5, &[2, 7, 11, 40]);
     }
 }
@@ -158,8 +158,8 @@ fn the_request_is_as_the_route_wants_it() {
         top: 100,
     };
     let rows = engine.score(&scoring, soon()).expect("rows");
-    assert_eq!(rows[0].len(), 1);
-    assert!(rows[0][0].is_whole());
+    assert_eq!(rows[0].rows.len(), 1);
+    assert!(rows[0].rows[0].is_whole());
     assert_eq!(stub.requests()[1].body["top_logprobs_num"], VOCAB);
 }
 
@@ -189,16 +189,16 @@ fn several_sequences_are_one_request() {
     let engine = Sglang::new(stub.connection(), MODEL, true);
     let rows = engine.score(&scoring, soon()).expect("rows");
     assert_eq!(stub.requests().len(), 1);
-    assert_row(&rows[0][2], &TOKENS, 3, &[2, 7, 11, 40]);
-    assert_row(&rows[1][0], &[8], 3, &[0]);
-    assert_row(&rows[1][1], &[8, 8], 3, &[0]);
+    assert_row(&rows[0].rows[2], &TOKENS, 3, &[2, 7, 11, 40]);
+    assert_row(&rows[1].rows[0], &[8], 3, &[0]);
+    assert_row(&rows[1].rows[1], &[8, 8], 3, &[0]);
 }
 
 /// The temperature divides the last row and no other, so anything but 0 would be seen here.
 #[test]
 fn the_last_row_is_not_divided_by_a_temperature() {
     let rows = score_changed(|_| {}).expect("rows");
-    assert_row(&rows[0][2], &TOKENS, 5, &[2, 7, 11, 40]);
+    assert_row(&rows[0].rows[2], &TOKENS, 5, &[2, 7, 11, 40]);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use engines::{ScoreRequest, ScoredSequence, ScoringEngine, ScoringError, Vllm, VllmRoute};
+use engines::{
+    ScoreRequest, ScoredRows, ScoredSequence, ScoringEngine, ScoringError, Vllm, VllmRoute,
+};
 use serde_json::{Value, json};
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
@@ -109,7 +111,7 @@ fn score(
     engine: &impl ScoringEngine,
     top: usize,
     asked: &[Vec<TokenId>],
-) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+) -> Result<Vec<ScoredRows>, ScoringError> {
     let sequence = ScoredSequence {
         tokens: &TOKENS,
         committed: 4,
@@ -127,7 +129,7 @@ fn generate(
     top: usize,
     asked: &[Vec<TokenId>],
     change: impl Fn(&mut Value) + Send + 'static,
-) -> (Result<Vec<Vec<PartialRow>>, ScoringError>, Value) {
+) -> (Result<Vec<ScoredRows>, ScoringError>, Value) {
     let stub = Stub::new(move |_, request| {
         let mut said = answer_generate(request);
         change(&mut said);
@@ -149,7 +151,7 @@ fn generate(
 fn completions(
     asked: &[Vec<TokenId>],
     change: impl Fn(&mut Value) + Send + 'static,
-) -> (Result<Vec<Vec<PartialRow>>, ScoringError>, Option<Value>) {
+) -> (Result<Vec<ScoredRows>, ScoringError>, Option<Value>) {
     let stub = Stub::new(move |_, request| {
         let mut said = answer_completions(request);
         change(&mut said);
@@ -196,7 +198,7 @@ fn each_row_has_the_tokens_asked_of_it() {
                 continue;
             }
             let rows = generate(top, &asked, |_| {}).0.expect("rows");
-            assert_rows(&rows[0], top, &asked);
+            assert_rows(&rows[0].rows, top, &asked);
         }
     }
 }
@@ -220,7 +222,7 @@ fn requests_are_as_the_routes_want_them() {
     });
     assert_eq!(body, expected);
     let (rows, body) = completions(&vec![vec![]; 3], |_| {});
-    assert_rows(&rows.expect("rows")[0], 5, &vec![vec![]; 3]);
+    assert_rows(&rows.expect("rows")[0].rows, 5, &vec![vec![]; 3]);
     let expected = json!({
         "model": "served",
         "prompt": [3, 1, 4, 1, 5, 9, 0],

@@ -5,7 +5,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use engines::{
-    EngineCaps, EngineIdentity, Ids, ScoreRequest, ScoredSequence, ScoringEngine, ScoringError,
+    EngineCaps, EngineIdentity, Ids, ScoreRequest, ScoredRows, ScoredSequence, ScoringEngine,
+    ScoringError,
 };
 use speculation::TokenId;
 use speculation::certificate::PartialRow;
@@ -70,6 +71,21 @@ impl FakeEngine {
         begun.expect("requests come").expect("an engine");
     }
 
+    /// How many committed tokens of `sequence` an earlier request of the same salt began with.
+    fn cached(&self, sequence: &ScoredSequence<'_>) -> usize {
+        let asked = self.asked.lock().expect("no panic");
+        let earlier = asked.split_last().map_or(&[][..], |(_, earlier)| earlier);
+        let sequences = earlier
+            .iter()
+            .flat_map(|it| it.sequences.iter().zip(&it.salts));
+        let alike = sequences.filter(|(_, salt)| *salt == sequence.salt);
+        let shared = alike.map(|(tokens, _)| {
+            let both = tokens.iter().zip(&sequence.tokens[..sequence.committed]);
+            both.take_while(|(one, other)| one == other).count()
+        });
+        shared.max().unwrap_or(0)
+    }
+
     /// The requests so far.
     pub(in crate::remote) fn asked(&self) -> Vec<RecordedRequest> {
         self.asked.lock().expect("no panic").clone()
@@ -118,7 +134,7 @@ impl ScoringEngine for FakeEngine {
         &self,
         scoring: &ScoreRequest<'_>,
         deadline: Instant,
-    ) -> Result<Vec<Vec<PartialRow>>, ScoringError> {
+    ) -> Result<Vec<ScoredRows>, ScoringError> {
         scoring.check(ROW_LEN, usize::MAX)?;
         let sequences = scoring.sequences;
         self.asked.lock().expect("no panic").push(RecordedRequest {
@@ -137,7 +153,11 @@ impl ScoringEngine for FakeEngine {
         if sequences.iter().any(|it| it.tokens.contains(&REFUSED)) {
             return Err(ScoringError::Status(400));
         }
-        Ok(sequences.iter().map(|it| rows(it, scoring.top)).collect())
+        let scored = sequences.iter().map(|it| ScoredRows {
+            rows: rows(it, scoring.top),
+            cached_tokens: self.cached(it),
+        });
+        Ok(scored.collect())
     }
 
     fn tokens_of(&self, _: &str, _: Instant) -> Result<Vec<TokenId>, ScoringError> {
