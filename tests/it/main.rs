@@ -34,6 +34,7 @@ mod reuse;
 mod same;
 mod security;
 mod slow_readers;
+mod status;
 mod streams;
 mod tampering;
 mod telemetry;

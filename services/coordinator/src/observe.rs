@@ -1,5 +1,6 @@
-//! What is told of requests to whoever watches: logs, metrics, spans. Each consumes the same events.
+//! What is told of requests to whoever watches: logs, metrics, spans, the board. Each consumes the same events.
 
+mod board;
 mod call;
 mod logs;
 mod metrics;
@@ -19,6 +20,8 @@ use wire::v1;
 
 use crate::admitted::AdmittedRequest;
 use crate::events::{RequestEvent, RequestStage};
+pub(crate) use board::Board;
+use board::RequestPlace;
 use logs::RequestLog;
 use metrics::{ModelMetrics, RequestMetrics};
 use spans::RequestSpans;
@@ -27,6 +30,8 @@ use spans::RequestSpans;
 #[derive(Clone, Debug)]
 pub(crate) struct Observation {
     process: Process,
+    /// What operators see of them.
+    pub(crate) board: Arc<Board>,
     /// Made once for each model, so that counting takes no lookup of labels.
     models: Arc<HashMap<String, Arc<ModelMetrics>>>,
 }
@@ -41,6 +46,7 @@ impl Observation {
         };
         Self {
             process: process.clone(),
+            board: Arc::default(),
             models: Arc::new(models.map(of_model).collect()),
         }
     }
@@ -55,6 +61,7 @@ pub(crate) struct RequestObserver {
     ended: bool,
     log: RequestLog,
     metrics: RequestMetrics,
+    place: RequestPlace,
     /// Its spans, if it is traced.
     spans: Option<Box<RequestSpans>>,
 }
@@ -84,6 +91,7 @@ impl RequestObserver {
                 tenant.map(|name| &**name),
                 began,
             ),
+            place: RequestPlace::new(&observation.board, began),
             spans: RequestSpans::arrived(process, metadata, request).map(Box::new),
         }
     }
@@ -108,13 +116,14 @@ impl RequestObserver {
         self.log.lines()
     }
 
-    /// Tells logs, metrics and spans what happened to the request.
+    /// Tells logs, metrics, spans and the board what happened to the request.
     pub(crate) fn observe(&mut self, event: &RequestEvent<'_>) {
         if let RequestEvent::Sent { request, .. } = event {
             self.stage = RequestStage::of(request);
         }
         self.log.observe(event);
         self.metrics.observe(event);
+        self.place.observe(event);
         if let Some(spans) = &mut self.spans {
             spans.observe(event);
         }

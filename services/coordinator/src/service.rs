@@ -100,6 +100,8 @@ impl Coordinator {
         let names = models.names();
         let observation = Observation::new(&process, names.into_iter());
         register_gauges(&process.metrics, &models, &admission);
+        let (board, looked_at) = (Arc::clone(&observation.board), Arc::downgrade(&models));
+        (process.status).add(move || Some(board.told(&*looked_at.upgrade()?)));
         let shared = Arc::new(SharedState {
             models,
             admission,

@@ -121,6 +121,11 @@ impl ServedModel {
         ]
     }
 
+    /// Returns the addresses of these peers that are known by now.
+    pub fn known_replicas(&self, kind: Peer) -> Vec<Arc<PeerEndpoint>> {
+        self.replicas(kind).known()
+    }
+
     /// Tells operators why no drafter fits, and how verifiers are not alike.
     pub(crate) fn misfits(&self) -> Vec<String> {
         let name = &self.name;

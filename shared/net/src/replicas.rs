@@ -150,7 +150,8 @@ impl<D: Send + Sync + 'static> ReplicaSet<D> {
         self.known()
     }
 
-    fn known(&self) -> Vec<Arc<Replica<D>>> {
+    /// Those whose addresses are known by now, dead or alive.
+    pub fn known(&self) -> Vec<Arc<Replica<D>>> {
         self.0
             .with(|known| known.by_url.values().cloned().collect())
     }

@@ -1,6 +1,6 @@
 //! The admin port: what operators and their machines ask of a process, on a port of its own.
 //!
-//! `/metrics` are its figures, `/livez` and `/readyz` its health in words, and `grpc.health.v1` the same for
+//! `/metrics` are its figures, `/livez` and `/readyz` its health in words, `/status` a page that shows what its parts do, and `grpc.health.v1` the same for
 //! probes that speak gRPC, with reflection. HTTP/1 and HTTP/2 in clear; no token is asked for, and nothing that a client sent
 //! is ever shown; on loopback, pages of browsers are refused. The port opens before any model is loaded and closes after
 //! the last service has drained, so what happens in between can be watched.
@@ -8,6 +8,7 @@
 mod ask;
 mod connections;
 mod http;
+mod status;
 
 use std::io;
 use std::net::SocketAddr;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use net::Credentials;
 use net::reload::Reloads;
 use parking_lot::Mutex;
+use serde_json::Value;
 use strum::Display;
 use tokio::sync::watch;
 
@@ -25,6 +26,8 @@ pub struct Process {
     pub services: ServiceConditions,
     /// What may be wrong with it although it is ready.
     pub warnings: Warnings,
+    /// What operators are told of its parts.
+    pub status: StatusParts,
     /// What can be read again while it runs.
     pub reloads: Reloads,
 }
@@ -71,6 +74,26 @@ impl Warnings {
             .iter()
             .filter_map(|warning| warning())
             .collect()
+    }
+}
+
+/// Tells how a part of the process is at the moment, as an object; none once the part is gone.
+type StatusPart = Box<dyn Fn() -> Option<Value> + Send + Sync>;
+
+/// The parts of a process that tell operators more than figures can: whom they know, what they do. Clones share them.
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("StatusParts")]
+pub struct StatusParts(Arc<Mutex<Vec<StatusPart>>>);
+
+impl StatusParts {
+    /// Has `part` asked whenever somebody looks.
+    pub fn add(&self, part: impl Fn() -> Option<Value> + Send + Sync + 'static) {
+        self.0.lock().push(Box::new(part));
+    }
+
+    /// Returns what all parts say, those that are gone left out.
+    pub fn all(&self) -> Vec<Value> {
+        self.0.lock().iter().filter_map(|part| part()).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use model::engine::{EngineHandle, EngineStats};
 use ops::metrics::names;
+use serde_json::{Value, json};
 
 use crate::lease::SessionCounts;
 use crate::role::{PeerServer, Role};
@@ -64,5 +65,27 @@ impl<R: Role> PeerServer<R> {
             }
             Some(())
         });
+        let looked_at = Arc::downgrade(self);
+        (self.process.status).add(move || Some(looked_at.upgrade()?.status(max_sessions)));
+    }
+
+    /// Returns what operators are told of it.
+    fn status(&self, max_sessions: usize) -> Value {
+        let (sessions, engine) = (self.sessions(), self.engine());
+        json!({
+            "part": R::NAME,
+            "sessions_open": sessions.attached,
+            "sessions_detached": sessions.detached,
+            "sessions_limit": max_sessions,
+            "tasks_running": engine.running,
+            "tasks_queued": engine.queued,
+            "kv_tokens": engine.kv_tokens,
+            "kv_budget_tokens": engine.budget_tokens,
+            "forwards": engine.forwards,
+            "forwarded_tokens": engine.forwarded_tokens,
+            "reused_tokens": engine.shared_tokens,
+            "evictions": engine.evictions,
+            "busy_seconds": engine.busy.as_secs_f64(),
+        })
     }
 }

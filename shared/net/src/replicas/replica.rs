@@ -180,6 +180,19 @@ impl<D: Send + Sync + 'static> Replica<D> {
         self.with(|state| state.is_lost)
     }
 
+    /// Returns in a word how it is, for operators.
+    pub fn state(&self) -> &'static str {
+        if !self.is_alive() {
+            "resting"
+        } else if self.is_draining() {
+            "draining"
+        } else if self.is_well() {
+            "alive"
+        } else {
+            "silent"
+        }
+    }
+
     /// Returns whether nothing speaks against it: it answers, was not silent lately, and stays.
     pub fn is_well(&self) -> bool {
         !self.is_suspected() && !self.is_draining() && !self.is_lost()

@@ -13,6 +13,7 @@ use net::loopback::{BrowserRefusal, Trusted};
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
+use super::status;
 use crate::health::HealthOf;
 use crate::metrics::TextFormat;
 use crate::process::{Process, ServiceConditions};
@@ -47,6 +48,7 @@ pub(super) fn router(
         .route("/metrics", get(metrics))
         .route("/livez", get(live))
         .route("/readyz", get(ready))
+        .merge(status::routes())
         .with_state(process.clone());
     let (services, only) = (process.services.clone(), None);
     let server =
