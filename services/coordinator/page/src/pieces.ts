@@ -69,7 +69,10 @@ function joinChoice(run: Run, choice: Choice, now: number): void {
   const tokens = choice.tokens ?? [];
   if (text !== "" || reasoning !== "" || tokens.length > 0) {
     run.phase = "streaming";
-    run.firstAt ??= now;
+    if (run.firstAt === null) {
+      run.firstAt = now;
+      run.firstTokens = tokens.length;
+    }
     run.latestAt = now;
   }
   run.text += text;

@@ -82,6 +82,8 @@ export interface Run {
   sentAt: number;
   firstAt: number | null;
   latestAt: number | null;
+  /** How many tokens came with the first text. */
+  firstTokens: number;
   completionTokens: number | null;
   cachedTokens: number | null;
   finish: string | null;
@@ -108,6 +110,7 @@ export function newRun(path: string, body: Record<string, unknown>, now: number)
     sentAt: now,
     firstAt: null,
     latestAt: null,
+    firstTokens: 0,
     completionTokens: null,
     cachedTokens: null,
     finish: null,

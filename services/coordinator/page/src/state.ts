@@ -37,6 +37,8 @@ export interface Options {
   logprobs: boolean;
   sideBySide: boolean;
   atOnce: boolean;
+  /** How many times slower rounds are played than they came; null is as suits the run. */
+  slower: number | null;
 }
 
 /** What `GET v1/methods` tells. */
@@ -128,7 +130,7 @@ export const FIRST_STATE: State = {
     { method: "", values: {} },
     { method: "", values: {} },
   ],
-  options: { coloured: true, logprobs: false, sideBySide: false, atOnce: false },
+  options: { coloured: true, logprobs: false, sideBySide: false, atOnce: false, slower: null },
   replay: null,
   failure: null,
   login: null,

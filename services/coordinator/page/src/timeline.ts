@@ -1,0 +1,176 @@
+/** The rounds of a run in time, a lane for each kind of work, and the controls that play them again. */
+
+import { button, el, setText, svg } from "./dom.ts";
+import { LANES, type Lane, partsOf, roundUs } from "./lanes.ts";
+import { isUnderWay, type Round, type Run } from "./run.ts";
+import { type TextKey, t } from "./texts.ts";
+
+const LABEL_PX = 84;
+const LANE_PX = 20;
+const BLOCK_PX = 14;
+const HEADER_PX = 20;
+/** Thousands of rounds are shown through a window of as many as stay legible. */
+const ROUND_PX = 34;
+/** While rounds come, the drawing is renewed after so long. */
+const RENEW_MS = 200;
+
+const LANE_NAMES: Record<Lane, TextKey> = {
+  draft: "laneDraft",
+  wire: "laneWire",
+  verify: "laneVerify",
+  accept: "laneAccept",
+};
+
+const SLOWER = [1, 10, 100, 1000];
+
+/** What the controls do. */
+export interface Playing {
+  scrub(run: Run, rounds: number): void;
+  toggle(run: Run): void;
+  slower(times: number): void;
+}
+
+/** What is played: up to which round, whether it runs, and how much slower than it came. */
+export interface Played {
+  rounds: number | null;
+  playing: boolean;
+  slower: number;
+}
+
+export class TimelineView {
+  readonly #drawing = svg("svg", { class: "lanes", role: "img" });
+  readonly #scroll = el("div", { class: "lanes-frame" }, this.#drawing);
+  readonly #slider = el("input", { type: "range", min: 0, "aria-label": t("scrub") });
+  readonly #at = el("output", { class: "at" });
+  readonly #play: HTMLButtonElement;
+  readonly #speed: HTMLSelectElement;
+  readonly #none = el("p", { class: "hint" }, t("noRounds"));
+  readonly #controls: HTMLElement;
+  readonly root: HTMLElement;
+  #run: Run | null = null;
+  #played: Played = { rounds: null, playing: false, slower: 1 };
+  #drawnAt = 0;
+
+  constructor(playing: Playing) {
+    const withRun = (act: (run: Run) => void) => () => this.#run && act(this.#run);
+    this.#play = button(t("play"), withRun(playing.toggle));
+    this.#speed = el("select", {
+      "aria-label": t("speed"),
+      onchange: () => playing.slower(Number(this.#speed.value)),
+    });
+    for (const times of SLOWER) {
+      const text = times === 1 ? t("asItCame") : t("slower", { times });
+      this.#speed.append(el("option", { value: times }, text));
+    }
+    this.#slider.addEventListener(
+      "input",
+      withRun((run) => playing.scrub(run, this.#slider.valueAsNumber)),
+    );
+    this.#drawing.addEventListener("click", (event) => {
+      const round = (event.target as Element).closest("[data-round]")?.getAttribute("data-round");
+      if (round && this.#run) playing.scrub(this.#run, Number(round));
+    });
+    const controls = [this.#play, this.#slider, this.#at, this.#speed];
+    this.#controls = el("div", { class: "player" }, ...controls);
+    this.root = el("div", { class: "timeline" }, this.#scroll, this.#none, this.#controls);
+    new ResizeObserver(() => this.#draw()).observe(this.#scroll);
+  }
+
+  show(run: Run, played: Played): void {
+    const { rounds } = run;
+    this.#run = run;
+    this.#played = played;
+    const hasRounds = rounds.length > 0;
+    this.#none.hidden = hasRounds || isUnderWay(run);
+    this.#scroll.hidden = !hasRounds;
+    this.#controls.hidden = !hasRounds || isUnderWay(run);
+    if (!hasRounds) return;
+    const now = performance.now();
+    if (isUnderWay(run) && now - this.#drawnAt < RENEW_MS) return;
+    this.#drawnAt = now;
+    this.#draw();
+    if (!this.#controls.hidden) this.#showControls(rounds.length);
+  }
+
+  #showControls(count: number): void {
+    const round = this.#played.rounds ?? count;
+    this.#slider.max = String(count);
+    this.#slider.value = String(round);
+    this.#slider.setAttribute("aria-valuetext", t("roundAt", { round, count }));
+    setText(this.#at, t("roundAt", { round, count }));
+    setText(this.#play, this.#played.playing ? t("pause") : t("play"));
+    this.#speed.value = String(this.#played.slower);
+  }
+
+  #draw(): void {
+    const width = this.#scroll.clientWidth;
+    const rounds = this.#run?.rounds ?? [];
+    if (width === 0 || rounds.length === 0) return;
+    const current = this.#played.rounds ?? rounds.length;
+    const fit = Math.max(4, Math.floor((width - LABEL_PX) / ROUND_PX));
+    const from = Math.max(0, Math.min(current - Math.ceil(fit / 2), rounds.length - fit));
+    const window = rounds.slice(from, from + fit);
+    const height = HEADER_PX + LANES.length * LANE_PX;
+    const whole = window.reduce((sum, round) => sum + roundUs(round), 0);
+    // A block of no known time is still to be seen, so each round has a least width.
+    const least = Math.min(ROUND_PX, (width - LABEL_PX) / window.length) / 2;
+    const scale = (width - LABEL_PX - least * window.length) / Math.max(1, whole);
+    let x = LABEL_PX;
+    const drawn = window.map((round, at) => {
+      const own = least + roundUs(round) * scale;
+      const group = drawnRound(round, from + at + 1, x, own, height, from + at + 1 === current);
+      x += own;
+      return group;
+    });
+    this.#drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.#drawing.setAttribute("height", String(height));
+    this.#drawing.setAttribute("aria-label", summary(rounds, current));
+    this.#drawing.replaceChildren(...LANES.map(laneLabel), ...drawn);
+  }
+}
+
+function summary(rounds: readonly Round[], current: number): string {
+  const round = rounds[Math.max(0, current - 1)];
+  const { drafted = 0, accepted = 0 } = round ?? {};
+  const count = rounds.length;
+  return t("timelineHelp", { count, round: current, drafted, accepted });
+}
+
+function laneLabel(lane: Lane, at: number): SVGElement {
+  const label = svg("text", { class: "label", x: 0, y: laneTop(at) + BLOCK_PX - 3 });
+  label.textContent = t(LANE_NAMES[lane]);
+  return label;
+}
+
+function laneTop(at: number): number {
+  return HEADER_PX + at * LANE_PX + (LANE_PX - BLOCK_PX) / 2;
+}
+
+function drawnRound(
+  round: Round,
+  position: number,
+  x: number,
+  width: number,
+  height: number,
+  isCurrent: boolean,
+): SVGElement {
+  const frame = { class: "round", x, y: 0, width: width - 1, height };
+  const group = svg("g", { class: isCurrent ? "current" : null, "data-round": position }, svg("rect", frame));
+  const counts = svg("text", { class: "counts", x: x + width / 2, y: HEADER_PX - 6 });
+  counts.textContent = `${round.accepted}/${round.drafted}`;
+  group.append(counts);
+  const scale = (width - 1) / Math.max(1, roundUs(round));
+  for (const { lane, start, length } of partsOf(round)) {
+    group.append(
+      svg("rect", {
+        class: `block ${lane}`,
+        x: x + start * scale,
+        y: laneTop(LANES.indexOf(lane)),
+        width: Math.max(1, length * scale),
+        height: BLOCK_PX,
+        rx: 2,
+      }),
+    );
+  }
+  return group;
+}
