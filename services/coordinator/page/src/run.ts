@@ -73,6 +73,8 @@ export interface Run {
   path: string;
   body: Record<string, unknown>;
   phase: Phase;
+  /** Whether it waits for another to be over before it is sent. */
+  queued: boolean;
   text: string;
   reasoning: string;
   tokens: Token[];
@@ -102,6 +104,7 @@ export function newRun(path: string, body: Record<string, unknown>, now: number)
     path,
     body,
     phase: "waiting",
+    queued: true,
     text: "",
     reasoning: "",
     tokens: [],

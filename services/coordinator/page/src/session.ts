@@ -100,7 +100,8 @@ export class Session {
   /** Sends a run, and joins to it what comes. */
   async #receive(begun: Run): Promise<void> {
     const { signal } = this.#abort;
-    let run: Run = { ...begun, sentAt: performance.now() };
+    let run: Run = { ...begun, queued: false, sentAt: performance.now() };
+    this.#put(run);
     try {
       signal.throwIfAborted();
       for await (const pieces of this.#api.stream(run.path, run.body, signal)) {
