@@ -2,27 +2,28 @@
 
 import { el, setText } from "./dom.ts";
 
-let lastId = 0;
-
 export class Field {
   readonly root: HTMLElement;
   readonly #control: HTMLElement;
-  readonly #label: HTMLElement;
   readonly #help: HTMLElement;
   readonly #problem = el("p", { class: "error", hidden: true });
 
   /** `more` stands beside the control, as a number beside the form that wants it. */
-  constructor(label: string, control: HTMLElement, help: string, more: HTMLElement | null = null) {
-    lastId += 1;
-    const id = `field-${lastId}`;
+  constructor(
+    id: string,
+    label: string,
+    control: HTMLElement,
+    help: string,
+    more: HTMLElement | null = null,
+  ) {
     control.id = id;
     this.#control = control;
-    this.#label = el("label", { for: id }, label);
     this.#help = el("p", { id: `${id}-help`, class: "help" }, help);
     this.#problem.id = `${id}-problem`;
     control.setAttribute("aria-describedby", `${id}-help ${id}-problem`);
+    const name = el("label", { for: id }, label);
     const controls = el("div", { class: "control" }, control, more);
-    this.root = el("div", { class: "field" }, this.#label, controls, this.#help, this.#problem);
+    this.root = el("div", { class: "field" }, name, controls, this.#help, this.#problem);
   }
 
   /** Says what is wrong with its value; null is nothing. */

@@ -61,10 +61,7 @@ export class MethodPanel {
       disabled: !allowed,
     }));
     const select = choice(entries, method.name, (name) => this.#choose(name));
-    const field = new Field(t("method"), select, method.summary);
-    select.id = `method-${this.#pane}`;
-    field.root.querySelector("label")?.setAttribute("for", select.id);
-    this.#fields.set("method", field);
+    const field = this.#field("method", t("method"), select, method.summary);
     const promises = [
       method.lossless ? t("lossless") : t("notSame"),
       method.reproducible ? t("reproducible") : t("notReproducible"),
@@ -83,9 +80,7 @@ export class MethodPanel {
     const { name, range, help } = parameter;
     const control = this.#control(parameter);
     const ranged = t("range", { range, value: parameter.default });
-    const field = new Field(name, control, `${help}. ${ranged}`);
-    this.#fields.set(name, field);
-    return field.root;
+    return this.#field(name, name, control, `${help}. ${ranged}`).root;
   }
 
   #control(parameter: Parameter): HTMLElement {
@@ -119,7 +114,7 @@ export class MethodPanel {
       number = typed;
       change();
     });
-    const field = new Field(name, select, axis.help, amount);
+    const field = this.#field(name, name, select, axis.help, amount);
     const showNumber = () => {
       const chosen = values.find((each) => each.form === form);
       amount.hidden = !wantsNumber(form);
@@ -127,8 +122,19 @@ export class MethodPanel {
       field.help(chosen?.help ? chosen.help : axis.help);
     };
     showNumber();
-    this.#fields.set(name, field);
     return field.root;
+  }
+
+  #field(
+    name: string,
+    label: string,
+    control: HTMLElement,
+    help: string,
+    more: HTMLElement | null = null,
+  ): Field {
+    const field = new Field(`pane-${this.#pane}-${name}`, label, control, help, more);
+    this.#fields.set(name, field);
+    return field;
   }
 
   #method(methods: Methods | null): Method | undefined {

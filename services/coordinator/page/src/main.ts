@@ -1,0 +1,90 @@
+/** Puts the page together, and asks the server what it serves. */
+
+import { Api, ApiError } from "./api.ts";
+import { Card } from "./card.ts";
+import { Composer } from "./composer.ts";
+import { ConversationView } from "./conversation.ts";
+import { button, el, setText } from "./dom.ts";
+import { Header, Notices } from "./header.ts";
+import { Legend } from "./legend.ts";
+import { Login } from "./login.ts";
+import { Panel } from "./panel.ts";
+import { Player } from "./player.ts";
+import { Session } from "./session.ts";
+import { FIRST_STATE, type Methods, type State } from "./state.ts";
+import { Store } from "./store.ts";
+import { chooseLanguage, t } from "./texts.ts";
+
+document.documentElement.lang = chooseLanguage(navigator.language);
+
+// Frames do not come while a page is hidden: what came then is shown when it is seen again.
+const store = new Store<State>(FIRST_STATE, (run) => requestAnimationFrame(run));
+const login = new Login(store);
+const api = new Api(login.ask, () => t("unreachable"));
+const session = new Session(store, api);
+const card = new Card();
+
+const toggle = button(t("settings"), () => showSettings(!document.body.classList.contains("settings")), {
+  class: "toggle-settings",
+  "aria-controls": "settings",
+  "aria-expanded": "false",
+});
+const panel = new Panel(store);
+const conversation = new ConversationView(store, card, {
+  ...new Player(store),
+  retry: (turn) => session.retry(turn),
+  measure: (run) => void session.measureAlone(run),
+  pin: (seed) => store.update(({ sampling }) => ({ sampling: { ...sampling, seed: String(seed) } })),
+  startEdit: (turn) => store.update(() => ({ editing: turn?.id ?? null })),
+  edit: (turn, text) => session.edit(turn, text),
+});
+
+document.body.replaceChildren(
+  new Header(store, session, toggle).root,
+  el(
+    "main",
+    {},
+    new Notices(store, () => void load()).root,
+    new Legend(store).root,
+    conversation.root,
+    new Composer(store, session).root,
+  ),
+  panel.root,
+  card.root,
+  login.root,
+);
+
+/** On narrow windows the settings take the conversation's place. */
+function showSettings(open: boolean): void {
+  document.body.classList.toggle("settings", open);
+  toggle.setAttribute("aria-expanded", String(open));
+  setText(toggle, open ? t("closeSettings") : t("settings"));
+}
+
+/** Asks what is served. */
+async function load(): Promise<void> {
+  try {
+    const [models, tokenizer, methods] = await Promise.all([
+      api.get<{ data: { id: string }[] }>("v1/models"),
+      api.get<{ chat_template?: string | null }>("tokenizer_info"),
+      api.get<Methods>("v1/methods"),
+    ]);
+    const names = models.data.map(({ id }) => id);
+    const canChat = Boolean(tokenizer.chat_template);
+    const method = methods.methods.find(({ allowed }) => allowed)?.name ?? "";
+    store.update(({ settings, mode }) => ({
+      models: names,
+      model: names[0] ?? "",
+      canChat,
+      mode: canChat ? mode : "complete",
+      methods,
+      settings: settings.map((each) => ({ ...each, method })),
+      failure: null,
+    }));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    store.update(() => ({ failure: error.failure }));
+  }
+}
+
+void load();
