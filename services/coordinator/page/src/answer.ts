@@ -5,7 +5,7 @@ import { button, el, setText } from "./dom.ts";
 import { BaselineView, NumbersView, PositionsView } from "./numbers.ts";
 import { type Look, OutputView } from "./output.ts";
 import { isUnderWay, type Run } from "./run.ts";
-import { t } from "./texts.ts";
+import { promises, t } from "./texts.ts";
 import { type Played, type Playing, TimelineView } from "./timeline.ts";
 
 /** What the user can do with an answer. */
@@ -105,13 +105,8 @@ export class AnswerView {
   }
 
   #showBadges({ speculation }: Run): void {
-    if (!speculation) return setText(this.#badges, "");
-    const { method, lossless, reproducible } = speculation;
-    const promises = [
-      lossless ? t("lossless") : t("notSame"),
-      reproducible ? t("reproducible") : t("notReproducible"),
-    ];
-    setText(this.#badges, [method, ...promises].join(" · "));
+    const badges = speculation ? [speculation.method, ...promises(speculation)] : [];
+    setText(this.#badges, badges.join(" · "));
   }
 
   #showActions(run: Run, { busy, pinnedSeed }: AnswerContext): void {
@@ -149,7 +144,8 @@ function statusOf(run: Run): string {
   if (run.phase === "stopped") said.push(t("stopped"));
   if (run.finish === "length") said.push(t("cut", { count: run.tokens.length }));
   if (run.phase === "done" && run.text === "" && run.reasoning === "") said.push(t("emptyAnswer"));
-  for (const reason of run.metrics?.fallback_reasons ?? []) said.push(t("withoutDrafter", { reason }));
+  for (const reason of run.metrics?.fallback_reasons ?? [])
+    said.push(t("withoutDrafter", { reason }));
   return said.join(" ");
 }
 

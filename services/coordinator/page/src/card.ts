@@ -59,7 +59,10 @@ function roundRows(run: Run, position: number): Row[] {
     [t("verifyTime"), time(verify_us)],
   ];
   const counts = t("roundCounts", { drafted, accepted });
-  return [[t("round"), `${round.round}: ${counts}`], ...times.filter((_, at) => at > 0 || draft_us > 0)];
+  return [
+    [t("round"), `${round.round}: ${counts}`],
+    ...times.filter((_, at) => at > 0 || draft_us > 0),
+  ];
 }
 
 function alternatives({ logprob, alternatives }: LogProbability): HTMLElement {

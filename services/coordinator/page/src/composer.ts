@@ -38,7 +38,10 @@ export class Composer {
       this.#submit();
     });
     this.#field.addEventListener("keydown", (event) => this.#onKey(event));
-    store.watch(({ mode }) => mode, (mode) => this.#showMode(mode === "chat"));
+    store.watch(
+      ({ mode }) => mode,
+      (mode) => this.#showMode(mode === "chat"),
+    );
     store.watch(isBusy, (busy) => this.#showBusy(busy));
   }
 
@@ -54,10 +57,13 @@ export class Composer {
   }
 
   #submit(): void {
-    if (isBusy(this.#store.state)) return this.#session.stop();
+    if (isBusy(this.#store.state)) {
+      this.#session.stop();
+      return;
+    }
     const text = this.#field.value;
     const isChat = this.#store.state.mode === "chat";
-    if ((text.trim() === "" && this.#attached.length === 0) && isChat) return;
+    if (text.trim() === "" && this.#attached.length === 0 && isChat) return;
     this.#session.send(text, this.#attached);
     this.#field.value = "";
     this.#attached = [];

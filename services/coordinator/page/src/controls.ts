@@ -42,7 +42,11 @@ export function unfilled(axis: Axis, value: string): { form: string; number: str
   for (const { form } of axis.values.filter(({ form }) => wantsNumber(form))) {
     const [before = "", after = ""] = form.split(PLACE);
     const number = value.slice(before.length, value.length - after.length);
-    if (value.startsWith(before) && value.endsWith(after) && Number.isFinite(Number.parseFloat(number))) {
+    if (
+      value.startsWith(before) &&
+      value.endsWith(after) &&
+      Number.isFinite(Number.parseFloat(number))
+    ) {
       return { form, number };
     }
   }

@@ -18,7 +18,9 @@ export class Header {
   constructor(store: Store<State>, session: Session, toggleSettings: HTMLButtonElement) {
     this.#store = store;
     this.#session = session;
-    this.#model.addEventListener("change", () => store.update(() => ({ model: this.#model.value })));
+    this.#model.addEventListener("change", () =>
+      store.update(() => ({ model: this.#model.value })),
+    );
     this.#modes = el(
       "div",
       { class: "modes", role: "radiogroup", "aria-label": t("mode") },
@@ -32,7 +34,10 @@ export class Header {
       this.#modes,
       el("div", { class: "row" }, ...this.#files(), toggleSettings),
     );
-    store.watch(({ models }) => models, (models) => this.#showModels(models));
+    store.watch(
+      ({ models }) => models,
+      (models) => this.#showModels(models),
+    );
   }
 
   #showModels(models: string[]): void {

@@ -8,7 +8,12 @@ import { t } from "./texts.ts";
 export class Login {
   readonly root: HTMLDialogElement;
   readonly #store: Store<State>;
-  readonly #field = el("input", { id: "token", type: "password", autocomplete: "off", required: true });
+  readonly #field = el("input", {
+    id: "token",
+    type: "password",
+    autocomplete: "off",
+    required: true,
+  });
   readonly #wrong = el("p", { class: "error", role: "alert" });
   #answer: ((token: string | null) => void) | null = null;
 
@@ -23,7 +28,12 @@ export class Login {
       el("label", { for: "token" }, t("loginToken")),
       this.#field,
       this.#wrong,
-      el("div", { class: "row" }, button(t("cancel"), () => this.root.close()), use),
+      el(
+        "div",
+        { class: "row" },
+        button(t("cancel"), () => this.root.close()),
+        use,
+      ),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -33,7 +43,10 @@ export class Login {
     this.root = el("dialog", labelled, form);
     // Escape closes a dialog, too.
     this.root.addEventListener("close", () => this.#give(null));
-    store.watch(({ login }) => login, (login) => this.#show(login));
+    store.watch(
+      ({ login }) => login,
+      (login) => this.#show(login),
+    );
   }
 
   /** Asks for a token; null is the user's no. */
@@ -52,7 +65,10 @@ export class Login {
   }
 
   #show(login: State["login"]): void {
-    if (!login) return this.root.close();
+    if (!login) {
+      this.root.close();
+      return;
+    }
     setText(this.#wrong, login.wrong ? t("loginWrong") : "");
     this.#field.value = "";
     if (!this.root.open) this.root.showModal();

@@ -24,17 +24,22 @@ const api = new Api(login.ask, () => t("unreachable"));
 const session = new Session(store, api);
 const card = new Card();
 
-const toggle = button(t("settings"), () => showSettings(!document.body.classList.contains("settings")), {
-  class: "toggle-settings",
-  "aria-controls": "settings",
-  "aria-expanded": "false",
-});
+const toggle = button(
+  t("settings"),
+  () => showSettings(!document.body.classList.contains("settings")),
+  {
+    class: "toggle-settings",
+    "aria-controls": "settings",
+    "aria-expanded": "false",
+  },
+);
 const panel = new Panel(store);
 const conversation = new ConversationView(store, card, {
   ...new Player(store),
   retry: (turn) => session.retry(turn),
   measure: (run) => void session.measureAlone(run),
-  pin: (seed) => store.update(({ sampling }) => ({ sampling: { ...sampling, seed: String(seed) } })),
+  pin: (seed) =>
+    store.update(({ sampling }) => ({ sampling: { ...sampling, seed: String(seed) } })),
   startEdit: (turn) => store.update(() => ({ editing: turn?.id ?? null })),
   edit: (turn, text) => session.edit(turn, text),
 });

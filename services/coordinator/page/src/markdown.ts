@@ -46,6 +46,7 @@ export class MarkdownView {
   readonly root = el("div", { class: "markdown" });
   #raw = "";
   #text = "";
+  #whole = false;
   #settled = 0;
   #definitions = "";
   #open: Element | null = null;
@@ -55,6 +56,8 @@ export class MarkdownView {
 
   /** Shows `text`, which only grows until it is `whole`. */
   show(text: string, whole: boolean): void {
+    if (text === this.#raw && whole === this.#whole) return;
+    this.#whole = whole;
     if (!text.startsWith(this.#raw)) this.#clear();
     this.#text += withoutControls(text.slice(this.#raw.length).replaceAll("\r\n", "\n"));
     this.#raw = text;
@@ -84,12 +87,14 @@ export class MarkdownView {
       this.root.append(this.#rendered(block));
       this.#settled += block.length;
     }
-    if (last.length > LONGEST_BLOCK) return this.#showOpenPlain(last);
-    this.#closeOpen();
-    if (last.trim() !== "") {
-      this.#open = this.#rendered(last);
-      this.root.append(this.#open);
+    if (last.length > LONGEST_BLOCK) {
+      this.#showOpenPlain(last);
+      return;
     }
+    this.#closeOpen();
+    if (last.trim() === "") return;
+    this.#open = this.#rendered(last);
+    this.root.append(this.#open);
   }
 
   /** Shows what comes as plain text, to which more can be added at no cost. */

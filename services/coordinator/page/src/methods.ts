@@ -6,7 +6,7 @@ import { choice, Field, input } from "./field.ts";
 import type { Failure } from "./run.ts";
 import type { Axis, Method, Methods, Parameter, Settings, State } from "./state.ts";
 import type { Store } from "./store.ts";
-import { t } from "./texts.ts";
+import { promises, t } from "./texts.ts";
 
 export class MethodPanel {
   readonly root = el("fieldset", { class: "method" });
@@ -20,7 +20,12 @@ export class MethodPanel {
     // It is built anew where another method shows other fields, not while the user types in one.
     store.watch(
       ({ methods, settings, options }) =>
-        [methods?.methods.length, settings[pane]?.method, settings[pane]?.values.rule, options.sideBySide].join(),
+        [
+          methods?.methods.length,
+          settings[pane]?.method,
+          settings[pane]?.values.rule,
+          options.sideBySide,
+        ].join(),
       () => this.#build(),
     );
   }
@@ -62,21 +67,20 @@ export class MethodPanel {
     }));
     const select = choice(entries, method.name, (name) => this.#choose(name));
     const field = this.#field("method", t("method"), select, method.summary);
-    const promises = [
-      method.lossless ? t("lossless") : t("notSame"),
-      method.reproducible ? t("reproducible") : t("notReproducible"),
-    ];
     const source = method.source === "" ? null : `${t("source")}: ${method.source}`;
     return [
       field.root,
-      el("p", { class: "badges" }, promises.join(" · ")),
+      el("p", { class: "badges" }, promises(method).join(" · ")),
       ...(source ? [el("p", { class: "help" }, source)] : []),
     ];
   }
 
   #parameter(told: Parameter, methods: Methods): HTMLElement {
     const chosen = this.#value("rule") || this.#defaultOf("rule");
-    const parameter = underRule(told, methods.rules.find(({ name }) => name === chosen));
+    const parameter = underRule(
+      told,
+      methods.rules.find(({ name }) => name === chosen),
+    );
     const { name, range, help } = parameter;
     const control = this.#control(parameter);
     const ranged = t("range", { range, value: parameter.default });
@@ -92,7 +96,8 @@ export class MethodPanel {
       const values = control.values.map((value) => ({ value, text: value }));
       return choice([none, ...values], this.#value(name), change);
     }
-    const kind = control.is === "number" ? { type: "number", step: control.step } : { type: "text" };
+    const kind =
+      control.is === "number" ? { type: "number", step: control.step } : { type: "text" };
     return input({ ...kind, placeholder: parameter.default }, this.#value(name), change);
   }
 
@@ -110,10 +115,14 @@ export class MethodPanel {
       form = chosen;
       change();
     });
-    const amount = input({ type: "number", step: "any", "aria-label": t("numberOf", { name }) }, number, (typed) => {
-      number = typed;
-      change();
-    });
+    const amount = input(
+      { type: "number", step: "any", "aria-label": t("numberOf", { name }) },
+      number,
+      (typed) => {
+        number = typed;
+        change();
+      },
+    );
     const field = this.#field(name, name, select, axis.help, amount);
     const showNumber = () => {
       const chosen = values.find((each) => each.form === form);
@@ -163,7 +172,10 @@ export class MethodPanel {
   #set(name: string, value: string): void {
     // Another rule has another range of alpha.
     const alpha = name === "rule" ? { alpha: "" } : {};
-    this.#update(({ method, values }) => ({ method, values: { ...values, ...alpha, [name]: value } }));
+    this.#update(({ method, values }) => ({
+      method,
+      values: { ...values, ...alpha, [name]: value },
+    }));
   }
 
   #reset(): void {

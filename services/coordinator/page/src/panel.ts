@@ -21,14 +21,21 @@ export class Panel {
     this.#methods = [new MethodPanel(store, 0), new MethodPanel(store, 1)];
     const panels = this.#methods.map((panel) => panel.root);
     const parts = [this.#show(), this.#samplingFields(), ...panels];
-    this.root = el("aside", { id: "settings", class: "panel", "aria-label": t("settings") }, ...parts);
+    this.root = el(
+      "aside",
+      { id: "settings", class: "panel", "aria-label": t("settings") },
+      ...parts,
+    );
     store.watch(
       ({ options }) => options.sideBySide,
       (both) => {
         this.#methods[1].root.hidden = !both;
       },
     );
-    store.watch((state) => state, (state) => this.#complain(state));
+    store.watch(
+      (state) => state,
+      (state) => this.#complain(state),
+    );
   }
 
   /** Says at the fields what the newest request was refused for. */

@@ -1,13 +1,6 @@
 /** Joins the pieces of a stream to a run. */
 
-import type {
-  LogProbability,
-  Round,
-  Run,
-  Speculation,
-  SpeculationMetrics,
-  Token,
-} from "./run.ts";
+import type { LogProbability, Round, Run, Speculation, SpeculationMetrics, Token } from "./run.ts";
 
 /** A piece, as chats and completions have it. */
 export interface Piece {
@@ -34,7 +27,11 @@ interface Usage {
 
 /** Log probabilities: a list of tokens in chats, lists side by side in completions. */
 interface Logprobs {
-  content?: { token: string; logprob: number; top_logprobs?: { token: string; logprob: number }[] }[];
+  content?: {
+    token: string;
+    logprob: number;
+    top_logprobs?: { token: string; logprob: number }[];
+  }[];
   tokens?: string[];
   token_logprobs?: (number | null)[];
   top_logprobs?: (Record<string, number> | null)[];

@@ -19,7 +19,9 @@ export class Player implements Playing {
   /** Shows a run up to a round; at its last it is shown as it is. */
   scrub = (run: Run, rounds: number): void => {
     const isWhole = rounds >= run.rounds.length;
-    this.#store.update(() => ({ replay: isWhole ? null : { run: run.id, rounds, playing: false } }));
+    this.#store.update(() => ({
+      replay: isWhole ? null : { run: run.id, rounds, playing: false },
+    }));
   };
 
   toggle = (run: Run): void => {
@@ -46,7 +48,11 @@ export class Player implements Playing {
       if (replay?.run !== run.id || !replay.playing || replay.rounds !== rounds) return;
       played += ((now - before) * 1000) / slowness(run, options.slower);
       before = now;
-      for (let round = run.rounds[rounds]; round && played >= roundUs(round); round = run.rounds[rounds]) {
+      for (
+        let round = run.rounds[rounds];
+        round && played >= roundUs(round);
+        round = run.rounds[rounds]
+      ) {
         played -= roundUs(round);
         rounds += 1;
       }

@@ -18,7 +18,8 @@ export function pathOf(mode: Mode): string {
 /** Returns the request of pane `pane` for `turn`, which stands in the state's list of turns. */
 export function bodyOf(state: State, turn: Turn, pane: number, seed: number | null): Body {
   const { mode, options } = state;
-  const logprobs = mode === "chat" ? { logprobs: true, top_logprobs: ALTERNATIVES } : { logprobs: ALTERNATIVES };
+  const logprobs =
+    mode === "chat" ? { logprobs: true, top_logprobs: ALTERNATIVES } : { logprobs: ALTERNATIVES };
   return {
     ...(state.model === "" ? {} : { model: state.model }),
     ...(mode === "chat" ? { messages: messages(state, turn) } : { prompt: whole(turn) }),
@@ -77,17 +78,19 @@ function messages(state: State, turn: Turn): { role: string; content: string }[]
 
 function samplingFields({ temperature, top_p, max_tokens }: Sampling): Body {
   const given = Object.entries({ temperature, top_p, max_tokens });
-  return Object.fromEntries(given.filter(([, text]) => text.trim() !== "").map(([name, text]) => [name, Number(text)]));
+  return Object.fromEntries(
+    given.filter(([, text]) => text.trim() !== "").map(([name, text]) => [name, Number(text)]),
+  );
 }
 
 /** Returns the field `speculation`. An empty value is left out, and is then the server's default. */
 export function speculation({ method, values }: Settings): Body {
   const given = Object.entries(values).filter(([, text]) => text.trim() !== "");
-  const typed = given.map(([name, text]) => [name, valueOf(text.trim())]);
+  const typed = given.map(([name, text]) => [name, asTyped(text.trim())]);
   return { ...(method === "" ? {} : { method }), ...Object.fromEntries(typed) };
 }
 
-function valueOf(text: string): string | number | boolean {
+function asTyped(text: string): string | number | boolean {
   if (text === "true" || text === "false") return text === "true";
   const number = Number(text);
   return Number.isFinite(number) ? number : text;

@@ -22,7 +22,9 @@ export class Session {
   /** Adds a turn to the conversation, and answers it. */
   send(text: string, files: TextFile[]): void {
     const turn = { id: this.nextTurn(), text, files, runs: [] };
-    this.#store.update(({ turns, mode }) => ({ turns: { ...turns, [mode]: [...turns[mode], turn] } }));
+    this.#store.update(({ turns, mode }) => ({
+      turns: { ...turns, [mode]: [...turns[mode], turn] },
+    }));
     void this.#answer(turn);
   }
 
@@ -111,7 +113,8 @@ export class Session {
       this.#put({ ...run, phase: "done" });
     } catch (error) {
       if (signal.aborted) this.#put({ ...run, phase: "stopped" });
-      else if (error instanceof ApiError) this.#put({ ...run, phase: "failed", failure: error.failure });
+      else if (error instanceof ApiError)
+        this.#put({ ...run, phase: "failed", failure: error.failure });
       else throw error;
     }
   }

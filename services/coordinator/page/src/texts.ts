@@ -36,7 +36,10 @@ const TEXTS = {
     "Enter sends, Shift+Enter begins a line",
     "Enter sendet, Umschalt+Enter beginnt eine Zeile",
   ],
-  promptHint: ["A text to continue: Ctrl+Enter sends", "Ein Text zum Fortsetzen: Strg+Enter sendet"],
+  promptHint: [
+    "A text to continue: Ctrl+Enter sends",
+    "Ein Text zum Fortsetzen: Strg+Enter sendet",
+  ],
   system: ["System prompt", "Systemnachricht"],
   systemHint: ["How the model should answer", "Wie das Modell antworten soll"],
   send: ["Send", "Senden"],
@@ -69,7 +72,10 @@ const TEXTS = {
     "Ended at max tokens ({count}): raise them for more.",
     "Endet bei der größten Tokenzahl ({count}): Erhöhen Sie diese für mehr.",
   ],
-  emptyAnswer: ["The model ended at once, without any text.", "Das Modell endete sofort, ohne Text."],
+  emptyAnswer: [
+    "The model ended at once, without any text.",
+    "Das Modell endete sofort, ohne Text.",
+  ],
   unreachable: [
     "The connection to the server was lost. What came is kept; retry when it is back.",
     "Die Verbindung zum Server ging verloren. Was kam, bleibt; wiederholen Sie, wenn er wieder da ist.",
@@ -83,7 +89,7 @@ const TEXTS = {
   pin: ["Pin", "Festhalten"],
   pinSeed: ["Use seed {seed} from now on", "Seed {seed} von nun an verwenden"],
   pinned: ["Pinned", "Festgehalten"],
-  notSame: ["not lossless", "nicht verlustfrei"],
+  notLossless: ["not lossless", "nicht verlustfrei"],
   lossless: ["lossless", "verlustfrei"],
   notReproducible: ["not reproducible", "nicht reproduzierbar"],
   reproducible: ["reproducible", "reproduzierbar"],
@@ -119,10 +125,6 @@ const TEXTS = {
   defaultIs: ["default: {value}", "Vorgabe: {value}"],
   range: ["{range}; default {value}", "{range}; Vorgabe {value}"],
   numberOf: ["{name}: number", "{name}: Zahl"],
-  unknownMethods: [
-    "The methods are not known: {message}",
-    "Die Methoden sind nicht bekannt: {message}",
-  ],
   reset: ["Reset to defaults", "Auf Vorgaben zurücksetzen"],
   legend: ["Who wrote a token", "Wer ein Token schrieb"],
   accepted: ["accepted", "angenommen"],
@@ -155,7 +157,10 @@ const TEXTS = {
   logprob: ["Log probability", "Log-Wahrscheinlichkeit"],
   alternatives: ["Alternatives", "Alternativen"],
   round: ["Round", "Runde"],
-  roundCounts: ["{drafted} drafted, {accepted} accepted", "{drafted} entworfen, {accepted} angenommen"],
+  roundCounts: [
+    "{drafted} drafted, {accepted} accepted",
+    "{drafted} entworfen, {accepted} angenommen",
+  ],
   draftTime: ["Draft", "Entwurf"],
   verifyTime: ["Verify", "Prüfung"],
   timeline: ["Timeline", "Zeitleiste"],
@@ -204,7 +209,10 @@ const TEXTS = {
     "Die Texte unterscheiden sich ab Token {position}, in beiden markiert.",
   ],
   differs: ["first difference", "erster Unterschied"],
-  aloneFailed: ["The target alone failed: {message}", "Das Zielmodell allein schlug fehl: {message}"],
+  aloneFailed: [
+    "The target alone failed: {message}",
+    "Das Zielmodell allein schlug fehl: {message}",
+  ],
   aloneStopped: ["The measurement was stopped.", "Die Messung wurde angehalten."],
   continuesFirst: [
     "The conversation goes on with answer A.",
@@ -215,7 +223,10 @@ const TEXTS = {
     "This server wants a token of its clients. It is kept in this page's memory only.",
     "Dieser Server verlangt ein Token. Es bleibt nur im Speicher dieser Seite.",
   ],
-  loginWrong: ["That token is unknown here. Try another.", "Dieses Token ist hier unbekannt. Bitte ein anderes."],
+  loginWrong: [
+    "That token is unknown here. Try another.",
+    "Dieses Token ist hier unbekannt. Bitte ein anderes.",
+  ],
   loginToken: ["Token", "Token"],
   signIn: ["Use token", "Token verwenden"],
   version: ["Outrider {version}", "Outrider {version}"],
@@ -234,6 +245,14 @@ export function chooseLanguage(preferred: string): "en" | "de" {
 /** Returns a text, with `given` in place of the names in braces. */
 export function t(key: TextKey, given: Record<string, string | number> = {}): string {
   return TEXTS[key][language].replace(/\{(\w+)\}/g, (_, name) => String(given[name] ?? ""));
+}
+
+/** Returns what a method promises of its output. */
+export function promises(of: { lossless: boolean; reproducible: boolean }): string[] {
+  return [
+    of.lossless ? t("lossless") : t("notLossless"),
+    of.reproducible ? t("reproducible") : t("notReproducible"),
+  ];
 }
 
 /** Returns a number as the language writes it. */

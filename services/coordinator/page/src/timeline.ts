@@ -155,7 +155,11 @@ function drawnRound(
   isCurrent: boolean,
 ): SVGElement {
   const frame = { class: "round", x, y: 0, width: width - 1, height };
-  const group = svg("g", { class: isCurrent ? "current" : null, "data-round": position }, svg("rect", frame));
+  const group = svg(
+    "g",
+    { class: isCurrent ? "current" : null, "data-round": position },
+    svg("rect", frame),
+  );
   const counts = svg("text", { class: "counts", x: x + width / 2, y: HEADER_PX - 6 });
   counts.textContent = `${round.accepted}/${round.drafted}`;
   group.append(counts);

@@ -129,7 +129,8 @@ export class TokensView {
     if (key === "ArrowRight") return current + 1;
     if (key === "ArrowLeft") return current - 1;
     if (key === "ArrowDown") return round ? round.base_len + round.emitted : current + 1;
-    if (key === "ArrowUp") return round ? (roundOf(rounds, round.base_len - 1)?.base_len ?? 0) : current - 1;
+    if (key === "ArrowUp")
+      return round ? (roundOf(rounds, round.base_len - 1)?.base_len ?? 0) : current - 1;
     if (key === "Home") return 0;
     return key === "End" ? this.#spans.length - 1 : null;
   }

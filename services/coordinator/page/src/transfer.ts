@@ -26,7 +26,16 @@ export function exported(state: Readonly<State>): string {
     files,
     runs: runs.flatMap((id) => state.runs[id] ?? []),
   }));
-  const whole: Conversation = { form: FORM, version: 1, mode, model, system, sampling, settings, turns };
+  const whole: Conversation = {
+    form: FORM,
+    version: 1,
+    mode,
+    model,
+    system,
+    sampling,
+    settings,
+    turns,
+  };
   return JSON.stringify(whole, null, 1);
 }
 

@@ -89,12 +89,14 @@ export class TurnView {
     if (turn === this.#turn) return;
     this.#turn = turn;
     this.#said.show(withoutControls(turn.text));
-    this.#files.replaceChildren(...turn.files.map(({ name, text }) => {
-      const attached = t("attached", { name, size: number(text.length) });
-      const content = new PlainText();
-      content.show(withoutControls(text));
-      return el("details", {}, el("summary", {}, attached), content.root);
-    }));
+    this.#files.replaceChildren(
+      ...turn.files.map(({ name, text }) => {
+        const attached = t("attached", { name, size: number(text.length) });
+        const content = new PlainText();
+        content.show(withoutControls(text));
+        return el("details", {}, el("summary", {}, attached), content.root);
+      }),
+    );
   }
 
   #showEditor(isEditing: boolean, busy: boolean): void {
@@ -114,7 +116,10 @@ export class TurnView {
   #showVerdict(comparison: Comparison | null, isChat: boolean): void {
     const verdict = comparison ? verdictOf(comparison) : "";
     this.#verdict.hidden = verdict === "";
-    setText(this.#verdict, isChat && verdict !== "" ? `${verdict} ${t("continuesFirst")}` : verdict);
+    setText(
+      this.#verdict,
+      isChat && verdict !== "" ? `${verdict} ${t("continuesFirst")}` : verdict,
+    );
   }
 }
 
