@@ -4,13 +4,16 @@ import { Lexer } from "marked";
 
 /** Returns the blocks of a text, each with the empty lines after it. Together they make up the text again. */
 export function blocksOf(text: string): string[] {
-  const blocks: string[] = [];
+  const ends: number[] = [];
+  let end = 0;
   for (const { type, raw } of tokensOf(text)) {
-    const isSpace = type === "space" && blocks.length > 0;
-    if (isSpace) blocks[blocks.length - 1] += raw;
-    else blocks.push(raw);
+    end += raw.length;
+    if (type === "space" && ends.length > 0) ends.pop();
+    ends.push(end);
   }
-  return blocks;
+  // The lexer mends some of what it reads, so only its lengths are taken; the last block is what is left.
+  ends.pop();
+  return [...ends, text.length].map((each, at) => text.slice(ends[at - 1] ?? 0, each));
 }
 
 function tokensOf(text: string): { type: string; raw: string }[] {
