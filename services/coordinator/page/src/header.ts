@@ -1,4 +1,4 @@
-/** The top of the page: the model, the mode, and the conversation as a file. */
+/** The top of the page: the model and the mode, and what is said above the conversation. */
 
 import { button, el, setText } from "./dom.ts";
 import { choice } from "./field.ts";
@@ -6,18 +6,15 @@ import type { Session } from "./session.ts";
 import type { Mode, State } from "./state.ts";
 import type { Store } from "./store.ts";
 import { t } from "./texts.ts";
-import { exported, imported, saveFile } from "./transfer.ts";
 
 export class Header {
   readonly root: HTMLElement;
   readonly #store: Store<State>;
-  readonly #session: Session;
   readonly #model = el("select", { id: "model" });
   readonly #modes: HTMLElement;
 
   constructor(store: Store<State>, session: Session, toggleSettings: HTMLButtonElement) {
     this.#store = store;
-    this.#session = session;
     this.#model.addEventListener("change", () =>
       store.update(() => ({ model: this.#model.value })),
     );
@@ -32,12 +29,23 @@ export class Header {
       el("h1", {}, t("title"), el("span", {}, t("tagline"))),
       el("div", { class: "chosen" }, el("label", { for: "model" }, t("model")), this.#model),
       this.#modes,
-      el("div", { class: "row" }, ...this.#files(), toggleSettings),
+      el("div", { class: "row" }, this.#clear(session), toggleSettings),
     );
     store.watch(
       ({ models }) => models,
       (models) => this.#showModels(models),
     );
+  }
+
+  #clear(session: Session): HTMLElement {
+    const clear = button(t("newConversation"), () => session.clear());
+    this.#store.watch(
+      ({ turns, mode }) => turns[mode].length === 0,
+      (isEmpty) => {
+        clear.disabled = isEmpty;
+      },
+    );
+    return clear;
   }
 
   #showModels(models: string[]): void {
@@ -63,35 +71,6 @@ export class Header {
       },
     );
     return [radio, el("label", { for: radio.id }, t(mode))];
-  }
-
-  #files(): HTMLElement[] {
-    const picker = el("input", { type: "file", accept: ".json,application/json", hidden: true });
-    picker.addEventListener("change", () => {
-      const [file] = picker.files ?? [];
-      if (file) void this.#import(file);
-      picker.value = "";
-    });
-    const save = () => saveFile("outrider-conversation.json", exported(this.#store.state));
-    const clear = button(t("newConversation"), () => this.#session.clear());
-    const out = button(t("export"), save);
-    this.#store.watch(
-      ({ turns, mode }) => turns[mode].length === 0,
-      (isEmpty) => {
-        clear.disabled = isEmpty;
-        out.disabled = isEmpty;
-      },
-    );
-    return [clear, out, button(t("import"), () => picker.click()), picker];
-  }
-
-  async #import(file: File): Promise<void> {
-    this.#session.stop();
-    const text = await file.text();
-    const change = imported(text, this.#store.state, () => this.#session.nextTurn());
-    const message = t("importFailed", { name: file.name });
-    const failure = { message, param: null, status: null };
-    this.#store.update(() => (change ? { ...change, failure: null } : { failure }));
   }
 }
 

@@ -33,9 +33,12 @@ const toggle = button(
     "aria-expanded": "false",
   },
 );
-const panel = new Panel(store);
+const panel = new Panel(store, session);
+const player = new Player(store);
 const conversation = new ConversationView(store, card, {
-  ...new Player(store),
+  scrub: (run, rounds) => player.scrub(run, rounds),
+  toggle: (run) => player.toggle(run),
+  slower: (times) => player.slower(times),
   retry: (turn) => session.retry(turn),
   measure: (run) => void session.measureAlone(run),
   pin: (seed) =>

@@ -2,9 +2,11 @@
 
 import { el } from "./dom.ts";
 import { choice, Field, input } from "./field.ts";
+import { Files } from "./files.ts";
 import { MethodPanel } from "./methods.ts";
 import { MOST_SEED } from "./requests.ts";
 import type { Failure } from "./run.ts";
+import type { Session } from "./session.ts";
 import type { Options, Sampling, State } from "./state.ts";
 import type { Store } from "./store.ts";
 import { t } from "./texts.ts";
@@ -16,11 +18,12 @@ export class Panel {
   readonly #sampling = new Map<string, Field>();
   readonly #methods: [MethodPanel, MethodPanel];
 
-  constructor(store: Store<State>) {
+  constructor(store: Store<State>, session: Session) {
     this.#store = store;
     this.#methods = [new MethodPanel(store, 0), new MethodPanel(store, 1)];
     const panels = this.#methods.map((panel) => panel.root);
-    const parts = [this.#show(), this.#samplingFields(), ...panels];
+    const files = new Files(store, session).root;
+    const parts = [this.#show(), this.#samplingFields(), ...panels, files];
     this.root = el(
       "aside",
       { id: "settings", class: "panel", "aria-label": t("settings") },

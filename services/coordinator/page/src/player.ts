@@ -17,14 +17,14 @@ export class Player implements Playing {
   }
 
   /** Shows a run up to a round; at its last it is shown as it is. */
-  scrub = (run: Run, rounds: number): void => {
+  scrub(run: Run, rounds: number): void {
     const isWhole = rounds >= run.rounds.length;
     this.#store.update(() => ({
       replay: isWhole ? null : { run: run.id, rounds, playing: false },
     }));
-  };
+  }
 
-  toggle = (run: Run): void => {
+  toggle(run: Run): void {
     const { replay } = this.#store.state;
     if (replay?.run === run.id && replay.playing) {
       this.#store.update(() => ({ replay: { ...replay, playing: false } }));
@@ -33,11 +33,11 @@ export class Player implements Playing {
     const rounds = replay?.run === run.id ? replay.rounds : 0;
     this.#store.update(() => ({ replay: { run: run.id, rounds, playing: true } }));
     this.#play(run, rounds);
-  };
+  }
 
-  slower = (slower: number): void => {
+  slower(slower: number): void {
     this.#store.update(({ options }) => ({ options: { ...options, slower } }));
-  };
+  }
 
   #play(run: Run, begin: number): void {
     let rounds = begin;

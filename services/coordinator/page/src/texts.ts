@@ -169,15 +169,17 @@ const TEXTS = {
     "{count} Runden; Runde {round}: {drafted} entworfen, {accepted} angenommen",
   ],
   noRounds: [
-    "No rounds were told: the target decoded alone, or the answer came whole.",
-    "Keine Runden gemeldet: Das Zielmodell schrieb allein, oder die Antwort kam im Ganzen.",
+    "No rounds were told: the target decoded alone, as with draft_len auto where drafts do not pay, " +
+      "or the answer came whole.",
+    "Keine Runden gemeldet: Das Zielmodell schrieb allein, wie bei draft_len auto, wo Entwürfe sich " +
+      "nicht lohnen, oder die Antwort kam im Ganzen.",
   ],
   laneDraft: ["draft", "Entwurf"],
   laneWire: ["wire, queue", "Leitung"],
   laneVerify: ["verify", "Prüfung"],
   laneAccept: ["accept", "Annahme"],
   scrub: ["Show the text up to round", "Text zeigen bis Runde"],
-  roundAt: ["{round} of {count}", "{round} von {count}"],
+  roundAt: ["Round {round} of {count}", "Runde {round} von {count}"],
   play: ["Play", "Abspielen"],
   pause: ["Pause", "Pause"],
   speed: ["Speed", "Tempo"],

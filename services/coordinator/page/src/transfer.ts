@@ -1,6 +1,5 @@
 /** Conversations as files. */
 
-import { el } from "./dom.ts";
 import { newRun, type Run } from "./run.ts";
 import type { Mode, Sampling, Settings, State, TextFile, Turn } from "./state.ts";
 
@@ -88,12 +87,4 @@ function parsed(json: string): Conversation | null {
   } catch {
     return null;
   }
-}
-
-/** Gives the user a text as a file. */
-export function saveFile(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  el("a", { href: url, download: name }).click();
-  // A download that has begun keeps the text; until then it needs the address.
-  window.setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
