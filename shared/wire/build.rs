@@ -42,6 +42,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .type_attribute(".outrider.v1.Fallback", SERIALIZE)
         .type_attribute(".outrider.v1.RequestTiming", SERIALIZE)
         .type_attribute(".outrider.v1.TopLogprob", SERIALIZE)
+        // The HTTP front tells them.
+        .type_attribute(".outrider.v1.RoundReport", SERIALIZE)
+        .field_attribute(".outrider.v1.RoundReport.distributions", "#[serde(skip)]")
+        .type_attribute(".outrider.v1.Timing", SERIALIZE)
+        .type_attribute(".outrider.v1.ListMethodsResponse", SERIALIZE)
+        .type_attribute(".outrider.v1.MethodDescription", SERIALIZE)
+        .type_attribute(".outrider.v1.ParameterDescription", SERIALIZE)
+        .type_attribute(".outrider.v1.RuleDescription", SERIALIZE)
+        .type_attribute(".outrider.v1.AxisDescription", SERIALIZE)
+        .type_attribute(".outrider.v1.AxisValue", SERIALIZE)
         .codec_path("crate::bounds::BoundedCodec")
         .compile_fds(compiler.file_descriptor_set())?;
     Ok(())

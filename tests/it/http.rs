@@ -9,6 +9,7 @@ mod figures;
 mod forms;
 mod hostile;
 mod origins;
+mod page;
 mod quotas;
 mod refusals;
 mod responses;

@@ -298,7 +298,7 @@ fn the_table_of_limits_is_what_the_services_are_built_with() {
                 .and_then(|key| key.strip_suffix('`'));
             let (bounds, setting) = match key {
                 Some(key) => (vec![default_of(key, settings); ports], bound),
-                None => (bound.split(" | ").map(str::to_owned).collect(), "built in"),
+                None => (bound.split(" | ").map(str::to_owned).collect(), "-"),
             };
             [vec![what.to_owned()], bounds, vec![setting.to_owned()]].concat()
         });

@@ -19,6 +19,8 @@ const MAX_IDLE_MS: u64 = 24 * 60 * 60 * 1_000;
 pub struct HttpConfig {
     /// Address to listen on, `IP:PORT`; `off`, or nothing, for no such port.
     pub listen: OptionalListen,
+    /// Whether there is a page at `/`.
+    pub page: bool,
     /// Whether the one model that is served answers to any name: true, false, or auto, where the port listens on
     /// loopback alone.
     pub any_model: Switch,
@@ -37,6 +39,7 @@ impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             listen: OptionalListen::on_loopback(PORT),
+            page: true,
             any_model: Switch::Auto,
             trusted_hosts: Vec::new(),
             cors_origins: Vec::new(),

@@ -15,6 +15,7 @@
 //! | `tools` | what a model may call |
 //! | `tokens` | the tokens of texts |
 //! | `openapi` | the description of all that |
+//! | `page` | the page at `/` |
 //! | `error` | errors as clients read them, and the names of fields in them |
 
 mod answer;
@@ -30,6 +31,7 @@ mod ollama;
 mod openapi;
 mod options;
 mod output;
+mod page;
 mod report;
 mod responses;
 mod state;
@@ -50,6 +52,7 @@ use axum::{Json, Router};
 use net::auth::Guard;
 use net::loopback::Trusted;
 use serde_json::{Value, json};
+use wire::{settings, v1};
 
 use super::prepare::SharedState;
 use crate::limits::MAX_REQUEST_BYTES;
@@ -93,6 +96,7 @@ fn routes(shared: &Arc<SharedState>, guard: Guard, is_local: bool) -> Router {
     };
     let api = Router::new()
         .route("/v1/models", get(models))
+        .route("/v1/methods", get(methods))
         .route("/v1/models/{*name}", get(model))
         .route("/v1/completions", post(completion))
         .route("/v1/chat/completions", post(chat_turn))
@@ -107,7 +111,9 @@ fn routes(shared: &Arc<SharedState>, guard: Guard, is_local: bool) -> Router {
         .route("/detokenize", post(tokens::detokenize))
         .layer(from_fn(guard::received))
         .layer(from_fn_with_state(guard, guard::authorised));
-    api.route("/health", get(|| async { StatusCode::OK }))
+    let page = shared.config.http.page.then(page::routes);
+    api.merge(page.unwrap_or_default())
+        .route("/health", get(|| async { StatusCode::OK }))
         .route("/ready", get(ready))
         .route("/version", get(version))
         .route("/openapi.json", get(openapi::describe))
@@ -157,6 +163,11 @@ async fn model(
     let Path(name) = name.map_err(rejected)?;
     let model = state.shared.model(&name)?;
     Ok(Json(described(model.name(), state.began)))
+}
+
+/// Returns every method with what it takes, every deferral rule and every axis.
+async fn methods(State(state): State<HttpState>) -> Json<v1::ListMethodsResponse> {
+    Json(settings::listing(state.shared.config.lossless_only))
 }
 
 /// Returns whether requests should be sent here.

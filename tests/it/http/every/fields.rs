@@ -80,6 +80,7 @@ pub(crate) fn common(base: &Told) -> Vec<Field> {
     fields.push(idle(json!({
         "include_stop_str_in_output": false, "length_penalty": 1.0, "priority": 0, "skip_special_tokens": true,
         "spaces_between_special_tokens": true, "use_beam_search": false, "return_token_ids": false,
+        "report_rounds": false,
     })));
     fields
 }

@@ -17,6 +17,7 @@ use futures_util::future::try_join_all;
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 use wire::status::BadField;
+use wire::v1;
 
 use super::error::ApiError;
 use super::guard::RequestId;
@@ -99,15 +100,20 @@ impl ChoicesAnswer {
         })
     }
 
-    /// Returns whether the answer holds log probabilities or ids of tokens.
+    /// Returns whether the answer says more of tokens than their text.
     fn tells_tokens(&self) -> bool {
-        self.request.logprobs || self.request.delivery.token_ids
+        let delivery = self.request.delivery;
+        self.request.logprobs || delivery.token_ids || delivery.report_rounds
     }
 
-    /// Adds the ids of `tokens`, if they were requested.
-    fn add_ids(&self, choice: &mut Value, tokens: &[OutputToken]) {
+    /// Adds the ids of `tokens`, and where they are from, as far as that was requested.
+    fn add_tokens(&self, choice: &mut Value, tokens: &[OutputToken]) {
         if self.request.delivery.token_ids {
             choice["token_ids"] = tokens.iter().map(|token| token.id).collect();
+        }
+        if self.request.delivery.report_rounds {
+            let of_token = |token: &OutputToken| json!({ "id": token.id, "text": token.piece, "origin": origin(token) });
+            choice["tokens"] = tokens.iter().map(of_token).collect();
         }
     }
 
@@ -119,6 +125,17 @@ impl ChoicesAnswer {
         } else {
             Value::Null
         }
+    }
+}
+
+/// Returns the name of where a token is from.
+fn origin(token: &OutputToken) -> &'static str {
+    match token.origin {
+        v1::Origin::Accepted => "accepted",
+        v1::Origin::Recovered => "recovered",
+        v1::Origin::Bonus => "bonus",
+        v1::Origin::Deferred => "deferred",
+        v1::Origin::Target | v1::Origin::Unspecified => "target",
     }
 }
 

@@ -172,6 +172,7 @@ mod tests {
             id: at % 3,
             piece: ["a", "ü", "cc"][at as usize % 3].to_owned(),
             // As the first token of a prompt, the first has none.
+            origin: v1::Origin::Target,
             logprobs: (at > 0).then(|| v1::TokenLogprobs {
                 logprob: -0.5 - at as f32,
                 top: vec![v1::TopLogprob {

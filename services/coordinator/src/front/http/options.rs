@@ -27,6 +27,8 @@ pub(super) struct Delivery {
     pub(super) continuous_usage: bool,
     /// Whether the tokens of the output come beside its text.
     pub(super) token_ids: bool,
+    /// Whether they come with where they are from, and each round with what it came to.
+    pub(super) report_rounds: bool,
     /// Outputs for each prompt.
     pub(super) choices: u32,
 }
@@ -141,6 +143,7 @@ pub(super) fn read(
     };
     speculation(fields, &mut request)?;
     let delivery = delivery(fields)?;
+    request.report_rounds = delivery.report_rounds;
     for (name, neutral) in [
         // Other servers have these defaults, and some clients send them.
         ("skip_special_tokens", vec![json!(true)]),
@@ -227,19 +230,27 @@ fn top_k(given: Option<i64>) -> Result<u32, BadField> {
     }
 }
 
+/// The field that asks for reports of rounds.
+pub(super) const REPORT_ROUNDS: &str = "report_rounds";
+
+const WITH_STREAM: &str = "goes with stream only; set stream, or leave it out";
+
 fn delivery(fields: &mut JsonFields<'_>) -> Result<Delivery, BadField> {
     let stream = fields.take("stream")?.unwrap_or_default();
     let mut delivery = Delivery {
         stream,
         choices: fields.take("n")?.unwrap_or(1),
         token_ids: fields.take("return_token_ids")?.unwrap_or_default(),
+        report_rounds: fields.take(REPORT_ROUNDS)?.unwrap_or_default(),
         ..Default::default()
     };
     BadField::in_range("n", delivery.choices, 1..=MOST_OUTPUTS)?;
+    if delivery.report_rounds && !stream {
+        return Err(BadField::new(REPORT_ROUNDS, WITH_STREAM));
+    }
     if let Some(mut options) = fields.take_object("stream_options")? {
         if !stream {
-            let problem = "goes with stream only; set stream, or leave it out";
-            return Err(BadField::new("stream_options", problem));
+            return Err(BadField::new("stream_options", WITH_STREAM));
         }
         delivery.include_usage = options.take("include_usage")?.unwrap_or_default();
         delivery.continuous_usage = options.take("continuous_usage_stats")?.unwrap_or_default();

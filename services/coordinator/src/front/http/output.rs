@@ -18,6 +18,8 @@ pub(super) struct OutputToken {
     pub(super) id: u32,
     /// The text that it completed.
     pub(super) piece: String,
+    /// Where it is from.
+    pub(super) origin: v1::Origin,
     pub(super) logprobs: Option<v1::TokenLogprobs>,
 }
 
@@ -47,6 +49,8 @@ pub(super) enum OutputDelta {
     Prompt(Vec<OutputToken>),
     /// What is said, in order, and the tokens that it came with.
     Piece(Vec<Said>, Vec<OutputToken>),
+    /// What the round came to whose tokens came last, where that was requested.
+    Round(v1::RoundReport),
     /// It is whole.
     End,
     /// Nothing that a client sees.
@@ -104,7 +108,10 @@ impl OutputProgress {
                 self.tokens += chunk.token_ids.len();
                 let said = self.said(chunk.text, chunk.parts);
                 let logprobs = chunk.logprobs.into_iter().map(Some);
-                let tokens = output_tokens(chunk.token_ids, chunk.pieces, logprobs);
+                let mut tokens = output_tokens(chunk.token_ids, chunk.pieces, logprobs);
+                for (token, origin) in tokens.iter_mut().zip(chunk.origins) {
+                    token.origin = v1::Origin::try_from(origin).unwrap_or_default();
+                }
                 return Ok(OutputDelta::Piece(said, tokens));
             }
             Some(Part::Finished(finished)) => {
@@ -116,7 +123,8 @@ impl OutputProgress {
                 }
                 return Ok(OutputDelta::End);
             }
-            Some(Part::Round(_)) | None => {}
+            Some(Part::Round(report)) => return Ok(OutputDelta::Round(report)),
+            None => {}
         }
         Ok(OutputDelta::Nothing)
     }
@@ -192,7 +200,7 @@ impl WholeOutput {
                     output.say(said);
                     output.keep(tokens, keeps_tokens);
                 }
-                OutputDelta::Nothing => {}
+                OutputDelta::Round(_) | OutputDelta::Nothing => {}
             }
         }
         Err(Status::internal("the answer ended before it was finished"))
@@ -278,6 +286,7 @@ fn output_tokens(
     let tokens = tokens.map(|(id, piece)| OutputToken {
         id,
         piece,
+        origin: v1::Origin::Unspecified,
         logprobs: logprobs.next().flatten(),
     });
     tokens.collect()

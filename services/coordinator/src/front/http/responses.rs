@@ -58,6 +58,10 @@ pub(super) fn read(body: &[u8]) -> Result<(ParsedRequest, EchoedFields), BadFiel
             "a response has one output; leave it out",
         ));
     }
+    if delivery.report_rounds {
+        let problem = "a response tells no rounds; leave it out";
+        return Err(BadField::new(options::REPORT_ROUNDS, problem));
+    }
     if delivery.token_ids {
         let problem = "a response has none; leave it out";
         return Err(BadField::new("return_token_ids", problem));

@@ -64,7 +64,11 @@ async fn what_another_session_began_with_is_told_once() {
     let limit = Duration::from_secs(10);
     let session = super::super::tests::spec(1, "a");
     // The first computes all; what begins alike with more than a part, or with less, finds that.
-    for (shared, found) in [(usize::MAX, 0), (2 * PART + 1, 2 * PART + 1), (PART / 2, PART / 2)] {
+    for (shared, found) in [
+        (usize::MAX, 0),
+        (2 * PART + 1, 2 * PART + 1),
+        (PART / 2, PART / 2),
+    ] {
         let mut memory = RemoteSession::default();
         let mut own = tokens.clone();
         if let Some(other) = own.get_mut(shared) {

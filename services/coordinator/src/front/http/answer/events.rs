@@ -109,9 +109,14 @@ impl AnswerEvents {
                         choices.push(piece(""));
                     }
                     choices[0]["logprobs"] = self.answer.logprobs_of(&tokens, offset);
-                    self.answer.add_ids(&mut choices[0], &tokens);
+                    self.answer.add_tokens(&mut choices[0], &tokens);
                 }
                 choices
+            }
+            Ok(OutputDelta::Round(report)) => {
+                let mut choice = piece("");
+                choice["round"] = json!(report);
+                vec![choice]
             }
             Ok(OutputDelta::End) => {
                 let reason = output.finish_reason();

@@ -123,7 +123,9 @@ impl MessageEvents {
                 events.push(event(json!({}), "message_stop"));
                 (events, true)
             }
-            Ok(OutputDelta::Prompt(_) | OutputDelta::Nothing) => (events, false),
+            Ok(OutputDelta::Prompt(_) | OutputDelta::Round(_) | OutputDelta::Nothing) => {
+                (events, false)
+            }
             Err(status) => {
                 let error = ApiError::from(status).body()["error"].clone();
                 let error = json!({ "type": "api_error", "message": error["message"] });

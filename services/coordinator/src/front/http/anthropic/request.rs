@@ -27,6 +27,10 @@ pub(super) fn read(body: &[u8]) -> Result<ParsedRequest, BadField> {
         let problem = "a message has one output, without token ids; leave it out";
         return Err(BadField::new("n", problem));
     }
+    if delivery.report_rounds {
+        let problem = "a message tells no rounds; leave it out";
+        return Err(BadField::new(options::REPORT_ROUNDS, problem));
+    }
     let stops = fields.take_by("stop_sequences", |json| list(json, MAX_STOPS))?;
     request.stop.extend(stops.unwrap_or_default());
     let system = fields.take_raw("system");

@@ -124,7 +124,9 @@ impl Lines {
                 lines.push(last);
                 (lines, true)
             }
-            Ok(OutputDelta::Prompt(_) | OutputDelta::Nothing) => (Vec::new(), false),
+            Ok(OutputDelta::Prompt(_) | OutputDelta::Round(_) | OutputDelta::Nothing) => {
+                (Vec::new(), false)
+            }
             Err(status) => {
                 let message = ApiError::from(status).body()["error"]["message"].clone();
                 (vec![json!({ "error": message })], true)
