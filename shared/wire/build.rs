@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // The HTTP front tells them.
         .type_attribute(".outrider.v1.RoundReport", SERIALIZE)
         .field_attribute(".outrider.v1.RoundReport.distributions", "#[serde(skip)]")
+        .type_attribute(".outrider.v1.AcceptedDrafts", SERIALIZE)
         .type_attribute(".outrider.v1.Timing", SERIALIZE)
         .type_attribute(".outrider.v1.ListMethodsResponse", SERIALIZE)
         .type_attribute(".outrider.v1.MethodDescription", SERIALIZE)

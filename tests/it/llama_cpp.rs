@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use crate::client::{With, generate, request};
 use crate::cluster::{Cluster, draft, target};
 use crate::lossless::{Way, equals_target_only};
+use crate::reuse;
 use gguf::Gguf;
 
 /// Chains and trees.
@@ -41,6 +42,31 @@ async fn either_peer_may_be_of_either_engine() {
     equals_target_only(&cluster, 2, &WAYS).await;
     let cluster = Cluster::of(draft_file.served(), target_file.served()).await;
     equals_target_only(&cluster, 2, &WAYS).await;
+}
+
+/// What llama.cpp computed of a conversation is not computed again, nor is what two that run begin with.
+#[tokio::test]
+async fn a_second_turn_finds_the_first() {
+    let gguf = Gguf::of("target", FileFormat::F32);
+    let cluster = Cluster::of(draft(), gguf.served()).await;
+    let ask = async |prompt: &str, reuse: bool| {
+        let coordinator = &cluster.coordinator;
+        reuse::ask(coordinator, prompt, |it| it.cache_prompt = Some(reuse)).await
+    };
+    let first = ask(&reuse::prompt(1), true).await;
+    assert_eq!(reuse::cached(&first), 0);
+    let turn = format!("{}{} More.", reuse::prompt(1), first.text);
+    let (alone, second) = (ask(&turn, false).await, ask(&turn, true).await);
+    assert_eq!(reuse::cached(&alone), 0);
+    assert!(reuse::cached(&second) >= 128, "{}", reuse::cached(&second));
+    assert_eq!(second.tokens, alone.tokens);
+    let common = reuse::prompt(2);
+    let others = (0..4).map(|number| format!("{common}And {number}"));
+    let others: Vec<_> = others.collect();
+    let asked = others.iter().map(|prompt| ask(prompt, true));
+    let answers = futures_util::future::join_all(asked).await;
+    let found = answers.iter().filter(|it| reuse::cached(it) >= 128).count();
+    assert!(found >= 3, "{found} of 4 found what the first read");
 }
 
 /// InternLM2 is a Llama by another name, so what it must answer is known.

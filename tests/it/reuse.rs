@@ -10,7 +10,8 @@ pub(crate) fn prompt(number: usize) -> String {
     format!("{number} cats. ").repeat(40)
 }
 
-async fn ask(
+/// Asks for a few tokens after `prompt`.
+pub(crate) async fn ask(
     coordinator: &Service,
     prompt: &str,
     change: impl FnOnce(&mut GenerateRequest),
@@ -20,7 +21,8 @@ async fn ask(
     generate(coordinator, requested).await
 }
 
-fn cached(answer: &Answer) -> u32 {
+/// Tokens of the prompt that were not computed.
+pub(crate) fn cached(answer: &Answer) -> u32 {
     answer.finished.usage.expect("usage").cached_prompt_tokens
 }
 

@@ -173,10 +173,22 @@ async fn each_token_comes_with_where_it_is_from_and_each_round_with_what_it_came
             .all(|round| round["verifier"]["forward_us"].as_u64() > Some(0))
     );
 
+    let by_drafter = |round: &Value| {
+        let accepted = &round["accepted"];
+        let of_one = json!([{ "source": "model", "tokens": accepted }]);
+        round["accepted_by"] == if accepted == 0 { json!([]) } else { of_one }
+    };
+    assert!(
+        told_in.rounds.iter().all(by_drafter),
+        "{:?}",
+        told_in.rounds
+    );
+
     // While the target decodes a round is a forward, and a chat tells the same.
     let messages = json!([{ "role": "user", "content": "Once upon a time" }]);
     let body = json!({ "messages": messages, "max_tokens": 24, "seed": 7, "temperature": 1, "stream": true,
-        "report_rounds": true, "speculation": { "schedule": "stream" } });
+        "report_rounds": true, "prediction": { "type": "content", "content": expected.text },
+        "speculation": { "schedule": "stream" } });
     let reply = serving.post("/v1/chat/completions", &body).await;
     let in_chat = told(&reply, |choice| &choice["delta"]["content"]);
     let emitted = in_chat
@@ -185,6 +197,14 @@ async fn each_token_comes_with_where_it_is_from_and_each_round_with_what_it_came
         .filter_map(|round| round["emitted"].as_u64());
     assert_eq!(emitted.sum::<u64>() as usize, in_chat.tokens.len());
     assert!(!in_chat.tokens.is_empty() && !in_chat.text.is_empty());
+    let mut by_prediction = 0;
+    for round in &in_chat.rounds {
+        let by = round["accepted_by"].as_array().into_iter().flatten();
+        let sum: u64 = by.clone().filter_map(|by| by["tokens"].as_u64()).sum();
+        assert_eq!(round["accepted"], sum, "{round}");
+        by_prediction += by.filter(|by| by["source"] == "prediction").count();
+    }
+    assert!(by_prediction > 0, "{:?}", in_chat.rounds);
 
     let silent = serving.completion(json!({ "stream": true })).await;
     assert!(!silent.body.contains("\"origin\"") && !silent.body.contains("\"round\""));

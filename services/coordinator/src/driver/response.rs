@@ -75,6 +75,11 @@ impl Driver {
                 verified: by == speculation::session::Peer::Verifier,
             });
             if self.request.report_rounds {
+                let accepted_by = self.accepted_by(report.accepted);
+                let report = v1::RoundReport {
+                    accepted_by,
+                    ..report
+                };
                 self.respond(Part::Round(report)).await;
             }
         }

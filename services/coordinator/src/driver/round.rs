@@ -37,6 +37,8 @@ pub(super) struct RoundRecord {
     /// Losses, moves, rounds, steps and bytes that were told of.
     pub(super) fallbacks: usize,
     pub(super) migrations: u32,
+    /// Draft tokens of each source accepted before this round.
+    accepted: Vec<u64>,
     rounds: u64,
     steps: usize,
     bytes: u64,
@@ -79,11 +81,33 @@ impl RoundRecord {
             verifier: Some(verify.reported),
             wire_bytes: bytes - std::mem::replace(&mut self.bytes, bytes),
             distributions: self.distributions.take(),
+            accepted_by: Vec::new(),
         }
     }
 }
 
 impl Driver {
+    /// Returns whose draft tokens a round accepted, `accepted` in all.
+    pub(super) fn accepted_by(&mut self, accepted: u32) -> Vec<v1::AcceptedDrafts> {
+        let of_source = |(source, tokens): (&str, u64)| v1::AcceptedDrafts {
+            source: source.to_owned(),
+            tokens: tokens as u32,
+        };
+        let mut found: Vec<(&str, u64)> = Vec::new();
+        if let Some((proposed, _)) = self.peers.streamed() {
+            let before = &mut self.round.accepted;
+            before.resize(proposed.len(), 0);
+            for (proposed, before) in proposed.iter().zip(before) {
+                let more = proposed.accepted - std::mem::replace(before, proposed.accepted);
+                found.push((proposed.source, more));
+            }
+        } else {
+            found.push((self.request.method.drafting.into(), accepted.into()));
+        }
+        let found = found.into_iter().filter(|(_, tokens)| *tokens > 0);
+        found.map(of_source).collect()
+    }
+
     /// Tells the session, and whoever watches, what came of the request under way.
     pub(super) fn handle(&mut self, answer: Result<PeerAnswer, CallFailure>) {
         let Some(pending) = &self.pending else {

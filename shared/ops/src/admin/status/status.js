@@ -32,7 +32,8 @@ function classOf(key, value) {
 function table(title, rows) {
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const heads = keys.map((key) => {
-    const head = element("th", "", key.replaceAll("_", " "));
+    const isNumber = rows.every((row) => typeof row[key] === "number");
+    const head = element("th", isNumber ? "number" : "", key.replaceAll("_", " "));
     head.scope = "col";
     return head;
   });
@@ -57,11 +58,13 @@ function section(part) {
 }
 
 function show(told) {
-  const services = Object.entries(told.services).map(([name, condition]) => `${name} is ${condition}`);
+  const services = Object.entries(told.services).map(([name, condition]) => `${name.split(".").pop()} is ${condition}`);
   const state = element("strong", told.ready ? "good" : "bad", told.ready ? "ready" : "not ready");
   process.replaceChildren(state, `, version ${told.version}: ${services.join(", ")}`);
   const warnings = told.warnings.map((warning) => element("p", "bad", warning));
-  parts.replaceChildren(...warnings, ...told.parts.map(section));
+  // Peers tell of themselves; whoever knows them all comes first.
+  const inOrder = told.parts.toSorted((one, other) => one.part.localeCompare(other.part));
+  parts.replaceChildren(...warnings, ...inOrder.map(section));
 }
 
 async function refresh() {
