@@ -1,16 +1,8 @@
 // A server with the coordinator's interface, for what the real one cannot be made to do: hostile output, 4,000 tokens
 // a second, a connection that breaks. What it does is named by the first word of the prompt. Started by itself,
 // `node tests/page/mock.mjs PORT`, it is there to look at the page.
-import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import { join } from "node:path";
+import { listen, servePage } from "./files.mjs";
 import { METHODS } from "./methods.mjs";
-
-const DIST = join(import.meta.dirname, "../../services/coordinator/page/dist");
-const TYPES = { html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css" };
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const STORY = (
   "Once upon a time there was a small fox who lived at the edge of a wood.\n\nEvery morning it ran down to the " +
@@ -38,30 +30,16 @@ const HOSTILE = {
 };
 
 /** Starts the server; `token` is what it wants of its clients, and `chat` whether the model has a template. */
-export function start({ port = 0, token = null, chat = true, prefix = "" } = {}) {
+export async function start({ port = 0, token = null, chat = true, prefix = "" } = {}) {
   const seen = [];
-  const server = createServer((request, response) => {
-    serve(request, response, { token, chat, prefix, seen }).catch((error) => {
-      console.error(error);
-      response.destroy();
-    });
-  });
-  return new Promise((resolve) => {
-    server.listen(port, "127.0.0.1", () => {
-      const url = `http://127.0.0.1:${server.address().port}${prefix}/`;
-      resolve({ url, seen, stop: () => server.close(() => {}) && server.closeAllConnections() });
-    });
-  });
+  const options = { token, chat, prefix, seen };
+  const server = await listen((request, response) => serve(request, response, options), port, prefix);
+  return { ...server, seen };
 }
 
 async function serve(request, response, { token, chat, prefix, seen }) {
   const path = request.url.slice(prefix.length);
-  const file = { "/": "index.html", "/page.js": "page.js", "/page.css": "page.css" }[path];
-  if (file) {
-    const type = TYPES[file.split(".").pop()];
-    response.writeHead(200, { "content-type": type, "content-security-policy": POLICY });
-    return response.end(await readFile(join(DIST, file)));
-  }
+  if (await servePage(path, response)) return;
   if (token && request.headers.authorization !== `Bearer ${token}`) {
     return fail(response, 401, "unknown token", null);
   }
