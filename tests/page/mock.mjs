@@ -15,8 +15,8 @@ const STORY = (
 const HOSTILE = {
   html: [
     "<script>window.harmed = 1</script>",
-    " <img src=x onerror='window.harmed = 1'> **bold**",
-    " [link](javascript:window.harmed=1) [there](https://elsewhere.invalid/a)",
+    " <img src=x onerror='window.harmed = 1'> **bold**\n\n",
+    "see [link](javascript:window.harmed=1) [there](https://elsewhere.invalid/a)",
     "\n\n![picture](https://elsewhere.invalid/p.png)\n\n",
     "<iframe src='https://elsewhere.invalid'></iframe><style>body{display:none}</style>\n\n",
     "<svg onload='window.harmed = 1'><a xlink:href='javascript:1'>x</a></svg>",

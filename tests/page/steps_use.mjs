@@ -49,8 +49,8 @@ export const useSteps = [
       const path = await download.path();
       assert.equal(JSON.parse(await readFile(path, "utf8")).turns.length, 1);
       await page.getByRole("button", { name: "New" }).click();
-      assert.equal(await page.locator(".turn").count(), 0);
-      const picker = page.locator("aside input[type=file]");
+      await page.locator(".turn").waitFor({ state: "detached" });
+      const picker = page.locator("#settings input[type=file]");
       await picker.setInputFiles(path);
       await page.locator(".turn").waitFor();
       assert.equal(await visitor.text(".turn:last-child .output"), text);

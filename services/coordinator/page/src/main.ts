@@ -8,6 +8,7 @@ import { button, el, setText } from "./dom.ts";
 import { Header, Notices } from "./header.ts";
 import { Legend } from "./legend.ts";
 import { Login } from "./login.ts";
+import { MarkdownView } from "./markdown.ts";
 import { Panel } from "./panel.ts";
 import { Player } from "./player.ts";
 import { Session } from "./session.ts";
@@ -47,18 +48,17 @@ const conversation = new ConversationView(store, card, {
   edit: (turn, text) => session.edit(turn, text),
 });
 
+const talk = el(
+  "div",
+  { class: "talk" },
+  new Notices(store, () => void load()).root,
+  new Legend(store).root,
+  conversation.root,
+  new Composer(store, session).root,
+);
 document.body.replaceChildren(
   new Header(store, session, toggle).root,
-  el(
-    "main",
-    {},
-    new Notices(store, () => void load()).root,
-    new Legend(store).root,
-    conversation.root,
-    new Composer(store, session).root,
-  ),
-  panel.root,
-  card.root,
+  el("main", {}, talk, panel.root, card.root),
   login.root,
 );
 
@@ -96,3 +96,5 @@ async function load(): Promise<void> {
 }
 
 void load();
+// The first Markdown compiles its parser: better now than in the frame that shows the first token.
+window.setTimeout(() => new MarkdownView().show("*ready*", true), 500);

@@ -50,7 +50,7 @@ export class MethodPanel {
     if (!methods || !method) return;
     this.root.append(...this.#head(methods, method));
     const parameters = method.parameters.map((each) => this.#parameter(each, methods));
-    if (parameters.length > 0) this.root.append(el("h3", {}, t("parameters")), ...parameters);
+    if (parameters.length > 0) this.root.append(el("h2", {}, t("parameters")), ...parameters);
     const axes = methods.axes.map((axis) => this.#axis(axis));
     const isOpen = methods.axes.some(({ name }) => this.#value(name) !== "");
     const list = el("details", { open: isOpen }, el("summary", {}, t("axes")), ...axes);

@@ -50,6 +50,7 @@ export class TimelineView {
   #run: Run | null = null;
   #played: Played = { rounds: null, playing: false, slower: 1 };
   #drawnAt = 0;
+  #width = 0;
 
   constructor(playing: Playing) {
     const withRun = (act: (run: Run) => void) => () => this.#run && act(this.#run);
@@ -73,7 +74,11 @@ export class TimelineView {
     const controls = [this.#play, this.#slider, this.#at, this.#speed];
     this.#controls = el("div", { class: "player" }, ...controls);
     this.root = el("div", { class: "timeline" }, this.#scroll, this.#none, this.#controls);
-    new ResizeObserver(() => this.#draw()).observe(this.#scroll);
+    // The observer tells the width when layout is done, so that drawing asks for no layout of its own.
+    new ResizeObserver(([entry]) => {
+      this.#width = entry?.contentRect.width ?? 0;
+      this.#draw();
+    }).observe(this.#scroll);
   }
 
   show(run: Run, played: Played): void {
@@ -103,7 +108,7 @@ export class TimelineView {
   }
 
   #draw(): void {
-    const width = this.#scroll.clientWidth;
+    const width = this.#width;
     const rounds = this.#run?.rounds ?? [];
     if (width === 0 || rounds.length === 0) return;
     const current = this.#played.rounds ?? rounds.length;
