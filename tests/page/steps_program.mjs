@@ -150,7 +150,7 @@ export const programSteps = [
       const { page } = visitor;
       await page.check("#mode-complete", { force: true });
       await draftFour(page);
-      await page.fill("#max_tokens", "700");
+      await page.fill("#max_tokens", "480");
       await visitor.send("Once upon a time");
       await tokensOver(page, 8, 30_000);
       killDrafter();

@@ -8,6 +8,8 @@ import { isUnderWay, type Run } from "./run.ts";
 import { promises, t } from "./texts.ts";
 import { type Played, type Playing, TimelineView } from "./timeline.ts";
 
+const UNFOLDS_AFTER_MS = 250;
+
 /** What the user can do with an answer. */
 export interface AnswerActions extends Playing {
   retry(): void;
@@ -81,7 +83,7 @@ export class AnswerView {
     this.#showActions(run, context);
     this.#numbers.show(run);
     this.#numbers.root.hidden = run.firstAt === null;
-    this.#details.hidden = run.firstAt === null;
+    this.#details.hidden = isTooEarly(run);
     this.#showDetails();
   }
 
@@ -130,6 +132,12 @@ export class AnswerView {
     setText(this.#copy, t("copied"));
     window.setTimeout(() => setText(this.#copy, t("copy")), 1500);
   }
+}
+
+/** Whether the timeline would unfold in the very frames in which the first text is laid out. */
+function isTooEarly({ firstAt, latestAt, phase }: Run): boolean {
+  if (firstAt === null || latestAt === null) return true;
+  return phase === "streaming" && latestAt - firstAt < UNFOLDS_AFTER_MS;
 }
 
 /** Returns a failure's text, with the field that it is about where its message does not begin with that. */

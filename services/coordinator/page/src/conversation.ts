@@ -9,6 +9,8 @@ import { isBusy, runsOf, type TurnActions, TurnView } from "./turn.ts";
 
 /** How near the end counts as at the end. */
 const NEAR_PX = 48;
+/** After the last change of an answer its timeline may still unfold. */
+const SETTLES_MS = 500;
 
 export class ConversationView {
   readonly #empty = el("p", { class: "empty" });
@@ -17,7 +19,9 @@ export class ConversationView {
   readonly #views = new Map<number, Shown>();
   readonly #card: Card;
   readonly #actions: TurnActions;
+  /** Whether the end is kept in sight while text comes, and until when. */
   #follows = true;
+  #followsUntil = 0;
 
   constructor(store: Store<State>, card: Card, actions: TurnActions) {
     this.#card = card;
@@ -33,6 +37,11 @@ export class ConversationView {
       this.#follows = scrollHeight - scrollTop - clientHeight < NEAR_PX;
       card.hide();
     });
+    // When the observer tells, layout is done, so that scrolling asks for none of its own.
+    new ResizeObserver(() => {
+      const isDue = this.#follows && performance.now() < this.#followsUntil;
+      if (isDue) this.root.scrollTop = this.root.scrollHeight;
+    }).observe(this.#turns);
     store.watch(
       (state) => state,
       (state) => this.#show(state),
@@ -45,9 +54,12 @@ export class ConversationView {
     this.#empty.hidden = turns.length > 0;
     setText(this.#empty, state.mode === "chat" ? t("emptyChat") : t("emptyComplete"));
     this.#dropOthers(new Set(turns.map((turn) => turn.id)));
-    let changed = false;
-    for (const turn of turns) changed = this.#showTurn(turn, state, busy) || changed;
-    if (changed && busy && this.#follows) this.root.scrollTop = this.root.scrollHeight;
+    if (busy) this.#followsUntil = performance.now() + SETTLES_MS;
+    for (const turn of turns) this.#showTurn(turn, state, busy);
+    this.#turns.classList.toggle(
+      "wide",
+      turns.some((turn) => turn.runs.length > 1),
+    );
   }
 
   #dropOthers(kept: Set<number>): void {
@@ -58,15 +70,14 @@ export class ConversationView {
     }
   }
 
-  /** Shows a turn, if anything that it depends on changed. Returns whether. */
-  #showTurn(turn: Turn, state: Readonly<State>, busy: boolean): boolean {
+  /** Shows a turn, if anything that it depends on changed. */
+  #showTurn(turn: Turn, state: Readonly<State>, busy: boolean): void {
     const depends = dependencies(turn, state, busy);
     const shown = this.#views.get(turn.id);
-    if (shown && same(shown.depends, depends)) return false;
+    if (shown && same(shown.depends, depends)) return;
     const view = shown?.view ?? this.#addTurn();
     view.show(turn, state, busy);
     this.#views.set(turn.id, { view, depends });
-    return true;
   }
 
   #addTurn(): TurnView {

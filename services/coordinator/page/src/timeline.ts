@@ -9,6 +9,7 @@ const LABEL_PX = 84;
 const LANE_PX = 20;
 const BLOCK_PX = 14;
 const HEADER_PX = 20;
+const HEIGHT_PX = HEADER_PX + 4 * LANE_PX;
 /** Thousands of rounds are shown through a window of as many as stay legible. */
 const ROUND_PX = 34;
 /** While rounds come, the drawing is renewed after so long. */
@@ -115,22 +116,26 @@ export class TimelineView {
     const fit = Math.max(4, Math.floor((width - LABEL_PX) / ROUND_PX));
     const from = Math.max(0, Math.min(current - Math.ceil(fit / 2), rounds.length - fit));
     const window = rounds.slice(from, from + fit);
-    const height = HEADER_PX + LANES.length * LANE_PX;
     const whole = window.reduce((sum, round) => sum + roundUs(round), 0);
     // A block of no known time is still to be seen, so each round has a least width.
     const least = Math.min(ROUND_PX, (width - LABEL_PX) / window.length) / 2;
     const scale = (width - LABEL_PX - least * window.length) / Math.max(1, whole);
+    const paths = new Map<Lane, string>(LANES.map((lane) => [lane, ""]));
     let x = LABEL_PX;
-    const drawn = window.map((round, at) => {
+    const frames = window.map((round, at) => {
       const own = least + roundUs(round) * scale;
-      const group = drawnRound(round, from + at + 1, x, own, height, from + at + 1 === current);
+      for (const [lane, outline] of outlines(round, x, own - 1)) {
+        paths.set(lane, paths.get(lane) + outline);
+      }
+      const frame = roundFrame(round, from + at + 1, x, own, from + at + 1 === current);
       x += own;
-      return group;
+      return frame;
     });
-    this.#drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.#drawing.setAttribute("height", String(height));
+    const blocks = [...paths].map(([lane, d]) => svg("path", { class: `part ${lane}`, d }));
+    this.#drawing.setAttribute("viewBox", `0 0 ${width} ${HEIGHT_PX}`);
+    this.#drawing.setAttribute("height", String(HEIGHT_PX));
     this.#drawing.setAttribute("aria-label", summary(rounds, current));
-    this.#drawing.replaceChildren(...LANES.map(laneLabel), ...drawn);
+    this.#drawing.replaceChildren(...LANES.map(laneLabel), ...frames, ...blocks);
   }
 }
 
@@ -151,35 +156,28 @@ function laneTop(at: number): number {
   return HEADER_PX + at * LANE_PX + (LANE_PX - BLOCK_PX) / 2;
 }
 
-function drawnRound(
+/** What can be clicked of a round: its frame, and above it its draft tokens, accepted of drafted. */
+function roundFrame(
   round: Round,
   position: number,
   x: number,
   width: number,
-  height: number,
   isCurrent: boolean,
 ): SVGElement {
-  const frame = { class: "round", x, y: 0, width: width - 1, height };
-  const group = svg(
-    "g",
-    { class: isCurrent ? "current" : null, "data-round": position },
-    svg("rect", frame),
-  );
+  const frame = svg("rect", { class: "round", x, y: 0, width: width - 1, height: HEIGHT_PX });
   const counts = svg("text", { class: "counts", x: x + width / 2, y: HEADER_PX - 6 });
   counts.textContent = `${round.accepted}/${round.drafted}`;
-  group.append(counts);
-  const scale = (width - 1) / Math.max(1, roundUs(round));
-  for (const { lane, start, length } of partsOf(round)) {
-    group.append(
-      svg("rect", {
-        class: `block ${lane}`,
-        x: x + start * scale,
-        y: laneTop(LANES.indexOf(lane)),
-        width: Math.max(1, length * scale),
-        height: BLOCK_PX,
-        rx: 2,
-      }),
-    );
-  }
-  return group;
+  return svg("g", { class: isCurrent ? "current" : null, "data-round": position }, frame, counts);
+}
+
+/**
+ * Returns the outlines of a round's parts. Those of a lane are drawn as one path: an element for each part
+ * would be hundreds, several times a second.
+ */
+function outlines(round: Round, x: number, width: number): [Lane, string][] {
+  const scale = width / Math.max(1, roundUs(round));
+  return partsOf(round).map(({ lane, start, length }) => {
+    const [left, wide] = [(x + start * scale).toFixed(1), Math.max(1, length * scale).toFixed(1)];
+    return [lane, `M${left} ${laneTop(LANES.indexOf(lane))}h${wide}v${BLOCK_PX}h-${wide}z`];
+  });
 }
