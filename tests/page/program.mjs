@@ -17,7 +17,10 @@ export async function startAll(program, token = null) {
   return { url: `http://${local(http)}/`, stop: () => process.kill("SIGKILL") };
 }
 
-/** Starts drafter, verifier and coordinator. `killDrafter` ends the first without a farewell. */
+/**
+ * Starts drafter, verifier and coordinator. `killDrafter` ends the first without a farewell; `hold` stops the
+ * verifier where it is, and with it the text, until `goOn`.
+ */
 export async function startThree(program) {
   const [grpc, http, draft, verify] = await Promise.all([1, 2, 3, 4].map(freePort));
   const drafter = begin(program, ["serve", "drafter", "--listen", local(draft), "--admin", "off"]);
@@ -29,7 +32,13 @@ export async function startThree(program) {
     for (const each of [drafter, verifier, coordinator]) each.kill("SIGKILL");
   };
   await ready(http, coordinator);
-  return { url: `http://${local(http)}/`, killDrafter: () => drafter.kill("SIGKILL"), stop };
+  return {
+    url: `http://${local(http)}/`,
+    killDrafter: () => drafter.kill("SIGKILL"),
+    hold: () => verifier.kill("SIGSTOP"),
+    goOn: () => verifier.kill("SIGCONT"),
+    stop,
+  };
 }
 
 function begin(program, flags, env = {}) {

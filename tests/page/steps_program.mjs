@@ -13,9 +13,17 @@ async function draftFour(page, pane = 0) {
   await page.selectOption(`#pane-${pane}-schedule`, "rounds");
 }
 
-async function tokensOver(page, count, timeout) {
-  const enough = (least) => document.querySelectorAll(".turn:last-child .output .token").length > least;
-  await page.waitForFunction(enough, count, { timeout, polling: 10 });
+/** Calls `act` as soon as the browser has some of an answer's stream. */
+async function atFirstData({ page, context }, act) {
+  const network = await context.newCDPSession(page);
+  await network.send("Network.enable");
+  const streams = new Set();
+  network.on("Network.responseReceived", ({ requestId, response }) => {
+    if (response.mimeType === "text/event-stream") streams.add(requestId);
+  });
+  network.on("Network.dataReceived", ({ requestId }) => {
+    if (streams.delete(requestId)) act();
+  });
 }
 
 export const programSteps = [
@@ -145,16 +153,21 @@ export const programSteps = [
   {
     name: "the drafter is killed in the middle: the page says so, and the text goes on",
     run: async ({ three, open }) => {
-      const { url, killDrafter } = await three();
+      const { url, killDrafter, hold, goOn } = await three();
       const visitor = await (await open(url)).loaded();
       const { page } = visitor;
       await page.check("#mode-complete", { force: true });
       await draftFour(page);
-      await page.fill("#max_tokens", "480");
+      await page.fill("#max_tokens", "400");
+      await page.fill("#seed", "8");
+      // The text comes quicker than a test can act, so it is held after its first tokens.
+      await atFirstData(visitor, hold);
       await visitor.send("Once upon a time");
-      await tokensOver(page, 8, 30_000);
-      killDrafter();
+      await visitor.tokens().first().waitFor();
+      await page.waitForTimeout(300);
       const before = await visitor.tokens().count();
+      killDrafter();
+      goOn();
       await visitor.answered(60_000);
       await visitor.sees(/Went on without the drafter: /);
       const after = await visitor.tokens().count();

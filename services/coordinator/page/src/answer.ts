@@ -152,8 +152,8 @@ function statusOf(run: Run): string {
   if (run.phase === "stopped") said.push(t("stopped"));
   if (run.finish === "length") said.push(t("cut", { count: run.tokens.length }));
   if (run.phase === "done" && run.text === "" && run.reasoning === "") said.push(t("emptyAnswer"));
-  for (const reason of run.metrics?.fallback_reasons ?? [])
-    said.push(t("withoutDrafter", { reason }));
+  const reasons = run.metrics?.fallback_reasons ?? [];
+  if (reasons.length > 0) said.push(t("withoutDrafter", { reason: reasons.join("; ") }));
   return said.join(" ");
 }
 
