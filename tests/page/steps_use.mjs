@@ -105,9 +105,9 @@ export const useSteps = [
       const { page } = visitor;
       assert.equal(await page.locator("#pane-0-method option[value=bild]").isDisabled(), true);
       await page.selectOption("#pane-0-method", "spec-cascade");
-      assert.equal(await page.getAttribute("#pane-0-alpha", "placeholder"), "0.3");
+      await page.locator("#pane-0-alpha[placeholder='0.3']").waitFor();
       await page.selectOption("#pane-0-rule", "opt");
-      assert.equal(await page.getAttribute("#pane-0-alpha", "placeholder"), "0.5");
+      await page.locator("#pane-0-alpha[placeholder='0.5']").waitFor();
       await page.fill("#pane-0-alpha", "0.7");
       await visitor.ask("one");
       assert.deepEqual(seen.at(-1).speculation, { method: "spec-cascade", rule: "opt", alpha: 0.7 });

@@ -31,7 +31,7 @@ export class Login {
       el(
         "div",
         { class: "row" },
-        button(t("cancel"), () => this.root.close()),
+        button(t("cancel"), () => this.#give(null)),
         use,
       ),
     );
@@ -41,8 +41,8 @@ export class Login {
     });
     const labelled = { "aria-labelledby": "login-title", "aria-describedby": "login-help" };
     this.root = el("dialog", labelled, form);
-    // Escape closes a dialog, too.
-    this.root.addEventListener("close", () => this.#give(null));
+    // Escape is a no, too. The event of closing would come late, when another token may be asked for already.
+    this.root.addEventListener("cancel", () => this.#give(null));
     store.watch(
       ({ login }) => login,
       (login) => this.#show(login),
