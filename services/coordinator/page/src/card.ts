@@ -58,9 +58,11 @@ function roundRows(run: Run, position: number): Row[] {
     [t("draftTime"), time(draft_us)],
     [t("verifyTime"), time(verify_us)],
   ];
+  const sources = (round.accepted_by ?? []).map(({ source, tokens }) => `${source} ${tokens}`);
   const counts = t("roundCounts", { drafted, accepted });
   return [
     [t("round"), `${round.round}: ${counts}`],
+    ...(sources.length > 0 ? [[t("draftedBy"), sources.join(", ")] satisfies Row] : []),
     ...times.filter((_, at) => at > 0 || draft_us > 0),
   ];
 }

@@ -32,6 +32,8 @@ export interface Round {
   base_len: number;
   drafted: number;
   accepted: number;
+  /** Whose draft tokens were accepted. */
+  accepted_by?: { source: string; tokens: number }[];
   emitted: number;
   draft_us: number;
   verify_us: number;

@@ -157,6 +157,7 @@ const TEXTS = {
   logprob: ["Log probability", "Log-Wahrscheinlichkeit"],
   alternatives: ["Alternatives", "Alternativen"],
   round: ["Round", "Runde"],
+  draftedBy: ["Accepted from", "Angenommen von"],
   roundCounts: [
     "{drafted} drafted, {accepted} accepted",
     "{drafted} entworfen, {accepted} angenommen",
