@@ -8,7 +8,6 @@ use candle_core::quantized::gguf_file::Value;
 use model::gguf_writer::FileFormat;
 use model::source::{EngineKind, ModelSource};
 use model::{Checkpoint, ModelConfig, embedded};
-use speculation::drafting::TreeShape;
 use tempfile::TempDir;
 
 use crate::client::{With, generate, request};
@@ -93,7 +92,7 @@ async fn a_family_that_our_own_runtime_lacks_is_served() {
     let inspected = other.source().inspect().expect("in order");
     let served = other.served();
     let outline = inspected.expect("a tokenizer of ours").outline;
-    assert_eq!(outline, served.outline());
+    assert_eq!(outline, served.outline);
     let other = Cluster::of(draft(), served).await;
     let requested = request("Once upon a time", 32).ignoring_eos();
     let expected = generate(&known.coordinator, requested.clone()).await;

@@ -2,7 +2,7 @@
 
 use llama_cpp::{BadEntry, BatchToken, Context, DecodeError, SequenceId};
 use speculation::{
-    ports::{KvCache, ModelShape, Rows, Segment},
+    ports::{ModelShape, Rows, Segment},
     tree_paths::TreePaths,
 };
 
