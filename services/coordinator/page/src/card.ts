@@ -10,6 +10,7 @@ const MARGIN_PX = 8;
 
 export class Card {
   readonly root = el("div", { id: "card", class: "card", role: "tooltip", hidden: true });
+  #beside: Element | null = null;
 
   /** Shows the token at `position` of `run`, beside the element that shows it in the text. */
   show(run: Run, position: number, beside: Element): void {
@@ -28,11 +29,18 @@ export class Card {
       ...(logprob ? [alternatives(logprob)] : []),
     );
     this.root.hidden = false;
+    this.#beside = beside;
     this.#place(beside);
   }
 
   hide(): void {
     this.root.hidden = true;
+    this.#beside = null;
+  }
+
+  /** Stays beside its token where the text is scrolled. */
+  follow(): void {
+    if (this.#beside) this.#place(this.#beside);
   }
 
   /** Below the token, or above it where there is no room. */

@@ -62,20 +62,29 @@ document.body.replaceChildren(
   login.root,
 );
 
+store.watch(
+  ({ options }) => options.sideBySide,
+  (wide) => {
+    talk.classList.toggle("wide", wide);
+  },
+);
+
 /** On narrow windows the settings take the conversation's place. */
 function showSettings(open: boolean): void {
   document.body.classList.toggle("settings", open);
   toggle.setAttribute("aria-expanded", String(open));
-  setText(toggle, open ? t("closeSettings") : t("settings"));
+  setText(toggle, open ? t("close") : t("settings"));
+  toggle.setAttribute("aria-label", open ? t("closeSettings") : t("settings"));
 }
 
 /** Asks what is served. */
 async function load(): Promise<void> {
   try {
-    const [models, tokenizer, methods] = await Promise.all([
+    const [models, tokenizer, methods, { version }] = await Promise.all([
       api.get<{ data: { id: string }[] }>("v1/models"),
       api.get<{ chat_template?: string | null }>("tokenizer_info"),
       api.get<Methods>("v1/methods"),
+      api.get<{ version: string }>("version"),
     ]);
     const names = models.data.map(({ id }) => id);
     const canChat = Boolean(tokenizer.chat_template);
@@ -86,6 +95,7 @@ async function load(): Promise<void> {
       canChat,
       mode: canChat ? mode : "complete",
       methods,
+      version,
       settings: settings.map((each) => ({ ...each, method })),
       failure: null,
     }));

@@ -1,6 +1,6 @@
 /** The settings beside the conversation: what is shown, sampling, and the method of each pane. */
 
-import { el } from "./dom.ts";
+import { el, setText } from "./dom.ts";
 import { choice, Field, input } from "./field.ts";
 import { Files } from "./files.ts";
 import { MethodPanel } from "./methods.ts";
@@ -23,7 +23,7 @@ export class Panel {
     this.#methods = [new MethodPanel(store, 0), new MethodPanel(store, 1)];
     const panels = this.#methods.map((panel) => panel.root);
     const files = new Files(store, session).root;
-    const parts = [this.#show(), this.#samplingFields(), ...panels, files];
+    const parts = [this.#show(), this.#samplingFields(), ...panels, files, this.#version()];
     this.root = el(
       "aside",
       { id: "settings", class: "panel", "aria-label": t("settings") },
@@ -50,6 +50,15 @@ export class Panel {
     for (const [name, field] of this.#sampling) {
       field.complain(failure?.param === name ? failure.message : null);
     }
+  }
+
+  #version(): HTMLElement {
+    const line = el("p", { class: "help" });
+    this.#store.watch(
+      ({ version }) => version,
+      (version) => setText(line, version === "" ? "" : t("version", { version })),
+    );
+    return line;
   }
 
   #show(): HTMLElement {

@@ -12,6 +12,7 @@ const TEXTS = {
     "Dieses Modell hat keine Chat-Vorlage und kann darum nicht chatten: Es setzt Texte fort.",
   ],
   settings: ["Settings", "Einstellungen"],
+  close: ["Close", "Schließen"],
   closeSettings: ["Close settings", "Einstellungen schließen"],
   newConversation: ["New", "Neu"],
   export: ["Export", "Exportieren"],
@@ -155,7 +156,6 @@ const TEXTS = {
   position: ["Position", "Position"],
   origin: ["Origin", "Herkunft"],
   logprob: ["Log probability", "Log-Wahrscheinlichkeit"],
-  alternatives: ["Alternatives", "Alternativen"],
   round: ["Round", "Runde"],
   draftedBy: ["Accepted from", "Angenommen von"],
   roundCounts: [
