@@ -38,15 +38,16 @@ export async function start({ port = 0, token = null, chat = true, prefix = "" }
 }
 
 async function serve(request, response, { token, chat, prefix, seen }) {
-  const path = request.url.slice(prefix.length);
+  const path = request.url.slice(prefix.length).split("?")[0];
   if (await servePage(path, response)) return;
   if (token && request.headers.authorization !== `Bearer ${token}`) {
     return fail(response, 401, "unknown token", null);
   }
   if (request.method === "GET") {
+    const chats = chat && !request.url.includes("model=other");
     const answers = {
       "/v1/models": { data: [{ id: "embedded:target" }, { id: "other" }] },
-      "/tokenizer_info": { chat_template: chat ? "{{ messages }}" : null },
+      "/tokenizer_info": { chat_template: chats ? "{{ messages }}" : null },
       "/v1/methods": METHODS,
       "/version": { version: "0.0.0" },
     };
@@ -71,6 +72,7 @@ async function generate(response, body) {
   else if (word === "fast") await stream.paced(Number(amount), 4000);
   else if (word === "slow") await stream.paced(Number(amount ?? 20), 8);
   else await stream.paced(Math.min(body.max_tokens ?? 60, STORY.length), 400);
+  if (word === "nonsense") stream.response.write("data: <html>\n\n");
   if (word === "break") return response.destroy();
   if (word === "error") {
     stream.send({ error: { message: "no verifier is left", type: "server_error", param: null, code: null } });

@@ -78,13 +78,18 @@ export const useSteps = [
   },
   {
     name: "a model without a chat template opens in complete, and says why",
-    run: async ({ otherMock, open }) => {
+    run: async ({ mock, otherMock, open }) => {
       const { url } = await otherMock({ chat: false });
       const visitor = await (await open(url)).loaded();
       await visitor.sees(/no chat template/);
       assert.equal(await visitor.page.isChecked("#mode-complete"), true);
       assert.equal(await visitor.page.isDisabled("#mode-chat"), true);
       await visitor.leave();
+      const other = await (await open((await mock()).url)).loaded();
+      assert.equal(await other.page.isChecked("#mode-chat"), true);
+      await other.page.selectOption("#model", "other");
+      await other.sees(/no chat template/);
+      await other.leave();
     },
   },
   {
@@ -139,6 +144,7 @@ export const useSteps = [
       for (const [word, said] of [
         ["error", /no verifier is left/],
         ["break", /connection to the server was lost/],
+        ["nonsense", /SyntaxError/],
         ["busy", /too many requests.*Retry-After: 3 s/],
         ["fallback", /without the drafter: .*connection refused/],
       ]) {

@@ -14,6 +14,12 @@ export class ApiError extends Error {
   }
 }
 
+/** Returns a failure as it is shown. What is not of the API is an answer that it would not give. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof ApiError) return error.failure;
+  return { message: String(error), param: null, status: null };
+}
+
 /** Asks for a token; `wrong` says whether one was given and refused. Null is the user's no. */
 export type AskForToken = (wrong: boolean) => Promise<string | null>;
 
@@ -48,14 +54,19 @@ export class Api {
     const parser = new EventParser();
     const decoder = new TextDecoder();
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-    while (true) {
-      const { done, value } = await reader.read().catch((error) => this.#lost(error));
-      if (done) throw this.#lostError();
-      const events = parser.push(decoder.decode(value, { stream: true }));
-      const end = events.indexOf("[DONE]");
-      const whole = end < 0 ? events : events.slice(0, end);
-      if (whole.length > 0) yield whole.map((event) => JSON.parse(event) as Piece);
-      if (end >= 0) return;
+    try {
+      while (true) {
+        const { done, value } = await reader.read().catch((error) => this.#lost(error));
+        if (done) throw this.#lostError();
+        const events = parser.push(decoder.decode(value, { stream: true }));
+        const end = events.indexOf("[DONE]");
+        const whole = end < 0 ? events : events.slice(0, end);
+        if (whole.length > 0) yield whole.map((event) => JSON.parse(event) as Piece);
+        if (end >= 0) return;
+      }
+    } finally {
+      // Whoever stops reading leaves no stream behind that the server goes on to fill.
+      void reader.cancel().catch(() => {});
     }
   }
 

@@ -1,7 +1,7 @@
 /** The card beside a token: what it is, who wrote it, and the round that brought it. */
 
 import { el } from "./dom.ts";
-import { type LogProbability, type Run, roundOf } from "./run.ts";
+import { type LogProbability, ORIGINS, type Origin, type Run, roundOf } from "./run.ts";
 import { number, percent, t, time } from "./texts.ts";
 import { visibleToken } from "./visible.ts";
 
@@ -19,7 +19,7 @@ export class Card {
     const rows: Row[] = [
       [t("token"), `${token.id}`],
       [t("position"), `${position + 1}`],
-      [t("origin"), `${t(token.origin)}: ${t(`${token.origin}Help`)}`],
+      [t("origin"), originText(token.origin)],
       ...roundRows(run, position),
     ];
     const logprob = run.logprobs[position];
@@ -57,6 +57,11 @@ export class Card {
 }
 
 type Row = [string, string];
+
+/** A newer server may tell an origin that this page does not know. */
+function originText(origin: Origin): string {
+  return ORIGINS.includes(origin) ? `${t(origin)}: ${t(`${origin}Help`)}` : origin;
+}
 
 function roundRows(run: Run, position: number): Row[] {
   const round = roundOf(run.rounds, position);

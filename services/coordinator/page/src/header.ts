@@ -13,11 +13,14 @@ export class Header {
   readonly #model = el("select", { id: "model" });
   readonly #modes: HTMLElement;
 
-  constructor(store: Store<State>, session: Session, toggleSettings: HTMLButtonElement) {
+  constructor(
+    store: Store<State>,
+    session: Session,
+    choose: (model: string) => void,
+    toggleSettings: HTMLButtonElement,
+  ) {
     this.#store = store;
-    this.#model.addEventListener("change", () =>
-      store.update(() => ({ model: this.#model.value })),
-    );
+    this.#model.addEventListener("change", () => choose(this.#model.value));
     this.#modes = el(
       "div",
       { class: "modes", role: "radiogroup", "aria-label": t("mode") },

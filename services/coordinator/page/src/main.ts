@@ -1,6 +1,6 @@
 /** Puts the page together, and asks the server what it serves. */
 
-import { Api, ApiError } from "./api.ts";
+import { Api, failureOf } from "./api.ts";
 import { Card } from "./card.ts";
 import { Composer } from "./composer.ts";
 import { ConversationView } from "./conversation.ts";
@@ -57,7 +57,7 @@ const talk = el(
   new Composer(store, session).root,
 );
 document.body.replaceChildren(
-  new Header(store, session, toggle).root,
+  new Header(store, session, (model) => void choose(model), toggle).root,
   el("main", {}, talk, panel.root, card.root),
   login.root,
 );
@@ -80,28 +80,49 @@ function showSettings(open: boolean): void {
 /** Asks what is served. */
 async function load(): Promise<void> {
   try {
-    const [models, tokenizer, methods, { version }] = await Promise.all([
+    const [models, chats, methods, { version }] = await Promise.all([
       api.get<{ data: { id: string }[] }>("v1/models"),
-      api.get<{ chat_template?: string | null }>("tokenizer_info"),
+      canChat(""),
       api.get<Methods>("v1/methods"),
       api.get<{ version: string }>("version"),
     ]);
     const names = models.data.map(({ id }) => id);
-    const canChat = Boolean(tokenizer.chat_template);
     const method = methods.methods.find(({ allowed }) => allowed)?.name ?? "";
     store.update(({ settings, mode }) => ({
       models: names,
       model: names[0] ?? "",
-      canChat,
-      mode: canChat ? mode : "complete",
+      canChat: chats,
+      mode: chats ? mode : "complete",
       methods,
       version,
       settings: settings.map((each) => ({ ...each, method })),
       failure: null,
     }));
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    store.update(() => ({ failure: error.failure }));
+    store.update(() => ({ failure: failureOf(error) }));
+  }
+}
+
+/** Asks whether a model can chat, the first one if it is empty: another may have another chat template, or none. */
+async function canChat(model: string): Promise<boolean> {
+  const path = `tokenizer_info?model=${encodeURIComponent(model)}`;
+  const { chat_template } = await api.get<{ chat_template?: string | null }>(path);
+  return Boolean(chat_template);
+}
+
+async function choose(model: string): Promise<void> {
+  store.update(() => ({ model }));
+  try {
+    const chats = await canChat(model);
+    // Meanwhile another may have been chosen.
+    if (store.state.model !== model) return;
+    store.update(({ mode }) => ({
+      canChat: chats,
+      mode: chats ? mode : "complete",
+      failure: null,
+    }));
+  } catch (error) {
+    store.update(() => ({ failure: failureOf(error) }));
   }
 }
 

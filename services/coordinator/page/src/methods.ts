@@ -83,8 +83,10 @@ export class MethodPanel {
     );
     const { name, range, help } = parameter;
     const control = this.#control(parameter);
-    const ranged = t("range", { range, value: parameter.default });
-    return this.#field(name, name, control, `${help}. ${ranged}`).root;
+    // A choice shows its values and its default by itself.
+    const isChoice = control instanceof HTMLSelectElement;
+    const ranged = isChoice ? "" : `. ${t("range", { range, value: parameter.default })}`;
+    return this.#field(name, name, control, help + ranged).root;
   }
 
   #control(parameter: Parameter): HTMLElement {

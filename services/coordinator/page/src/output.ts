@@ -37,13 +37,14 @@ export class OutputView {
   show(run: Run, look: Look): void {
     const isNew = run.id !== this.#run;
     this.#run = run.id;
-    this.#thought.hidden = run.reasoning === "";
     if (run.reasoning !== "") setText(this.#reasoning, run.reasoning);
     // Only what still grows is read out as it comes.
     if (isUnderWay(run)) this.#text.setAttribute("aria-live", "polite");
     else this.#text.removeAttribute("aria-live");
     this.#text.classList.toggle("coloured", look.coloured);
     const asTokens = run.tokens.length > 0 && (look.coloured || look.beside);
+    // Among the tokens is what the model thought.
+    this.#thought.hidden = run.reasoning === "" || asTokens;
     if (asTokens) this.#showTokens(run, look, isNew);
     else this.#showMarkdown(run, look, isNew);
   }

@@ -1,6 +1,6 @@
 /** What the user can do: each action updates the store, and sends what is to be sent. */
 
-import { type Api, ApiError } from "./api.ts";
+import { type Api, failureOf } from "./api.ts";
 import { joined, type Piece } from "./pieces.ts";
 import { bodyOf, drawnSeed, pathOf, targetAlone, typedSeed } from "./requests.ts";
 import { isUnderWay, newRun, type Run } from "./run.ts";
@@ -112,10 +112,10 @@ export class Session {
       }
       this.#put({ ...run, phase: "done" });
     } catch (error) {
-      if (signal.aborted) this.#put({ ...run, phase: "stopped" });
-      else if (error instanceof ApiError)
-        this.#put({ ...run, phase: "failed", failure: error.failure });
-      else throw error;
+      const end: Partial<Run> = signal.aborted
+        ? { phase: "stopped" }
+        : { phase: "failed", failure: failureOf(error) };
+      this.#put({ ...run, ...end });
     }
   }
 
