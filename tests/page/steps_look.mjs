@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { draftFour } from "./visitor.mjs";
 
 /** Opens every part of the page that can be seen at once. */
 async function fill(visitor) {
@@ -125,6 +126,20 @@ export const lookSteps = [
     },
   },
   {
+    name: "a tap on a token shows its card, another place hides it",
+    run: async ({ mock, open }) => {
+      const look = { width: 390, height: 740, hasTouch: true, isMobile: true };
+      const visitor = await (await open((await mock()).url, look)).loaded();
+      const { page } = visitor;
+      await visitor.ask("one");
+      await visitor.tokens().nth(3).tap();
+      await visitor.sees(/^Position$/);
+      await page.locator(".numbers").last().tap();
+      await page.locator("#card").waitFor({ state: "hidden" });
+      await visitor.leave();
+    },
+  },
+  {
     name: "German where the browser prefers it",
     run: async ({ mock, open }) => {
       const visitor = await (await open((await mock()).url, { locale: "de-DE" })).loaded();
@@ -137,15 +152,21 @@ export const lookSteps = [
   },
   {
     name: "a picture of the page",
-    run: async ({ mock, open, screenshots }) => {
+    run: async ({ all, open, screenshots }) => {
       if (!screenshots) return "none asked for: --screenshots FOLDER";
       await mkdir(screenshots, { recursive: true });
-      const size = { width: 1280, height: 860, deviceScaleFactor: 1 };
-      const visitor = await (await open((await mock()).url, size)).loaded();
-      await visitor.ask("What did the fox and the owl agree on?");
+      const visitor = await (await open((await all()).url, { width: 1280, height: 900 })).loaded();
+      const { page } = visitor;
+      await page.check("#mode-complete", { force: true });
+      await draftFour(page);
+      await page.check("#logprobs");
+      await page.fill("#max_tokens", "120");
+      await page.fill("#seed", "8");
+      await visitor.ask("Once upon a time");
+      await page.locator("#settings").evaluate((settings) => settings.scrollTo(0, 0));
       await visitor.tokens().nth(9).hover();
       const path = join(screenshots, "page.png");
-      await visitor.page.screenshot({ path });
+      await page.screenshot({ path });
       await visitor.leave();
       return path;
     },

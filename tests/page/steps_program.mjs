@@ -2,16 +2,9 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { draftFour } from "./visitor.mjs";
 
 const DIST = join(import.meta.dirname, "../../services/coordinator/page/dist");
-
-/** Chooses rounds of four draft tokens: `auto` rests where the machine makes drafts not pay. */
-async function draftFour(page, pane = 0) {
-  await page.locator(".method").nth(pane).locator("details > summary").click();
-  await page.selectOption(`#pane-${pane}-draft_len`, "K");
-  await page.locator(`#pane-${pane}-draft_len + input`).fill("4");
-  await page.selectOption(`#pane-${pane}-schedule`, "rounds");
-}
 
 /** Calls `act` as soon as the browser has some of an answer's stream. */
 async function atFirstData({ page, context }, act) {

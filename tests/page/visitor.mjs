@@ -5,6 +5,14 @@ import { createRequire } from "node:module";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+/** Chooses rounds of four draft tokens: `auto` rests where the machine makes drafts not pay. */
+export async function draftFour(page) {
+  await page.locator(".method details > summary").first().click();
+  await page.selectOption("#pane-0-draft_len", "K");
+  await page.locator("#pane-0-draft_len + input").fill("4");
+  await page.selectOption("#pane-0-schedule", "rounds");
+}
+
 export class Visitor {
   constructor(context, page, url) {
     Object.assign(this, { context, page, url, complaints: [] });
