@@ -1,6 +1,12 @@
 // What the mock server tells of methods: two that exist, with a parameter of each kind, and one that is not allowed.
 
-const NUMBER = { name: "alpha", type: "number", range: "0 to below 1", default: "0.2", help: "leniency" };
+const NUMBER = {
+  name: "alpha",
+  type: "number",
+  range: "0 to below 1",
+  default: "0.2",
+  help: "leniency",
+};
 const RULE = {
   name: "rule",
   type: "name",
@@ -15,8 +21,20 @@ const BETA = {
   default: "1",
   help: "divides p in the residual",
 };
-const WINDOW = { name: "window", type: "integer", range: "1 to 64", default: "10", help: "most draft tokens" };
-const FLAG = { name: "mean", type: "boolean", range: "true or false", default: "true", help: "the mean, not the sum" };
+const WINDOW = {
+  name: "window",
+  type: "integer",
+  range: "1 to 64",
+  default: "10",
+  help: "most draft tokens",
+};
+const FLAG = {
+  name: "mean",
+  type: "boolean",
+  range: "true or false",
+  default: "true",
+  help: "the mean, not the sum",
+};
 
 function method(name, summary, promises, parameters, allowed = true) {
   return {
@@ -40,8 +58,16 @@ const value = (form, range = "", help = "") => ({ form, range, help });
 export const METHODS = {
   methods: [
     method("coupled", "by default: the output is the target's own", "lossless reproducible", []),
-    method("lossy", "for somewhat fewer target calls, with one number to tune", "", [NUMBER, BETA, FLAG]),
-    method("spec-cascade", "if the draft model is good enough", "reproducible", [RULE, NUMBER, WINDOW]),
+    method("lossy", "for somewhat fewer target calls, with one number to tune", "", [
+      NUMBER,
+      BETA,
+      FLAG,
+    ]),
+    method("spec-cascade", "if the draft model is good enough", "reproducible", [
+      RULE,
+      NUMBER,
+      WINDOW,
+    ]),
     method("bild", "for few target calls at temperature 0", "reproducible", [WINDOW], false),
   ],
   rules: [

@@ -25,7 +25,13 @@ const HOSTILE = {
   line: ["x".repeat(1_000_000), " and an end"],
   bidi: ["left \u202e right to left", " \u2067mark\u2069", " \u200fend", " שלום עולם"],
   escape: ["\u001b[31mred\u001b[0m", " bell\u0007", " null\u0000", " c1\u009b", " back\rspace"],
-  unclosed: ["# Head **bold _never", " closed\n\n```js\nlet a = 1;\n", "| a | b\n|--", "[link](", "<b"],
+  unclosed: [
+    "# Head **bold _never",
+    " closed\n\n```js\nlet a = 1;\n",
+    "| a | b\n|--",
+    "[link](",
+    "<b",
+  ],
   nested: ["> ".repeat(20_000), "deep"],
 };
 
@@ -33,7 +39,11 @@ const HOSTILE = {
 export async function start({ port = 0, token = null, chat = true, prefix = "" } = {}) {
   const seen = [];
   const options = { token, chat, prefix, seen };
-  const server = await listen((request, response) => serve(request, response, options), port, prefix);
+  const server = await listen(
+    (request, response) => serve(request, response, options),
+    port,
+    prefix,
+  );
   return { ...server, seen };
 }
 
@@ -51,7 +61,9 @@ async function serve(request, response, { token, chat, prefix, seen }) {
       "/v1/methods": METHODS,
       "/version": { version: "0.0.0" },
     };
-    return path in answers ? json(response, 200, answers[path]) : fail(response, 404, "no such path", null);
+    return path in answers
+      ? json(response, 200, answers[path])
+      : fail(response, 404, "no such path", null);
   }
   let body = "";
   for await (const piece of request) body += piece;
@@ -63,8 +75,10 @@ async function generate(response, body) {
   const isChat = "messages" in body;
   const asked = isChat ? body.messages.at(-1).content : body.prompt;
   const [word, amount] = asked.split(/\s+/);
-  if (word === "refuse") return fail(response, 400, "speculation.alpha: 7 is out of range", "speculation.alpha");
-  if (word === "busy") return fail(response, 429, "too many requests", null, { "retry-after": "3" });
+  if (word === "refuse")
+    return fail(response, 400, "speculation.alpha: 7 is out of range", "speculation.alpha");
+  if (word === "busy")
+    return fail(response, 429, "too many requests", null, { "retry-after": "3" });
   response.writeHead(200, { "content-type": "text/event-stream" });
   const stream = new Stream(response, body, isChat);
   if (word === "hold") await sleep(600);
@@ -75,7 +89,9 @@ async function generate(response, body) {
   if (word === "nonsense") stream.response.write("data: <html>\n\n");
   if (word === "break") return response.destroy();
   if (word === "error") {
-    stream.send({ error: { message: "no verifier is left", type: "server_error", param: null, code: null } });
+    stream.send({
+      error: { message: "no verifier is left", type: "server_error", param: null, code: null },
+    });
     return response.end("data: [DONE]\n\n");
   }
   stream.finish(word === "fallback" ? ["drafter http://127.0.0.1:7101: connection refused"] : []);
@@ -101,7 +117,9 @@ class Stream {
       const due = Math.min(count, ((performance.now() - begin) / 1000) * perSecond);
       while (this.#tokens < due) {
         const size = Math.min(1 + ((this.seed + this.#rounds * 7) % 5), count - this.#tokens);
-        this.round(Array.from({ length: size }, (_, at) => STORY[(this.#tokens + at) % STORY.length]));
+        this.round(
+          Array.from({ length: size }, (_, at) => STORY[(this.#tokens + at) % STORY.length]),
+        );
       }
       await sleep(5);
     }
@@ -159,11 +177,17 @@ class Stream {
     const method = this.body.speculation?.method ?? "target-only";
     const promise = method !== "lossy";
     this.send({
-      choices: [{ index: 0, ...(this.isChat ? { delta: {} } : { text: "" }), finish_reason: "stop" }],
+      choices: [
+        { index: 0, ...(this.isChat ? { delta: {} } : { text: "" }), finish_reason: "stop" },
+      ],
     });
     this.send({
       choices: [],
-      usage: { prompt_tokens: 9, completion_tokens: this.#tokens, prompt_tokens_details: { cached_tokens: 0 } },
+      usage: {
+        prompt_tokens: 9,
+        completion_tokens: this.#tokens,
+        prompt_tokens_details: { cached_tokens: 0 },
+      },
       speculation: {
         method,
         settings: {},
@@ -181,7 +205,10 @@ class Stream {
 
 /** Another method has other tokens from the eighth word on, so that there is something to compare. */
 function identify(text, method) {
-  const hash = [...text.slice(0, 50)].reduce((sum, character) => (sum * 31 + character.codePointAt(0)) % 50_000, 7);
+  const hash = [...text.slice(0, 50)].reduce(
+    (sum, character) => (sum * 31 + character.codePointAt(0)) % 50_000,
+    7,
+  );
   return method === "lossy" && /small|river/.test(text) ? hash + 1 : hash;
 }
 
@@ -191,7 +218,12 @@ function json(response, status, value, headers = {}) {
 }
 
 function fail(response, status, message, param, headers = {}) {
-  json(response, status, { error: { message, type: "invalid_request_error", param, code: null } }, headers);
+  json(
+    response,
+    status,
+    { error: { message, type: "invalid_request_error", param, code: null } },
+    headers,
+  );
 }
 
 function sleep(ms) {

@@ -24,7 +24,14 @@ export async function startAll(program, token = null) {
 export async function startThree(program) {
   const [grpc, http, draft, verify] = await Promise.all([1, 2, 3, 4].map(freePort));
   const drafter = begin(program, ["serve", "drafter", "--listen", local(draft), "--admin", "off"]);
-  const verifier = begin(program, ["serve", "verifier", "--listen", local(verify), "--admin", "off"]);
+  const verifier = begin(program, [
+    "serve",
+    "verifier",
+    "--listen",
+    local(verify),
+    "--admin",
+    "off",
+  ]);
   const peers = ["--drafter", `http://${local(draft)}`, "--verifier", `http://${local(verify)}`];
   const own = ["--listen", local(grpc), "--http", local(http), "--admin", "off"];
   const coordinator = begin(program, ["serve", "coordinator", ...own, ...peers]);
@@ -42,7 +49,10 @@ export async function startThree(program) {
 }
 
 function begin(program, flags, env = {}) {
-  const child = spawn(program, flags, { env: { ...process.env, ...env }, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(program, flags, {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   child.log = "";
   child.stderr.on("data", (data) => {
     child.log = (child.log + data).slice(-4000);

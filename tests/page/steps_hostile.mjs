@@ -9,7 +9,11 @@ async function bothWays({ mock, open }, word, look) {
   await visitor.page.uncheck("#coloured");
   await visitor.page.locator(".output .markdown").waitFor();
   await look(visitor, "Markdown");
-  assert.equal(await visitor.page.evaluate(() => window.harmed), undefined, "a script of the model ran");
+  assert.equal(
+    await visitor.page.evaluate(() => window.harmed),
+    undefined,
+    "a script of the model ran",
+  );
   await visitor.leave();
 }
 
@@ -20,10 +24,14 @@ export const hostileSteps = [
       bothWays(world, "html", async ({ page }, as) => {
         const output = page.locator(".turn:last-child .output");
         assert.match(await output.textContent(), /<script>window\.harmed = 1<\/script>/, as);
-        assert.equal(await output.locator("img, script, iframe, style, form, svg, [onerror]").count(), 0, as);
-        const links = await output.locator("a").evaluateAll((all) =>
-          all.map((link) => [link.getAttribute("href"), link.rel]),
+        assert.equal(
+          await output.locator("img, script, iframe, style, form, svg, [onerror]").count(),
+          0,
+          as,
         );
+        const links = await output
+          .locator("a")
+          .evaluateAll((all) => all.map((link) => [link.getAttribute("href"), link.rel]));
         const rel = "noopener noreferrer nofollow";
         if (as === "tokens") return assert.deepEqual(links, []);
         assert.ok(links.some(([href]) => href === "https://elsewhere.invalid/a"));
@@ -52,7 +60,10 @@ export const hostileSteps = [
       bothWays(world, "bidi", async ({ page }, as) => {
         const text = await page.locator(".turn:last-child .output").textContent();
         if (as === "tokens") assert.match(text, /⟨RLO⟩.*⟨RLI⟩mark⟨PDI⟩.*⟨RLM⟩/);
-        const isolated = await page.locator(".output :is(.line, .block)").first().evaluate((line) => getComputedStyle(line).unicodeBidi);
+        const isolated = await page
+          .locator(".output :is(.line, .block)")
+          .first()
+          .evaluate((line) => getComputedStyle(line).unicodeBidi);
         assert.equal(isolated, "isolate", as);
       }),
   },
@@ -68,7 +79,11 @@ export const hostileSteps = [
     name: "unclosed and deeply nested Markdown is shown",
     run: async (world) => {
       await bothWays(world, "unclosed", async ({ page }, as) => {
-        assert.match(await page.locator(".turn:last-child .output").textContent(), /let a = 1;/, as);
+        assert.match(
+          await page.locator(".turn:last-child .output").textContent(),
+          /let a = 1;/,
+          as,
+        );
       });
       await bothWays(world, "nested", async ({ page }, as) => {
         assert.match(await page.locator(".turn:last-child .output").textContent(), /> > >/, as);

@@ -77,7 +77,13 @@ export const lookSteps = [
       const { keyboard } = page;
       const tabTo = async (selector) => {
         for (let tabs = 0; tabs < 60; tabs += 1) {
-          if (await page.locator(selector).first().evaluate((each) => each === document.activeElement)) return tabs;
+          if (
+            await page
+              .locator(selector)
+              .first()
+              .evaluate((each) => each === document.activeElement)
+          )
+            return tabs;
           await keyboard.press("Tab");
         }
         throw new Error(`${selector} is not reached by Tab`);
@@ -88,11 +94,18 @@ export const lookSteps = [
       await visitor.answered();
       await page.locator("h1").click();
       await tabTo(".output .token");
-      const focused = () => page.evaluate(() => [...document.querySelectorAll(".token")].filter((each) => each.tabIndex === 0).length);
-      for (const key of ["ArrowRight", "ArrowRight", "ArrowDown", "ArrowLeft"]) await keyboard.press(key);
+      const focused = () =>
+        page.evaluate(
+          () =>
+            [...document.querySelectorAll(".token")].filter((each) => each.tabIndex === 0).length,
+        );
+      for (const key of ["ArrowRight", "ArrowRight", "ArrowDown", "ArrowLeft"])
+        await keyboard.press(key);
       assert.equal(await focused(), 1, "one token is a tab stop");
       await visitor.sees(/^Position$/);
-      const described = await page.evaluate(() => document.activeElement.getAttribute("aria-describedby"));
+      const described = await page.evaluate(() =>
+        document.activeElement.getAttribute("aria-describedby"),
+      );
       assert.equal(described, "card");
       await keyboard.press("Escape");
       assert.equal(await page.locator("#card").isVisible(), false);
@@ -110,7 +123,11 @@ export const lookSteps = [
       await tabTo("#pane-0-method");
       await keyboard.press("ArrowDown");
       await page.locator("#pane-0-alpha").waitFor();
-      assert.equal(await page.evaluate(() => document.activeElement.id), "pane-0-method", "the focus stays");
+      assert.equal(
+        await page.evaluate(() => document.activeElement.id),
+        "pane-0-method",
+        "the focus stays",
+      );
       await visitor.leave();
     },
   },
@@ -118,9 +135,9 @@ export const lookSteps = [
     name: "the tokens of each origin differ by more than colour",
     run: async ({ mock, open }) => {
       const visitor = await (await open((await mock()).url)).loaded();
-      const styles = await visitor.page.locator(".legend .token").evaluateAll((all) =>
-        all.map((each) => getComputedStyle(each).textDecorationStyle),
-      );
+      const styles = await visitor.page
+        .locator(".legend .token")
+        .evaluateAll((all) => all.map((each) => getComputedStyle(each).textDecorationStyle));
       assert.deepEqual(new Set(styles).size, 5, styles.join());
       await visitor.leave();
     },

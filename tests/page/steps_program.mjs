@@ -29,7 +29,10 @@ export const programSteps = [
         assert.equal(answer.status, 200, file);
         const policy = answer.headers.get("content-security-policy") ?? "";
         assert.match(policy, /default-src 'none'/, file);
-        assert.ok((await answer.text()) === (await readFile(join(DIST, file), "utf8")), `${file} differs from dist/`);
+        assert.ok(
+          (await answer.text()) === (await readFile(join(DIST, file), "utf8")),
+          `${file} differs from dist/`,
+        );
       }
       const html = await readFile(join(DIST, "index.html"), "utf8");
       assert.deepEqual(html.match(/\w+:\/\/[^"'\s]+|\sstyle=|<script(?![^>]*src)/g), null);
@@ -44,7 +47,9 @@ export const programSteps = [
       await page.fill("#max_tokens", "64");
       await page.fill("#seed", "3");
       await visitor.ask("What is 3 and 4?");
-      const origins = await visitor.tokens().evaluateAll((all) => all.map((each) => each.classList[1]));
+      const origins = await visitor
+        .tokens()
+        .evaluateAll((all) => all.map((each) => each.classList[1]));
       assert.ok(origins.includes("accepted"), `origins are ${[...new Set(origins)]}`);
       assert.ok((await page.locator(".lanes g").count()) > 0, "no rounds");
       await visitor.tokens().nth(1).hover();
@@ -71,7 +76,11 @@ export const programSteps = [
       assert.match(await visitor.text(".seed"), new RegExp(await page.inputValue("#seed")));
       await page.getByRole("button", { name: "Retry" }).click();
       await visitor.answered();
-      assert.equal(await visitor.text(".turn:last-child .output"), first, "a seed gives the same text");
+      assert.equal(
+        await visitor.text(".turn:last-child .output"),
+        first,
+        "a seed gives the same text",
+      );
       await visitor.leave();
     },
   },
@@ -83,13 +92,18 @@ export const programSteps = [
       const { page } = visitor;
       await page.check("#mode-complete", { force: true });
       await page.fill("#max_tokens", "16");
-      const methods = await page.$$eval("#pane-0-method option:not([disabled])", (all) => all.map(({ value }) => value));
+      const methods = await page.$$eval("#pane-0-method option:not([disabled])", (all) =>
+        all.map(({ value }) => value),
+      );
       for (const method of methods) {
         await page.selectOption("#pane-0-method", method);
         await visitor.ask("Once upon a time");
         const error = await visitor.text(".turn:last-child .answer .error");
         assert.equal(error, "", method);
-        assert.ok((await visitor.text(".turn:last-child .output")).length > 0, `${method} wrote nothing`);
+        assert.ok(
+          (await visitor.text(".turn:last-child .output")).length > 0,
+          `${method} wrote nothing`,
+        );
       }
       await visitor.leave();
       return methods.join(", ");
@@ -165,7 +179,13 @@ export const programSteps = [
       await visitor.sees(/Went on without the drafter: /);
       const after = await visitor.tokens().count();
       assert.ok(after > before, "no more text came");
-      assert.equal(await visitor.tokens().last().evaluate((each) => each.classList[1]), "target");
+      assert.equal(
+        await visitor
+          .tokens()
+          .last()
+          .evaluate((each) => each.classList[1]),
+        "target",
+      );
       const said = (await visitor.text(".answer .status")).match(/without the drafter: .*/)?.[0];
       await visitor.leave();
       return `${before} tokens before, ${after} in all; ${said}`;
@@ -186,7 +206,9 @@ export const programSteps = [
       await page.fill("#max_tokens", "8");
       await visitor.ask("hello");
       assert.ok((await visitor.tokens().count()) > 0);
-      const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]));
+      const kept = await page.evaluate(() =>
+        JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
+      );
       assert.equal(kept, '[{},{},""]', "a token outlives the page");
       await visitor.leave();
     },

@@ -10,7 +10,8 @@ const MOST_FRAME_MS = 50;
  */
 async function best(most, tries, measure) {
   const measured = [];
-  while (measured.length < tries && !(Math.min(...measured) <= most)) measured.push(await measure());
+  while (measured.length < tries && !(Math.min(...measured) <= most))
+    measured.push(await measure());
   assert.ok(Math.min(...measured) <= most, `${measured.join(", ")} ms`);
   return measured.join(", ");
 }

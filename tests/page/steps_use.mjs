@@ -30,7 +30,9 @@ export const useSteps = [
       await page.getByRole("button", { name: "Send anew" }).click();
       await visitor.answered();
       assert.equal(await page.locator(".turn").count(), 2);
-      const said = seen.at(-1).messages.map(({ role, content }) => (role === "user" ? content : role));
+      const said = seen
+        .at(-1)
+        .messages.map(({ role, content }) => (role === "user" ? content : role));
       assert.deepEqual(said, ["one", "assistant", "second"]);
       await visitor.leave();
     },
@@ -54,7 +56,11 @@ export const useSteps = [
       await picker.setInputFiles(path);
       await page.locator(".turn").waitFor();
       assert.equal(await visitor.text(".turn:last-child .output"), text);
-      await picker.setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("{}") });
+      await picker.setInputFiles({
+        name: "x.json",
+        mimeType: "application/json",
+        buffer: Buffer.from("{}"),
+      });
       await visitor.sees(/x\.json is not a conversation/);
       await visitor.leave();
     },
@@ -66,13 +72,20 @@ export const useSteps = [
       const visitor = await (await open(url)).loaded();
       const { page } = visitor;
       const picker = page.locator(".composer input[type=file]");
-      const file = (name, content) => ({ name, mimeType: "text/plain", buffer: Buffer.from(content) });
+      const file = (name, content) => ({
+        name,
+        mimeType: "text/plain",
+        buffer: Buffer.from(content),
+      });
       await picker.setInputFiles(file("image.png", [137, 80, 0, 255]));
       await visitor.sees(/not a text file/);
       await picker.setInputFiles(file("notes.txt", "remember the owl"));
       await visitor.sees(/notes\.txt, 16 characters/);
       await visitor.ask("read this");
-      assert.match(seen.at(-1).messages.at(-1).content, /^read this\n\nnotes\.txt:\n```\nremember the owl\n```$/);
+      assert.match(
+        seen.at(-1).messages.at(-1).content,
+        /^read this\n\nnotes\.txt:\n```\nremember the owl\n```$/,
+      );
       await visitor.leave();
     },
   },
@@ -115,7 +128,11 @@ export const useSteps = [
       await page.locator("#pane-0-alpha[placeholder='0.5']").waitFor();
       await page.fill("#pane-0-alpha", "0.7");
       await visitor.ask("one");
-      assert.deepEqual(seen.at(-1).speculation, { method: "spec-cascade", rule: "opt", alpha: 0.7 });
+      assert.deepEqual(seen.at(-1).speculation, {
+        method: "spec-cascade",
+        rule: "opt",
+        alpha: 0.7,
+      });
       await visitor.leave();
     },
   },

@@ -19,20 +19,27 @@ export class Visitor {
     page.on("console", (message) => {
       // Of a request that is refused the browser writes a line by itself, which no page can help.
       const isRefusal = /the server responded with a status of 4\d\d/.test(message.text());
-      const isLost = /net::ERR_(INCOMPLETE_CHUNKED_ENCODING|INTERNET_DISCONNECTED|CONNECTION)/.test(message.text());
+      const isLost = /net::ERR_(INCOMPLETE_CHUNKED_ENCODING|INTERNET_DISCONNECTED|CONNECTION)/.test(
+        message.text(),
+      );
       if (message.type() === "error" && !isRefusal && !isLost) this.complaints.push(message.text());
     });
     page.on("pageerror", (error) => this.complaints.push(String(error)));
     page.on("request", (request) => {
       const asked = request.url();
-      if (!asked.startsWith(url) && !/^(data|blob):/.test(asked)) this.complaints.push(`asked ${asked}`);
+      if (!asked.startsWith(url) && !/^(data|blob):/.test(asked))
+        this.complaints.push(`asked ${asked}`);
     });
   }
 
   /** Opens the page in a window of its own. */
   static async open(browser, url, options = {}) {
     const { width = 1280, height = 900, ...others } = options;
-    const context = await browser.newContext({ viewport: { width, height }, locale: "en-US", ...others });
+    const context = await browser.newContext({
+      viewport: { width, height },
+      locale: "en-US",
+      ...others,
+    });
     const visitor = new Visitor(context, await context.newPage(), url);
     await visitor.page.goto(url);
     return visitor;
@@ -84,7 +91,9 @@ export class Visitor {
     // The policy of the page forbids scripts of others, so this one comes by the debugger.
     await this.page.evaluate(AXE);
     const { violations } = await this.page.evaluate(() => window.axe.run());
-    const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120))}`);
+    const told = violations.map(
+      ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120))}`,
+    );
     assert.deepEqual(told, [], "axe");
   }
 
