@@ -107,6 +107,7 @@ export const useSteps = [
   },
   {
     name: "all addresses are relative: it works behind a path prefix",
+    long: true,
     run: async ({ otherMock, open }) => {
       const { url } = await otherMock({ prefix: "/some/where" });
       const visitor = await (await open(url)).loaded();
@@ -175,6 +176,7 @@ export const useSteps = [
   },
   {
     name: "a slow network: what is waited for is said",
+    long: true,
     run: async ({ mock, open }) => {
       const visitor = await open((await mock()).url);
       const { page, context } = visitor;

@@ -34,6 +34,7 @@ export class AnswerView {
   readonly #name = el("h3");
   readonly #badges = el("p", { class: "badges" });
   readonly #status = el("p", { class: "status", role: "status" });
+  readonly #fallback = el("p", { class: "notice", role: "status", hidden: true });
   readonly #error = el("p", { class: "error", role: "alert", hidden: true });
   readonly #numbers = new NumbersView();
   readonly #timeline: TimelineView;
@@ -68,7 +69,14 @@ export class AnswerView {
       el("div", { class: "charts" }, this.#positions.root, this.#baseline.root),
     );
     const head = el("header", {}, this.#name, this.#badges);
-    const parts = [head, this.#output.root, this.#status, this.#error, this.#actions];
+    const parts = [
+      head,
+      this.#output.root,
+      this.#status,
+      this.#fallback,
+      this.#error,
+      this.#actions,
+    ];
     this.root = el("section", { class: "answer" }, ...parts, this.#numbers.root, this.#details);
   }
 
@@ -101,7 +109,11 @@ export class AnswerView {
     this.#baseline.show(run, context.alone, context.busy);
   }
 
-  #showFailure({ failure }: Run): void {
+  #showFailure({ failure, metrics }: Run): void {
+    const reasons = metrics?.fallback_reasons ?? [];
+    this.#fallback.hidden = reasons.length === 0;
+    setText(this.#fallback, t("withoutDrafter", { reason: reasons.join("; ") }));
+
     this.#error.hidden = failure === null;
     if (failure) setText(this.#error, failureText(failure));
   }
@@ -152,8 +164,6 @@ function statusOf(run: Run): string {
   if (run.phase === "stopped") said.push(t("stopped"));
   if (run.finish === "length") said.push(t("cut", { count: run.tokens.length }));
   if (run.phase === "done" && run.text === "" && run.reasoning === "") said.push(t("emptyAnswer"));
-  const reasons = run.metrics?.fallback_reasons ?? [];
-  if (reasons.length > 0) said.push(t("withoutDrafter", { reason: reasons.join("; ") }));
   return said.join(" ");
 }
 
