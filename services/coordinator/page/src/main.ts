@@ -1,6 +1,6 @@
-/** Puts the page together, and asks the server what it serves. */
+/** Puts the page together. */
 
-import { Api, failureOf } from "./api.ts";
+import { Api } from "./api.ts";
 import { Card } from "./card.ts";
 import { Composer } from "./composer.ts";
 import { ConversationView } from "./conversation.ts";
@@ -11,8 +11,9 @@ import { Login } from "./login.ts";
 import { MarkdownView } from "./markdown.ts";
 import { Panel } from "./panel.ts";
 import { Player } from "./player.ts";
+import { Served } from "./served.ts";
 import { Session } from "./session.ts";
-import { FIRST_STATE, type Methods, type State } from "./state.ts";
+import { FIRST_STATE, type State } from "./state.ts";
 import { Store } from "./store.ts";
 import { chooseLanguage, t } from "./texts.ts";
 
@@ -22,6 +23,7 @@ document.documentElement.lang = chooseLanguage(navigator.language);
 const store = new Store<State>(FIRST_STATE, (run) => requestAnimationFrame(run));
 const login = new Login(store);
 const api = new Api(login.ask, () => t("unreachable"));
+const served = new Served(store, api);
 const session = new Session(store, api);
 const card = new Card();
 
@@ -51,13 +53,13 @@ const conversation = new ConversationView(store, card, {
 const talk = el(
   "div",
   { class: "talk" },
-  new Notices(store, () => void load()).root,
+  new Notices(store, () => void served.load()).root,
   new Legend(store).root,
   conversation.root,
   new Composer(store, session).root,
 );
 document.body.replaceChildren(
-  new Header(store, session, (model) => void choose(model), toggle).root,
+  new Header(store, session, (model) => void served.choose(model), toggle).root,
   el("main", {}, talk, panel.root, card.root),
   login.root,
 );
@@ -77,55 +79,6 @@ function showSettings(open: boolean): void {
   toggle.setAttribute("aria-label", open ? t("closeSettings") : t("settings"));
 }
 
-/** Asks what is served. */
-async function load(): Promise<void> {
-  try {
-    const [models, chats, methods, { version }] = await Promise.all([
-      api.get<{ data: { id: string }[] }>("v1/models"),
-      canChat(""),
-      api.get<Methods>("v1/methods"),
-      api.get<{ version: string }>("version"),
-    ]);
-    const names = models.data.map(({ id }) => id);
-    const method = methods.methods.find(({ allowed }) => allowed)?.name ?? "";
-    store.update(({ settings, mode }) => ({
-      models: names,
-      model: names[0] ?? "",
-      canChat: chats,
-      mode: chats ? mode : "complete",
-      methods,
-      version,
-      settings: settings.map((each) => ({ ...each, method })),
-      failure: null,
-    }));
-  } catch (error) {
-    store.update(() => ({ failure: failureOf(error) }));
-  }
-}
-
-/** Asks whether a model can chat, the first one if it is empty: another may have another chat template, or none. */
-async function canChat(model: string): Promise<boolean> {
-  const path = `tokenizer_info?model=${encodeURIComponent(model)}`;
-  const { chat_template } = await api.get<{ chat_template?: string | null }>(path);
-  return Boolean(chat_template);
-}
-
-async function choose(model: string): Promise<void> {
-  store.update(() => ({ model }));
-  try {
-    const chats = await canChat(model);
-    // Meanwhile another may have been chosen.
-    if (store.state.model !== model) return;
-    store.update(({ mode }) => ({
-      canChat: chats,
-      mode: chats ? mode : "complete",
-      failure: null,
-    }));
-  } catch (error) {
-    store.update(() => ({ failure: failureOf(error) }));
-  }
-}
-
-void load();
+void served.load();
 // The first Markdown compiles its parser: better now than in the frame that shows the first token.
 window.setTimeout(() => new MarkdownView().show("*ready*", true), 500);

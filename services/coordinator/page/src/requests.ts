@@ -1,6 +1,8 @@
 /** Makes the bodies of requests out of what the user chose. */
 
+import { ApiError } from "./api.ts";
 import type { Mode, Sampling, Settings, State, TextFile, Turn } from "./state.ts";
+import { t } from "./texts.ts";
 
 /** The largest seed that the page sends: JSON's numbers are exact up to here. */
 export const MOST_SEED = Number.MAX_SAFE_INTEGER;
@@ -42,6 +44,12 @@ export function targetAlone(body: Body, seed: number): Body {
 /** Returns the seed that is typed, null where none is. */
 export function typedSeed(sampling: Sampling): number | null {
   return sampling.seed.trim() === "" ? null : Number(sampling.seed);
+}
+
+/** Refuses a seed that would become another one on its way. */
+export function checkSeed({ seed }: Body): void {
+  if (seed === undefined || Number.isSafeInteger(seed)) return;
+  throw new ApiError({ message: t("seedRange", { most: MOST_SEED }), param: "seed", status: null });
 }
 
 /** Returns a seed for several requests that must share one. */

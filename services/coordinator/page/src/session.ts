@@ -2,7 +2,7 @@
 
 import { type Api, failureOf } from "./api.ts";
 import { joined, type Piece } from "./pieces.ts";
-import { bodyOf, drawnSeed, pathOf, targetAlone, typedSeed } from "./requests.ts";
+import { bodyOf, checkSeed, drawnSeed, pathOf, targetAlone, typedSeed } from "./requests.ts";
 import { isUnderWay, newRun, type Run } from "./run.ts";
 import type { State, TextFile, Turn } from "./state.ts";
 import type { Store } from "./store.ts";
@@ -106,6 +106,7 @@ export class Session {
     this.#put(run);
     try {
       signal.throwIfAborted();
+      checkSeed(run.body);
       for await (const pieces of this.#api.stream(run.path, run.body, signal)) {
         run = this.#join(run, pieces);
         if (run.phase === "failed") return;

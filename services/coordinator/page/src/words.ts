@@ -87,6 +87,10 @@ export const TEXTS = {
     "Ging ohne den Drafter weiter: {reason}",
   ],
   seedUsed: ["Seed {seed}", "Seed {seed}"],
+  seedRange: [
+    "must be a whole number up to {most}: the page's numbers are exact up to there.",
+    "muss eine ganze Zahl bis {most} sein: Bis dahin sind die Zahlen der Seite genau.",
+  ],
   pin: ["Pin", "Festhalten"],
   pinSeed: ["Use seed {seed} from now on", "Seed {seed} von nun an verwenden"],
   pinned: ["Pinned", "Festgehalten"],

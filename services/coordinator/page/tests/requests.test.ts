@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bodyOf, speculation, targetAlone, whole } from "../src/requests.ts";
+import { bodyOf, checkSeed, speculation, targetAlone, whole } from "../src/requests.ts";
 import { FIRST_STATE, type State, type Turn } from "../src/state.ts";
 import { run } from "./runs.ts";
 
@@ -37,6 +37,13 @@ test("empty fields are left out, and the others are numbers", () => {
   assert.equal(body.seed, 7);
   assert.equal("top_p" in body, false);
   assert.equal("logprobs" in body, false);
+});
+
+test("a seed that JSON's numbers would change is refused", () => {
+  checkSeed({});
+  checkSeed({ seed: Number.MAX_SAFE_INTEGER });
+  for (const seed of [2 ** 60, 1.5, Number.NaN])
+    assert.throws(() => checkSeed({ seed }), /whole number/);
 });
 
 test("settings are sent as what they are", () => {
