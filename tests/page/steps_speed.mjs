@@ -36,7 +36,7 @@ export const speedSteps = [
     name: `the first paint comes within ${MOST_PAINT_MS} ms`,
     run: async ({ all, open }) => {
       const { url } = await all();
-      const paints = await best(MOST_PAINT_MS, 10, async () => {
+      const paints = await best(MOST_PAINT_MS, 15, async () => {
         const visitor = await (await open(url)).loaded();
         const paint = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
         await visitor.page.waitForFunction(paint);

@@ -149,7 +149,8 @@ export const useSteps = [
       const hidden = await page.locator(".token.later").count();
       assert.ok(hidden > 0 && hidden < all, `${hidden} of ${all} are hidden`);
       await page.selectOption(".player select", "1");
-      await page.getByRole("button", { name: "Play" }).click();
+      const play = page.getByRole("button", { name: "Play" });
+      await play.click();
       await page.waitForFunction(() => document.querySelectorAll(".token.later").length === 0);
       await visitor.leave();
       return `${all - hidden} of ${all} tokens after three rounds`;

@@ -2,7 +2,7 @@
 
 import { roundUs } from "./lanes.ts";
 import type { Run } from "./run.ts";
-import type { State } from "./state.ts";
+import type { Replay, State } from "./state.ts";
 import type { Store } from "./store.ts";
 import type { Played, Playing } from "./timeline.ts";
 
@@ -31,33 +31,35 @@ export class Player implements Playing {
       return;
     }
     const rounds = replay?.run === run.id ? replay.rounds : 0;
-    this.#store.update(() => ({ replay: { run: run.id, rounds, playing: true } }));
-    this.#play(run, rounds);
+    this.#play(run, { run: run.id, rounds, playing: true });
   }
 
   slower(slower: number): void {
     this.#store.update(({ options }) => ({ options: { ...options, slower } }));
   }
 
-  #play(run: Run, begin: number): void {
-    let rounds = begin;
-    let played = 0;
+  /** Plays until the end, or until somebody else changes what is played. */
+  #play(run: Run, begin: Replay): void {
+    let current = begin;
+    let playedUs = 0;
     let before = performance.now();
+    this.#store.update(() => ({ replay: current }));
     const step = (now: number): void => {
       const { replay, options } = this.#store.state;
-      if (replay?.run !== run.id || !replay.playing || replay.rounds !== rounds) return;
-      played += ((now - before) * 1000) / slowness(run, options.slower);
+      if (replay !== current) return;
+      playedUs += ((now - before) * 1000) / slowness(run, options.slower);
       before = now;
-      for (
-        let round = run.rounds[rounds];
-        round && played >= roundUs(round);
-        round = run.rounds[rounds]
-      ) {
-        played -= roundUs(round);
+      let { rounds } = current;
+      for (const round of run.rounds.slice(rounds)) {
+        if (roundUs(round) > playedUs) break;
+        playedUs -= roundUs(round);
         rounds += 1;
       }
       const isOver = rounds >= run.rounds.length;
-      this.#store.update(() => ({ replay: isOver ? null : { ...replay, rounds } }));
+      if (rounds > current.rounds) {
+        current = { ...current, rounds };
+        this.#store.update(() => ({ replay: isOver ? null : current }));
+      }
       if (!isOver) requestAnimationFrame(step);
     };
     requestAnimationFrame(step);
