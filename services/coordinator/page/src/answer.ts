@@ -1,9 +1,11 @@
 /** One answer: its text, what is to be said about it, its timeline and numbers. */
 
+import { BaselineView } from "./baseline.ts";
 import type { Card } from "./card.ts";
 import { button, el, setText } from "./dom.ts";
-import { BaselineView, NumbersView, PositionsView } from "./numbers.ts";
+import { NumbersView } from "./numbers.ts";
 import { type Look, OutputView } from "./output.ts";
+import { PositionsView } from "./positions.ts";
 import { isUnderWay, type Run } from "./run.ts";
 import { promises, t } from "./texts.ts";
 import { type Played, type Playing, TimelineView } from "./timeline.ts";

@@ -1,6 +1,6 @@
-/** The top of the page: the model and the mode, and what is said above the conversation. */
+/** The top of the page: the model and the mode. */
 
-import { button, el, setText } from "./dom.ts";
+import { button, el } from "./dom.ts";
 import { choice } from "./field.ts";
 import type { Session } from "./session.ts";
 import type { Mode, State } from "./state.ts";
@@ -74,34 +74,5 @@ export class Header {
       },
     );
     return [radio, el("label", { for: radio.id }, t(mode))];
-  }
-}
-
-/** What the page says above the conversation: why there is no chat, and what failed outside of answers. */
-export class Notices {
-  readonly #noChat = el("p", { class: "notice" }, t("noChat"));
-  readonly #failure = el("p", { class: "error", role: "alert" });
-  readonly #retry: HTMLButtonElement;
-  readonly root: HTMLElement;
-
-  constructor(store: Store<State>, reload: () => void) {
-    this.#retry = button(t("retry"), reload);
-    const failed = el("div", { class: "failed" }, this.#failure, this.#retry);
-    this.root = el("div", { class: "notices" }, this.#noChat, failed);
-    store.watch(
-      ({ canChat }) => canChat,
-      (canChat) => {
-        this.#noChat.hidden = canChat !== false;
-      },
-    );
-    store.watch(
-      ({ failure }) => failure,
-      (failure) => {
-        failed.hidden = failure === null;
-        // What the user picked is picked again; what was not loaded is loaded again.
-        this.#retry.hidden = store.state.models.length > 0;
-        setText(this.#failure, failure?.message ?? "");
-      },
-    );
   }
 }

@@ -67,6 +67,21 @@ export class Session {
       replay: null,
       editing: null,
     }));
+    this.#forget();
+  }
+
+  /** Drops runs that no turn has any longer: a long answer with its tokens takes megabytes. */
+  #forget(): void {
+    this.#store.update(({ runs, turns, baselines }) => {
+      const answers = Object.values(turns).flatMap((list) => list.flatMap((turn) => turn.runs));
+      const kept = new Set(answers.flatMap((id) => [id, baselines[id] ?? id]));
+      const entries = Object.entries(runs);
+      return {
+        runs: Object.fromEntries(
+          entries.filter(([id, run]) => kept.has(Number(id)) || isUnderWay(run)),
+        ),
+      };
+    });
   }
 
   nextTurn(): number {
@@ -86,6 +101,7 @@ export class Session {
       turns: { ...turns, [mode]: turns[mode].map((each) => (each === turn ? answered : each)) },
       replay: null,
     }));
+    this.#forget();
     if (options.atOnce) await Promise.all(runs.map((run) => this.#receive(run)));
     else for (const run of runs) await this.#receive(run);
   }
