@@ -64,6 +64,10 @@ export class Visitor {
 
   /** Waits until nothing is under way. */
   async answered(timeout = 30_000) {
+    // What was just clicked is seen a frame later.
+    await this.page.evaluate(
+      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
     await this.page.locator(".composer [type=submit]:not(.stop)").waitFor({ timeout });
     await this.page.locator(".turn:last-child .actions").last().waitFor({ timeout });
   }
