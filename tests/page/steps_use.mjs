@@ -157,6 +157,30 @@ export const useSteps = [
     },
   },
   {
+    name: "Markdown that is played again comes to the same",
+    run: async ({ mock, open }) => {
+      const visitor = await (await open((await mock()).url)).loaded();
+      const { page } = visitor;
+      await page.uncheck("#coloured");
+      await visitor.ask("one");
+      const rendered = () => page.locator(".output .markdown").innerHTML();
+      const whole = await rendered();
+      const slider = page.getByRole("slider");
+      const rounds = Number(await slider.getAttribute("max"));
+      let before = 0;
+      for (let round = 1; round <= rounds; round += 1) {
+        await slider.fill(String(round));
+        await page.locator(".player .at", { hasText: `Round ${round} of` }).waitFor();
+        await page.waitForTimeout(30);
+        const { length } = await visitor.text(".output");
+        assert.ok(length > before, `round ${round} shows no more`);
+        before = length;
+      }
+      assert.equal(await rendered(), whole);
+      await visitor.leave();
+    },
+  },
+  {
     name: "errors in the middle and a lost connection keep the text",
     run: async ({ mock, open }) => {
       const visitor = await (await open((await mock()).url)).loaded();

@@ -57,8 +57,9 @@ export class MarkdownView {
   /** Shows `text`, which only grows until it is `whole`. */
   show(text: string, whole: boolean): void {
     if (text === this.#raw && whole === this.#whole) return;
+    // What was whole was settled to its end, and cannot grow.
+    if (this.#whole || !text.startsWith(this.#raw)) this.#clear();
     this.#whole = whole;
-    if (!text.startsWith(this.#raw)) this.#clear();
     this.#text += withoutControls(text.slice(this.#raw.length).replaceAll("\r\n", "\n"));
     this.#raw = text;
     window.clearTimeout(this.#timer);

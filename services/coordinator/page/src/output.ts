@@ -66,6 +66,6 @@ export class OutputView {
     }
     const cut = look.shown === null ? null : run.tokens.slice(0, look.shown);
     const text = cut ? cut.map((token) => token.text).join("") : run.text;
-    this.#markdown.show(text, cut !== null || !isUnderWay(run));
+    this.#markdown.show(text, cut === null && !isUnderWay(run));
   }
 }
