@@ -190,7 +190,7 @@ class Stream {
       },
       speculation: {
         method,
-        settings: {},
+        settings: { plan: "speculative", draft_len: "auto" },
         seed: this.seed,
         lossless: promise,
         reproducible: promise,

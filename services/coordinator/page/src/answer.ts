@@ -6,7 +6,7 @@ import { button, el, setText } from "./dom.ts";
 import { NumbersView } from "./numbers.ts";
 import { type Look, OutputView } from "./output.ts";
 import { PositionsView } from "./positions.ts";
-import { isUnderWay, type Run } from "./run.ts";
+import { isUnderWay, type Run, tokenCount } from "./run.ts";
 import { promises, t } from "./texts.ts";
 import { type Played, type Playing, TimelineView } from "./timeline.ts";
 
@@ -42,6 +42,7 @@ export class AnswerView {
   readonly #timeline: TimelineView;
   readonly #positions = new PositionsView();
   readonly #baseline: BaselineView;
+  readonly #settings = el("p", { class: "help settings" });
   readonly #copy: HTMLButtonElement;
   readonly #retry: HTMLButtonElement;
   readonly #pin: HTMLButtonElement;
@@ -69,6 +70,7 @@ export class AnswerView {
       el("summary", {}, t("details")),
       this.#timeline.root,
       el("div", { class: "charts" }, this.#positions.root, this.#baseline.root),
+      this.#settings,
     );
     const head = el("header", {}, this.#name, this.#badges);
     const parts = [
@@ -109,6 +111,9 @@ export class AnswerView {
     if (!isUnderWay(run)) this.#positions.show(run);
     this.#positions.root.hidden ||= isUnderWay(run);
     this.#baseline.show(run, context.alone, context.busy);
+    const inEffect = Object.entries(run.speculation?.settings ?? {});
+    const settings = inEffect.map(([name, value]) => `${name} ${value}`).join(", ");
+    setText(this.#settings, settings === "" ? "" : t("inEffect", { settings }));
   }
 
   #showFailure({ failure, metrics }: Run): void {
@@ -164,7 +169,7 @@ function statusOf(run: Run): string {
   if (run.phase === "waiting") return run.queued ? t("queued") : t("waiting");
   const said: string[] = [];
   if (run.phase === "stopped") said.push(t("stopped"));
-  if (run.finish === "length") said.push(t("cut", { count: run.tokens.length }));
+  if (run.finish === "length") said.push(t("cut", { count: tokenCount(run) }));
   if (run.phase === "done" && run.text === "" && run.reasoning === "") said.push(t("emptyAnswer"));
   return said.join(" ");
 }

@@ -118,7 +118,7 @@ export class MethodPanel {
       change();
     });
     const amount = input(
-      { type: "number", step: "any", "aria-label": t("numberOf", { name }) },
+      { type: "text", inputmode: "decimal", "aria-label": t("numberOf", { name }) },
       number,
       (typed) => {
         number = typed;

@@ -191,6 +191,7 @@ export const TEXTS = {
   asItCame: ["as it came", "wie es kam"],
   slower: ["{times} times slower", "{times}-mal langsamer"],
   details: ["Timeline and numbers", "Zeitleiste und Zahlen"],
+  inEffect: ["In effect: {settings}", "In Kraft: {settings}"],
   firstToken: ["first token", "erstes Token"],
   perSecond: ["tokens a second", "Tokens je Sekunde"],
   acceptance: ["acceptance", "Annahme"],
