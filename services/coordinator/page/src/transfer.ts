@@ -1,7 +1,8 @@
 /** Conversations as files. */
 
+import { pathOf } from "./requests.ts";
 import { newRun, type Run } from "./run.ts";
-import type { Mode, Sampling, Settings, State, TextFile, Turn } from "./state.ts";
+import type { Mode, Sampling, State, TextFile, Turn } from "./state.ts";
 
 const FORM = "outrider-conversation";
 
@@ -10,16 +11,14 @@ interface Conversation {
   form: typeof FORM;
   version: 1;
   mode: Mode;
-  model: string;
   system: string;
   sampling: Sampling;
-  settings: Settings[];
   turns: { text: string; files: TextFile[]; runs: Run[] }[];
 }
 
 /** Returns the conversation that is shown, as JSON. */
 export function exported(state: Readonly<State>): string {
-  const { mode, model, system, sampling, settings } = state;
+  const { mode, system, sampling } = state;
   const turns = state.turns[mode].map(({ text, files, runs }) => ({
     text,
     files,
@@ -29,10 +28,8 @@ export function exported(state: Readonly<State>): string {
     form: FORM,
     version: 1,
     mode,
-    model,
     system,
     sampling,
-    settings,
     turns,
   };
   return JSON.stringify(whole, null, 1);
@@ -75,6 +72,8 @@ function parsed(json: string): Conversation | null {
     const told = JSON.parse(json) as Conversation;
     const isRun = (run: Run) =>
       typeof run.text === "string" &&
+      // The target alone is measured with the request of the run, so its address must be one of the page's.
+      [pathOf("chat"), pathOf("complete")].includes(run.path) &&
       [run.tokens, run.rounds, run.logprobs].every((list) => Array.isArray(list));
     const isTurn = ({ text, files, runs }: Conversation["turns"][number]) =>
       typeof text === "string" &&
@@ -82,7 +81,9 @@ function parsed(json: string): Conversation | null {
       runs.length <= 2 &&
       runs.every(isRun);
     const isKnown = told.form === FORM && told.version === 1;
-    const isWhole = ["chat", "complete"].includes(told.mode) && typeof told.system === "string";
+    const isWhole =
+      ["chat", "complete"].includes(told.mode) &&
+      [told.system, ...Object.values(told.sampling)].every((text) => typeof text === "string");
     return isKnown && isWhole && told.turns.every(isTurn) ? told : null;
   } catch {
     return null;

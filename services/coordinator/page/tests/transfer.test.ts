@@ -41,6 +41,8 @@ test("a file that is no conversation changes nothing", () => {
     '{"form": "outrider-conversation", "version": 1}',
     JSON.stringify({ ...told, version: 2 }),
     JSON.stringify({ ...told, turns: [{ text: "one", files: [], runs: [{ text: "x" }] }] }),
+    JSON.stringify({ ...told, sampling: { seed: 3 } }),
+    exported({ ...TALK, runs: { [answer.id]: { ...answer, path: "https://elsewhere.invalid/" } } }),
     JSON.stringify({ ...told, turns: [{ text: 1, files: [], runs: [] }] }),
   ];
   for (const json of others)
