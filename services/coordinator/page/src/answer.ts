@@ -174,13 +174,16 @@ function statusOf(run: Run): string {
   return said.join(" ");
 }
 
-/** Copies a text. Pages that came in clear from another machine have no clipboard but that of a selection. */
+/** Copies a text. A page that came in clear from another machine, or may not, copies a selection instead. */
 async function copy(text: string): Promise<void> {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const field = el("textarea", { "aria-hidden": "true" });
-  field.value = text;
-  document.body.append(field);
-  field.select();
-  document.execCommand("copy");
-  field.remove();
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = el("textarea", { "aria-hidden": "true" });
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
 }
