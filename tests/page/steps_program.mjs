@@ -186,7 +186,7 @@ export const programSteps = [
           .evaluate((each) => each.classList[1]),
         "target",
       );
-      const said = (await visitor.text(".answer .status")).match(/without the drafter: .*/)?.[0];
+      const said = await visitor.text(".answer .notice");
       await visitor.leave();
       return `${before} tokens before, ${after} in all; ${said}`;
     },

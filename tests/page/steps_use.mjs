@@ -146,11 +146,11 @@ export const useSteps = [
       const all = await visitor.tokens().count();
       const slider = page.getByRole("slider");
       await slider.fill("3");
+      await visitor.frame();
       const hidden = await page.locator(".token.later").count();
       assert.ok(hidden > 0 && hidden < all, `${hidden} of ${all} are hidden`);
       await page.selectOption(".player select", "1");
-      const play = page.getByRole("button", { name: "Play" });
-      await play.click();
+      await page.getByRole("button", { name: "Play" }).click();
       await page.waitForFunction(() => document.querySelectorAll(".token.later").length === 0);
       await visitor.leave();
       return `${all - hidden} of ${all} tokens after three rounds`;

@@ -62,12 +62,16 @@ export class Visitor {
     await this.page.click(".composer [type=submit]");
   }
 
-  /** Waits until nothing is under way. */
-  async answered(timeout = 30_000) {
-    // What was just clicked is seen a frame later.
+  /** Waits until what was just done is seen: views are told of changes once a frame. */
+  async frame() {
     await this.page.evaluate(
       () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
     );
+  }
+
+  /** Waits until nothing is under way. */
+  async answered(timeout = 30_000) {
+    await this.frame();
     await this.page.locator(".composer [type=submit]:not(.stop)").waitFor({ timeout });
     await this.page.locator(".turn:last-child .actions").last().waitFor({ timeout });
   }
