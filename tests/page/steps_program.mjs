@@ -51,7 +51,7 @@ export const programSteps = [
         .tokens()
         .evaluateAll((all) => all.map((each) => each.classList[1]));
       assert.ok(origins.includes("accepted"), `origins are ${[...new Set(origins)]}`);
-      assert.ok((await page.locator(".lanes g").count()) > 0, "no rounds");
+      await page.locator(".lanes g").first().waitFor();
       await visitor.tokens().nth(1).hover();
       await visitor.sees(/drafted, \d+ accepted/);
       const badges = await visitor.text(".answer .badges");
