@@ -5,8 +5,8 @@ const MOST_PAINT_MS = 100;
 const MOST_FRAME_MS = 50;
 
 /**
- * Measures until it is no more than `most`, at most `tries` times: what else this machine does makes a frame
- * long now and then, and never short.
+ * Measures until it is no more than `most`, at most `tries` times: what else this machine does makes it long
+ * now and then, and never short.
  */
 async function best(most, tries, measure) {
   const measured = [];
@@ -16,20 +16,40 @@ async function best(most, tries, measure) {
   return measured.join(", ");
 }
 
-/** Returns the longest frame while something goes on, 0 if none was above 50 ms. */
-async function longestFrame(page, during) {
+/**
+ * Returns the longest frame while something goes on, as it passed on the clock (0 if none was above 50 ms), and
+ * the most time that one task of the page had of a processor. Where others use the processors, too, the clock
+ * says more of them than of the page.
+ */
+async function longest({ browser }, page, during) {
   await page.evaluate(() => {
     window.frames_ = [];
     new PerformanceObserver((list) => {
       for (const { duration } of list.getEntries()) window.frames_.push(duration);
     }).observe({ type: "long-animation-frame" });
   });
+  await browser.startTracing(page, { categories: ["toplevel"] });
   await during();
   await page.waitForTimeout(200);
-  return page.evaluate(() => Math.round(Math.max(0, ...window.frames_)));
+  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
+  const clock = await page.evaluate(() => Math.round(Math.max(0, ...window.frames_)));
+  return { clock, work: longestTask(traceEvents) };
 }
 
-const told = (frame) => (frame === 0 ? "under 50" : frame);
+/** Returns the most milliseconds that a task of a page's main thread computed. */
+function longestTask(events) {
+  const isMain = ({ name, args }) => name === "thread_name" && args.name === "CrRendererMain";
+  const threads = new Set(events.filter(isMain).map(({ pid, tid }) => `${pid} ${tid}`));
+  const tasks = events.filter(
+    ({ name, pid, tid }) => name.endsWith("RunTask") && threads.has(`${pid} ${tid}`),
+  );
+  assert.ok(tasks.length > 0, "the trace has no tasks");
+  return Math.round(Math.max(...tasks.map(({ tdur = 0 }) => tdur)) / 1000);
+}
+
+function told({ clock, work }) {
+  return `longest ${clock === 0 ? "under 50" : clock} ms on the clock, ${work} ms of work`;
+}
 
 export const speedSteps = [
   {
@@ -53,33 +73,29 @@ export const speedSteps = [
     ["coloured tokens", true],
     ["Markdown", false],
   ].map(([as, coloured]) => ({
-    name: `2,000 tokens at 4,000 a second as ${as}: no frame above ${MOST_FRAME_MS} ms`,
-    run: async ({ mock, open }) => {
-      const { url } = await mock();
-      let speed = "";
-      const frames = await best(MOST_FRAME_MS, 5, async () => {
-        const visitor = await (await open(url)).loaded();
-        await visitor.page.setChecked("#coloured", coloured);
-        const frame = await longestFrame(visitor.page, () => visitor.ask("fast 2000"));
-        speed = await visitor.text(".numbers div:nth-child(2) dd");
-        await visitor.leave();
-        return frame;
-      });
-      return `longest ${frames.replace(/\b0\b/, "under 50")} ms, ${speed} tokens a second shown`;
+    name: `2,000 tokens at 4,000 a second as ${as}: no frame of more than ${MOST_FRAME_MS} ms of work`,
+    run: async (world) => {
+      const visitor = await (await world.open((await world.mock()).url)).loaded();
+      await visitor.page.setChecked("#coloured", coloured);
+      const frame = await longest(world, visitor.page, () => visitor.ask("fast 2000"));
+      const speed = await visitor.text(".numbers div:nth-child(2) dd");
+      await visitor.leave();
+      assert.ok(frame.work <= MOST_FRAME_MS, told(frame));
+      return `${told(frame)}; ${speed} tokens a second shown`;
     },
   })),
   {
     name: "10,000 tokens of conversation stay usable",
     long: true,
-    run: async ({ mock, open }) => {
-      const visitor = await (await open((await mock()).url)).loaded();
+    run: async (world) => {
+      const visitor = await (await world.open((await world.mock()).url)).loaded();
       const { page } = visitor;
       for (let turns = 0; turns < 5; turns += 1) await visitor.ask("fast 2000");
-      const frame = await longestFrame(page, () => visitor.ask("fast 500"));
-      const toggle = await longestFrame(page, () => page.setChecked("#coloured", false));
+      const frame = await longest(world, page, () => visitor.ask("fast 500"));
+      const toggle = await longest(world, page, () => page.setChecked("#coloured", false));
       await visitor.leave();
-      assert.ok(frame <= 2 * MOST_FRAME_MS, `${frame} ms while more comes`);
-      return `longest frame while more comes ${told(frame)} ms, on changing to Markdown ${told(toggle)} ms`;
+      assert.ok(frame.work <= MOST_FRAME_MS, told(frame));
+      return `while more comes ${told(frame)}; on changing to Markdown ${told(toggle)}`;
     },
   },
 ];
