@@ -176,7 +176,8 @@ async fn serve_http(
         .is_ok_and(|address| address.ip().is_loopback());
     let front = http::front(shared, process.credentials.auth.guard(), is_local);
     if let Ok(address) = address {
-        tracing::info!(%address, "serving the OpenAI API");
+        let page = if shared.config.http.page { "at /" } else { "off" };
+        tracing::info!(%address, page, "serving the OpenAI API");
     }
     let (tls, config) = (process.credentials.tls.clone(), &shared.config.server);
     let draining = shared.health.draining();
