@@ -151,7 +151,10 @@ export const programSteps = [
       await visitor.sees(/The texts are identical/);
       await page.selectOption("#pane-1-method", "draft-only");
       await page.selectOption("#order", "once");
-      await visitor.ask("Tell a story.");
+      // An answer may be short and the same by chance, a long text is not.
+      await page.check("#mode-complete", { force: true });
+      await page.fill("#max_tokens", "120");
+      await visitor.ask("Once upon a time");
       await visitor.sees(/differ from token \d+ on/);
       assert.equal(await page.locator(".turn:last-child .differs").count(), 2);
       await visitor.leave();
