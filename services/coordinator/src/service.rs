@@ -176,7 +176,11 @@ async fn serve_http(
         .is_ok_and(|address| address.ip().is_loopback());
     let front = http::front(shared, process.credentials.auth.guard(), is_local);
     if let Ok(address) = address {
-        let page = if shared.config.http.page { "at /" } else { "off" };
+        let page = if shared.config.http.page {
+            "at /"
+        } else {
+            "off"
+        };
         tracing::info!(%address, page, "serving the OpenAI API");
     }
     let (tls, config) = (process.credentials.tls.clone(), &shared.config.server);
