@@ -44,7 +44,8 @@ impl Coordinator {
             has_warned |= line.contains("LimitNOFILE=");
             for (key, address) in keys.iter().zip(&mut addresses) {
                 if let Some((_, found)) = line.split_once(key) {
-                    found.trim().clone_into(address);
+                    let end = found.find(' ').unwrap_or(found.len());
+                    found[..end].clone_into(address);
                 }
             }
         }
