@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 const SERIALIZE: &str = "#[derive(serde::Serialize)]";
 
+/// For what comes with every token.
+const NO_ZERO: &str = r#"#[serde(skip_serializing_if = "crate::json::is_default")]"#;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());
@@ -45,8 +48,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // The HTTP front tells them.
         .type_attribute(".outrider.v1.RoundReport", SERIALIZE)
         .field_attribute(".outrider.v1.RoundReport.distributions", "#[serde(skip)]")
+        .field_attribute(".outrider.v1.RoundReport.drafter", NO_ZERO)
+        .field_attribute(".outrider.v1.RoundReport.verifier", NO_ZERO)
+        .field_attribute(".outrider.v1.RoundReport.accepted_by", NO_ZERO)
+        .field_attribute(".outrider.v1.RoundReport.fallbacks", NO_ZERO)
         .type_attribute(".outrider.v1.AcceptedDrafts", SERIALIZE)
         .type_attribute(".outrider.v1.Timing", SERIALIZE)
+        .field_attribute(".outrider.v1.Timing", NO_ZERO)
         .type_attribute(".outrider.v1.ListMethodsResponse", SERIALIZE)
         .type_attribute(".outrider.v1.MethodDescription", SERIALIZE)
         .type_attribute(".outrider.v1.ParameterDescription", SERIALIZE)

@@ -94,7 +94,10 @@ async function generate(response, body) {
     });
     return response.end("data: [DONE]\n\n");
   }
-  stream.finish(word === "fallback" ? ["drafter http://127.0.0.1:7101: connection refused"] : []);
+  const lost = word === "fallback" ? "drafter http://127.0.0.1:7101: connection refused" : null;
+  if (lost) stream.round(["alone"], [{ position: 0, reason: lost }]);
+  if (lost) await sleep(Number(amount ?? 0));
+  stream.finish(lost ? [lost] : []);
 }
 
 /** The pieces of one answer. */
@@ -126,7 +129,7 @@ class Stream {
   }
 
   /** Sends a round: its tokens, all but the last accepted, and then what is to be told of it. */
-  round(texts) {
+  round(texts, fallbacks) {
     this.#rounds += 1;
     const alone = this.body.speculation?.enabled === false;
     const drafted = alone ? 0 : 4;
@@ -148,6 +151,7 @@ class Stream {
       draft_us: alone ? 0 : 900 + (this.#rounds % 3) * 100,
       verify_us: 2100,
       wire_bytes: 310,
+      fallbacks,
       drafter: { queue_us: 50, forward_us: 600, total_us: 700, batch: 1 },
       verifier: { queue_us: 80, forward_us: 1600, total_us: 1800, accept_us: 60, batch: 1 },
     };

@@ -200,6 +200,17 @@ export const useSteps = [
     },
   },
   {
+    name: "a lost drafter is named while the text goes on",
+    run: async ({ mock, open }) => {
+      const visitor = await (await open((await mock()).url)).loaded();
+      await visitor.send("fallback 3000");
+      await visitor.sees(/without the drafter: .*connection refused/);
+      assert.equal(await visitor.page.locator(".composer .stop").count(), 1, "it had ended");
+      await visitor.answered();
+      await visitor.leave();
+    },
+  },
+  {
     name: "a slow network: what is waited for is said",
     long: true,
     run: async ({ mock, open }) => {

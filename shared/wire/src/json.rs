@@ -10,6 +10,11 @@ pub type Object = Struct;
 /// Greatest whole number that a double tells from its neighbours.
 const MOST_EXACT: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
 
+/// Returns whether a field is as where it is left out.
+pub(crate) fn is_default<Field: Default + PartialEq>(field: &Field) -> bool {
+    *field == Field::default()
+}
+
 /// Reads an object. Numbers without a fraction become whole ones.
 pub fn from_wire(object: Struct) -> Map<String, Value> {
     let fields = object.fields.into_iter();

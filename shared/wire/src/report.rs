@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use speculation::drafting::DraftLen;
 use speculation::methods::Choice;
-use speculation::session::{FinishReason, Origin, Plan, Statistics};
+use speculation::session::{Fallback, FinishReason, Origin, Plan, Statistics};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -22,12 +22,17 @@ pub fn origin(origin: Origin) -> v1::Origin {
     }
 }
 
-/// Writes what a session counted; what its peers counted is left to the caller.
-pub fn statistics(statistics: &Statistics) -> v1::SpeculationStatistics {
-    let fallbacks = statistics.fallbacks.iter().map(|fallback| v1::Fallback {
+/// Writes where an output went on without its drafter.
+pub fn fallbacks(fallbacks: &[Fallback]) -> Vec<v1::Fallback> {
+    let told = fallbacks.iter().map(|fallback| v1::Fallback {
         position: fallback.position,
         reason: fallback.reason.clone(),
     });
+    told.collect()
+}
+
+/// Writes what a session counted; what its peers counted is left to the caller.
+pub fn statistics(statistics: &Statistics) -> v1::SpeculationStatistics {
     v1::SpeculationStatistics {
         num_spec_steps: statistics.num_spec_steps(),
         num_draft_tokens: statistics.num_draft_tokens(),
@@ -42,7 +47,7 @@ pub fn statistics(statistics: &Statistics) -> v1::SpeculationStatistics {
         discarded: statistics.discarded,
         withheld: statistics.withheld,
         retries: statistics.retries,
-        fallbacks: fallbacks.collect(),
+        fallbacks: fallbacks(&statistics.fallbacks),
         deferral_rate: statistics.deferral_rate(),
         rejection_rate: statistics.rejection_rate(),
         draft_forwards: statistics.draft_forwards,

@@ -1,5 +1,6 @@
 //! The page at `/`, and what it is made of: methods as the server describes them, tokens and rounds as they come.
 
+use coordinator::CoordinatorConfig;
 use serde_json::{Value, json};
 use wire::v1::Origin;
 
@@ -176,7 +177,7 @@ async fn each_token_comes_with_where_it_is_from_and_each_round_with_what_it_came
     let by_drafter = |round: &Value| {
         let accepted = &round["accepted"];
         let of_one = json!([{ "source": "model", "tokens": accepted }]);
-        round["accepted_by"] == if accepted == 0 { json!([]) } else { of_one }
+        round["accepted_by"] == if accepted == 0 { Value::Null } else { of_one }
     };
     assert!(
         told_in.rounds.iter().all(by_drafter),
@@ -213,4 +214,43 @@ async fn each_token_comes_with_where_it_is_from_and_each_round_with_what_it_came
     let body = json!({ "input": "Once", "stream": true, "report_rounds": true });
     let response = serving.post("/v1/responses", &body).await;
     response.refused(400, Some("report_rounds"));
+}
+
+#[tokio::test]
+async fn a_round_says_where_it_went_on_without_the_drafter() {
+    let nobody = |config: &mut CoordinatorConfig| {
+        config.models[0].drafters = vec!["http://127.0.0.1:9".to_owned()];
+    };
+    let serving = serving(nobody).await;
+    let speculation = json!({ "schedule": "rounds", "draft_len": 4 });
+    let body = json!({ "stream": true, "report_rounds": true, "speculation": speculation });
+    let reply = serving.completion(body).await;
+    let told = told(&reply, |choice| &choice["text"]);
+    let fallbacks = |round: &Value| round["fallbacks"].as_array().cloned().unwrap_or_default();
+    let lost: Vec<Value> = told.rounds.iter().flat_map(fallbacks).collect();
+    assert!(!lost.is_empty(), "{}", reply.body);
+    assert_eq!(
+        (&lost[0]["position"], &fallbacks(&told.rounds[0])[0]),
+        (&json!(0), &lost[0])
+    );
+    assert!(
+        lost[0]["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("no drafter is reachable")),
+        "{lost:?}"
+    );
+
+    // And each is told once.
+    let mut same = request("Once", 24)
+        .with("schedule", "rounds")
+        .draft_len(4)
+        .ignoring_eos();
+    same.report_rounds = true;
+    let answer = generate(&serving.coordinator, same).await;
+    let by_rounds: Vec<_> = answer
+        .rounds
+        .iter()
+        .flat_map(|round| round.fallbacks.clone())
+        .collect();
+    assert_eq!(by_rounds, answer.statistics().fallbacks);
 }

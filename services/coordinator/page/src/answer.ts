@@ -6,7 +6,7 @@ import { button, el, setText } from "./dom.ts";
 import { NumbersView } from "./numbers.ts";
 import { type Look, OutputView } from "./output.ts";
 import { PositionsView } from "./positions.ts";
-import { isUnderWay, type Run, tokenCount } from "./run.ts";
+import { fallbackReasons, isUnderWay, type Run, tokenCount } from "./run.ts";
 import { promises, t } from "./texts.ts";
 import { type Played, type Playing, TimelineView } from "./timeline.ts";
 
@@ -116,8 +116,9 @@ export class AnswerView {
     setText(this.#settings, settings === "" ? "" : t("inEffect", { settings }));
   }
 
-  #showFailure({ failure, metrics }: Run): void {
-    const reasons = metrics?.fallback_reasons ?? [];
+  #showFailure(run: Run): void {
+    const { failure } = run;
+    const reasons = fallbackReasons(run);
     this.#fallback.hidden = reasons.length === 0;
     setText(this.#fallback, t("withoutDrafter", { reason: reasons.join("; ") }));
 

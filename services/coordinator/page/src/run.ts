@@ -34,6 +34,8 @@ export interface Round {
   accepted: number;
   /** Whose draft tokens were accepted. */
   accepted_by?: { source: string; tokens: number }[];
+  /** Where it went on without the drafter. */
+  fallbacks?: { position: number; reason: string }[];
   emitted: number;
   draft_us: number;
   verify_us: number;
@@ -128,6 +130,13 @@ export function newRun(path: string, body: Record<string, unknown>, now: number)
 /** Whether more of it may come. */
 export function isUnderWay(run: Run): boolean {
   return run.phase === "waiting" || run.phase === "streaming";
+}
+
+/** Why it went on without the drafter, if it did: as the rounds tell, and of all of them once it has ended. */
+export function fallbackReasons({ metrics, rounds }: Run): string[] {
+  if (metrics) return metrics.fallback_reasons;
+  const told = rounds.flatMap((round) => round.fallbacks ?? []);
+  return [...new Set(told.map(({ reason }) => reason))];
 }
 
 /** How many tokens it has: by their list, or where the server sent none, by its count. */

@@ -34,13 +34,15 @@ pub(super) struct RoundRecord {
     pub(super) distributions_fetched: u32,
     /// The round whose length was reported last.
     pub(super) decided: u64,
-    /// Losses, moves, rounds, steps and bytes that were told of.
+    /// Losses and moves that were told of.
     pub(super) fallbacks: usize,
     pub(super) migrations: u32,
     /// Draft tokens of each source accepted before this round.
     accepted: Vec<u64>,
+    /// Rounds, steps, losses and bytes that were reported.
     rounds: u64,
     steps: usize,
+    losses: usize,
     bytes: u64,
 }
 
@@ -65,6 +67,8 @@ impl RoundRecord {
         };
         self.rounds += 1;
         self.steps = steps;
+        let losses = &statistics.fallbacks[self.losses..];
+        self.losses = statistics.fallbacks.len();
         let (draft, verify) = (
             std::mem::take(&mut self.draft),
             std::mem::take(&mut self.verify),
@@ -77,13 +81,19 @@ impl RoundRecord {
             emitted,
             draft_us: draft.elapsed.as_micros() as u32,
             verify_us: verify.elapsed.as_micros() as u32,
-            drafter: Some(draft.reported),
-            verifier: Some(verify.reported),
+            drafter: told(draft.reported),
+            verifier: told(verify.reported),
             wire_bytes: bytes - std::mem::replace(&mut self.bytes, bytes),
             distributions: self.distributions.take(),
             accepted_by: Vec::new(),
+            fallbacks: wire::report::fallbacks(losses),
         }
     }
+}
+
+/// Returns what a peer said of its share; none of one that had no part in the round.
+fn told(reported: v1::Timing) -> Option<v1::Timing> {
+    (reported != v1::Timing::default()).then_some(reported)
 }
 
 impl Driver {
@@ -140,6 +150,10 @@ impl Driver {
             reported: answer.reported,
             decided: answer.decided,
         };
+        // Without its drafter a request of rounds goes on in forwards, like one whose target decodes.
+        let lost_drafter = !self.session.statistics().fallbacks.is_empty();
+        let in_forwards =
+            self.request.method.streams() || lost_drafter && self.request.report_rounds;
         let record = &mut self.round;
         let by_verifier = !matches!(answer.input, Input::Drafted { .. });
         if by_verifier && answer.reported != v1::Timing::default() {
@@ -164,7 +178,7 @@ impl Driver {
                 record.answered_by = Some(Peer::Verifier);
                 Peer::Verifier
             }
-            Input::Decoded { drafts, .. } if self.request.method.streams() => {
+            Input::Decoded { drafts, .. } if in_forwards => {
                 // The next forward is awaited from now on.
                 self.sent = Instant::now();
                 record.verify = timing;
