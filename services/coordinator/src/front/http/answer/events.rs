@@ -6,6 +6,7 @@ use futures_util::StreamExt;
 use futures_util::stream::select_all;
 use serde_json::{Value, json};
 use wire::v1;
+use wire::v1::generate_response::Part;
 
 use super::{ChoicesAnswer, respond_events};
 use crate::driver::ResponseStream;
@@ -27,7 +28,13 @@ impl ChoicesAnswer {
     pub(super) fn events(self, outputs: Vec<ResponseStream>) -> Response {
         let count = outputs.len();
         let parts = outputs.into_iter().enumerate();
-        let parts = parts.map(|(index, parts)| parts.map(move |part| (index, part)).boxed());
+        // A round's report is ready as soon as its tokens are, and goes with them.
+        let parts = parts.map(|(index, parts)| {
+            parts
+                .ready_chunks(2)
+                .map(move |parts| (index, parts))
+                .boxed()
+        });
         let events = AnswerEvents {
             answer: self,
             outputs: (0..count).map(|_| OutputProgress::default()).collect(),
@@ -85,53 +92,83 @@ impl AnswerEvents {
         events
     }
 
-    /// Returns the events that a part of output `index` comes to, and whether they are the last.
-    fn take(&mut self, (index, message): (usize, v1::GenerateResponse)) -> (Vec<Event>, bool) {
+    /// Returns the events that parts of output `index` come to, and whether they are the last.
+    fn take(&mut self, (index, parts): (usize, Vec<v1::GenerateResponse>)) -> (Vec<Event>, bool) {
+        let (mut events, mut choices) = (Vec::new(), Vec::new());
+        for message in parts {
+            if !matches!(message.part, Some(Part::Round(_))) {
+                self.tell(index, &mut choices, &mut events);
+            }
+            if let Some((last, ended)) = self.add(index, message, &mut choices) {
+                self.tell(index, &mut choices, &mut events);
+                events.extend(last);
+                return (events, ended);
+            }
+        }
+        self.tell(index, &mut choices, &mut events);
+        (events, false)
+    }
+
+    /// Makes pieces of output `index` of `choices`.
+    fn tell(&self, index: usize, choices: &mut Vec<Value>, events: &mut Vec<Event>) {
+        let pieces = choices.drain(..);
+        events.extend(pieces.map(|choice| event(&self.piece(index, choice, None))));
+    }
+
+    /// Adds a part of output `index` to `choices`; returns the events that end the output with it, if it does, and whether
+    /// they end the answer.
+    fn add(
+        &mut self,
+        index: usize,
+        message: v1::GenerateResponse,
+        choices: &mut Vec<Value>,
+    ) -> Option<(Vec<Event>, bool)> {
         let ChoicesAnswer { layout, request } = &self.answer;
         let before = &request.before[index];
         let output = &mut self.outputs[index];
         let offset = before.chars().count() + output.chars;
         let (is_first, prompt) = (output.prompt_tokens == 0, output.prompt_chars);
         let piece = |text: &str| (layout.piece)(&Said::Text(text.to_owned()));
-        let choices = match output.add(message.part, &request.text) {
-            Ok(OutputDelta::Nothing) => return (Vec::new(), false),
+        match output.add(message.part, &request.text) {
+            Ok(OutputDelta::Nothing) => {}
             Ok(OutputDelta::Prompt(tokens)) => {
                 let text = if is_first { before } else { "" };
                 let mut choice = piece(text);
                 choice["logprobs"] = self.answer.logprobs_of(&tokens, prompt);
-                vec![choice]
+                choices.push(choice);
             }
             // A token that completes no character is sent with the one that does, unless pieces hold tokens.
             Ok(OutputDelta::Piece(said, tokens)) => {
-                let mut choices: Vec<Value> = said.iter().map(layout.piece).collect();
+                let first = choices.len();
+                choices.extend(said.iter().map(layout.piece));
                 if self.answer.tells_tokens() {
-                    if choices.is_empty() {
+                    if choices.len() == first {
                         choices.push(piece(""));
                     }
-                    choices[0]["logprobs"] = self.answer.logprobs_of(&tokens, offset);
-                    self.answer.add_tokens(&mut choices[0], &tokens);
+                    choices[first]["logprobs"] = self.answer.logprobs_of(&tokens, offset);
+                    self.answer.add_tokens(&mut choices[first], &tokens);
                 }
-                choices
             }
             Ok(OutputDelta::Round(report)) => {
-                let mut choice = piece("");
-                choice["round"] = json!(report);
-                vec![choice]
+                if choices.is_empty() {
+                    choices.push(piece(""));
+                }
+                if let Some(last) = choices.last_mut() {
+                    last["round"] = json!(report);
+                }
             }
             Ok(OutputDelta::End) => {
                 let reason = output.finish_reason();
                 self.left -= 1;
                 let last = self.piece(index, (layout.closing)(), Some(reason));
-                return self.end(last);
+                return Some(self.end(last));
             }
             Err(status) => {
                 let error = ApiError::from(status).body();
-                return (vec![event(&error), done()], true);
+                return Some((vec![event(&error), done()], true));
             }
-        };
-        let pieces = choices.into_iter();
-        let events = pieces.map(|choice| event(&self.piece(index, choice, None)));
-        (events.collect(), false)
+        }
+        None
     }
 
     /// Returns the end of an output, and if it is the last one, of the answer.
