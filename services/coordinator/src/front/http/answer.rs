@@ -1,6 +1,7 @@
 //! Answers to requests for text: whole, or piece by piece as server-sent events.
 
 mod events;
+mod piece;
 mod whole;
 
 use std::convert::Infallible;
@@ -17,7 +18,6 @@ use futures_util::future::try_join_all;
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 use wire::status::BadField;
-use wire::v1;
 
 use super::error::ApiError;
 use super::guard::RequestId;
@@ -106,15 +106,10 @@ impl ChoicesAnswer {
         self.request.logprobs || delivery.token_ids || delivery.report_rounds
     }
 
-    /// Adds the ids of `tokens`, and where they are from, as far as that was requested.
-    fn add_tokens(&self, choice: &mut Value, tokens: &[OutputToken]) {
-        if self.request.delivery.token_ids {
-            choice["token_ids"] = tokens.iter().map(|token| token.id).collect();
-        }
-        if self.request.delivery.report_rounds {
-            let of_token = |token: &OutputToken| json!({ "id": token.id, "text": token.piece, "origin": origin(token) });
-            choice["tokens"] = tokens.iter().map(of_token).collect();
-        }
+    /// Returns the ids of `tokens`, if they were requested.
+    fn token_ids(&self, tokens: &[OutputToken]) -> Option<Vec<u32>> {
+        let ids = || tokens.iter().map(|token| token.id).collect();
+        self.request.delivery.token_ids.then(ids)
     }
 
     /// Returns the log probabilities of `tokens`, before which stand `offset` characters; null if they were not requested.
@@ -125,17 +120,6 @@ impl ChoicesAnswer {
         } else {
             Value::Null
         }
-    }
-}
-
-/// Returns the name of where a token is from.
-fn origin(token: &OutputToken) -> &'static str {
-    match token.origin {
-        v1::Origin::Accepted => "accepted",
-        v1::Origin::Recovered => "recovered",
-        v1::Origin::Bonus => "bonus",
-        v1::Origin::Deferred => "deferred",
-        v1::Origin::Target | v1::Origin::Unspecified => "target",
     }
 }
 

@@ -4,10 +4,12 @@ use axum::response::Response;
 use axum::response::sse::Event;
 use futures_util::StreamExt;
 use futures_util::stream::select_all;
+use serde::Serialize;
 use serde_json::{Value, json};
 use wire::v1;
 use wire::v1::generate_response::Part;
 
+use super::piece::{AnswerPiece, PieceChoice, ToldToken};
 use super::{ChoicesAnswer, respond_events};
 use crate::driver::ResponseStream;
 use crate::front::http::error::ApiError;
@@ -49,8 +51,10 @@ impl ChoicesAnswer {
     }
 }
 
-fn event(data: &Value) -> Event {
-    Event::default().data(data.to_string())
+/// An event of `data`, an object whose keys are texts: nothing of it cannot be written.
+fn event(data: &impl Serialize) -> Event {
+    let json = serde_json::to_string(data);
+    Event::default().data(json.unwrap_or_default())
 }
 
 fn done() -> Event {
@@ -58,22 +62,26 @@ fn done() -> Event {
 }
 
 impl AnswerEvents {
-    /// Returns a piece of output `index`.
-    fn piece(&self, index: usize, mut choice: Value, finish_reason: Option<&str>) -> Value {
-        choice["index"] = json!(index);
-        choice["finish_reason"] = json!(finish_reason);
-        if choice.get("logprobs").is_none() {
-            choice["logprobs"] = Value::Null;
-        }
-        let mut piece = (self.answer).object(self.answer.layout.piece_object, &[choice]);
-        let delivery = self.answer.request.delivery;
-        if delivery.continuous_usage {
+    /// Returns the piece that tells `choice`.
+    fn piece(&self, choice: PieceChoice) -> AnswerPiece<'_> {
+        let ChoicesAnswer { layout, request } = &self.answer;
+        let delivery = request.delivery;
+        let usage = || {
             let outputs: Vec<_> = self.outputs.iter().collect();
-            piece["usage"] = report::usage(&outputs, delivery.choices as usize);
-        } else if delivery.include_usage {
-            piece["usage"] = Value::Null;
+            report::usage(&outputs, delivery.choices as usize)
+        };
+        AnswerPiece {
+            id: format!("{}{}", layout.prefix, request.id),
+            object: layout.piece_object,
+            created: request.created,
+            model: &request.model,
+            choices: [choice],
+            usage: if delivery.continuous_usage {
+                Some(usage())
+            } else {
+                delivery.include_usage.then_some(Value::Null)
+            },
         }
-        piece
     }
 
     /// Returns the events before any generated text: roles, and prompts that are echoed.
@@ -86,7 +94,7 @@ impl AnswerEvents {
             let echoed = (!comes_later).then(|| (layout.piece)(&Said::Text(before.clone())));
             let opening = layout.opening.map(|opening| opening());
             for choice in opening.into_iter().chain(echoed) {
-                events.push(event(&self.piece(index, choice, None)));
+                events.push(event(&self.piece(PieceChoice::new(index, choice))));
             }
         }
         events
@@ -97,22 +105,22 @@ impl AnswerEvents {
         let (mut events, mut choices) = (Vec::new(), Vec::new());
         for message in parts {
             if !matches!(message.part, Some(Part::Round(_))) {
-                self.tell(index, &mut choices, &mut events);
+                self.tell(&mut choices, &mut events);
             }
             if let Some((last, ended)) = self.add(index, message, &mut choices) {
-                self.tell(index, &mut choices, &mut events);
+                self.tell(&mut choices, &mut events);
                 events.extend(last);
                 return (events, ended);
             }
         }
-        self.tell(index, &mut choices, &mut events);
+        self.tell(&mut choices, &mut events);
         (events, false)
     }
 
-    /// Makes pieces of output `index` of `choices`.
-    fn tell(&self, index: usize, choices: &mut Vec<Value>, events: &mut Vec<Event>) {
+    /// Makes events of `choices`.
+    fn tell(&self, choices: &mut Vec<PieceChoice>, events: &mut Vec<Event>) {
         let pieces = choices.drain(..);
-        events.extend(pieces.map(|choice| event(&self.piece(index, choice, None))));
+        events.extend(pieces.map(|choice| event(&self.piece(choice))));
     }
 
     /// Adds a part of output `index` to `choices`; returns the events that end the output with it, if it does, and whether
@@ -121,47 +129,53 @@ impl AnswerEvents {
         &mut self,
         index: usize,
         message: v1::GenerateResponse,
-        choices: &mut Vec<Value>,
+        choices: &mut Vec<PieceChoice>,
     ) -> Option<(Vec<Event>, bool)> {
         let ChoicesAnswer { layout, request } = &self.answer;
         let before = &request.before[index];
         let output = &mut self.outputs[index];
         let offset = before.chars().count() + output.chars;
         let (is_first, prompt) = (output.prompt_tokens == 0, output.prompt_chars);
-        let piece = |text: &str| (layout.piece)(&Said::Text(text.to_owned()));
+        let piece = |said: &Said| PieceChoice::new(index, (layout.piece)(said));
+        let of_text = |text: &str| piece(&Said::Text(text.to_owned()));
         match output.add(message.part, &request.text) {
             Ok(OutputDelta::Nothing) => {}
             Ok(OutputDelta::Prompt(tokens)) => {
                 let text = if is_first { before } else { "" };
-                let mut choice = piece(text);
-                choice["logprobs"] = self.answer.logprobs_of(&tokens, prompt);
+                let mut choice = of_text(text);
+                choice.logprobs = self.answer.logprobs_of(&tokens, prompt);
                 choices.push(choice);
             }
             // A token that completes no character is sent with the one that does, unless pieces hold tokens.
             Ok(OutputDelta::Piece(said, tokens)) => {
                 let first = choices.len();
-                choices.extend(said.iter().map(layout.piece));
+                choices.extend(said.iter().map(piece));
                 if self.answer.tells_tokens() {
                     if choices.len() == first {
-                        choices.push(piece(""));
+                        choices.push(of_text(""));
                     }
-                    choices[first]["logprobs"] = self.answer.logprobs_of(&tokens, offset);
-                    self.answer.add_tokens(&mut choices[first], &tokens);
+                    let choice = &mut choices[first];
+                    choice.logprobs = self.answer.logprobs_of(&tokens, offset);
+                    choice.token_ids = self.answer.token_ids(&tokens);
+                    if request.delivery.report_rounds {
+                        choice.tokens = Some(tokens.iter().map(ToldToken::new).collect());
+                    }
                 }
             }
             Ok(OutputDelta::Round(report)) => {
                 if choices.is_empty() {
-                    choices.push(piece(""));
+                    choices.push(of_text(""));
                 }
                 if let Some(last) = choices.last_mut() {
-                    last["round"] = json!(report);
+                    last.round = Some(report);
                 }
             }
             Ok(OutputDelta::End) => {
                 let reason = output.finish_reason();
                 self.left -= 1;
-                let last = self.piece(index, (layout.closing)(), Some(reason));
-                return Some(self.end(last));
+                let mut last = PieceChoice::new(index, (layout.closing)());
+                last.finish_reason = Some(reason);
+                return Some(self.end(json!(self.piece(last))));
             }
             Err(status) => {
                 let error = ApiError::from(status).body();

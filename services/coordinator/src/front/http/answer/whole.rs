@@ -33,7 +33,9 @@ impl ChoicesAnswer {
         let before = &self.request.before[index];
         let mut choice = (self.layout.whole)(before, &output);
         choice["index"] = json!(index);
-        self.add_tokens(&mut choice, output.own_tokens());
+        if let Some(ids) = self.token_ids(output.own_tokens()) {
+            choice["token_ids"] = json!(ids);
+        }
         choice["finish_reason"] = json!(output.progress.finish_reason());
         choice["logprobs"] = Value::Null;
         let separator = if index == 0 { "" } else { "," };
