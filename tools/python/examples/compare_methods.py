@@ -25,7 +25,7 @@ def row_of(method: str, temperature: float, answers: list[Answer]) -> dict[str, 
         "calls_per_token": fmean(each.target_calls_per_token for each in figures),
         "tokens_per_round": fmean(each.mean_acceptance_length for each in figures),
         "accepted": fmean(each.draft_acceptance_rate for each in figures),
-        "tokens_per_second": fmean(answer.finished.timing.tokens_per_second for answer in answers if answer.finished),
+        "tokens_per_second": fmean(answer.finished.timing.tokens_per_second for answer in answers),
     }
 
 

@@ -67,6 +67,9 @@ class Answers(unittest.TestCase):
     def test_what_broke_off_says_so_where_its_end_is_asked_for(self):
         with self.assertRaisesRegex(ValueError, "answer: it broke off"):
             _ = Answer().statistics
+        with self.assertRaisesRegex(ValueError, "answer: it never began"):
+            _ = Answer().seed
+        self.assertFalse(Answer().is_finished)
 
     def test_events_that_were_kept_make_an_answer(self):
         with StubCoordinator(ANSWER) as stub, Client(stub.url) as client:

@@ -51,6 +51,8 @@ class Errors(unittest.TestCase):
         end = part(finished=v1.Finished(reason=v1.FINISH_REASON_ERROR, error="gone", error_code=14))
         error = failure([STARTED, CHUNK, end], (grpc.StatusCode.UNAVAILABLE, "gone", []))
         self.assertEqual((error.answer.token_ids, error.answer.finished.reason), ([5, 6], "error"))
+        error = failure([STARTED, CHUNK], (grpc.StatusCode.UNAVAILABLE, "gone", []))
+        self.assertEqual((error.answer.text, error.answer.is_finished), (" there was", False))
 
     def test_a_stream_that_fails_yields_its_events_first(self):
         with StubCoordinator(ANSWER, (grpc.StatusCode.INTERNAL, "late", [])) as stub, Client(stub.url) as client:

@@ -10,8 +10,7 @@ from outrider.v1 import coordinator_pb2
 
 @dataclass
 class Answer:
-    """What came of a request; lists have one entry a token, in order. `started` and `finished` are None only in what had
-    come of a request that failed."""
+    """What came of a request; lists have one entry a token, in order."""
 
     text: str = ""
     token_ids: list[int] = field(default_factory=list)
@@ -24,8 +23,8 @@ class Answer:
     parts: list[coordinator_pb2.OutputPart] = field(default_factory=list)
     prompt: list[PromptPart] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
-    started: Started | None = None
-    finished: Finished | None = None
+    _started: Started | None = None
+    _finished: Finished | None = None
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> "Answer":
@@ -49,19 +48,38 @@ class Answer:
         elif isinstance(event, PromptPart):
             self.prompt.append(event)
         elif isinstance(event, Started):
-            self.started = event
+            self._started = event
         else:
-            self.finished = event
+            self._finished = event
+
+    @property
+    def started(self) -> Started:
+        """What the request came to. Raises ValueError if nothing came."""
+        if self._started is None:
+            raise ValueError("answer: it never began")
+        return self._started
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether its end came, which says how it ended: only what had come of a failed request may lack it."""
+        return self._finished is not None
+
+    @property
+    def finished(self) -> Finished:
+        """The end. Raises ValueError if it did not come."""
+        if self._finished is None:
+            raise ValueError("answer: it broke off, and has no end that would tell; see .text, .token_ids and .rounds")
+        return self._finished
 
     @property
     def statistics(self) -> Statistics:
-        """How speculation went."""
-        return self._end().speculation
+        """How speculation went. Raises ValueError as `finished` does."""
+        return self.finished.speculation
 
     @property
     def seed(self) -> int:
-        """The seed that repeats this answer, if its method is reproducible."""
-        return self._end().seed
+        """The seed that repeats this answer, if its method is reproducible. Raises ValueError as `started` does."""
+        return self.started.seed
 
     def rounds_table(self) -> list[Row]:
         """Returns one row a round, with the peers' times beside it as `drafter_...` and `verifier_...`, and one column
@@ -86,8 +104,3 @@ class Answer:
             {"position": position, "token_id": token_id, "origin": origin, "piece": piece, "logprob": logprob}
             for position, (token_id, origin, piece, logprob) in enumerate(columns)
         ]
-
-    def _end(self) -> Finished:
-        if self.finished is None:
-            raise ValueError("answer: it broke off, and has no end that would tell; see .text, .token_ids and .rounds")
-        return self.finished

@@ -86,14 +86,15 @@ class Client:
             request=request,
             **settings,
         )
-        answer = Answer()
+        answer = None
         try:
             for event in events:
+                answer = answer or Answer()
                 answer.add(event)
         except OutriderError as error:
-            error.answer = answer if answer.started else None
+            error.answer = answer
             raise
-        return answer
+        return answer or Answer()
 
     def stream(
         self,
