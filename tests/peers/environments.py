@@ -33,7 +33,7 @@ def python(peer):
     folder = home() / peer
     interpreter, done = folder / "bin" / "python", folder / "installed.txt"
     if not (interpreter.exists() and done.exists() and done.read_text() == wanted):
-        print(f"peers: installing {peer} into {folder}; llama.cpp is compiled, which takes minutes", file=sys.stderr)
+        print(f"peers: installing {peer} into {folder}, which may take minutes", file=sys.stderr, flush=True)
         run(peer, [sys.executable, "-m", "venv", "--clear", folder])
         run(peer, [*pip(interpreter), "install", "--quiet", "-r", HERE / "requirements" / f"{peer}.txt"])
         done.write_text(wanted)

@@ -30,6 +30,8 @@ FIGURES = (
 # Answers in which the model is sure of most tokens: elsewhere roundings decide, and two that are right soon part.
 AGREEMENT = FIGURES[1]
 PREFILL = Figure("prefill, tokens/s", "long", "decode")
+# What is done before memory is read.
+ALONE = (FIGURES[0], PREFILL)
 
 
 class Measured:
@@ -43,26 +45,29 @@ class Measured:
         self.memory_mib = {}
 
     def run(self, say):
-        """Measures all; what needs memory beside the model comes after memory is read."""
-        plain = [figure for figure in (*FIGURES, PREFILL) if figure.way == "decode"]
-        rest = [figure for figure in FIGURES if figure.way != "decode"]
-        for figures in (plain, rest):
-            for figure in figures:
-                for peer in self.peers:
-                    # The first request of a way loads what it needs.
-                    self.generate(peer, figure, self.prompts[figure.prompt][0][:32], 4)
-            for repeat in range(self.size.repeats):
-                turn = repeat % len(self.peers)
-                for figure in figures:
-                    for peer in self.peers[turn:] + self.peers[:turn]:
-                        self.measure(peer, figure)
-                say(f"repeat {repeat + 1} of {self.size.repeats}, {'without' if figures is plain else 'with'} drafts")
-            if figures is plain:
-                self.memory_mib = {peer.name: peer.ask(memory=True)["mib"] for peer in self.peers}
+        """Measures all, after each peer has done each once: what it needs is loaded then, and processors are awake."""
+        for figure in ALONE:
+            for peer in self.peers:
+                self.generate(peer, figure, self.prompts[figure.prompt][0], self.count(figure))
+        # Before anything that drafts is loaded.
+        self.memory_mib = {peer.name: peer.ask(memory=True)["mib"] for peer in self.peers}
+        for figure in FIGURES:
+            for peer in self.peers:
+                self.generate(peer, figure, self.prompts[figure.prompt][0], 4)
+        for repeat in range(self.size.repeats):
+            turn = repeat % len(self.peers)
+            for figure in (*FIGURES, PREFILL):
+                for peer in self.peers[turn:] + self.peers[:turn]:
+                    self.measure(peer, figure)
+            say(f"repeat {repeat + 1} of {self.size.repeats}")
+
+    def count(self, figure):
+        """New tokens of an answer."""
+        return 1 if figure is PREFILL else self.size.new_tokens
 
     def measure(self, peer, figure):
-        count = 1 if figure is PREFILL else self.size.new_tokens
-        answers = [self.generate(peer, figure, prompt, count) for prompt in self.prompts[figure.prompt]]
+        prompts = self.prompts[figure.prompt]
+        answers = [self.generate(peer, figure, prompt, self.count(figure)) for prompt in prompts]
         if None in answers:
             return
         if figure is PREFILL:
@@ -74,7 +79,7 @@ class Measured:
         took = sum(answer["seconds"][-1] - first for answer, first in zip(answers, firsts, strict=True))
         self.add(peer, figure, later / took)
         self.tokens[peer.name][figure] = [answer["tokens"] for answer in answers]
-        if figure.way == "decode":
+        if figure is FIGURES[0]:
             self.numbers[peer.name].setdefault("first", []).append(median(firsts) * 1000)
 
     def add(self, peer, figure, number):
