@@ -1,0 +1,39 @@
+"""What is generated from: the same token ids for all, which Outrider's tokenizer makes of texts of the repository."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+STORIES = ROOT / "tests" / "prompts" / "stories.jsonl"
+LONG = ROOT / "models" / "default" / "corpus" / "heldout.jsonl"
+# What is to be repeated, in words.
+PASSAGE = 80
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    repeats: int
+    prompts: int
+    new_tokens: int
+    prefill_tokens: int
+
+
+FULL = Size(repeats=5, prompts=2, new_tokens=64, prefill_tokens=2000)
+QUICK = Size(repeats=2, prompts=1, new_tokens=24, prefill_tokens=500)
+
+
+def prompts(outrider, size):
+    """Token ids by kind of prompt: beginnings of stories; requests to repeat a passage; one long text."""
+    stories = [json.loads(line)["prompt"] for line in STORIES.read_text(encoding="utf-8").splitlines()]
+    long = [json.loads(line)["text"] for line in LONG.read_text(encoding="utf-8").splitlines()]
+    passages = [" ".join(text.split()[:PASSAGE]) for text in long[: size.prompts]]
+    # A word is a token at least.
+    words = " ".join(long).split()[: size.prefill_tokens]
+    return {
+        "story": [outrider.ask(text=text, chat=False)["tokens"] for text in stories[: size.prompts]],
+        "repeat": [outrider.ask(text=f"Repeat this text: {text}", chat=True)["tokens"] for text in passages],
+        "long": [outrider.ask(text=" ".join(words), chat=False)["tokens"][: size.prefill_tokens]],
+    }
