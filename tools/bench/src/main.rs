@@ -26,6 +26,7 @@ mod recording;
 mod replay;
 mod report;
 mod results;
+mod serve;
 mod spec;
 mod speedup;
 mod structured;
