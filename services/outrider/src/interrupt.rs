@@ -23,7 +23,10 @@ pub(crate) fn listen() -> io::Result<Signals> {
 ///
 /// # Errors
 /// The operating system's, if it refuses a handler.
-pub(crate) fn first() -> io::Result<impl Future<Output = StopSignal>> {
+///
+/// # Panics
+/// Outside a Tokio runtime.
+pub fn first() -> io::Result<impl Future<Output = StopSignal>> {
     let mut signals = listen()?;
     let (tell, told) = oneshot::channel();
     tokio::spawn(async move {

@@ -18,7 +18,7 @@ mod doctor;
 mod failure;
 mod generate;
 pub mod global;
-mod interrupt;
+pub mod interrupt;
 mod man;
 pub mod measure;
 mod methods;

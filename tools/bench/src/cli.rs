@@ -17,7 +17,7 @@ use crate::port;
 use crate::report::{BenchReport, ReportArgs};
 use crate::{
     batch, bigram, capacity, compare, decode, distance, drafting, http, kernels, load, parts,
-    record, replay, results, speedup, structured, sweep, telemetry, train_head, turns,
+    record, replay, results, serve, speedup, structured, sweep, telemetry, train_head, turns,
     verification,
 };
 
@@ -124,6 +124,18 @@ enum BenchCommand {
     /// Then many streams at once over HTTP, each of which must have the text that gRPC gives; and as many again, whose
     /// clients leave, with the time until their places are free.
     Http(http::HttpArgs),
+    /// Measures any server of the OpenAI API under load, as its clients see it: outrider, llama.cpp's, vLLM, SGLang.
+    ///
+    /// Streams answers to prompts, for each of the rates and numbers of requests at once that you name, and tells:
+    /// requests and tokens a second; the time to the first token, of each token after it, between events, and of whole
+    /// requests (mean, median, p90, p99); requests a second that keep your limits (goodput); draft tokens accepted, where
+    /// the server tells them; what failed, and why. Figures are defined as those of `vllm bench serve`, and in words below
+    /// the tables.
+    ///
+    /// Compare servers on the same machine, one at a time, with the same flags. Run this program on another machine, or
+    /// see that it leaves the server its cores. Ctrl-C ends it with what was measured by then.
+    #[command(after_long_help = serve::EXAMPLES)]
+    Serve(Box<serve::ServeArgs>),
     /// One service of a pair, for `load`.
     #[command(hide = true)]
     LoadService(load::ServiceArgs),
@@ -217,6 +229,7 @@ async fn carry_out(
         }
         BenchCommand::Turns(args) => Box::pin(turns::run(args, config, report)).await?,
         BenchCommand::Http(args) => Box::pin(http::run(&args, config, report)).await?,
+        BenchCommand::Serve(args) => return Box::pin(serve::run(&args, report)).await,
         BenchCommand::LoadService(args) => Box::pin(load::serve(&args, config)).await?,
         BenchCommand::Telemetry(args) => Box::pin(telemetry::run(&args, config, report)).await?,
         BenchCommand::Kernels(args) => kernels::run(&args, report)?,

@@ -28,6 +28,7 @@ mod replay;
 mod report;
 mod request;
 mod results;
+mod serve;
 mod spec;
 mod speedup;
 mod structured;

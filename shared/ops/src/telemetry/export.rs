@@ -165,12 +165,7 @@ pub(super) fn connector(
     let authorities = destination.authorities.as_ref();
     let authorities = authorities.map(|(key, file)| (&**key, &**file));
     let (uri, timeout) = (&destination.uri, destination.timeout);
-    Ok(Connector::to_collector(
-        uri,
-        authorities,
-        protocol,
-        timeout,
-    )?)
+    Ok(Connector::to_server(uri, authorities, protocol, timeout)?)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ impl BenchCommand {
             Self::Distance(_) => "distance",
             Self::Capacity(_) => "capacity",
             Self::Http(_) => "http",
+            Self::Serve(_) => "serve",
             Self::LoadService(_) => "load-service",
             Self::Structured(_) => "structured",
             Self::Turns(_) => "turns",

@@ -164,6 +164,23 @@ pub(super) const KNOWN: &[KnownColumns] = &[
         ],
     },
     KnownColumns {
+        command: "serve",
+        tables: &["load", "latency", "kinds", "failures"],
+        columns: &[
+            "rate", "concurrency", "completed", "failed", "seconds", "requests_per_second", "input_tokens_per_second",
+            "output_tokens_per_second", "tokens_per_event", "goodput_per_second", "within_slo",
+            "draft_acceptance_rate", "mean_acceptance_length", "input_tokens", "output_tokens", "drafts_told_by",
+            "drafted", "accepted", "late_ms_max", "ttft_ms_p99", "offered_per_second", "series", "measure", "count",
+            "mean_ms", "median_ms", "p90_ms", "p99_ms", "kind", "tokens", "tokens_per_second", "ttft_ms", "tpot_ms",
+            "reason", "first",
+        ],
+        headings: &[
+            "requests/s", "input tokens/s", "output tokens/s", "tokens/event", "goodput, requests/s", "within",
+            "accepted", "tokens/round", "measured", "mean, ms", "median", "p90", "p99", "output tokens",
+            "tokens/s of a request", "ttft, ms", "tpot, ms", "the first one",
+        ],
+    },
+    KnownColumns {
         command: "speedup",
         tables: &["draft-lengths", "speedup", "rounds", "synthetic"],
         columns: &[
