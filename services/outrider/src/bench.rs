@@ -28,6 +28,9 @@ pub(crate) struct BenchArgs {
     pub(crate) services: ServicesArgs,
     /// Prompts as JSON lines {"kind": ..., "prompt": ...}; without it some of each kind of text the default
     /// pair knows.
+    ///
+    /// Lines of Spec-Bench, GSM8K, HumanEval, ShareGPT, and of batches of the OpenAI API are recognised by their fields; a
+    /// file that ends with .txt holds a prompt a line.
     #[arg(long, value_name = "FILE")]
     prompts: Option<PathBuf>,
     /// Most prompts of each kind.

@@ -6,20 +6,23 @@ use client::Client;
 use outrider::args::ServicesArgs;
 use outrider::config::Config;
 use outrider::connect;
-use outrider::{progress, prompts};
+use outrider::progress;
+use outrider::prompts::Example;
 
 use crate::measure::{Measured, RequestSetting, measure, round_times};
 use crate::report::{BenchReport, ReportField, Row, number, only_json, percent, text};
+use crate::request::{FORMS, RequestArgs};
 use crate::spec::{self, MeasuredMethod};
 use outrider::measure::BASELINE;
 
 /// Arguments of `outrider-bench compare`.
 #[derive(Debug, Args)]
+#[command(after_long_help = FORMS)]
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) services: ServicesArgs,
-    /// Prompts as JSON lines {"kind": ..., "prompt": ...}; without it 20 of each kind of text the
-    /// default pair knows.
+    /// Prompts: JSON lines {"kind": ..., "prompt": ...} or of another form, see below; without it 20 of each kind of text
+    /// the default pair knows.
     #[arg(long, value_name = "FILE")]
     prompts: Option<std::path::PathBuf>,
     /// Most prompts of each kind.
@@ -45,6 +48,8 @@ pub(crate) struct CompareArgs {
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
+    #[command(flatten)]
+    request: RequestArgs,
 }
 
 /// Measures.
@@ -55,9 +60,9 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     report.title("Methods beside `target-only`");
     let methods = methods(&args.methods)?;
-    let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
+    let prompts = (args.request.input).load(args.prompts.as_deref(), args.per_kind)?;
     let coordinator = args.services.coordinator.as_deref();
-    let ask = async |client, _: &str| compare(&args, &methods, client, &prompts, report).await;
+    let ask = async |client, _: &str| compare(&args, &methods, client, prompts, report).await;
     connect::ask(coordinator, config, ask).await
 }
 
@@ -78,15 +83,17 @@ async fn compare(
     args: &CompareArgs,
     methods: &[MeasuredMethod],
     client: Client,
-    prompts: &[prompts::KindPrompt],
+    mut prompts: Vec<Example>,
     report: &mut BenchReport,
 ) -> anyhow::Result<()> {
+    args.request.shorten(&client, "", &mut prompts).await?;
+    let form = args.request.form();
     let setting = |method: &MeasuredMethod, temperature| RequestSetting {
         method: method.clone(),
+        form: form.clone(),
         temperature,
         draft_len: args.draft_len,
         max_tokens: args.max_tokens,
-        stop: Vec::new(),
     };
     let baseline = MeasuredMethod::parse(BASELINE)?;
     // Caches are filled and pages faulted in before anything is timed; and what the coordinator

@@ -10,6 +10,7 @@ use clap::Args;
 
 use super::measure::{Measured, RequestSetting, measure};
 use super::report::BenchReport;
+use super::request::RequestArgs;
 use super::spec::{self, MeasuredMethod, Series};
 use client::Client;
 use cost::{CostFit, ForwardCosts};
@@ -18,7 +19,7 @@ use outrider::config::Config;
 use outrider::connect;
 use outrider::measure::BASELINE;
 use outrider::progress;
-use outrider::prompts::{self, KindPrompt};
+use outrider::prompts::Example;
 use table::{DraftingWay, Measurement, WayFamily};
 
 /// Arguments of `outrider-bench drafting`.
@@ -37,7 +38,8 @@ Example: which threshold of learned stopping is best where a draft forward costs
 pub(super) struct DraftingBenchArgs {
     #[command(flatten)]
     pub(super) services: ServicesArgs,
-    /// Prompts as JSON lines {"kind": ..., "prompt": ...}; without it those of the default pair.
+    /// Prompts: JSON lines {"kind": ..., "prompt": ...} or of another form that `outrider-bench compare --help` tells;
+    /// without it those of the default pair.
     #[arg(long, value_name = "FILE")]
     prompts: Option<std::path::PathBuf>,
     /// Kinds of prompts.
@@ -65,6 +67,8 @@ pub(super) struct DraftingBenchArgs {
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
+    #[command(flatten)]
+    request: RequestArgs,
 }
 
 /// Fixed lengths first; each policy over its parameter; then other drafters.
@@ -93,7 +97,7 @@ pub(super) async fn run(
     report.title("Who drafts and how far");
     let series = spec::series(&args.methods).context("--methods")?;
     ensure!(!series.is_empty(), "--methods: name at least one method");
-    let mut prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
+    let mut prompts = (args.request.input).load(args.prompts.as_deref(), args.per_kind)?;
     for kind in &args.kinds {
         ensure!(
             prompts.iter().any(|prompt| prompt.kind == *kind),
@@ -102,7 +106,7 @@ pub(super) async fn run(
     }
     prompts.retain(|prompt| args.kinds.contains(&prompt.kind));
     let coordinator = args.services.coordinator.as_deref();
-    let ask = async |client, _: &str| compare(&args, &series, client, &prompts, report).await;
+    let ask = async |client, _: &str| compare(&args, &series, client, prompts, report).await;
     connect::ask(coordinator, config, ask).await
 }
 
@@ -110,15 +114,17 @@ async fn compare(
     args: &DraftingBenchArgs,
     series: &[Series],
     client: Client,
-    prompts: &[KindPrompt],
+    mut prompts: Vec<Example>,
     report: &mut BenchReport,
 ) -> anyhow::Result<()> {
+    args.request.shorten(&client, "", &mut prompts).await?;
+    let form = args.request.form();
     let setting = |method: &MeasuredMethod, temperature| RequestSetting {
         method: method.clone(),
+        form: form.clone(),
         temperature,
         draft_len: None,
         max_tokens: args.max_tokens,
-        stop: Vec::new(),
     };
     let baseline = MeasuredMethod::parse(BASELINE)?;
     let methods = || series.iter().flat_map(|series| &series.methods);

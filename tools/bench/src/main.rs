@@ -19,12 +19,14 @@ mod pairs;
 mod parts;
 #[cfg(feature = "llama-cpp")]
 mod port;
+mod quality;
 mod ranges;
 mod read_probe;
 mod record;
 mod recording;
 mod replay;
 mod report;
+mod request;
 mod results;
 mod spec;
 mod speedup;

@@ -2,21 +2,21 @@
 
 use client::Client;
 use outrider::measure::RequestTotals;
-use wire::v1::{Finished, GenerateRequest, RoundReport, Timing};
+use wire::v1::{Finished, RoundReport, Timing};
 
 use super::report::{ReportField, number};
+use super::request::RequestForm;
 use super::spec::MeasuredMethod;
 
 /// How a request is made.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestSetting {
     pub(crate) method: MeasuredMethod,
+    pub(crate) form: RequestForm,
     pub(crate) temperature: f32,
     /// Draft tokens a round; without it as the method says.
     pub(crate) draft_len: Option<u32>,
     pub(crate) max_tokens: u32,
-    /// The output ends before the first of these texts.
-    pub(crate) stop: Vec<String>,
 }
 
 /// An output and what it took.
@@ -24,6 +24,8 @@ pub(crate) struct RequestSetting {
 pub(crate) struct MeasuredAnswer {
     /// The text of the output.
     pub(crate) text: String,
+    /// Its tokens, an end token included. Shape `(tokens,)`.
+    pub(crate) token_ids: Vec<u32>,
     /// What it took.
     pub(crate) measured: Measured,
 }
@@ -166,10 +168,8 @@ pub(crate) async fn measure(
     prompt: &str,
     seed: u64,
 ) -> anyhow::Result<MeasuredAnswer> {
-    let mut request = GenerateRequest {
-        stop: setting.stop.clone(),
-        ..outrider::measure::request(prompt, setting.max_tokens, setting.temperature, seed)
-    };
+    let (max_tokens, temperature) = (setting.max_tokens, setting.temperature);
+    let mut request = setting.form.request(prompt, max_tokens, temperature, seed);
     setting.method.apply_with(setting.draft_len, &mut request);
     let answer = outrider::measure::measure(client, &setting.method, request).await?;
     let mut times = RoundTimes::default();
@@ -179,6 +179,7 @@ pub(crate) async fn measure(
     }
     Ok(MeasuredAnswer {
         text: answer.text,
+        token_ids: answer.token_ids,
         measured: Measured::of(&answer.finished, times),
     })
 }

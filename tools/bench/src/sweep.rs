@@ -1,6 +1,9 @@
 //! `outrider-bench sweep`: what quality each method keeps at which cost, on a task whose answers are known.
 
+mod judge;
+mod likelihood;
 mod point;
+mod scorer;
 mod task;
 
 use std::path::PathBuf;
@@ -13,16 +16,20 @@ use ops::shutdown;
 use tokio_util::sync::CancellationToken;
 
 use crate::measure::{RequestSetting, measure};
+use crate::quality::Metric;
 use crate::ranges;
 use crate::report::{BenchReport, Plot, PlotAxis};
-use crate::spec::{self, Series};
+use crate::request::{FORMS, RequestArgs};
+use crate::spec::{self, MeasuredMethod, Series};
 use client::Client;
+use judge::{Criteria, Judge, Output};
 use outrider::args::ServicesArgs;
 use outrider::config::Config;
 use outrider::connect;
 use outrider::global::INTERRUPTED;
 use outrider::measure::BASELINE;
 use point::Point;
+use scorer::Scorer;
 use task::CheckedTask;
 
 /// The methods of the default sweep. Both ends first, then every trade-off from the target's side to
@@ -46,14 +53,30 @@ const POINTS: &str = "points";
 
 /// Arguments of `outrider-bench sweep`.
 #[derive(Debug, Args)]
+#[command(after_long_help = FORMS)]
 pub(crate) struct SweepArgs {
     #[command(flatten)]
     pub(crate) services: ServicesArgs,
-    /// Prompts and answers as JSON lines {"prompt": ..., "answer": ...}; without it 200 sentences
-    /// to be translated into German, which the default pair has learnt and was not trained on. An
-    /// output is right if its first line is the answer, white space around them aside.
+    /// Prompts and answers: JSON lines {"prompt": ..., "answer": ...} or of another form, see below; without it 200
+    /// sentences to be translated into German, which the default pair has learnt and was not trained on.
+    ///
+    /// Outputs of the built-in task end before a newline, unless --stop says otherwise; those of other tasks where the
+    /// model ends them, and at --max-tokens.
     #[arg(long, value_name = "FILE")]
     task: Option<PathBuf>,
+    /// Field of JSON objects that holds the known answer, or a list of them.
+    #[arg(long, value_name = "NAME", requires = "task")]
+    reference_field: Option<String>,
+    /// What outputs are measured by, the first of them drawn by --svg. Without it by the form of the task: exact for ours,
+    /// last-number for GSM8K, bleu for HumanEval, rouge-l for Spec-Bench and conversations, likelihood where no answers
+    /// are known. Prompts without a known answer are left out where one is needed.
+    #[arg(long, value_name = "METRICS", value_delimiter = ',')]
+    metric: Vec<Metric>,
+    /// Your own program that scores outputs, with its arguments, as in 'python3 judge.py --strict'. For each method it is
+    /// started once, gets a JSON line {"id", "prompt", "output", "references"} for each output on its standard input, and
+    /// answers with a JSON line {"score": x} for each, in the same order.
+    #[arg(long, value_name = "COMMAND")]
+    scorer: Option<String>,
     /// Most prompts.
     #[arg(long, value_name = "N", default_value_t = 200)]
     prompts: usize,
@@ -73,6 +96,8 @@ pub(crate) struct SweepArgs {
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
+    #[command(flatten)]
+    request: RequestArgs,
     /// Draws quality against target calls per token, one line a series of methods.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -87,6 +112,16 @@ impl SweepArgs {
             self.seeds
         }
     }
+
+    /// Returns what outputs of `task` are judged by.
+    fn criteria(&self, task: &CheckedTask) -> anyhow::Result<Criteria> {
+        let scorer = self.scorer.as_deref().map(Scorer::parse).transpose()?;
+        let metrics = match &self.metric[..] {
+            [] if scorer.is_none() => vec![task.metric()],
+            named => named.to_vec(),
+        };
+        Ok(Criteria { metrics, scorer })
+    }
 }
 
 /// Measures and draws.
@@ -97,111 +132,170 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     ranges::at_least_one([("seeds", args.seeds)])?;
     let series = spec::series(&args.methods).context("--methods")?;
-    let task = CheckedTask::load(args.task.as_deref(), args.prompts)?;
+    let names = args.request.input.names(args.reference_field.clone());
+    let mut task = CheckedTask::load(args.task.as_deref(), &names, args.prompts)?;
+    let criteria = args.criteria(&task)?;
+    let left_out = if criteria.need_references() {
+        task.leave_out_unknown()?
+    } else {
+        0
+    };
+    args.request.input.add_prefix(&mut task.items)?;
     let stop = shutdown::on_signal()?;
     let coordinator = args.services.coordinator.as_deref();
-    let ask = async |client, _: &str| sweep(&args, &series, &task, client, &stop, report).await;
+    let sweep = Sweep {
+        args: &args,
+        series: &series,
+        criteria: &criteria,
+        left_out,
+    };
+    let ask = async |client, _: &str| sweep.run(task, client, &stop, report).await;
     connect::ask(coordinator, config, ask).await
 }
 
-async fn sweep(
-    args: &SweepArgs,
-    series: &[Series],
-    task: &CheckedTask,
-    client: Client,
-    stop: &CancellationToken,
-    report: &mut BenchReport,
-) -> anyhow::Result<ExitCode> {
-    if let Some(file) = &args.svg {
-        // Found out now, and not after everything was measured.
-        std::fs::File::create(file)
-            .with_context(|| format!("--svg: {} cannot be written", file.display()))?;
-    }
-    report.title("Quality against target calls");
-    report.note(format!(
-        "Task {}, T={}, {} outputs of each of {} prompts a method; right: the first line is the answer.",
-        task.name,
-        args.temperature,
-        args.outputs(),
-        task.items.len()
-    ));
-    let complete = tokio::select! {
-        done = measure_all(args, series, task, client, report) => Some(done?),
-        () = stop.cancelled() => None,
-    };
-    if complete.is_none() {
-        eprintln!("interrupted: what was measured until then is printed, no plot was drawn");
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    if let Some(file) = &args.svg {
-        let drawn = report.svg(&Plot {
-            table: POINTS,
-            caption: format!("{}, temperature {}", task.name, args.temperature),
-            series: "series",
-            x: PlotAxis {
-                key: "target_calls_per_token",
-                name: "target calls per token",
-            },
-            y: PlotAxis {
-                key: "quality",
-                name: "right answers, percent",
-            },
-        })?;
-        std::fs::write(file, drawn)
-            .with_context(|| format!("--svg: {} cannot be written", file.display()))?;
-    }
-    Ok(ExitCode::SUCCESS)
+/// What is measured, and how.
+struct Sweep<'a> {
+    args: &'a SweepArgs,
+    series: &'a [Series],
+    criteria: &'a Criteria,
+    /// Prompts of whose answers nothing is known.
+    left_out: usize,
 }
 
-/// Measures every method; each is told on stderr as soon as it is done.
-async fn measure_all(
-    args: &SweepArgs,
-    series: &[Series],
-    task: &CheckedTask,
-    client: Client,
-    report: &mut BenchReport,
-) -> anyhow::Result<()> {
-    let setting = |method: &spec::MeasuredMethod| RequestSetting {
-        method: method.clone(),
-        temperature: args.temperature,
-        draft_len: Some(args.draft_len),
-        max_tokens: args.max_tokens,
-        stop: vec!["\n".to_owned()],
-    };
-    let variants = || {
-        let each = |series: &'_ Series| series.methods.len();
-        series.iter().map(each).sum::<usize>()
-    };
-    // Caches are filled before anything is timed, and what the coordinator refuses is refused now.
-    let baseline = spec::MeasuredMethod::parse(BASELINE)?;
-    measure(&client, &setting(&baseline), &task.items[0].prompt, 0).await?;
-    for variant in series.iter().flat_map(|series| &series.methods) {
-        let setting = setting(&variant.method);
-        measure(&client, &setting, &task.items[0].prompt, 0).await?;
-    }
-    for series in series {
-        for variant in &series.methods {
-            let setting = setting(&variant.method);
-            let mut point = Point::new(series, variant);
-            for seed in 0..args.outputs() {
-                for (index, item) in task.items.iter().enumerate() {
-                    let seed = (seed * task.items.len() + index) as u64;
-                    let answer = measure(&client, &setting, &item.prompt, seed).await?;
-                    point.add(item.is_answered_by(&answer.text), &answer.measured);
+impl Sweep<'_> {
+    async fn run(
+        &self,
+        mut task: CheckedTask,
+        client: Client,
+        stop: &CancellationToken,
+        report: &mut BenchReport,
+    ) -> anyhow::Result<ExitCode> {
+        let Self { args, criteria, .. } = self;
+        if let Some(file) = &args.svg {
+            // Found out now, and not after everything was measured.
+            std::fs::File::create(file)
+                .with_context(|| format!("--svg: {} cannot be written", file.display()))?;
+        }
+        let measuring = async {
+            let shortened = args.request.shorten(&client, "", &mut task.items).await?;
+            report.title("Quality against target calls");
+            report.note(format!(
+                "Task {}, T={}, {} outputs of each of {} prompts a method; measured by {}.",
+                task.name,
+                args.temperature,
+                args.outputs(),
+                task.items.len(),
+                criteria.names()
+            ));
+            for (count, what) in [
+                (
+                    self.left_out,
+                    "were left out, as no answer to them is known",
+                ),
+                (
+                    shortened,
+                    "were longer than --max-input and lost their beginning",
+                ),
+            ] {
+                if count > 0 {
+                    report.note(format!("{count} prompts {what}."));
                 }
             }
-            eprintln!(
-                "{}/{} {}: {:.1}% right, {:.3} target calls a token",
-                report.rows(POINTS).len() + 1,
-                variants(),
-                variant.method,
-                100.0 * point.quality(),
-                point.measured.totals.target_calls_per_token()
-            );
-            report.row(POINTS, point.row(task, args.temperature, args.draft_len))?;
+            self.measure_all(&task, &client, report).await
+        };
+        let complete = tokio::select! {
+            done = measuring => Some(done?),
+            () = stop.cancelled() => None,
+        };
+        if complete.is_none() {
+            eprintln!("interrupted: what was measured until then is printed, no plot was drawn");
+            return Ok(ExitCode::from(INTERRUPTED));
         }
+        if let Some(file) = &args.svg {
+            let drawn = report.svg(&Plot {
+                table: POINTS,
+                caption: format!("{}, temperature {}", task.name, args.temperature),
+                series: "series",
+                x: PlotAxis {
+                    key: "target_calls_per_token",
+                    name: "target calls per token",
+                },
+                y: PlotAxis {
+                    key: "quality",
+                    name: &criteria.axis(),
+                },
+            })?;
+            std::fs::write(file, drawn)
+                .with_context(|| format!("--svg: {} cannot be written", file.display()))?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(())
+
+    /// Measures every method; each is told on stderr as soon as it is done.
+    async fn measure_all(
+        &self,
+        task: &CheckedTask,
+        client: &Client,
+        report: &mut BenchReport,
+    ) -> anyhow::Result<()> {
+        let Self {
+            args,
+            series,
+            criteria,
+            ..
+        } = *self;
+        let mut form = args.request.form();
+        if form.stop.is_empty() {
+            form.stop.clone_from(&task.stop);
+        }
+        let setting = |method: &MeasuredMethod| RequestSetting {
+            method: method.clone(),
+            form: form.clone(),
+            temperature: args.temperature,
+            draft_len: Some(args.draft_len),
+            max_tokens: args.max_tokens,
+        };
+        let variants: usize = series.iter().map(|series| series.methods.len()).sum();
+        // Caches are filled before anything is timed, and what the coordinator refuses is refused now.
+        let baseline = setting(&MeasuredMethod::parse(BASELINE)?);
+        let answer = measure(client, &baseline, &task.items[0].text, 0).await?;
+        for variant in series.iter().flat_map(|series| &series.methods) {
+            measure(client, &setting(&variant.method), &task.items[0].text, 0).await?;
+        }
+        let mut judge = Judge::new(criteria, &task.items, client, &form).await?;
+        // And so is a scorer that does not work.
+        let first = Output {
+            item: 0,
+            text: answer.text,
+            token_ids: answer.token_ids,
+        };
+        judge.scores(&[first]).await?;
+        for series in series {
+            for variant in &series.methods {
+                let setting = setting(&variant.method);
+                let mut point = Point::new(series, variant);
+                for seed in 0..args.outputs() {
+                    for (index, item) in task.items.iter().enumerate() {
+                        let seed = (seed * task.items.len() + index) as u64;
+                        let answer = measure(client, &setting, &item.text, seed).await?;
+                        point.add(index, answer);
+                    }
+                }
+                let scores = judge.scores(&point.outputs).await?;
+                eprintln!(
+                    "{}/{variants} {}: {}, {:.3} target calls a token",
+                    report.rows(POINTS).len() + 1,
+                    variant.method,
+                    criteria.summary(&scores),
+                    point.measured.totals.target_calls_per_token()
+                );
+                let judged = (criteria, &scores[..]);
+                let row = point.row(task, judged, args.temperature, args.draft_len);
+                report.row(POINTS, row)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

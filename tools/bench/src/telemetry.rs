@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use self::sink::Sink;
 use super::measure::{RequestSetting, measure};
 use super::report::{BenchReport, number, only_json, text};
+use super::request::RequestForm;
 use super::spec::MeasuredMethod;
 use super::timing::median;
 use client::Client;
@@ -20,7 +21,7 @@ use outrider::cluster::Cluster;
 use outrider::config::Config;
 use outrider::connect;
 use outrider::progress::{self, Bars};
-use outrider::prompts::{self, KindPrompt};
+use outrider::prompts::{self, Example};
 
 use crate::ranges;
 
@@ -158,15 +159,15 @@ impl Traced {
     async fn request(
         &mut self,
         args: &TelemetryArgs,
-        prompt: &KindPrompt,
+        prompt: &Example,
         seed: u64,
     ) -> anyhow::Result<(f64, f64)> {
         let setting = RequestSetting {
             method: MeasuredMethod::parse("coupled")?,
+            form: RequestForm::default(),
             temperature: args.temperature,
             draft_len: Some(4),
             max_tokens: args.max_tokens,
-            stop: Vec::new(),
         };
         let started = Instant::now();
         let answer = measure(&self.client, &setting, &prompt.text, seed).await?;

@@ -9,6 +9,7 @@ mod report;
 mod sampling;
 mod target;
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ use verifier::VerifierConfig;
 
 use crate::ranges;
 use crate::report::BenchReport;
+use crate::request::Shortening;
 pub(crate) use args::TrainHeadArgs;
 use dataset::{Dataset, Key};
 use draft::DraftModel;
@@ -36,7 +38,7 @@ use outrider::config::Config;
 use outrider::connect;
 use outrider::global::INTERRUPTED;
 use outrider::progress;
-use outrider::prompts;
+use outrider::prompts::Example;
 use report::HeadQuality;
 use target::{ResponseRequest, TrainingTarget};
 
@@ -52,7 +54,7 @@ pub(crate) async fn run(
     report: &mut BenchReport,
 ) -> anyhow::Result<ExitCode> {
     args.options("").check()?;
-    let sampling = sampling::settings(args.temperature, &[]);
+    let sampling = sampling::settings(args.temperature, args.cuts, &[]);
     sampling.validate(u32::MAX)?;
     ranges::at_least_one([("max-tokens", args.max_tokens as usize)])?;
     for (name, ms) in [
@@ -75,7 +77,7 @@ pub(crate) async fn run(
         "--out: {} is there already, --force replaces it",
         args.out.display()
     );
-    let prompts = prompts::load(Some(&args.prompts), usize::MAX)?;
+    let prompts = args.input.load(Some(&args.prompts), usize::MAX)?;
     let found = prompts.len();
     ensure!(
         found >= LEAST_PROMPTS,
@@ -106,7 +108,7 @@ fn without_heads(source: &ModelSource) -> anyhow::Result<ServedModel<Model>> {
 async fn train(
     args: &TrainHeadArgs,
     config: Config,
-    prompts: &[prompts::KindPrompt],
+    prompts: &[Example],
     report: &mut BenchReport,
 ) -> anyhow::Result<()> {
     let mut source = config.drafter.model.clone();
@@ -133,12 +135,12 @@ async fn train(
     let prompts = tokens(
         &draft.served.text.tokenizer_json,
         prompts,
-        context_len,
-        args.max_tokens,
+        (context_len, args.max_tokens),
+        args.input.max_input,
     )?;
     let requested = ResponseRequest {
         prompt: prompts[0].clone(),
-        sampling: sampling::settings(args.temperature, &described.eos_token_ids),
+        sampling: sampling::settings(args.temperature, args.cuts, &described.eos_token_ids),
         seed: args.seed,
         max_tokens: args.max_tokens,
     };
@@ -150,6 +152,7 @@ async fn train(
             numerics.weights, numerics.dtype, numerics.kernels
         ),
         temperature: args.temperature,
+        cuts: (args.cuts.is_cutting()).then_some((args.cuts.top_k, args.cuts.top_p, args.cuts.min_p)),
         max_tokens: args.max_tokens,
         proposal_top: SPARSE_TOP,
         seed: args.seed,
@@ -208,18 +211,25 @@ fn learn(
 /// The prompts as tokens.
 fn tokens(
     tokenizer_json: &[u8],
-    prompts: &[prompts::KindPrompt],
-    context_len: usize,
-    max_tokens: u32,
+    prompts: &[Example],
+    (context_len, max_tokens): (usize, u32),
+    most: Option<NonZeroU32>,
 ) -> anyhow::Result<Vec<Vec<TokenId>>> {
     let mut tokenizer: Tokenizer = tokenizer::from_bytes(tokenizer_json)?;
     tokenizer.with_padding(None);
     let _ = tokenizer.with_truncation(None);
     let mut all = Vec::with_capacity(prompts.len());
     for (index, prompt) in prompts.iter().enumerate() {
-        let encoded = tokenizer.encode(prompt.text.as_str(), true);
-        let encoded = encoded.map_err(|error| anyhow::anyhow!("prompt {}: {error}", index + 1))?;
-        let ids = encoded.get_ids().to_vec();
+        let encode = |text: &str| {
+            let encoded = tokenizer.encode(text, true);
+            let encoded = encoded.map_err(|error| anyhow::anyhow!("prompt {}: {error}", index + 1));
+            anyhow::Ok(encoded?.get_ids().to_vec())
+        };
+        let text = match most {
+            Some(most) => Shortening::of(&prompt.text).run(most, |end| Ok(encode(end)?.len()))?,
+            None => &prompt.text,
+        };
+        let ids = encode(text)?;
         let found = ids.len();
         ensure!(found > 0, "--prompts: prompt {} is empty", index + 1);
         ensure!(

@@ -178,12 +178,15 @@ pub(super) const KNOWN: &[KnownColumns] = &[
         command: "sweep",
         tables: &["points"],
         columns: &[
-            "task", "method", "series", "values", "temperature", "draft_len", "outputs", "quality", "standard_error",
-            "target_calls_per_token", "tokens_per_second", "mean_acceptance_length", "draft_acceptance_rate",
-            "deferral_rate", "wire_bytes_per_round", "draft_forward_ms", "drafter_rest_ms", "verify_forward_ms",
-            "verifier_rest_ms", "wire_ms",
+            "task", "method", "series", "values", "temperature", "draft_len", "outputs", "metrics", "quality",
+            "quality_*", "standard_error", "standard_error_*", "target_calls_per_token", "tokens_per_second",
+            "mean_acceptance_length", "draft_acceptance_rate", "deferral_rate", "wire_bytes_per_round",
+            "draft_forward_ms", "drafter_rest_ms", "verify_forward_ms", "verifier_rest_ms", "wire_ms",
         ],
-        headings: &["method", "right", "calls/token", "tokens/s", "tokens/round", "accepted", "deferred"],
+        headings: &[
+            "method", "right", "exact", "last-number", "contains", "f1", "bleu", "rouge-2", "rouge-l", "likelihood",
+            "reference-likelihood", "score", "calls/token", "tokens/s", "tokens/round", "accepted", "deferred",
+        ],
     },
     KnownColumns {
         command: "telemetry",

@@ -113,7 +113,11 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if least > most {
         return (0.0, 100.0);
     }
-    let margin = (0.05 * (most - least)).max(0.5);
+    let margin = if least == most {
+        0.5
+    } else {
+        0.05 * (most - least)
+    };
     (least - margin, most + margin)
 }
 

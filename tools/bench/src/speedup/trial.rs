@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::measure::{Measured, RequestSetting, measure};
 use crate::pairs::Pair;
+use crate::request::RequestForm;
 use crate::spec::MeasuredMethod;
 use client::Client;
 use outrider::cluster::Cluster;
@@ -101,10 +102,10 @@ impl Trial {
         };
         let setting = RequestSetting {
             method: MeasuredMethod::parse(method)?,
+            form: RequestForm::default(),
             temperature: self.temperature,
             draft_len: tokens,
             max_tokens: self.max_tokens,
-            stop: Vec::new(),
         };
         let started = Instant::now();
         let answer = measure(&self.client, &setting, prompt, seed).await?;

@@ -1,67 +1,74 @@
-//! Prompts with known answers.
+//! The prompts of a sweep, with what is known of their answers.
 
 use std::path::Path;
 
-use anyhow::{Context, ensure};
-use net::bounded::{self, MAX_LIST_BYTES};
-use serde::Deserialize;
+use anyhow::ensure;
+use outrider::prompts::{Example, FieldNames, Form, PromptSource};
+
+use crate::quality::Metric;
+use crate::request::source;
 
 /// English sentences to be translated into German; the default pair was not trained on them.
 const GERMAN: &str = include_str!("../../../../models/default/tasks/german.jsonl");
 
-/// A task whose outputs can be checked.
+/// A task whose outputs can be judged.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedTask {
     /// What reports call it.
     pub(super) name: String,
     /// At least one.
-    pub(super) items: Vec<TaskItem>,
-}
-
-/// A prompt and its answer.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct TaskItem {
-    pub(super) prompt: String,
-    answer: String,
-}
-
-impl TaskItem {
-    /// Whether the first line of `output` is the answer, white space around them aside. A first line
-    /// that is empty answers nothing: what comes after it does not count.
-    pub(super) fn is_answered_by(&self, output: &str) -> bool {
-        output.lines().next().unwrap_or_default().trim() == self.answer.trim()
-    }
+    pub(super) items: Vec<Example>,
+    /// Texts that end an output unless others are named.
+    pub(super) stop: Vec<String>,
 }
 
 impl CheckedTask {
     /// Reads the first `most` items of `file`, or of the built-in task.
     ///
     /// # Errors
-    /// Names the file and the line that is wrong.
-    pub(super) fn load(file: Option<&Path>, most: usize) -> anyhow::Result<Self> {
-        let (name, lines) = match file {
-            None => ("german".to_owned(), GERMAN.to_owned()),
+    /// As [`PromptSource::examples`]; and if `most` is 0.
+    pub(super) fn load(
+        file: Option<&Path>,
+        names: &FieldNames,
+        most: usize,
+    ) -> anyhow::Result<Self> {
+        ensure!(most > 0, "--prompts: 0 leaves no prompt");
+        let (name, source, stop) = match file {
+            None => {
+                let source = PromptSource::built_in("--task", "the built-in task", GERMAN);
+                ("german".to_owned(), source, vec!["\n".to_owned()])
+            }
             Some(file) => {
                 let stem = file.file_stem().unwrap_or(file.as_os_str());
-                let lines = bounded::text_file(file, MAX_LIST_BYTES)
-                    .with_context(|| format!("--task: {} cannot be read", file.display()))?;
-                (stem.to_string_lossy().into_owned(), lines)
+                let name = stem.to_string_lossy().into_owned();
+                (name, source("--task", file)?, Vec::new())
             }
         };
-        let lines = lines.lines().enumerate();
-        let items = lines
-            .filter(|(_, line)| !line.trim().is_empty())
-            .take(most)
-            .map(|(index, line)| {
-                serde_json::from_str(line)
-                    .with_context(|| format!("--task: {name}, line {}", index + 1))
-            })
-            .collect::<anyhow::Result<Vec<_>>>()?;
+        let mut items = source.examples(names)?;
+        items.truncate(most);
+        Ok(Self { name, items, stop })
+    }
+
+    /// Returns the metric that outputs are measured by unless another one is named: that of the first item.
+    pub(super) fn metric(&self) -> Metric {
+        let first = self.items.first().map_or(Form::Own, |item| item.form);
+        Metric::of(first)
+    }
+
+    /// Leaves out the items of whose answers nothing is known, and returns how many they were.
+    ///
+    /// # Errors
+    /// If that are all.
+    pub(super) fn leave_out_unknown(&mut self) -> anyhow::Result<usize> {
+        let count = self.items.len();
+        self.items.retain(|item| !item.references.is_empty());
         ensure!(
-            !items.is_empty(),
-            "--task: {name} holds no prompt, or --prompts is 0"
+            !self.items.is_empty(),
+            "--task: none of {count} prompts of {} has a known answer to compare with; name its field with \
+             --reference-field, or choose --metric likelihood or a --scorer, which need none",
+            self.name
         );
-        Ok(Self { name, items })
+        Ok(count - self.items.len())
     }
 }
 
@@ -69,51 +76,45 @@ impl CheckedTask {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_first_line_is_compared_as_a_whole() {
-        let item = TaskItem {
-            prompt: String::new(),
-            answer: " Der Hund.".to_owned(),
-        };
-        let more = "Der Hund.\nQuestion: what?";
-        for right in [" Der Hund.", "Der Hund.  ", more, "Der Hund.\r\n"] {
-            assert!(item.is_answered_by(right), "{right:?}");
-        }
-        let [late, spaced, longer] = ["\nDer Hund.", "Der  Hund.", "Der Hund. Ja."];
-        for wrong in ["", late, "Der Hund", "Der hund.", spaced, longer] {
-            assert!(!item.is_answered_by(wrong), "{wrong:?}");
-        }
+    fn load(file: Option<&Path>, most: usize) -> anyhow::Result<CheckedTask> {
+        CheckedTask::load(file, &FieldNames::default(), most)
     }
 
     #[test]
     fn the_built_in_task_is_whole() {
-        let whole = CheckedTask::load(None, usize::MAX).expect("a task");
-        assert_eq!(whole.items.len(), 200);
-        let task = CheckedTask::load(None, 3).expect("a task");
-        assert_eq!(task.items.len(), 3);
-        for item in task.items {
-            assert!(item.prompt.ends_with("Answer:"), "{}", item.prompt);
-            assert!(item.is_answered_by(&item.answer));
-            assert!(!item.is_answered_by(&item.prompt));
+        assert_eq!(load(None, usize::MAX).expect("a task").items.len(), 200);
+        let mut task = load(None, 3).expect("a task");
+        assert_eq!((task.items.len(), task.metric()), (3, Metric::Exact));
+        assert_eq!(task.stop, ["\n"]);
+        assert_eq!(task.leave_out_unknown().expect("answers"), 0);
+        for item in &task.items {
+            assert!(item.text.ends_with("Answer:"), "{}", item.text);
+            let score = |output: &str| {
+                let score = Metric::Exact.score(&[(output, &item.references)]);
+                score.expect("a score").value
+            };
+            assert_eq!((score(&item.references[0]), score(&item.text)), (1.0, 0.0));
         }
-        assert!(CheckedTask::load(None, 0).is_err());
+        let error = load(None, 0).expect_err("refused").to_string();
+        assert_eq!(error, "--prompts: 0 leaves no prompt");
     }
 
     #[test]
-    fn a_bad_line_is_named() {
+    fn what_has_no_answer_is_left_out_and_a_task_without_any_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("sums.jsonl");
         let lines = "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n\n{\"prompt\": \"2+2=\"}\n";
         std::fs::write(&file, lines).expect("written");
-        let error = format!(
-            "{:#}",
-            CheckedTask::load(Some(&file), 9).expect_err("refused")
-        );
-        assert!(error.contains("line 3"), "{error}");
-        assert!(error.contains("answer"), "{error}");
-        assert_eq!(
-            CheckedTask::load(Some(&file), 1).expect("a task").name,
-            "sums"
-        );
+        let mut task = load(Some(&file), 9).expect("a task");
+        assert_eq!((&task.name[..], task.items.len()), ("sums", 2));
+        assert_eq!(task.stop, Vec::<String>::new());
+        assert_eq!(task.leave_out_unknown().expect("an answer"), 1);
+        assert_eq!(task.items[0].text, "1+1=");
+        std::fs::write(&file, "{\"prompt\": \"2+2=\"}\n").expect("written");
+        let mut task = load(Some(&file), 9).expect("a task");
+        let error = task.leave_out_unknown().expect_err("refused").to_string();
+        for part in ["--task: none of 1", "sums", "--reference-field", "--scorer"] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

@@ -6,13 +6,18 @@ use super::learning::FitOptions;
 use clap::Args;
 use speculation::verification::AcceptanceLabel;
 
+use crate::request::{CutArgs, FORMS, InputArgs};
+
 /// Arguments of `outrider-bench train-head`.
 #[derive(Debug, Args)]
+#[command(after_long_help = FORMS)]
 pub(crate) struct TrainHeadArgs {
-    /// Prompts as JSON lines {"kind": ..., "prompt": ...}, at least 10; one of every ten is held
-    /// out. A thousand is a good number.
+    /// Prompts: JSON lines {"kind": ..., "prompt": ...} or of another form, see below. At least 10; one of every ten is
+    /// held out. A thousand is a good number.
     #[arg(long, value_name = "FILE")]
     pub(super) prompts: PathBuf,
+    #[command(flatten)]
+    pub(super) input: InputArgs,
     /// The draft model: a checkpoint folder, or embedded:draft. Without it, drafter.model of the
     /// configuration.
     #[arg(long, value_name = "SOURCE")]
@@ -79,6 +84,9 @@ pub(crate) struct TrainHeadArgs {
         allow_negative_numbers = true
     )]
     pub(super) temperature: f32,
+    // Of both models.
+    #[command(flatten)]
+    pub(super) cuts: CutArgs,
     /// Seed of everything that is drawn.
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub(super) seed: u64,

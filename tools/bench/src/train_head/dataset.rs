@@ -46,6 +46,9 @@ pub(super) struct Key<'a> {
     pub(super) draft: &'a str,
     pub(super) target: &'a str,
     pub(super) temperature: f32,
+    /// Top-k, top-p and min-p, where any of them cuts: samples of before there were cuts go on being used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cuts: Option<(u32, f32, f32)>,
     pub(super) max_tokens: u32,
     /// Tokens kept of a draft distribution that is sent.
     pub(super) proposal_top: u32,
@@ -148,6 +151,7 @@ mod tests {
             draft: "d",
             target: "t",
             temperature: 1.0,
+            cuts: None,
             max_tokens: 4,
             proposal_top: 32,
             seed: 0,

@@ -15,6 +15,7 @@ use speculation::verification::AcceptanceLabel;
 use super::dataset::{Dataset, Drafts, TrainingSample};
 use super::draft::DraftModel;
 use super::target::{ResponseRequest, TargetResponse, TrainingTarget};
+use crate::request::CutArgs;
 use outrider::progress;
 
 /// Responses asked for at once, so that the verifier can batch them.
@@ -117,9 +118,12 @@ fn drafts(
 }
 
 /// The settings all responses share.
-pub(super) fn settings(temperature: f32, end_tokens: &[TokenId]) -> SamplingParams {
+pub(super) fn settings(temperature: f32, cuts: CutArgs, end_tokens: &[TokenId]) -> SamplingParams {
     SamplingParams {
         temperature,
+        top_k: cuts.top_k,
+        top_p: cuts.top_p,
+        min_p: cuts.min_p,
         end_tokens: end_tokens.to_vec(),
         ..SamplingParams::default()
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{each_refused, of_table, program, rows, says, succeeds, words};
+use super::{each_refused, number, of_table, program, refused, rows, says, succeeds, words};
 
 #[test]
 fn a_benchmark_prints_ratios_for_every_kind() {
@@ -101,4 +101,89 @@ fn a_sweep_goes_from_the_draft_model_to_the_target_and_draws_it() {
     says(&stderr, "4/4 spec-cascade:rule=chow:alpha=1");
     let drawn = std::fs::read_to_string(plot).expect("drawn");
     assert!(drawn.contains("draft-only") && drawn.contains("spec-cascade:rule=chow"));
+}
+
+#[test]
+fn a_sweep_measures_the_tasks_of_others_by_several_metrics_and_a_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let task = folder.path().join("sums.jsonl");
+    let lines = "{\"question\": \"What is 2 + 3?\", \"answer\": \"2 + 3 = 5\\n#### 5\"}\n\
+                 {\"turns\": [\"Where is Rome?\"], \"category\": \"qa\"}\n\
+                 {\"task_id\": \"HumanEval/0\", \"prompt\": \"def one():\\n\", \"canonical_solution\": \"    return 1\\n\"}\n";
+    std::fs::write(&task, lines).expect("written");
+    let task = task.to_str().expect("a path");
+    let sweep = [
+        "sweep",
+        "--task",
+        task,
+        "--methods",
+        "target-only,draft-only",
+        "--max-tokens",
+        "8",
+        "--json",
+    ];
+    let rows_of = |flags: &[&str]| rows(&[&sweep, flags].concat());
+    let metrics = "rouge-l,last-number,likelihood,reference-likelihood";
+    let scorer = "sed 's/.*/{\"score\": 0.5}/'";
+    let points = rows_of(&["--metric", metrics, "--scorer", scorer]);
+    let [target, draft] = &points[..] else {
+        panic!("two points: {points:?}");
+    };
+    for point in [target, draft] {
+        // The question of Spec-Bench has no answer.
+        assert_eq!(point["outputs"], 2);
+        assert_eq!(
+            point["metrics"],
+            format!("{}, score", metrics.replace(',', ", "))
+        );
+        assert_eq!(point["quality_score"], 0.5);
+        assert!((0.0..=1.0).contains(&number(point, "quality")));
+        assert!(number(point, "quality_likelihood") < 0.0);
+    }
+    let likelihood = |point| number(point, "quality_reference_likelihood");
+    assert_eq!(likelihood(target), likelihood(draft));
+    // Greedy, the target's own output is likelier than another.
+    assert!(number(target, "quality_likelihood") > number(draft, "quality_likelihood"));
+    // Without a word about it GSM8K is measured by the last number.
+    assert_eq!(rows_of(&["--prompts", "1"])[0]["metrics"], "last-number");
+    let all = &[
+        "sweep",
+        "--methods",
+        "target-only",
+        "--max-tokens",
+        "8",
+        "--task",
+        task,
+    ][..];
+    each_refused(
+        all,
+        &[
+            "--metric guess | --metric | rouge-l",
+            "--scorer no/such/program | --scorer | no/such/program",
+            "--prompt-field text | line 1 | no field 'text'",
+        ],
+    );
+}
+
+#[test]
+fn long_prompts_lose_their_beginning_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let prompts = folder.path().join("long.txt");
+    let long = "Once upon a time there was a cat. ".repeat(200);
+    std::fs::write(&prompts, format!("{long}\nThe end.\n")).expect("written");
+    let prompts = prompts.to_str().expect("a path");
+    let compare = "compare --methods coupled --temperatures 0 --max-tokens 4 --json --prompts";
+    let compare = [&words(compare), &[prompts][..]].concat();
+    says(&refused(&compare), "maximum context length");
+    for flags in [
+        "--max-input 24",
+        "--max-input 64 --chat --stop . --top-p 0.9",
+    ] {
+        let rows = rows(&[&compare, &words(flags)[..]].concat());
+        assert_eq!(of_table(&rows, "all")[0]["prompts"], 2, "{flags}");
+    }
+    says(
+        &refused(&[&compare, &words("--max-input 1")[..]].concat()),
+        "--max-input",
+    );
 }
