@@ -152,7 +152,11 @@ async fn train(
             numerics.weights, numerics.dtype, numerics.kernels
         ),
         temperature: args.temperature,
-        cuts: (args.cuts.is_cutting()).then_some((args.cuts.top_k, args.cuts.top_p, args.cuts.min_p)),
+        cuts: (args.cuts.is_cutting()).then_some((
+            args.cuts.top_k,
+            args.cuts.top_p,
+            args.cuts.min_p,
+        )),
         max_tokens: args.max_tokens,
         proposal_top: SPARSE_TOP,
         seed: args.seed,
