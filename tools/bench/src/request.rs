@@ -130,10 +130,10 @@ impl RequestArgs {
                 let tokens = prompt_tokens(client, request).await?;
                 shortening.answer(tokens.is_some_and(|tokens| tokens <= most.get()));
             }
-            let kept = shortening.kept(most)?;
-            if kept.len() < prompt.text.len() {
+            let lost = prompt.text.len() - shortening.kept(most)?.len();
+            if lost > 0 {
+                prompt.text.drain(..lost);
                 cut += 1;
-                prompt.text = kept.to_owned();
             }
         }
         progress::clear()?;

@@ -1,14 +1,18 @@
 //! A user's own program that scores outputs.
 
 use std::io::{ErrorKind, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use net::bounded::{self, MAX_LIST_BYTES};
 use outrider::prompts::Example;
 use serde::Deserialize;
 use serde_json::json;
+
+/// How long a program that has answered is waited for before it is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +61,8 @@ impl Scorer {
             } = example;
             let line =
                 json!({ "id": id, "prompt": text, "output": output, "references": references });
-            lines += &format!("{line}\n");
+            lines.push_str(&line.to_string());
+            lines.push('\n');
         }
         let mut running = Running(self.start()?);
         let (stdin, stdout) = (running.0.stdin.take(), running.0.stdout.take());
@@ -72,7 +77,7 @@ impl Scorer {
         };
         let (answers, written) = tokio::task::spawn_blocking(reading).await?;
         let answers = answers.with_context(|| format!("--scorer: what {self} says"))?;
-        let status = running.0.wait()?;
+        let status = running.ended().await?;
         ensure!(status.success(), "--scorer: {self} failed: {status}");
         match written {
             Ok(Err(error)) if error.kind() != ErrorKind::BrokenPipe => {
@@ -118,6 +123,19 @@ impl std::fmt::Display for Scorer {
 
 /// A program that is ended when nobody waits for it any more.
 struct Running(Child);
+
+impl Running {
+    /// Completes when it has ended.
+    async fn ended(&mut self) -> std::io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(status);
+            }
+            // It has closed its output, and so is about to end.
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {

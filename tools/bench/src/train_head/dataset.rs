@@ -209,10 +209,11 @@ mod tests {
     fn every_setting_has_a_file_of_its_own() {
         let (prompts, others) = ([vec![1, 2]], [vec![1, 3]]);
         let name = |key: Key<'_>| key.file_name().expect("a name");
-        let changes: [fn(&mut Key<'_>); 7] = [
+        let changes: [fn(&mut Key<'_>); 8] = [
             |key| key.draft = "e",
             |key| key.target = "e",
             |key| key.temperature = 0.5,
+            |key| key.cuts = Some((0, 0.9, 0.0)),
             |key| key.max_tokens = 5,
             |key| key.proposal_top = 33,
             |key| key.seed = 1,
