@@ -27,7 +27,8 @@ pub enum TargetDistribution {
     /// The target model's distribution p itself.
     #[default]
     Exact,
-    /// Lossy speculative sampling: accept with probability `min(1, p/((1 - α) q))`.
+    /// Lossy speculative sampling: accept with probability `min(1, p/((1 - α) q))`; at temperature 0 what the target model
+    /// finds at least 1 - α times as likely as its first choice.
     Lossy {
         /// How much more often than p allows a draft token stands, in [0, 1).
         alpha: f64,
@@ -101,6 +102,7 @@ impl TargetDistribution {
     pub fn needs(&self, greedy: bool) -> Needs {
         match *self {
             _ if self.is_exact() => Needs::default(),
+            Self::Lossy { .. } if greedy => (lossy::GREEDY.needs)(greedy),
             Self::Exact | Self::Lossy { .. } | Self::LossyWithin { .. } => Needs::DRAFT,
             Self::Deferral { rule, .. } => (rule.needs)(greedy),
         }
@@ -121,6 +123,15 @@ impl TargetDistribution {
     ) -> Option<F> {
         match *self {
             Self::Exact => None,
+            Self::Lossy { .. } if self.is_exact() => None,
+            Self::Lossy { alpha, .. } if greedy => {
+                let of_tokens = Self::Deferral {
+                    rule: lossy::GREEDY,
+                    alpha,
+                };
+                of_tokens.apply(draft, target, greedy);
+                None
+            }
             Self::Lossy { alpha, beta } => {
                 lossy::apply(alpha, beta, draft.probs, target.probs);
                 None
@@ -321,7 +332,8 @@ mod tests {
                 draft_probs,
                 ..Default::default()
             };
-            assert_eq!(inexact.needs(true), expected);
+            assert_eq!(inexact.needs(false), expected);
+            assert_eq!(inexact.needs(true), (rules::TOKEN_V3.needs)(true));
         }
     }
 }

@@ -6,7 +6,7 @@ use super::compatibility::Options;
 use super::names::{TargetKind, of_drafting, of_proposal};
 use crate::drafting::{Drafting, TreeShape};
 use crate::proposal::{ProposalForm, SPARSE_MOST};
-use crate::target::Needs;
+use crate::target::{Needs, TargetDistribution};
 
 /// Most tokens of a sparse draft distribution where a request does not say: what a message of 170 bytes a
 /// token holds. Where distributions are flat more would be accepted with more of them; see the guide to
@@ -40,10 +40,20 @@ impl Options {
         }
     }
 
+    /// Whether the whole of q is told where a request does not say: a deferral rule under the verifications that test
+    /// against q, as the paper has it; and a budget of divergence, which p has no end of where q is cut.
+    fn wants_whole(&self) -> bool {
+        let judges = matches!(self.target, TargetDistribution::Deferral { .. });
+        let is_bounded = matches!(self.target, TargetDistribution::LossyWithin { .. });
+        !self.is_point()
+            && self.needs().draft_probs
+            && (is_bounded || judges && self.verification.reads_draft)
+    }
+
     /// The form where a request does not say.
     pub(super) fn default_form(&self) -> ProposalForm {
         match self {
-            _ if self.needs().dense => ProposalForm::Dense { half: false },
+            _ if self.needs().dense || self.wants_whole() => ProposalForm::Dense { half: false },
             _ if self.needs().draft_probs && self.greedy => ProposalForm::Sparse { top: 1 },
             _ if self.needs_draft_probs() => ProposalForm::Sparse { top: SPARSE_TOP },
             _ if self.verification.reads_draft => ProposalForm::Point,

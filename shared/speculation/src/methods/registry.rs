@@ -80,7 +80,7 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "lossy",
         aliases: &[],
-        when: "for somewhat fewer target calls above temperature 0, with one number to tune",
+        when: "for somewhat fewer target calls, with one number to tune",
         summary: "accepts each draft token with probability min(1, p/((1 - alpha) q))",
         plan: PlanKind::Speculative,
         target: LOSSY,
@@ -91,7 +91,7 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "spec-cascade",
         aliases: &["speculative-cascade"],
-        when: "if the draft model is good enough, or better, at some of the tokens",
+        when: "if the draft model is good enough, or better, at some of the tokens, and a seed shall repeat it",
         summary: "draws from a mixture of both models; a deferral rule says where the target decides",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Deferral {
@@ -99,7 +99,21 @@ pub const METHODS: &[Method] = &[
             alpha: 0.3,
         },
         verification: Verification::COUPLED,
-        source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, Algorithm 4",
+        source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, Algorithm 5, with coupled \
+                 verification in place of the paper's",
+    },
+    Method {
+        name: "spec-cascade-rejection",
+        aliases: &[],
+        when: "to compare with the literature: spec-cascade as its paper has it",
+        summary: "accepts each draft token with probability min(1, pi/q), where a rule mixes pi of p and q",
+        plan: PlanKind::Speculative,
+        target: TargetDistribution::Deferral {
+            rule: rules::TOKEN_V3,
+            alpha: 0.3,
+        },
+        verification: Verification::TOKEN,
+        source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, Algorithm 5",
     },
     Method {
         name: "token-cascade",

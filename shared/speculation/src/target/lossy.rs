@@ -16,20 +16,24 @@
 //! without mass, where p takes its place: then a refused token may be drawn again, `out/q` is above
 //! κ, and only the distribution that comes out is the same.
 
+use super::rules::{Rule, TOKEN_V3};
 use super::{Beta, kl_budget};
 use crate::real::{Real, sum_of_pairs};
 use crate::simd::kernel;
+
+/// What decides at temperature 0, where both sampling distributions are one-hot and `κ` knows yes and no alone: a draft token
+/// stands whose unscaled probability is at least `(1 - α) max p` (the lenience of Leviathan, Kalman, Matias 2023, for greedy
+/// decoding).
+pub(super) const GREEDY: Rule = TOKEN_V3;
 
 /// Whether nothing is lost: then `out` is p.
 pub(super) fn is_exact(alpha: f64, beta: Beta) -> bool {
     alpha == 0.0 && matches!(beta, Beta::Tuned | Beta::Fixed(1.0))
 }
 
-/// Turns the target's sampling distribution into `out`, in place. Without loss the distribution is left bit for bit.
+/// Turns the target's sampling distribution into `out`, in place.
 pub(super) fn apply<F: Real>(alpha: f64, beta: Beta, draft: &[F], probs: &mut [F]) {
-    if !is_exact(alpha, beta) {
-        emitted(probs, draft, 1.0 / (1.0 - alpha), beta);
-    }
+    emitted(probs, draft, 1.0 / (1.0 - alpha), beta);
 }
 
 /// The same with the α that spends a budget of divergence, and tuned β. Without a budget the distribution is left

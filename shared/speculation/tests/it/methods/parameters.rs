@@ -88,13 +88,14 @@ fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
     let sequence_cascade = "rule chow chow; alpha 0.95 0 to 1; mean true true or false";
     let spec_cascade = format!("rule token-v3 {rules}; alpha 0.3 -1 to 1");
     let oracle_cascade = format!("rule diff {rules}; alpha 0.1 -1 to 1");
-    let table: [(&str, &str); 12] = [
+    let table: [(&str, &str); 13] = [
         ("coupled", ""),
         ("rejection", ""),
         ("block", ""),
         ("block-greedy", ""),
         ("lossy", lossy),
         ("spec-cascade", &spec_cascade),
+        ("spec-cascade-rejection", &spec_cascade),
         ("token-cascade", token_cascade),
         ("sequence-cascade", sequence_cascade),
         ("oracle-cascade", &oracle_cascade),

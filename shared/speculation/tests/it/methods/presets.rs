@@ -21,8 +21,8 @@ fn every_name_and_alias_is_found_once() {
         }
     }
     assert_eq!(find("").map(|method| method.name), Ok("coupled"));
-    let methods = "coupled rejection block block-greedy lossy spec-cascade token-cascade \
-                   sequence-cascade oracle-cascade bild target-only draft-only";
+    let methods = "coupled rejection block block-greedy lossy spec-cascade spec-cascade-rejection \
+                   token-cascade sequence-cascade oracle-cascade bild target-only draft-only";
     assert_eq!(names().join(" "), methods);
     for (alias, name) in [
         ("gumbel", "coupled"),
@@ -47,6 +47,7 @@ fn lossless_reproducible_and_the_need_of_q_follow_from_the_axes() {
         ("block-greedy", true, false, true),
         ("lossy", false, false, true),
         ("spec-cascade", false, true, true),
+        ("spec-cascade-rejection", false, false, true),
         ("token-cascade", false, true, false),
         ("sequence-cascade", false, true, false),
         ("oracle-cascade", false, true, true),
@@ -95,10 +96,9 @@ fn presets_come_to_their_papers_settings() {
     let (alpha, beta) = (0.2, Beta::Fixed(1.0));
     let lossy = TargetDistribution::Lossy { alpha, beta };
     assert_eq!(choice("lossy").target, lossy);
-    assert_eq!(
-        choice("spec-cascade").target,
-        deferral(rules::TOKEN_V3, 0.3)
-    );
+    for name in ["spec-cascade", "spec-cascade-rejection"] {
+        assert_eq!(choice(name).target, deferral(rules::TOKEN_V3, 0.3));
+    }
     assert_eq!(choice("oracle-cascade").target, deferral(rules::DIFF, 0.1));
     // Their rule says who speaks; what the verifier draws is the target model's.
     for name in ["token-cascade", "sequence-cascade", "bild"] {
@@ -116,6 +116,7 @@ fn presets_come_to_their_papers_settings() {
         ("block-greedy", Verification::BLOCK_GREEDY),
         ("lossy", Verification::TOKEN),
         ("spec-cascade", Verification::COUPLED),
+        ("spec-cascade-rejection", Verification::TOKEN),
         ("oracle-cascade", Verification::COUPLED),
         ("bild", Verification::bild(5.0)),
     ];
@@ -135,7 +136,7 @@ fn the_drafter_is_told_when_to_stop_and_what_to_send() {
         };
         let proposal_options = ProposalOptions {
             form: choice.proposal,
-            confidence: ["spec-cascade", "oracle-cascade"].contains(&method.name),
+            confidence: method.name.starts_with("spec-cascade") || method.name == "oracle-cascade",
             unscaled: false,
         };
         assert_eq!(choice.stop_rule, stop, "{}", method.name);

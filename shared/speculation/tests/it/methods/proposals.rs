@@ -8,6 +8,12 @@ use speculation::target::{RULES, Rule, TargetDistribution, rules};
 use super::{aimed, at, of, proposed, refused};
 
 const REJECTION: [&str; 3] = ["rejection", "block", "block-greedy"];
+const MIXES: [&str; 4] = [
+    "lossy",
+    "spec-cascade",
+    "spec-cascade-rejection",
+    "oracle-cascade",
+];
 const SPARSE: ProposalForm = ProposalForm::Sparse { top: SPARSE_TOP };
 const ONE: ProposalForm = ProposalForm::Sparse { top: 1 };
 const WHOLE: ProposalForm = ProposalForm::Dense { half: false };
@@ -27,6 +33,7 @@ fn no_more_is_told_by_default_than_is_needed() {
         let (greedy, sampling) = match method.name {
             name if REJECTION.contains(&name) => (ProposalForm::Point, SPARSE),
             "lossy" | "spec-cascade" | "oracle-cascade" => (ONE, SPARSE),
+            "spec-cascade-rejection" => (ONE, WHOLE),
             _ => (ProposalForm::None, ProposalForm::None),
         };
         assert_eq!(form(&of(method.name), 0.0), greedy, "{}", method.name);
@@ -35,8 +42,11 @@ fn no_more_is_told_by_default_than_is_needed() {
     for method in ["coupled", "rejection", "oracle-cascade"] {
         assert_eq!(form(&rule(rules::BILD, method), 0.0), ONE);
         assert_eq!(form(&rule(rules::BILD, method), 0.5), WHOLE);
-        assert_eq!(form(&rule(rules::OPT, method), 0.5), SPARSE);
+        let reads_draft = method == "rejection";
+        let expected = if reads_draft { WHOLE } else { SPARSE };
+        assert_eq!(form(&rule(rules::OPT, method), 0.5), expected);
     }
+    assert_eq!(form(&of("lossy").with("kl_budget", 0.1), 0.5), WHOLE);
 }
 
 #[test]
@@ -57,7 +67,7 @@ fn a_distribution_that_is_needed_cannot_be_left_out() {
         for proposal in [ProposalForm::None, ProposalForm::Point] {
             for temperature in [0.0, 1.0] {
                 let rejects = REJECTION.contains(&method.name);
-                let mixes = ["lossy", "spec-cascade", "oracle-cascade"].contains(&method.name);
+                let mixes = MIXES.contains(&method.name);
                 let is_point = proposal == ProposalForm::Point;
                 let fits = match temperature {
                     0.0 => !mixes && (!rejects || is_point),

@@ -198,3 +198,32 @@ fn without_loss_the_target_distribution_is_left_bit_for_bit() {
         assert_eq!(emitted(0.0, Beta::Tuned, &q, &p), p);
     }
 }
+
+#[test]
+fn at_temperature_0_what_the_target_likes_nearly_as_well_as_its_first_choice_stands() {
+    let one_hot = |probs: &[f64]| {
+        let most = (0..probs.len())
+            .rev()
+            .max_by(|&a, &b| probs[a].total_cmp(&probs[b]));
+        let most = most.expect("a token");
+        let row = (0..probs.len()).map(|token| f64::from(u8::from(token == most)));
+        (most, row.collect::<Vec<_>>())
+    };
+    let mut stood = [0; 2];
+    for (q, p) in distributions() {
+        let ((drafted, draft), (first, target)) = (one_hot(&q), one_hot(&p));
+        for alpha in ALPHAS {
+            for beta in [Beta::Fixed(1.0), Beta::Tuned] {
+                let aim = TargetDistribution::Lossy { alpha, beta };
+                let models = (Model::scaled(&draft, &q), Model::scaled(&target, &p));
+                let (deferral, pi) = apply(aim, &models.0, &models.1, true);
+                assert_eq!(deferral, None);
+                let stands = alpha > 0.0 && p[drafted] >= p[first] * (1.0 - alpha);
+                stood[usize::from(stands)] += 1;
+                let expected = if stands { &draft } else { &target };
+                assert_eq!(&pi, expected, "{alpha} {q:?} {p:?}");
+            }
+        }
+    }
+    assert!(stood.iter().all(|&count| count > 1_000), "{stood:?}");
+}
