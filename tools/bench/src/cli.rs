@@ -16,9 +16,9 @@ use crate::device;
 use crate::port;
 use crate::report::{BenchReport, ReportArgs};
 use crate::{
-    batch, bigram, capacity, compare, decode, distance, drafting, http, kernels, load, parts,
-    record, replay, results, serve, speedup, structured, sweep, telemetry, train_head, turns,
-    verification,
+    batch, bigram, capacity, compare, decode, distance, drafting, http, kernels, load, papers,
+    parts, record, replay, results, serve, speedup, structured, sweep, telemetry, train_head,
+    turns, verification,
 };
 
 /// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
@@ -148,6 +148,9 @@ enum BenchCommand {
     Telemetry(telemetry::TelemetryArgs),
     /// Measures what quality each method keeps at which cost, on a task whose answers are known.
     Sweep(sweep::SweepArgs),
+    /// Measures what the five papers claim, on this pair, beside what they print: quality against calls and time, how far to
+    /// draft, cascades of drafters, block verification.
+    Papers(papers::PapersArgs),
     /// Generates, and records both models' distributions at every draft token in a file.
     Record(record::RecordArgs),
     /// Evaluates methods on recorded distributions, without any model.
@@ -197,6 +200,7 @@ pub(crate) async fn run(cli: BenchCli) -> anyhow::Result<ExitCode> {
     let config = match &command {
         BenchCommand::Compare(args) => global.load_for(&args.services)?,
         BenchCommand::Drafting(args) => global.load_for(&args.services)?,
+        BenchCommand::Papers(args) => global.load_for(&args.services)?,
         BenchCommand::Sweep(args) => global.load_for(&args.services)?,
         BenchCommand::Record(args) => global.load_for(&args.services)?,
         BenchCommand::Structured(args) => global.load_for(&args.services)?,
@@ -242,6 +246,7 @@ async fn carry_out(
         BenchCommand::Port(args) => port::run(&args, report)?,
         BenchCommand::Batch(args) => batch::run(&args, report)?,
         BenchCommand::Replay(args) => replay::run(&args, report)?,
+        BenchCommand::Papers(args) => return Box::pin(papers::run(args, config, report)).await,
         BenchCommand::Sweep(args) => return Box::pin(sweep::run(args, config, report)).await,
         BenchCommand::Record(args) => return Box::pin(record::run(args, config)).await,
         BenchCommand::Bigram(args) => bigram::run(&args)?,

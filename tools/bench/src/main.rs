@@ -16,6 +16,7 @@ mod load;
 mod measure;
 mod models;
 mod pairs;
+mod papers;
 mod parts;
 #[cfg(feature = "llama-cpp")]
 mod port;

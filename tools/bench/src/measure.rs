@@ -2,7 +2,7 @@
 
 use client::Client;
 use outrider::measure::RequestTotals;
-use wire::v1::{Finished, RoundReport, Timing};
+use wire::v1::{Finished, RoundReport, SpeculationStatistics, Timing};
 
 use super::report::{ReportField, number};
 use super::request::RequestForm;
@@ -49,6 +49,13 @@ pub(crate) struct Measured {
     pub(crate) deferrable: f64,
     /// See [`deferrable`](Self::deferrable).
     pub(crate) deferred: f64,
+    /// Verified draft tokens of the requests that refuse some, and how many of them were refused, if all had been tested as
+    /// often.
+    pub(crate) refusable: f64,
+    /// See [`refusable`](Self::refusable).
+    pub(crate) refused: f64,
+    /// Blocks by their draft tokens' positions: that had one there, and whose was accepted.
+    pub(crate) positions: Vec<[f64; 2]>,
     /// Where the time of its rounds went.
     pub(crate) times: RoundTimes,
 }
@@ -57,7 +64,7 @@ impl Measured {
     fn of(finished: &Finished, times: RoundTimes) -> Self {
         let totals = RequestTotals::of(finished);
         let speculation = finished.speculation.clone().unwrap_or_default();
-        let deferral = speculation.deferral_rate;
+        let (deferral, rejection) = (speculation.deferral_rate, speculation.rejection_rate);
         let forwards = speculation.draft_forwards_by_model.iter();
         Self {
             rounds: f64::from(speculation.num_spec_steps),
@@ -67,6 +74,9 @@ impl Measured {
             wire_bytes: speculation.wire_bytes_per_round * speculation.rounds as f64,
             deferrable: deferral.map_or(0.0, |_| totals.tokens),
             deferred: deferral.map_or(0.0, |rate| rate * totals.tokens),
+            refusable: rejection.map_or(0.0, |_| totals.drafted),
+            refused: rejection.map_or(0.0, |rate| rate * totals.drafted),
+            positions: positions(&speculation),
             times,
             totals,
         }
@@ -85,6 +95,15 @@ impl Measured {
         self.wire_bytes += other.wire_bytes;
         self.deferrable += other.deferrable;
         self.deferred += other.deferred;
+        self.refusable += other.refusable;
+        self.refused += other.refused;
+        let longest = self.positions.len().max(other.positions.len());
+        self.positions.resize(longest, [0.0; 2]);
+        for (sums, more) in self.positions.iter_mut().zip(&other.positions) {
+            for (sum, more) in sums.iter_mut().zip(more) {
+                *sum += more;
+            }
+        }
         self.times.add(&other.times);
     }
 
@@ -103,10 +122,29 @@ impl Measured {
         ratio(self.deferred, self.deferrable)
     }
 
+    /// Returns the mean share of draft tokens refused of those tested; none where nothing is tested.
+    pub(crate) fn rejection_rate(&self) -> Option<f64> {
+        ratio(self.refused, self.refusable)
+    }
+
     /// Returns the bytes between coordinator and peers for each round; none without any.
     pub(crate) fn wire_bytes_per_round(&self) -> Option<f64> {
         ratio(self.wire_bytes, self.requested)
     }
+}
+
+/// Returns how many blocks had a draft token at each position, and of how many it was accepted.
+fn positions(speculation: &SpeculationStatistics) -> Vec<[f64; 2]> {
+    let blocks = (speculation.per_step_drafted.iter()).zip(&speculation.per_step_accepted);
+    let longest = speculation.per_step_drafted.iter().max();
+    let mut positions = vec![[0.0; 2]; longest.map_or(0, |&longest| longest as usize)];
+    for (&drafted, &accepted) in blocks {
+        for (index, [had, kept]) in positions.iter_mut().enumerate() {
+            *had += f64::from(u8::from(index < drafted as usize));
+            *kept += f64::from(u8::from(index < accepted as usize));
+        }
+    }
+    positions
 }
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {
@@ -199,8 +237,6 @@ pub(crate) fn round_times(times: &RoundTimes) -> [ReportField; 5] {
 
 #[cfg(test)]
 mod tests {
-    use wire::v1::SpeculationStatistics;
-
     use super::*;
 
     #[test]

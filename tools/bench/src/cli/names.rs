@@ -27,6 +27,7 @@ impl BenchCommand {
             Self::Structured(_) => "structured",
             Self::Turns(_) => "turns",
             Self::Telemetry(_) => "telemetry",
+            Self::Papers(_) => "papers",
             Self::Sweep(_) => "sweep",
             Self::Record(_) => "record",
             Self::Replay(_) => "replay",
