@@ -1,20 +1,16 @@
 //! Paper A: quality against what it costs, for every way to trade one for the other (its Figures 1 to 9 and Table 2).
 
 mod questions;
+mod tasks;
 
 use client::Client;
-use outrider::prompts::{Example, FieldNames, PromptSource};
 
 use super::Extent;
 use super::claims::Claim;
 use super::trial::{Trial, Way, ms_a_token, ways};
-use crate::quality::Metric;
 use crate::report::{BenchReport, number, percent, text};
 use crate::request::RequestForm;
-use questions::Point;
-
-/// English sentences to be translated into German; the default pair was not trained on them.
-const GERMAN: &str = include_str!("../../../../models/default/tasks/german.jsonl");
+use questions::{Case, Point};
 
 /// Its methods: families, and the settings that trade quality for calls. The first is what the others are compared with. The
 /// block length is the paper's 5.
@@ -80,64 +76,60 @@ pub(super) async fn measure(
     extent: Extent,
     report: &mut BenchReport,
 ) -> anyhow::Result<Vec<Claim>> {
-    let source = PromptSource::built_in("--task", "the built-in task", GERMAN);
-    let mut examples: Vec<Example> = source.examples(&FieldNames::default())?;
-    examples.truncate(extent.prompts(60));
     let (families, list) = all_ways()?;
-    let temperatures: &[f32] = if extent.quick {
-        &[1.0]
-    } else {
-        &[0.0, 0.5, 1.0]
-    };
-    let mut claims = Vec::new();
-    for &temperature in temperatures {
-        let trial = Trial {
-            client,
-            examples: &examples,
-            form: RequestForm {
-                stop: vec!["\n".to_owned()],
-                ..RequestForm::default()
-            },
-            temperature,
-            max_tokens: 64,
-            repeats: 1,
-            extent,
-        };
-        let outcomes = trial.run(&list).await?;
-        let base = ms_a_token(&outcomes[0].total());
-        let mut points = Vec::new();
-        for ((family, way), outcome) in families.iter().zip(&list).zip(&outcomes) {
-            let total = outcome.total();
-            let [bleu, right] = [Metric::Bleu, Metric::Exact].map(|metric| {
-                trial
-                    .score(metric, outcome)
-                    .map_or(f64::NAN, |score| score.value)
-            });
-            let point = Point {
-                family,
-                quality: bleu,
-                latency: ms_a_token(&total) / base,
-                calls: total.totals.target_calls_per_token(),
+    let mut cases = Vec::new();
+    for task in tasks::tasks(extent)? {
+        for &temperature in task.temperatures {
+            let trial = Trial {
+                client,
+                examples: &task.examples,
+                form: RequestForm {
+                    stop: task.stop.iter().map(|&stop| stop.to_owned()).collect(),
+                    ..RequestForm::default()
+                },
+                temperature,
+                max_tokens: 64,
+                repeats: 1,
+                extent,
             };
-            report.row(
-                "A-tradeoffs",
-                vec![
-                    text("temperature", temperature),
-                    text("method", *family),
-                    text("setting", way.name.clone()),
-                    percent("bleu", bleu, 1).called("BLEU"),
-                    percent("right", right, 1),
-                    number("target_calls_per_token", point.calls, 3).called("calls/token"),
-                    number("relative_latency", point.latency, 3).called("time over target"),
-                    percent("rejection_rate", total.rejection_rate(), 1).called("rejected"),
-                ],
-            )?;
-            points.push(point);
+            let outcomes = trial.run(&list).await?;
+            let base = ms_a_token(&outcomes[0].total());
+            let mut points = Vec::new();
+            for ((family, way), outcome) in families.iter().zip(&list).zip(&outcomes) {
+                let total = outcome.total();
+                let score = trial.score(task.metric, outcome);
+                let point = Point {
+                    family,
+                    quality: score.map_or(f64::NAN, |score| score.value),
+                    latency: ms_a_token(&total) / base,
+                    calls: total.totals.target_calls_per_token(),
+                };
+                report.row(
+                    "A-tradeoffs",
+                    vec![
+                        text("task", task.name),
+                        text("temperature", temperature),
+                        text("method", *family),
+                        text("setting", way.name.clone()),
+                        text("metric", task.metric.name()),
+                        percent("quality", point.quality, 1),
+                        number("target_calls_per_token", point.calls, 3).called("calls/token"),
+                        number("relative_latency", point.latency, 3).called("time over target"),
+                        percent("rejection_rate", total.rejection_rate(), 1).called("rejected"),
+                    ],
+                )?;
+                points.push(point);
+            }
+            let case = Case {
+                task: task.name,
+                temperature,
+                points,
+            };
+            questions::answer(&case, report)?;
+            cases.push(case);
         }
-        questions::answer(temperature, &points, report)?;
-        claims.extend(questions::claims(temperature, &points));
     }
-    Ok(claims)
+    Ok(questions::claims(&cases))
 }
 
 #[cfg(test)]

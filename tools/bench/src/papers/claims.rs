@@ -14,8 +14,8 @@ pub(super) struct Claim {
     pub(super) says: &'static str,
     /// The figures that were found.
     pub(super) found: String,
-    /// Whether they are as it says.
-    pub(super) holds: bool,
+    /// In which of the cases that were measured they are as it says.
+    pub(super) holds: Vec<bool>,
 }
 
 impl Claim {
@@ -24,7 +24,37 @@ impl Claim {
             text("of", self.of),
             text("says", self.says),
             text("found", self.found.clone()),
-            text("holds", if self.holds { "yes" } else { "no" }),
+            text("holds", self.verdict()),
         ]
+    }
+
+    fn verdict(&self) -> String {
+        let held = self.holds.iter().filter(|held| **held).count();
+        match (held, self.holds.len()) {
+            (0, _) => "no".to_owned(),
+            (held, cases) if held == cases => "yes".to_owned(),
+            (held, cases) => format!("in {held} of {cases}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_may_hold_in_some_cases() {
+        let told = |holds: &[bool]| {
+            let claim = Claim {
+                of: "",
+                says: "",
+                found: String::new(),
+                holds: holds.to_vec(),
+            };
+            claim.verdict()
+        };
+        assert_eq!(told(&[true, true]), "yes");
+        assert_eq!(told(&[false]), "no");
+        assert_eq!(told(&[false, true, true]), "in 2 of 3");
     }
 }

@@ -113,7 +113,7 @@ pub(super) async fn measure(
                 100.0 * gain,
                 wilcoxon(&differences)
             ),
-            holds: gain > 0.0,
+            holds: vec![gain > 0.0],
         });
         claims.push(bound(learnt));
     }
@@ -135,6 +135,6 @@ fn bound(learnt: &Outcome) -> Claim {
         found: format!(
             "{oracle:.2} times for the drafts that were accepted; learned stopping reaches {reached:.2}"
         ),
-        holds: reached <= oracle,
+        holds: vec![reached <= oracle],
     }
 }

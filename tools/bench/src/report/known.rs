@@ -143,15 +143,15 @@ pub(super) const KNOWN: &[KnownColumns] = &[
             "claims",
         ],
         columns: &[
-            "temperature", "method", "setting", "bleu", "right", "target_calls_per_token", "relative_latency",
+            "task", "temperature", "method", "setting", "metric", "quality", "target_calls_per_token", "relative_latency",
             "rejection_rate", "speedup", "calls", "best", "family", "discard_rate", "verification_rate", "draft_rate",
             "modelled", "ms_per_token", "data", "drafts", "ewif", "printed", "position", "accepted", "target", "length",
             "by_tokens", "by_blocks", "ratio", "verification", "requests", "efficiency", "gain", "p", "time", "of", "says",
             "found", "holds",
         ],
         headings: &[
-            "BLEU", "calls/token", "time over target", "rejected", "speedup at the target's BLEU", "calls/token there",
-            "best BLEU within its time", "discarded/token", "draft forwards/token", "speedup by forwards", "ms/token", "EWIF",
+            "calls/token", "time over target", "rejected", "speedup at the target's quality", "calls/token there",
+            "best quality within its time", "discarded/token", "draft forwards/token", "speedup by forwards", "ms/token", "EWIF",
             "in the paper", "p, q = .75", "accepted by tokens", "by blocks", "tokens a target call", "gain over token",
             "time over token",
         ],
