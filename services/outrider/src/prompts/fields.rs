@@ -39,20 +39,13 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// Returns the texts of `name`, which is one or a list of them; none if it is missing or null. A number counts as
-    /// its digits.
+    /// Returns the [`texts`] of `name`; none if it is missing or null.
     ///
     /// # Errors
     /// If it is something else.
     pub(super) fn texts(self, name: &str) -> Result<Vec<String>, String> {
-        match self.value(name) {
-            None => Ok(Vec::new()),
-            Some(Value::Array(items)) => items
-                .iter()
-                .map(|item| scalar(name, item))
-                .collect::<Result<_, _>>(),
-            Some(value) => Ok(vec![scalar(name, value)?]),
-        }
+        let value = self.value(name);
+        value.map_or_else(|| Ok(Vec::new()), |value| texts(name, value))
     }
 
     /// Returns the objects of the list `name`.
@@ -71,6 +64,17 @@ impl<'a> Fields<'a> {
     pub(super) fn names(self) -> String {
         let names: Vec<_> = self.0.keys().map(|name| format!("'{name}'")).collect();
         names.join(", ")
+    }
+}
+
+/// Returns the texts that `value`, of the field `name`, is: one or a list of them. A number counts as its digits.
+///
+/// # Errors
+/// If it is something else.
+pub(super) fn texts(name: &str, value: &Value) -> Result<Vec<String>, String> {
+    match value {
+        Value::Array(items) => items.iter().map(|item| scalar(name, item)).collect(),
+        value => Ok(vec![scalar(name, value)?]),
     }
 }
 
