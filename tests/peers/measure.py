@@ -75,7 +75,9 @@ class Measured:
             return
         # Tokens that came after the first moment, over the time from it.
         firsts = [answer["seconds"][0] for answer in answers]
-        later = sum(second > first for answer, first in zip(answers, firsts, strict=True) for second in answer["seconds"])
+        later = sum(
+            second > first for answer, first in zip(answers, firsts, strict=True) for second in answer["seconds"]
+        )
         took = sum(answer["seconds"][-1] - first for answer, first in zip(answers, firsts, strict=True))
         self.add(peer, figure, later / took)
         self.tokens[peer.name][figure] = [answer["tokens"] for answer in answers]

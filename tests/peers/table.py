@@ -14,7 +14,9 @@ def spread(numbers, digits=1):
 def drafted(measured, name, figure):
     same, answers = measured.kept(name, figure)
     cell = f"{spread(measured.numbers[name][figure])}, {measured.ratio(name, figure):.2f} times"
-    return cell if same == answers else f"{cell}; {answers - same} of {answers} answers differ from those without drafts"
+    return (
+        cell if same == answers else f"{cell}; {answers - same} of {answers} answers differ from those without drafts"
+    )
 
 
 def cell(measured, name, figure):
@@ -42,10 +44,16 @@ def markdown(measured, told):
     for what in ("version", "command", "weights"):
         rows.append([what, *(told[name][what] for name in names)])
     rows += [[figure.name, *(cell(measured, name, figure) for name in names)] for figure in FIGURES]
-    rows.append([f"prefill of {size.prefill_tokens:,} tokens, tokens/s", *(cell(measured, name, PREFILL) for name in names)])
+    rows.append(
+        [f"prefill of {size.prefill_tokens:,} tokens, tokens/s", *(cell(measured, name, PREFILL) for name in names)]
+    )
     length = len(prompts["story"][0])
-    rows.append([f"first token after a prompt of {length}, ms", *(spread(measured.numbers[name]["first"]) for name in names)])
+    rows.append(
+        [f"first token after a prompt of {length}, ms", *(spread(measured.numbers[name]["first"]) for name in names)]
+    )
     rows.append(["peak memory, MiB", *(f"{measured.memory_mib[name]:,.0f}" for name in names)])
-    rows.append(["first tokens of the repeated passages that are Outrider's", *(agreement(measured, name) for name in names)])
+    rows.append(
+        ["first tokens of the repeated passages that are Outrider's", *(agreement(measured, name) for name in names)]
+    )
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])

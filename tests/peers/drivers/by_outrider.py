@@ -26,7 +26,8 @@ class Served:
             address = f"127.0.0.1:{found.getsockname()[1]}"
         command = [program, "serve", "all", "--target-model", model, "--draft-model", draft_model]
         self.process = subprocess.Popen(
-            [*command, "--listen", address, "--http", "off", "--admin", "off", "--log", "error"], stdout=subprocess.DEVNULL
+            [*command, "--listen", address, "--http", "off", "--admin", "off", "--log", "error"],
+            stdout=subprocess.DEVNULL,
         )
         self.client = Client(f"http://{address}")
         limit = time.monotonic() + STARTING
