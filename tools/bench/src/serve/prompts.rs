@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outrider::prompts::{self, KindPrompt};
+use outrider::prompts::{self, Example};
 
 use super::synthetic::SyntheticPrompts;
 
@@ -10,7 +10,7 @@ use super::synthetic::SyntheticPrompts;
 #[derive(Clone, Debug)]
 pub(super) enum PromptSource {
     /// A list, of several kinds.
-    Listed(Vec<KindPrompt>),
+    Listed(Vec<Example>),
     /// Random words.
     Synthetic(SyntheticPrompts),
 }
@@ -34,12 +34,12 @@ impl PromptSource {
     ///
     /// Of a list that is longer, as many are taken from each of its parts, for kinds stand one after another; a shorter
     /// one is taken again.
-    pub(super) fn of_point(&self, point: u64, count: usize) -> Vec<KindPrompt> {
+    pub(super) fn of_point(&self, point: u64, count: usize) -> Vec<Example> {
         (0..count)
             .map(|index| match self {
                 Self::Listed(all) if count < all.len() => all[index * all.len() / count].clone(),
                 Self::Listed(all) => all[index % all.len()].clone(),
-                Self::Synthetic(synthetic) => KindPrompt {
+                Self::Synthetic(synthetic) => Example {
                     kind: SYNTHETIC.to_owned(),
                     text: synthetic.prompt(point * PER_POINT + index as u64),
                 },
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn listed() -> PromptSource {
-        let prompt = |index: usize| KindPrompt {
+        let prompt = |index: usize| Example {
             kind: ["a", "b", "c"][index / 4].to_owned(),
             text: index.to_string(),
         };
