@@ -15,6 +15,19 @@ pub struct Example {
     pub form: Form,
 }
 
+impl Example {
+    /// Returns a prompt of whose answer nothing is known.
+    pub fn new(kind: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            id: None,
+            kind: kind.into(),
+            text: text.into(),
+            references: Vec::new(),
+            form: Form::Own,
+        }
+    }
+}
+
 /// A form in which files hold prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {

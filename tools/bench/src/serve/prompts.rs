@@ -39,10 +39,10 @@ impl PromptSource {
             .map(|index| match self {
                 Self::Listed(all) if count < all.len() => all[index * all.len() / count].clone(),
                 Self::Listed(all) => all[index % all.len()].clone(),
-                Self::Synthetic(synthetic) => Example {
-                    kind: SYNTHETIC.to_owned(),
-                    text: synthetic.prompt(point * PER_POINT + index as u64),
-                },
+                Self::Synthetic(synthetic) => {
+                    let number = point * PER_POINT + index as u64;
+                    Example::new(SYNTHETIC, synthetic.prompt(number))
+                }
             })
             .collect()
     }
@@ -61,10 +61,7 @@ mod tests {
     use super::*;
 
     fn listed() -> PromptSource {
-        let prompt = |index: usize| Example {
-            kind: ["a", "b", "c"][index / 4].to_owned(),
-            text: index.to_string(),
-        };
+        let prompt = |index: usize| Example::new(["a", "b", "c"][index / 4], index.to_string());
         PromptSource::Listed((0..12).map(prompt).collect())
     }
 

@@ -1,7 +1,7 @@
 //! Tasks of paper A's kind, of text that the default pair was not trained on.
 
 use anyhow::Context;
-use outrider::prompts::{Example, FieldNames, Form, PromptSource};
+use outrider::prompts::{Example, FieldNames, PromptSource};
 use serde::Deserialize;
 
 use crate::papers::Extent;
@@ -97,11 +97,8 @@ pub(super) fn tasks(extent: Extent) -> anyhow::Result<Vec<Task>> {
 fn example(kind: &str, text: &str, at: usize) -> Option<Example> {
     let (prompt, rest) = text.split_at(at);
     (!rest.trim().is_empty()).then(|| Example {
-        id: None,
-        kind: kind.to_owned(),
-        text: prompt.to_owned(),
         references: vec![rest.to_owned()],
-        form: Form::Own,
+        ..Example::new(kind, prompt)
     })
 }
 
