@@ -52,7 +52,6 @@ pub fn statistics(statistics: &Statistics) -> v1::SpeculationStatistics {
         rejection_rate: statistics.rejection_rate(),
         draft_forwards: statistics.draft_forwards,
         draft_forwards_by_model: statistics.draft_forwards_by_model.clone(),
-        forced: statistics.forced,
         at_max_run: statistics.at_max_run,
         fallback_tokens: statistics.fallback_tokens,
         rested_tokens: statistics.rested_tokens,

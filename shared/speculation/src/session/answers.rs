@@ -78,7 +78,6 @@ impl Session {
             && self.run.is_full(max_run)
         {
             self.statistics.at_max_run += 1;
-            self.statistics.forced += u32::from(self.run.is_forced());
         }
         self.layers = answer.layers;
         let alone = drafts.is_empty();

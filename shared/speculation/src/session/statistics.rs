@@ -28,8 +28,6 @@ pub struct Statistics {
     pub refusals: u32,
     /// Tokens of the target's after a longest run of draft tokens, whatever the deferral rule said there.
     pub at_max_run: u32,
-    /// Those of them that the deferral rule did not ask for.
-    pub forced: u32,
     /// Tokens decoded by the target alone for want of a drafter: no rule judged them.
     pub fallback_tokens: u32,
     /// Tokens decoded by the target alone because drafting did not pay.

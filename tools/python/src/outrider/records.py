@@ -101,7 +101,6 @@ class Statistics:
     migrations: int
     rejection_rate: float | None
     draft_forwards: int
-    forced: int
     target_calls_per_token: float
     wire_bytes: int
     wire_bytes_per_round: float

@@ -8,7 +8,7 @@ const PLAN: Plan = Plan::TokenCascade { max_run: 3 };
 /// A session of eight tokens at most, whose first request was sent.
 fn started() -> Session {
     let mut session = session(PLAN);
-    assert_eq!(actions(&mut session), [send(1, 0, 0, draft(4))]);
+    assert_eq!(actions(&mut session), [send(1, 0, 0, draft(3))]);
     session
 }
 
@@ -21,33 +21,31 @@ fn one_target_token_follows_where_the_distribution_defers_and_the_draft_model_go
     // The run begins anew after the target's token.
     let actions = on(&mut session, verified(2, &[20], 0, LastToken::Bonus));
     let reported = emit(Origin::Deferred, &[20]);
-    assert_eq!(actions, [reported, send(3, 0, 3, draft(4))]);
+    assert_eq!(actions, [reported, send(3, 0, 3, draft(3))]);
     // Nothing is drafted where the very first distribution defers.
     let actions = on(&mut session, stopped(3, &[], DraftStop::Policy));
     assert_eq!(actions, [send(4, 0, 3, verify(&[]))]);
     let actions = on(&mut session, verified(4, &[21], 0, LastToken::Bonus));
     let reported = emit(Origin::Deferred, &[21]);
-    assert_eq!(actions, [reported, send(5, 0, 4, draft(4))]);
+    assert_eq!(actions, [reported, send(5, 0, 4, draft(3))]);
     let statistics = session.statistics();
     assert_eq!(statistics.deferral_rate(), Some(0.5));
     assert_eq!(statistics.verification_rate(), Some(0.5));
-    assert_eq!((statistics.target_forwards, statistics.forced), (2, 0));
+    assert_eq!((statistics.target_forwards, statistics.at_max_run), (2, 0));
     // Two tokens, and two positions that the rule deferred.
     assert_eq!(statistics.draft_forwards, 4);
     assert_eq!(statistics.rejection_rate(), None);
     assert!(session.is_exact());
 }
 
-/// What the draft model says beyond the longest run is an answer to whether the rule would have deferred there.
+/// Nothing is drafted beyond the longest run, and whether the rule would have deferred after it is not asked.
 #[test]
-fn the_longest_run_forces_a_target_token_unless_the_rule_defers_there_too() {
+fn the_target_speaks_after_the_longest_run() {
     let full = [10, 11, 12];
-    for (answer, forced, discarded) in [
-        (drafted(1, &[10, 11, 12, 13]), 1, 1),
-        (stopped(1, &[10, 11, 12, 2], DraftStop::EndToken), 1, 1),
-        (stopped(1, &full, DraftStop::Policy), 0, 0),
-        // The next token has no place: the rule cannot be asked.
-        (stopped(1, &full, DraftStop::Context), 1, 0),
+    for answer in [
+        drafted(1, &full),
+        stopped(1, &full, DraftStop::Policy),
+        stopped(1, &full, DraftStop::Context),
     ] {
         let mut session = started();
         let next = on(&mut session, answer);
@@ -55,13 +53,10 @@ fn the_longest_run_forces_a_target_token_unless_the_rule_defers_there_too() {
         assert_eq!(next, [reported, send(2, 0, 3, verify(&[]))]);
         let actions = on(&mut session, verified(2, &[20], 0, LastToken::Bonus));
         let reported = emit(Origin::Deferred, &[20]);
-        assert_eq!(actions, [reported, send(3, 0, 4, draft(4))]);
+        assert_eq!(actions, [reported, send(3, 0, 4, draft(3))]);
         let statistics = session.statistics();
         assert_eq!((statistics.target_forwards, statistics.at_max_run), (1, 1));
-        assert_eq!(
-            (statistics.forced, statistics.discarded),
-            (forced, discarded)
-        );
+        assert_eq!((statistics.drafted, statistics.discarded), (3, 0));
         assert_eq!(statistics.deferral_rate(), Some(0.25));
         let (spent, came_of_it) = balance(statistics);
         assert_eq!(spent, came_of_it);
@@ -73,16 +68,12 @@ fn a_run_spans_blocks_that_the_peer_cuts_short() {
     let mut session = started();
     let actions = on(&mut session, drafted(1, &[10]));
     let reported = emit(Origin::Accepted, &[10]);
-    assert_eq!(actions, [reported, send(2, 0, 1, draft(3))]);
+    assert_eq!(actions, [reported, send(2, 0, 1, draft(2))]);
     let actions = on(&mut session, drafted(2, &[11, 12]));
     let reported = emit(Origin::Accepted, &[11, 12]);
-    assert_eq!(actions, [reported, send(3, 0, 3, draft(1))]);
-    // The run is full; where the rule defers is not known yet.
-    let actions = on(&mut session, drafted(3, &[13]));
-    assert_eq!(actions, [send(4, 0, 3, verify(&[]))]);
-    on(&mut session, verified(4, &[20], 0, LastToken::Bonus));
-    let statistics = session.statistics();
-    assert_eq!((statistics.at_max_run, statistics.forced), (1, 1));
+    assert_eq!(actions, [reported, send(3, 0, 3, verify(&[]))]);
+    on(&mut session, verified(3, &[20], 0, LastToken::Bonus));
+    assert_eq!(session.statistics().at_max_run, 1);
 }
 
 #[test]
@@ -112,7 +103,7 @@ fn an_end_token_of_either_model_ends_the_output() {
 #[test]
 fn a_lost_drafter_or_a_full_context_leaves_the_target_alone_and_is_no_cascade() {
     let full = "the draft model's context is full";
-    let empty = "malformed answer: 0 draft tokens, expected 1 to 4";
+    let empty = "malformed answer: 0 draft tokens, expected 1 to 3";
     for (answer, emitted, reason) in [
         (failed(1, Peer::Drafter, false), 0, "gone"),
         (stopped(1, &[], DraftStop::Context), 0, full),
@@ -131,7 +122,7 @@ fn a_lost_drafter_or_a_full_context_leaves_the_target_alone_and_is_no_cascade() 
         let rate = (emitted > 0).then_some(0.0);
         assert_eq!(session.statistics().deferral_rate(), rate);
         assert_eq!(session.statistics().fallback_tokens, 1);
-        assert_eq!(session.statistics().forced, 0);
+        assert_eq!(session.statistics().at_max_run, 0);
     }
 }
 
@@ -146,7 +137,7 @@ fn a_run_begins_anew_after_the_target_was_alone() {
     on(&mut session, drafted(1, &[10, 11]));
     on(&mut session, failed(2, Peer::Drafter, false));
     let actions = on(&mut session, decoded(2, 2, &[20]));
-    assert_eq!(actions.last(), Some(&send(3, 0, 3, draft(4))));
+    assert_eq!(actions.last(), Some(&send(3, 0, 3, draft(3))));
 }
 
 #[test]

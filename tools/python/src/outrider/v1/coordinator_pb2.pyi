@@ -330,7 +330,7 @@ class Usage(_message.Message):
     def __init__(self, prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., reasoning_tokens: _Optional[int] = ..., accepted_prediction_tokens: _Optional[int] = ..., rejected_prediction_tokens: _Optional[int] = ..., cached_prompt_tokens: _Optional[int] = ...) -> None: ...
 
 class SpeculationStatistics(_message.Message):
-    __slots__ = ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens", "mean_acceptance_length", "draft_acceptance_rate", "acceptance_histogram", "per_step_drafted", "per_step_accepted", "target_forwards", "discarded", "retries", "fallbacks", "deferral_rate", "migrations", "rejection_rate", "draft_forwards", "forced", "target_calls_per_token", "wire_bytes", "wire_bytes_per_round", "rounds", "fallback_tokens", "draft_forwards_by_model", "withheld", "drafted", "rested_tokens", "predicted_gain", "measured_gain", "length_decision", "at_max_run")
+    __slots__ = ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens", "mean_acceptance_length", "draft_acceptance_rate", "acceptance_histogram", "per_step_drafted", "per_step_accepted", "target_forwards", "discarded", "retries", "fallbacks", "deferral_rate", "migrations", "rejection_rate", "draft_forwards", "target_calls_per_token", "wire_bytes", "wire_bytes_per_round", "rounds", "fallback_tokens", "draft_forwards_by_model", "withheld", "drafted", "rested_tokens", "predicted_gain", "measured_gain", "length_decision", "at_max_run")
     NUM_SPEC_STEPS_FIELD_NUMBER: _ClassVar[int]
     NUM_DRAFT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     NUM_ACCEPTED_DRAFT_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -347,7 +347,6 @@ class SpeculationStatistics(_message.Message):
     MIGRATIONS_FIELD_NUMBER: _ClassVar[int]
     REJECTION_RATE_FIELD_NUMBER: _ClassVar[int]
     DRAFT_FORWARDS_FIELD_NUMBER: _ClassVar[int]
-    FORCED_FIELD_NUMBER: _ClassVar[int]
     TARGET_CALLS_PER_TOKEN_FIELD_NUMBER: _ClassVar[int]
     WIRE_BYTES_FIELD_NUMBER: _ClassVar[int]
     WIRE_BYTES_PER_ROUND_FIELD_NUMBER: _ClassVar[int]
@@ -377,7 +376,6 @@ class SpeculationStatistics(_message.Message):
     migrations: int
     rejection_rate: float
     draft_forwards: int
-    forced: int
     target_calls_per_token: float
     wire_bytes: int
     wire_bytes_per_round: float
@@ -391,7 +389,7 @@ class SpeculationStatistics(_message.Message):
     measured_gain: float
     length_decision: str
     at_max_run: int
-    def __init__(self, num_spec_steps: _Optional[int] = ..., num_draft_tokens: _Optional[int] = ..., num_accepted_draft_tokens: _Optional[int] = ..., mean_acceptance_length: _Optional[float] = ..., draft_acceptance_rate: _Optional[float] = ..., acceptance_histogram: _Optional[_Iterable[int]] = ..., per_step_drafted: _Optional[_Iterable[int]] = ..., per_step_accepted: _Optional[_Iterable[int]] = ..., target_forwards: _Optional[int] = ..., discarded: _Optional[int] = ..., retries: _Optional[int] = ..., fallbacks: _Optional[_Iterable[_Union[Fallback, _Mapping]]] = ..., deferral_rate: _Optional[float] = ..., migrations: _Optional[int] = ..., rejection_rate: _Optional[float] = ..., draft_forwards: _Optional[int] = ..., forced: _Optional[int] = ..., target_calls_per_token: _Optional[float] = ..., wire_bytes: _Optional[int] = ..., wire_bytes_per_round: _Optional[float] = ..., rounds: _Optional[int] = ..., fallback_tokens: _Optional[int] = ..., draft_forwards_by_model: _Optional[_Iterable[int]] = ..., withheld: _Optional[int] = ..., drafted: _Optional[int] = ..., rested_tokens: _Optional[int] = ..., predicted_gain: _Optional[float] = ..., measured_gain: _Optional[float] = ..., length_decision: _Optional[str] = ..., at_max_run: _Optional[int] = ...) -> None: ...
+    def __init__(self, num_spec_steps: _Optional[int] = ..., num_draft_tokens: _Optional[int] = ..., num_accepted_draft_tokens: _Optional[int] = ..., mean_acceptance_length: _Optional[float] = ..., draft_acceptance_rate: _Optional[float] = ..., acceptance_histogram: _Optional[_Iterable[int]] = ..., per_step_drafted: _Optional[_Iterable[int]] = ..., per_step_accepted: _Optional[_Iterable[int]] = ..., target_forwards: _Optional[int] = ..., discarded: _Optional[int] = ..., retries: _Optional[int] = ..., fallbacks: _Optional[_Iterable[_Union[Fallback, _Mapping]]] = ..., deferral_rate: _Optional[float] = ..., migrations: _Optional[int] = ..., rejection_rate: _Optional[float] = ..., draft_forwards: _Optional[int] = ..., target_calls_per_token: _Optional[float] = ..., wire_bytes: _Optional[int] = ..., wire_bytes_per_round: _Optional[float] = ..., rounds: _Optional[int] = ..., fallback_tokens: _Optional[int] = ..., draft_forwards_by_model: _Optional[_Iterable[int]] = ..., withheld: _Optional[int] = ..., drafted: _Optional[int] = ..., rested_tokens: _Optional[int] = ..., predicted_gain: _Optional[float] = ..., measured_gain: _Optional[float] = ..., length_decision: _Optional[str] = ..., at_max_run: _Optional[int] = ...) -> None: ...
 
 class Fallback(_message.Message):
     __slots__ = ("position", "reason")
