@@ -47,7 +47,7 @@ pub(crate) async fn run(
     } else {
         0
     };
-    args.request.input.add_prefix(&mut task.items)?;
+    args.request.input.surround(&mut task.items)?;
     let stop = shutdown::on_signal()?;
     let coordinator = args.services.coordinator.as_deref();
     let sweep = Sweep {

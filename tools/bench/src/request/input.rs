@@ -20,6 +20,14 @@ pub(crate) struct InputArgs {
     /// File whose text stands before each prompt as it is, such as some solved examples.
     #[arg(long, value_name = "FILE")]
     prefix_file: Option<PathBuf>,
+    /// Text behind each prompt as it is, such as `Answer:` on a line of its own.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    suffix: String,
     /// Most tokens of a prompt as the model reads it, special tokens and chat template included; of a longer one the
     /// beginning is cut off, that of --prefix-file first. Tokens are counted before anything is measured.
     #[arg(long, value_name = "N")]
@@ -27,8 +35,8 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// Returns the prompts of `--prompts`, at most `per_kind` of each kind, behind the text of `--prefix-file`; without a
-    /// file the built-in ones.
+    /// Returns the prompts of `--prompts`, at most `per_kind` of each kind, with what stands around them; without a file
+    /// the built-in ones.
     ///
     /// # Errors
     /// As [`prompts::few_of_each`]; and if that text cannot be read.
@@ -42,7 +50,7 @@ impl InputArgs {
             Some(file) => source("--prompts", file)?,
         };
         let mut examples = prompts::few_of_each(&source, per_kind, &self.names(None))?;
-        self.add_prefix(&mut examples)?;
+        self.surround(&mut examples)?;
         Ok(examples)
     }
 
@@ -54,18 +62,18 @@ impl InputArgs {
         }
     }
 
-    /// Puts the text of `--prefix-file` before each prompt.
+    /// Puts the text of `--prefix-file` before each prompt, and that of `--suffix` behind it.
     ///
     /// # Errors
-    /// If it cannot be read, or has more bytes than a request.
-    pub(crate) fn add_prefix(&self, examples: &mut [Example]) -> anyhow::Result<()> {
-        let Some(file) = &self.prefix_file else {
-            return Ok(());
+    /// If the file cannot be read, or has more bytes than a request.
+    pub(crate) fn surround(&self, examples: &mut [Example]) -> anyhow::Result<()> {
+        let prefix = match &self.prefix_file {
+            None => String::new(),
+            Some(file) => bounded::text_file(file, MAX_REQUEST_BYTES as u64)
+                .with_context(|| format!("--prefix-file: {} cannot be read", file.display()))?,
         };
-        let prefix = bounded::text_file(file, MAX_REQUEST_BYTES as u64)
-            .with_context(|| format!("--prefix-file: {} cannot be read", file.display()))?;
         for example in examples {
-            example.text.insert_str(0, &prefix);
+            example.text = format!("{prefix}{}{}", example.text, self.suffix);
         }
         Ok(())
     }
@@ -90,16 +98,17 @@ mod tests {
     use crate::cli::parsed;
 
     #[test]
-    fn a_prefix_stands_before_each_prompt_as_it_is() {
+    fn texts_stand_around_each_prompt_as_they_are() {
         let folder = tempfile::tempdir().expect("a folder");
         let [shots, tasks] = ["shots.txt", "tasks.jsonl"].map(|name| folder.path().join(name));
         std::fs::write(&shots, "Q: 1+1\nA: 2\n\n").expect("written");
         std::fs::write(&tasks, "{\"ask\": \"Q: 2+2\"}\n{\"ask\": \"Q: 3+3\"}\n").expect("written");
         let shots = shots.to_str().expect("a path");
-        let args: InputArgs = parsed(&["--prompt-field", "ask", "--prefix-file", shots]);
+        let around = ["--prefix-file", shots, "--suffix", "\nA:"];
+        let args: InputArgs = parsed(&[&["--prompt-field", "ask"], &around[..]].concat());
         let examples = args.load(Some(&tasks), 1).expect("prompts");
         let texts: Vec<_> = examples.iter().map(|example| &example.text).collect();
-        assert_eq!(texts, ["Q: 1+1\nA: 2\n\nQ: 2+2"]);
+        assert_eq!(texts, ["Q: 1+1\nA: 2\n\nQ: 2+2\nA:"]);
         let missing: InputArgs = parsed(&["--prefix-file", "no/such/file"]);
         let error = missing.load(None, 1).expect_err("refused").to_string();
         assert_eq!(error, "--prefix-file: no/such/file cannot be read");
