@@ -90,21 +90,3 @@ def pin():
     if len(allowed) < THREADS:
         raise Failed(f"this process may use {len(allowed)} processor; {THREADS} are needed")
     os.sched_setaffinity(0, allowed[:THREADS])
-
-
-def busy(seconds=2):
-    """How many of the processors that this process may use are at work meanwhile, while nothing of it is."""
-    before = _times()
-    time.sleep(seconds)
-    spans = [
-        [later - earlier for later, earlier in zip(*both, strict=True)] for both in zip(_times(), before, strict=True)
-    ]
-    # The fourth and fifth are of a processor without work.
-    return sum(1 - (span[3] + span[4]) / max(1, sum(span)) for span in spans)
-
-
-def _times():
-    """Of each of the processors, what its time went to."""
-    ours = {f"cpu{number}" for number in os.sched_getaffinity(0)}
-    lines = (line.split() for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines())
-    return [[int(part) for part in line[1:]] for line in lines if line[0] in ours]
