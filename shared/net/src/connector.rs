@@ -115,10 +115,9 @@ impl Service<Uri> for Connector {
 }
 
 impl Connector {
-    /// Returns what connects to a server at `uri` that is no peer of ours, a collector or an engine: it is asked for no
-    /// token and shown no certificate. At an
-    /// `https` URL it is trusted by the CAs in a file, which stands behind the setting that names it, or by the
-    /// public ones.
+    /// Returns what connects to a server at `uri` that is no peer, such as a collector: it is asked for no token and
+    /// shown no certificate. At an `https` URL it is trusted by the CAs in a file, which stands behind the setting that
+    /// names it, or by the public ones.
     ///
     /// # Errors
     /// If the file cannot be used.

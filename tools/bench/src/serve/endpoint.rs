@@ -192,7 +192,13 @@ fn checked(url: &str) -> anyhow::Result<Uri> {
 /// Returns what is behind an error of the client, whose own words say only that it is one.
 fn cause(error: hyper_util::client::legacy::Error) -> String {
     let error = anyhow::Error::new(error);
-    let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+    let mut causes: Vec<String> = Vec::new();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Some repeat what is behind them.
+        if causes.last().is_none_or(|last| !last.ends_with(&cause)) {
+            causes.push(cause);
+        }
+    }
     if causes.is_empty() {
         error.to_string()
     } else {

@@ -29,7 +29,7 @@ pub(super) struct PlannedRequest {
 pub(super) struct Outcome {
     pub(super) kind: String,
     /// How long after its time it was sent.
-    pub(super) late: Duration,
+    late: Duration,
     /// When its answer was whole or it failed, from the beginning on.
     ended: Duration,
     pub(super) answer: Result<Answer, RequestFailure>,
@@ -49,6 +49,12 @@ impl LoadOutcome {
     pub(super) fn seconds(&self) -> f64 {
         let ends = self.outcomes.iter().map(|outcome| outcome.ended);
         ends.max().unwrap_or_default().as_secs_f64()
+    }
+
+    /// Returns the milliseconds after its time at which the latest request was sent.
+    pub(super) fn late_ms(&self) -> f64 {
+        let late = self.outcomes.iter().map(|outcome| outcome.late);
+        late.max().unwrap_or_default().as_secs_f64() * 1e3
     }
 }
 

@@ -1,7 +1,6 @@
 //! What stands below the tables: how figures are meant, and what may mislead in them.
 
 use super::args::ServeArgs;
-use super::arrivals::Rate;
 use super::bench::ServeBench;
 use super::rows::MeasuredPoint;
 use super::tally::Tally;
@@ -27,10 +26,7 @@ impl MeasuredPoint {
                 tally.without_usage
             ));
         }
-        let late = self.load.outcomes.iter().map(|outcome| outcome.late);
-        let late_ms = late.max().unwrap_or_default().as_secs_f64() * 1e3;
-        let is_paced = rate != Rate::Unlimited;
-        if is_paced && late_ms > LATE_MS {
+        if let Some(late_ms) = self.late_ms().filter(|late_ms| *late_ms > LATE_MS) {
             report.note(format!(
                 "rate {rate}: requests were sent up to {late_ms:.0} ms after their time, for --concurrency or this \
                  machine held them back; times count from their sending"
@@ -61,7 +57,7 @@ impl ServeBench {
         }
         report.note(
             "accepted: of the draft tokens, as the server tells it; tokens/round: those accepted and one more, where it \
-             tells its rounds",
+             tells its rounds; - where nothing was drafted",
         );
     }
 }

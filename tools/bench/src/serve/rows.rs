@@ -22,6 +22,11 @@ pub(super) struct MeasuredPoint {
 }
 
 impl MeasuredPoint {
+    /// Returns the milliseconds after its time at which the latest request was sent; none where requests have no times.
+    pub(super) fn late_ms(&self) -> Option<f64> {
+        (self.rate != Rate::Unlimited).then(|| self.load.late_ms())
+    }
+
     /// Returns which load point it is.
     fn labels(&self) -> Row {
         let rate = match self.rate {
@@ -84,15 +89,13 @@ impl MeasuredPoint {
         }
         row.extend(drafts_of(drafts));
         let mean = |tokens: f64| tokens / tally.completed.max(1) as f64;
-        let late = self.load.outcomes.iter().map(|outcome| outcome.late);
-        let late = late.max().unwrap_or_default().as_secs_f64() * 1e3;
         row.extend([
             only_json("input_tokens", tally.input_tokens.map(mean)),
             only_json("output_tokens", mean(tally.output_tokens)),
             only_json("drafts_told_by", source),
             only_json("drafted", drafts.map(|drafts| drafts.drafted)),
             only_json("accepted", drafts.map(|drafts| drafts.accepted)),
-            only_json("late_ms_max", late),
+            only_json("late_ms_max", self.late_ms()),
             only_json("ttft_ms_p99", tally.ttft.map(|ttft| ttft.p99)),
             only_json("offered_per_second", offered),
             only_json("series", series),

@@ -26,10 +26,10 @@ pub(super) struct Stub {
     /// Which of the requests, counted from 0, are not answered as they should be, and how.
     pub(super) faults: Vec<(usize, StubFault)>,
     pub(super) asked: Mutex<Vec<Value>>,
-    open: AtomicUsize,
+    pub(super) open: AtomicUsize,
     pub(super) most_open: AtomicUsize,
     /// Draft tokens, as its metrics count them.
-    drafted: AtomicUsize,
+    pub(super) drafted: AtomicUsize,
 }
 
 #[derive(Clone, Copy)]
