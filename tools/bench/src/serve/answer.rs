@@ -75,7 +75,7 @@ impl Answer {
             .checked_sub(1)
             .filter(|more| *more > 0)?;
         let (first, last) = self.first.zip(self.last)?;
-        (self.events > 1).then(|| (last - first) / tokens)
+        (self.events > 1).then(|| last.saturating_sub(first) / tokens)
     }
 }
 

@@ -214,7 +214,7 @@ mod tests {
             ("http://", "is no URL"),
         ] {
             let args: ServeArgs = parsed(&["--url", url]);
-            let error = args.server.endpoints().err().expect(url);
+            let error = args.server.endpoints().expect_err(url);
             let error = format!("{error:#}");
             assert!(
                 error.starts_with("--url: ") && error.contains(words),

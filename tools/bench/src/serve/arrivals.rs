@@ -90,7 +90,7 @@ mod tests {
 
     fn gaps(due: &[Duration]) -> Vec<f64> {
         due.windows(2)
-            .map(|pair| (pair[1] - pair[0]).as_secs_f64())
+            .map(|pair| pair[1].saturating_sub(pair[0]).as_secs_f64())
             .collect()
     }
 

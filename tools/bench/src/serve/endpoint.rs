@@ -166,7 +166,7 @@ impl Endpoint {
             return Ok(response);
         }
         let words = Limited::new(response.into_body(), LONGEST_REFUSAL).collect();
-        let words = words.await.map(|words| words.to_bytes());
+        let words = words.await.map(http_body_util::Collected::to_bytes);
         Err(RequestFailure::refused(
             url,
             status,

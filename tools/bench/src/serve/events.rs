@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn an_event_without_an_end_is_given_up() {
         let mut decoder = EventDecoder::new();
-        let piece = [b'y'; 1 << 16];
+        let piece = vec![b'y'; 1 << 16];
         let pushed = (0..100).find_map(|_| decoder.push(&piece).err());
         assert_eq!(pushed, Some(EventFault::TooLong));
         let mut decoder = EventDecoder::new();

@@ -198,7 +198,7 @@ async fn a_server_that_answers_nothing_is_told_with_its_address() {
     let without = url.replace("/v1", "");
     let nobody = "http://127.0.0.1:9/v1".to_owned();
     for (url, part) in [(without, "status 404"), (nobody, "cannot be reached")] {
-        let error = measured(&url, &[]).await.err().expect("refused");
+        let error = measured(&url, &[]).await.expect_err("refused");
         let error = format!("{error:#}");
         assert!(error.contains(&url) && error.contains(part), "{error}");
     }

@@ -72,7 +72,7 @@ async fn completions(State(stub): State<Arc<Stub>>, body: String) -> Response {
     );
     match fault {
         Some(StubFault::ErrorEvent) => {
-            events.push(json!({ "error": { "message": "lost" } }).to_string())
+            events.push(json!({ "error": { "message": "lost" } }).to_string());
         }
         Some(StubFault::NoJson) => events.push("{".to_owned()),
         Some(StubFault::NoEnd) => {}
@@ -91,11 +91,11 @@ async fn completions(State(stub): State<Arc<Stub>>, body: String) -> Response {
             events.push("[DONE]".to_owned());
         }
     }
-    let lines: String = events
+    let lines: Vec<String> = events
         .iter()
         .map(|event| format!("data: {event}\n\n"))
         .collect();
-    lines.into_response()
+    lines.concat().into_response()
 }
 
 async fn metrics(State(stub): State<Arc<Stub>>) -> String {
