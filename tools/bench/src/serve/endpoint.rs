@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow, ensure};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, Uri};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Collected, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -166,7 +166,7 @@ impl Endpoint {
             return Ok(response);
         }
         let words = Limited::new(response.into_body(), LONGEST_REFUSAL).collect();
-        let words = words.await.map(http_body_util::Collected::to_bytes);
+        let words = words.await.map(Collected::to_bytes);
         Err(RequestFailure::refused(
             url,
             status,

@@ -91,11 +91,7 @@ async fn completions(State(stub): State<Arc<Stub>>, body: String) -> Response {
             events.push("[DONE]".to_owned());
         }
     }
-    let lines: Vec<String> = events
-        .iter()
-        .map(|event| format!("data: {event}\n\n"))
-        .collect();
-    lines.concat().into_response()
+    format!("data: {}\n\n", events.join("\n\ndata: ")).into_response()
 }
 
 async fn metrics(State(stub): State<Arc<Stub>>) -> String {
