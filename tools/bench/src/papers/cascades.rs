@@ -13,14 +13,34 @@ use crate::request::RequestForm;
 use questions::{Case, Point};
 
 /// Its methods: families, and the settings that trade quality for calls. The first is what the others are compared with. The
-/// block length is the paper's 5.
-const FAMILIES: [(&str, &str, &[&str]); 9] = [
+/// block length is the paper's 5 where its name does not say another.
+const FAMILIES: [(&str, &str, &[&str]); 14] = [
     ("TargetOnly", "target-only", &[""]),
     ("SpecDecode", "rejection:draft-len=5:proposal=dense", &[""]),
+    (
+        "SpecDecode, blocks of 3",
+        "rejection:draft-len=3:proposal=dense",
+        &[""],
+    ),
+    (
+        "SpecDecode, blocks of 7",
+        "rejection:draft-len=7:proposal=dense",
+        &[""],
+    ),
     (
         "SpecDecode [Lossy]",
         "lossy:draft-len=5:proposal=dense",
         &["alpha=0.3", "alpha=0.6", "alpha=0.9"],
+    ),
+    (
+        "SpecDecode [Lossy, tuned beta]",
+        "lossy:draft-len=5:proposal=dense:beta=tuned",
+        &["alpha=0.3", "alpha=0.6", "alpha=0.9"],
+    ),
+    (
+        "SpecDecode [Lossy, KL]",
+        "lossy:draft-len=5",
+        &["kl-budget=0.1", "kl-budget=1"],
     ),
     (
         "BiLD",
@@ -43,6 +63,11 @@ const FAMILIES: [(&str, &str, &[&str]); 9] = [
         &["alpha=0.1", "alpha=0.3", "alpha=0.5"],
     ),
     (
+        "SpecCascade [Diff]",
+        "spec-cascade-rejection:draft-len=5:rule=diff",
+        &["alpha=0", "alpha=0.1", "alpha=0.3"],
+    ),
+    (
         "SpecCascade [OPT]",
         "spec-cascade-rejection:draft-len=5:rule=opt",
         &["alpha=0.1", "alpha=0.5", "alpha=1"],
@@ -50,7 +75,7 @@ const FAMILIES: [(&str, &str, &[&str]); 9] = [
     (
         "SpecCascade [Token]",
         "spec-cascade-rejection:draft-len=5:rule=token-v3",
-        &["alpha=0.1", "alpha=0.3", "alpha=0.6", "alpha=0.9"],
+        &["alpha=0.1", "alpha=0.5", "alpha=0.9", "alpha=0.98"],
     ),
 ];
 
