@@ -83,7 +83,9 @@ fn every_way() -> Vec<(String, GenerateRequest)> {
     let mut opt = request("Once upon a time", 32)
         .method("spec-cascade")
         .rule("opt");
-    for verification in ["token", "block", "block-greedy"] {
+    let by_tokens = opt.clone().method("spec-cascade-rejection");
+    ways.push(("opt token".to_owned(), by_tokens));
+    for verification in ["block", "block-greedy"] {
         opt.set("verification", verification);
         ways.push((format!("opt {verification}"), opt.clone()));
     }
