@@ -1,6 +1,6 @@
 //! `outrider-bench compare`: methods against the target alone, on the same prompts, in the same run.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use client::Client;
 use outrider::args::ServicesArgs;
@@ -28,7 +28,7 @@ pub(crate) struct CompareArgs {
     /// Most prompts of each kind.
     #[arg(long, value_name = "N", default_value_t = 20)]
     per_kind: usize,
-    /// Methods to compare with target-only, or `all`. Parameters stand after colons, alternatives
+    /// Methods to compare with target-only, itself among them to see how far equal things differ, or `all`. Parameters stand after colons, alternatives
     /// between slashes: `coupled,spec-cascade:rule=opt:alpha=0.3/0.6,lossy:beta=tuned`,
     /// `coupled:draft-len=confidence:0.4/specdec++:0.7:draft-cap=12`. They are the method and drafting
     /// flags of `outrider generate`; `outrider methods` tells which method takes which.
@@ -66,15 +66,13 @@ pub(crate) async fn run(
     connect::ask(coordinator, config, ask).await
 }
 
-/// The methods to compare; the baseline among `all` is left out, and refused if it was named.
+/// The methods to compare; the baseline is left out among `all`, and compared with itself if it was named.
 fn methods(items: &[String]) -> anyhow::Result<Vec<MeasuredMethod>> {
     let series = spec::series(items).context("--methods")?;
     let methods = series.into_iter().flat_map(|series| series.methods);
     let mut methods: Vec<_> = methods.map(|variant| variant.method).collect();
     if items.iter().any(|item| item == spec::ALL) {
         methods.retain(|method| method.name() != BASELINE);
-    } else if methods.iter().any(|method| method.name() == BASELINE) {
-        bail!("--methods: {BASELINE} is what the others are compared with");
     }
     Ok(methods)
 }
