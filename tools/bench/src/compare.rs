@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_baseline_is_compared_with_itself_nowhere() {
+    fn the_baseline_is_compared_with_itself_where_it_is_named() {
         let named = |items: &[&str]| {
             let items: Vec<_> = items.iter().map(|&item| item.to_owned()).collect();
             let methods = methods(&items)?;
