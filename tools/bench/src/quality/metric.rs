@@ -28,7 +28,8 @@ pub(crate) enum Metric {
     /// How likely the target model finds the outputs: the mean of the natural logarithms of their tokens' probabilities,
     /// without temperature and cuts.
     Likelihood,
-    /// The same of each first reference after its prompt, which no method changes: to set beside the likelihood of outputs.
+    /// How likely the target model finds the first reference of each prompt, in the same unit. It does not depend on the
+    /// method, and serves as the yardstick for the likelihood of outputs.
     ReferenceLikelihood,
 }
 
