@@ -44,9 +44,7 @@ pub(crate) async fn draft(
     if let Some(bigram) = proposers.cascade_bigram() {
         grams = Some((grams::take_index(session).await, Arc::clone(bigram)));
     }
-    let mut block = Box::new(CascadeBlock::new(
-        proposers, session, requested, grams, progress,
-    )?);
+    let mut block = Box::new(CascadeBlock::new(session, requested, grams, progress)?);
     while let CascadeStep::Score { level, from, .. } = block.next() {
         let (done, scored) = oneshot::channel();
         let task = ReviewTask {
@@ -87,7 +85,6 @@ struct CascadeBlock {
 
 impl CascadeBlock {
     fn new(
-        proposers: &Proposers,
         session: &DraftSession,
         requested: &DraftParams,
         grams: Option<(MaxGram, Arc<Bigram>)>,
@@ -96,7 +93,7 @@ impl CascadeBlock {
         let spec = Arc::clone(&session.spec);
         let output = session.committed.tokens();
         let base_len = output.len() as u32;
-        let config = proposers.cascade.as_ref().ok_or(RoundError::Dropped)?;
+        let config = requested.cascade.as_ref().ok_or(RoundError::Dropped)?;
         let reviewing = match spec.verification.draws {
             _ if spec.sampling.temperature == 0.0 => Reviewing::Greedy,
             Draws::Shared => Reviewing::Coupled { noise: spec.noise },
@@ -116,7 +113,7 @@ impl CascadeBlock {
             cascade: Cascade::new(Arc::clone(config), reviewing, block)
                 .map_err(|bad| Failure::Internal.status(bad.to_string()))?,
             grams,
-            requested: *requested,
+            requested: requested.clone(),
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: session.history(),
             want: Want {

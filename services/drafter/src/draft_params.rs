@@ -1,6 +1,9 @@
 //! What a round asks for, if this drafter can do it.
 
+use std::sync::Arc;
+
 use peer::RoundError;
+use speculation::cascade::CascadeConfig;
 use speculation::drafting::{DraftLen, Drafting, Schedule, StopRule, TreeShape};
 use speculation::methods::Options;
 use speculation::methods::names::of_drafting;
@@ -11,10 +14,12 @@ use wire::{drafting, v1};
 use crate::proposers::{self, DraftSession, Drafter};
 
 /// What is asked of a drafter in one round.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DraftParams {
     /// Who drafts.
     pub(crate) drafting: Drafting,
+    /// The cascade, as the request has it, where it drafts.
+    pub(crate) cascade: Option<Arc<CascadeConfig>>,
     /// Most tokens; of a tree, most levels.
     pub(crate) max_tokens: u32,
     /// Whether `max_tokens` is less than was wanted, because the context is full there.
@@ -51,8 +56,10 @@ impl DraftParams {
         BadField::in_range("max_tokens", wire.max_tokens, least..=limit)?;
         let (stop_rule, max_tokens) =
             drafting::rule_from_wire(wire.draft_length.as_ref(), wire.max_tokens)?;
+        let drafting = who(drafter, wire.drafting)?;
         let requested = Self {
-            drafting: who(drafter, wire.drafting)?,
+            drafting,
+            cascade: cascade(drafter, drafting, wire.cascade.as_ref())?,
             max_tokens,
             is_cut: false,
             bonus_q: wire.bonus_q,
@@ -99,7 +106,7 @@ impl DraftParams {
         spec: &SessionSpec,
         limit: u32,
     ) -> Result<(), BadField> {
-        let cascade = drafter.role.cascade.as_ref();
+        let cascade = self.cascade.as_ref();
         let draws = spec.verification.reads_draft && spec.sampling.temperature > 0.0;
         if self.drafting == Drafting::Cascade
             && draws
@@ -158,6 +165,22 @@ impl DraftParams {
                 Ok(self)
             }
         }
+    }
+}
+
+/// Returns the cascade that drafts, with what a request sets of it.
+fn cascade(
+    drafter: &Drafter,
+    drafting: Drafting,
+    wire: Option<&v1::CascadeSettings>,
+) -> Result<Option<Arc<CascadeConfig>>, BadField> {
+    let settings = drafting::cascade_from_wire(wire);
+    let held = drafter.role.cascade.as_ref();
+    match held.filter(|_| drafting == Drafting::Cascade) {
+        Some(held) if settings.is_empty() => Ok(Some(Arc::clone(held))),
+        Some(held) => Ok(Some(Arc::new(held.with(&settings)?))),
+        None if settings.is_empty() => Ok(None),
+        None => Err(BadField::new("cascade", "goes with drafting CASCADE only")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What peers must be able to do for a request.
 
+use speculation::cascade::CascadeSettings;
 use speculation::certificate::refusal::{self, RowRefusal};
 use speculation::drafting::{Drafting, TreeShape};
 use speculation::methods::Choice;
@@ -7,7 +8,7 @@ use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
 use speculation::session::{Peer, Plan};
 use speculation::verification::AcceptanceLabel;
-use wire::describe::{AHEAD, STOPPED_LAYERS, TOKEN_TREES, TRANSLATED};
+use wire::describe::{AHEAD, CASCADE_SETTINGS, STOPPED_LAYERS, TOKEN_TREES, TRANSLATED};
 use wire::open::needs_whole_rows;
 use wire::settings::FIELD;
 use wire::status::BadField;
@@ -35,10 +36,57 @@ impl Requirements {
     }
 }
 
+/// What a request sets of a drafter's cascade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CascadeRequirements {
+    /// How many drafts its matrix K is for, if it gives one.
+    drafts: Option<usize>,
+    /// Whether reviews are lenient, if it says.
+    is_lenient: Option<bool>,
+}
+
+impl CascadeRequirements {
+    fn of(settings: &CascadeSettings) -> Option<Self> {
+        (!settings.is_empty()).then(|| Self {
+            drafts: settings.k.as_ref().map(Vec::len),
+            is_lenient: settings.lenience.map(|lenience| lenience > 1.0),
+        })
+    }
+
+    /// Checks that `drafter`, which holds a cascade, takes the settings.
+    ///
+    /// # Errors
+    /// Names the field and what is wrong with the drafter.
+    fn check(self, drafter: &v1::PeerDescription) -> Result<(), (&'static str, String)> {
+        let features = &drafter.features;
+        if !features.iter().any(|feature| feature == CASCADE_SETTINGS) {
+            let problem =
+                "takes no settings of its cascade; leave them out, or bring it up to date";
+            return Err(("settings.cascade_k", problem.to_owned()));
+        }
+        let held = drafter
+            .cascade
+            .as_ref()
+            .map_or(&[][..], |held| &held.models);
+        match self.drafts {
+            Some(rows) if rows != held.len() => {
+                let (drafts, names) = (held.len(), held.join(", "));
+                let problem = format!(
+                    "has a cascade of {drafts} drafts ({names}), and the matrix is for {rows}"
+                );
+                Err(("settings.cascade_k", problem))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What a drafter must be able to do for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrafterRequirements {
     drafting: Drafting,
+    /// What the request sets of its cascade, if anything.
+    cascade: Option<CascadeRequirements>,
     /// Whether it must draft ahead of what the target chooses.
     ahead: bool,
     /// The label of the acceptance head that stops drafts.
@@ -62,6 +110,7 @@ impl DrafterRequirements {
                 Drafting::MaxGram if method.streams() => Drafting::default(),
                 drafting => drafting,
             },
+            cascade: CascadeRequirements::of(&method.cascade),
             ahead: method.streams() && method.drafting != Drafting::MaxGram,
             label: label.filter(|_| learned),
             cuts_proposals: matches!(
@@ -140,7 +189,14 @@ impl DrafterRequirements {
             );
             return refused("settings.draft_len", &problem);
         }
-        let is_lenient = drafter.cascade.as_ref().is_some_and(|held| held.lenient);
+        if let Some(wanted) = self.cascade {
+            wanted
+                .check(drafter)
+                .or_else(|(field, problem)| refused(field, &problem))?;
+        }
+        let set = self.cascade.and_then(|wanted| wanted.is_lenient);
+        let held = drafter.cascade.as_ref().is_some_and(|held| held.lenient);
+        let is_lenient = set.unwrap_or(held);
         if self.drafting == Drafting::Cascade && self.cuts_proposals && is_lenient {
             let problem = "holds a lenient cascade, whose draft distributions cannot be cut after tokens were \
                            drawn; ask for proposal dense:f32, or for verification coupled";

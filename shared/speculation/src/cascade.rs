@@ -21,7 +21,7 @@ pub mod emission;
 pub mod ewif;
 mod review;
 
-pub use config::CascadeConfig;
+pub use config::{CascadeConfig, CascadeSettings};
 pub use emission::Emission;
 pub use review::{CallChance, CallNoise, DraftDistributions, DraftRows, Reviewing};
 

@@ -22,6 +22,9 @@ pub const TRANSLATES: &str = "translates";
 /// Name of the feature of a drafter that tells no probabilities of its tokens, since it reads a text in another vocabulary.
 pub const TRANSLATED: &str = "translated";
 
+/// Name of the feature of a drafter that takes a request's settings of its cascade.
+pub const CASCADE_SETTINGS: &str = "cascade_settings";
+
 /// Most bytes of a `tokenizer.json`: several times those of the largest vocabularies.
 pub const MAX_TOKENIZER_BYTES: usize = 128 << 20;
 
@@ -46,9 +49,15 @@ pub fn capabilities() -> PeerDescription {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         verifications: VERIFICATIONS.iter().map(|known| known.wire).collect(),
         proposal_forms: proposal_forms.map(i32::from).to_vec(),
-        features: [TOKEN_TREES, STOPPED_LAYERS, AHEAD, TRANSLATES]
-            .map(str::to_owned)
-            .into(),
+        features: [
+            TOKEN_TREES,
+            STOPPED_LAYERS,
+            AHEAD,
+            TRANSLATES,
+            CASCADE_SETTINGS,
+        ]
+        .map(str::to_owned)
+        .into(),
         ..Default::default()
     }
 }

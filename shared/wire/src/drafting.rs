@@ -1,6 +1,7 @@
 //! Who drafts, how much, and in which shape, on the wire; and draft blocks themselves.
 
 use speculation::bad_value::BadValue;
+use speculation::cascade::CascadeSettings;
 use speculation::draft_tree::DraftTree;
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, POLICIES, StopPolicy};
 use speculation::drafting::{Drafting, StopRule, TreeShape};
@@ -35,6 +36,32 @@ pub fn to_wire(drafting: Drafting) -> v1::Drafting {
         Drafting::MaxGram => v1::Drafting::MaxGram,
         Drafting::Cascade => v1::Drafting::Cascade,
     }
+}
+
+/// Reads what a request sets of a cascade. Whether it fits one, [`speculation::cascade::CascadeConfig::with`] tells.
+pub fn cascade_from_wire(wire: Option<&v1::CascadeSettings>) -> CascadeSettings {
+    let Some(wire) = wire else {
+        return CascadeSettings::default();
+    };
+    let rows = || wire.k.iter().map(|row| row.tokens.clone()).collect();
+    CascadeSettings {
+        k: (!wire.k.is_empty()).then(rows),
+        lenience: wire.lenience,
+        max_gram_tokens: wire.max_gram_tokens,
+    }
+}
+
+/// Writes what a request sets of a cascade; none where it sets nothing.
+pub fn cascade_to_wire(settings: &CascadeSettings) -> Option<v1::CascadeSettings> {
+    let rows = settings.k.iter().flatten();
+    let row = |tokens: &Vec<u32>| v1::CascadeRow {
+        tokens: tokens.clone(),
+    };
+    (!settings.is_empty()).then(|| v1::CascadeSettings {
+        k: rows.map(row).collect(),
+        lenience: settings.lenience,
+        max_gram_tokens: settings.max_gram_tokens,
+    })
 }
 
 /// Writes the label of an acceptance head, as the verification it stands for.

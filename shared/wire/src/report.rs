@@ -74,6 +74,7 @@ pub fn settings(method: &Choice, levels: u32) -> Vec<v1::Setting> {
     let settings = axes
         .into_iter()
         .chain(cap)
+        .chain(method.effective_cascade())
         .chain(method.effective_parameters());
     let setting = |(name, value): (&str, String)| v1::Setting {
         name: name.to_owned(),

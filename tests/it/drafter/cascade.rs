@@ -11,7 +11,10 @@ use speculation::cascade::{
 use speculation::max_gram::MaxGram;
 use speculation::proposal::{BadProposal, ProposalForm};
 use wire::proposal;
-use wire::v1::{Drafting, Open, SamplingParams, StopCause, Verification};
+use wire::v1::{
+    CascadeRow, CascadeSettings, DraftRound, Drafting, Open, SamplingParams, StopCause,
+    Verification,
+};
 
 use super::reference::{Distributions, Reference};
 use super::{Block, Rounds, draft, drafter, opening, requested, samplings, smaller, three};
@@ -128,15 +131,27 @@ const WAYS: [(Verification, wire::v1::ProposalForm, u32); 4] = [
     (Verification::Block, wire::v1::ProposalForm::DenseF16, 0),
 ];
 
-/// Asks for some blocks, each after what the last one began, and compares them with the definition.
 async fn equals_definition(drafter: &Service, opening: Open, local: &mut Local) -> Vec<Block> {
+    asked_with(None, drafter, opening, local).await
+}
+
+/// Asks for some blocks of the cascade with these `settings`, each after what the last one began, and compares them with
+/// the definition.
+async fn asked_with(
+    settings: Option<CascadeSettings>,
+    drafter: &Service,
+    opening: Open,
+    local: &mut Local,
+) -> Vec<Block> {
     let mut rounds = Rounds::open(drafter, opening).await;
     let mut output: Vec<u32> = Vec::new();
     let mut blocks = Vec::new();
     for most in [12, 7, 16] {
-        let block = rounds
-            .ask(&output, requested(Drafting::Cascade, most))
-            .await;
+        let round = DraftRound {
+            cascade: settings.clone(),
+            ..requested(Drafting::Cascade, most)
+        };
+        let block = rounds.ask(&output, round).await;
         let (expected, forwards) = local.draft(&output, most);
         let ids: Vec<u32> = expected.iter().map(|token| token.id).collect();
         assert_eq!(block.tokens(), ids, "after {output:?}");
@@ -210,6 +225,35 @@ async fn lenient_cascades_do_too() {
         }
     }
     assert!(differences > 0, "lenience never made a difference");
+}
+
+/// What a request sets of the cascade holds for its blocks, and for no others of the same drafter.
+#[tokio::test]
+async fn a_request_sets_matrix_lenience_and_max_gram() {
+    let own = THREE[2];
+    let drafter = of(own, 1.0).await;
+    let row = |row: &&[u32]| CascadeRow {
+        tokens: row.to_vec(),
+    };
+    for k in [THREE[0], THREE[1]] {
+        for lenience in [1.0, 3.0] {
+            let settings = CascadeSettings {
+                k: k.iter().map(row).collect(),
+                lenience: Some(lenience),
+                max_gram_tokens: None,
+            };
+            for sampling in samplings() {
+                for way in [WAYS[0], WAYS[1]] {
+                    let opening = verified_as(&sampling, way);
+                    let mut local = Local::new(&opening, k, lenience);
+                    asked_with(Some(settings.clone()), &drafter, opening, &mut local).await;
+                    let opening = verified_as(&sampling, way);
+                    let mut local = Local::new(&opening, own, 1.0);
+                    equals_definition(&drafter, opening, &mut local).await;
+                }
+            }
+        }
+    }
 }
 
 /// At temperature 0 every distribution is one-hot, and form POINT says all there is to say.

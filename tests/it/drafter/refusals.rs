@@ -5,7 +5,8 @@ use wire::v1::draft_length::Policy;
 use wire::v1::target_distribution::Kind;
 use wire::v1::tree_shape::Shape;
 use wire::v1::{
-    DraftRound, Drafting, LearnedStop, Open, ProposalForm, TargetDistribution, Verification,
+    CascadeRow, CascadeSettings, DraftRound, Drafting, LearnedStop, Open, ProposalForm,
+    TargetDistribution, Verification,
 };
 
 use super::{Rounds, draft, drafter, max_gram_alone, policy, requested, smaller, three, tree};
@@ -156,6 +157,47 @@ async fn a_lenient_cascade_tells_whole_distributions_only() {
     let opening = form(Verification::Token, ProposalForm::DenseF32);
     let mut rounds = Rounds::open(&lenient, opening).await;
     rounds.ask(&[], requested(Drafting::Cascade, 4)).await;
+}
+
+#[tokio::test]
+async fn settings_of_a_cascade_fit_it() {
+    let drafter = three().await;
+    let set = |drafting, change: fn(&mut CascadeSettings)| {
+        with(drafting, |round| {
+            change(round.cascade.get_or_insert_default())
+        })
+    };
+    let any = || open(|_| {});
+    let cases = vec![
+        (
+            "cascade_k | 1 rows, expected 3",
+            any(),
+            set(Drafting::Cascade, |it| {
+                it.k = vec![CascadeRow { tokens: vec![4] }]
+            }),
+        ),
+        (
+            "cascade_lenience | 0.5, expected a finite number of at least 1",
+            any(),
+            set(Drafting::Cascade, |it| it.lenience = Some(0.5)),
+        ),
+        (
+            "cascade_max_gram_tokens | 0, expected 1 to 1024",
+            any(),
+            set(Drafting::Cascade, |it| it.max_gram_tokens = Some(0)),
+        ),
+        (
+            "cascade | goes with drafting CASCADE",
+            any(),
+            set(Drafting::Model, |it| it.lenience = Some(2.0)),
+        ),
+        (
+            "drafting | lenience 2",
+            form(Verification::Token, ProposalForm::Sparse),
+            set(Drafting::Cascade, |it| it.lenience = Some(2.0)),
+        ),
+    ];
+    each_refused(&drafter, cases).await;
 }
 
 #[tokio::test]

@@ -60,7 +60,11 @@ async fn every_way_of_drafting_gives_the_targets_tokens_under_penalties_too() {
         variants.push(penalised);
         for requested in variants {
             let alone = target_only(&serving.coordinator, &requested).await;
-            for (what, requested) in every_way(&requested) {
+            let of_three = requested.clone().by("cascade");
+            let of_three = of_three.with("cascade_k", "3+2+9/0+2+4/0+0+5");
+            let of_three = of_three.with("cascade_lenience", 2.0);
+            let set = ("cascade of the request's own settings", of_three);
+            for (what, requested) in every_way(&requested).into_iter().chain([set]) {
                 let what_at = format!("{what} {:?} {prompt:?}", requested.sampling);
                 let answer = equals(&serving.coordinator, &what_at, requested, &alone).await;
                 *accepted.entry(what).or_insert(0) += answer.statistics().num_accepted_draft_tokens;

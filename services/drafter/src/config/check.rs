@@ -109,8 +109,8 @@ impl CascadeSection {
         // Checked even where there is nothing to be done with it: a wrong setting should not lie in wait.
         let cascade = CascadeConfig::new(drafts, has_max_gram, k, lenience, max_gram_tokens);
         let cascade = cascade.map_err(|bad| {
-            // It begins with what is wrong of a cascade: "cascade k: 1 rows".
-            let bad = bad.to_string().replacen(' ', ".", 1);
+            // It begins with what is wrong of a cascade: "cascade_k: 1 rows".
+            let bad = bad.to_string().replacen('_', ".", 1);
             let (setting, problem) = bad.split_once(": ").unwrap_or(("cascade", &bad));
             wrong(
                 setting,

@@ -4,6 +4,7 @@ const MODEL: DrafterRequirements = DrafterRequirements {
     drafting: Drafting::Model,
     ahead: false,
     label: None,
+    cascade: None,
     cuts_proposals: false,
     takes_any: true,
     width: 1,
@@ -114,6 +115,39 @@ fn proposals_of_a_lenient_cascade_are_not_cut() {
     drafter_says(CASCADE, lenient, None);
     drafter_says(cut(MODEL), lenient, None);
     drafter_says(cut(CASCADE), strict, None);
+}
+
+#[test]
+fn settings_of_a_cascade_are_for_as_many_drafts_as_it_has() {
+    fn of_two(drafter: &mut v1::PeerDescription) {
+        drafter.draftings = vec![v1::Drafting::Cascade.into()];
+        drafter.features = vec![CASCADE_SETTINGS.to_owned()];
+        drafter.cascade = Some(v1::DraftCascade {
+            models: vec!["a".to_owned(), "max-gram".to_owned()],
+            lenient: true,
+        });
+    }
+    fn of_before(drafter: &mut v1::PeerDescription) {
+        of_two(drafter);
+        drafter.features.clear();
+    }
+    let with = |drafts, is_lenient| DrafterRequirements {
+        cascade: Some(CascadeRequirements { drafts, is_lenient }),
+        cuts_proposals: true,
+        ..CASCADE
+    };
+    drafter_says(with(Some(2), Some(false)), of_two, None);
+    let lenient = Some(("settings.proposal", "lenient"));
+    drafter_says(with(Some(2), None), of_two, lenient);
+    let other_size = "2 drafts (a, max-gram), and the matrix is for 3";
+    let field = "settings.cascade_k";
+    drafter_says(
+        with(Some(3), Some(false)),
+        of_two,
+        Some((field, other_size)),
+    );
+    let old = "takes no settings of its cascade";
+    drafter_says(with(None, Some(false)), of_before, Some((field, old)));
 }
 
 #[test]

@@ -3,6 +3,52 @@
 use crate::bad_value::BadValue;
 use crate::proposal::ProposalForm;
 
+/// Name of the matrix K, in requests too.
+const K: &str = "cascade_k";
+
+/// Name of the lenience.
+const LENIENCE: &str = "cascade_lenience";
+
+/// Name of the tokens that Max-Gram proposes at a time.
+const MAX_GRAM_TOKENS: &str = "cascade_max_gram_tokens";
+
+/// What a request sets of its drafter's cascade; what it leaves out is as the drafter has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CascadeSettings {
+    /// The matrix K (drafts, drafts), see [`CascadeConfig::new`].
+    pub k: Option<Vec<Vec<u32>>>,
+    /// Lenience of the reviews within the cascade, at least 1.
+    pub lenience: Option<f64>,
+    /// Tokens that Max-Gram proposes at a time.
+    pub max_gram_tokens: Option<u32>,
+}
+
+impl CascadeSettings {
+    /// What Chen et al. set for a draft model and Max-Gram (Appendix B).
+    pub fn paper() -> Self {
+        Self {
+            k: Some(vec![vec![2, 10], vec![0, 10]]),
+            lenience: None,
+            max_gram_tokens: Some(10),
+        }
+    }
+
+    /// Returns the same, with `others` where it sets nothing.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            k: self.k.or(others.k),
+            lenience: self.lenience.or(others.lenience),
+            max_gram_tokens: self.max_gram_tokens.or(others.max_gram_tokens),
+        }
+    }
+
+    /// Returns whether it sets nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The models of a cascade, the matrix K, and lenience.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CascadeConfig {
@@ -41,17 +87,17 @@ impl CascadeConfig {
         if !(1..=Self::MAX_DRAFTS).contains(&drafts) {
             let most = Self::MAX_DRAFTS;
             let problem = format!("{drafts}, expected 1 to {most} with Max-Gram counted");
-            return Err(BadValue::new("cascade drafts", problem));
+            return Err(BadValue::new("cascade_drafts", problem));
         }
         check_shape(&k, drafts)?;
         check_reach(&k)?;
         if !(lenience >= 1.0 && lenience.is_finite()) {
             let problem = format!("{lenience}, expected a finite number of at least 1");
-            return Err(BadValue::new("cascade lenience", problem));
+            return Err(BadValue::new(LENIENCE, problem));
         }
         if !(1..=Self::MAX_TOKENS).contains(&mag_tokens) {
             let problem = format!("{mag_tokens}, expected 1 to {}", Self::MAX_TOKENS);
-            return Err(BadValue::new("cascade max_gram_tokens", problem));
+            return Err(BadValue::new(MAX_GRAM_TOKENS, problem));
         }
         Ok(Self {
             max_gram,
@@ -59,6 +105,38 @@ impl CascadeConfig {
             lenience,
             mag_tokens,
         })
+    }
+
+    /// Returns the same drafts with what `settings` sets.
+    ///
+    /// # Errors
+    /// Names the field and its limit, as [`CascadeConfig::new`] does.
+    pub fn with(&self, settings: &CascadeSettings) -> Result<Self, BadValue> {
+        if settings.max_gram_tokens.is_some() && !self.max_gram {
+            let problem = "the drafter's cascade has no Max-Gram; leave it out";
+            return Err(BadValue::new(MAX_GRAM_TOKENS, problem));
+        }
+        Self::new(
+            self.drafts(),
+            self.max_gram,
+            settings.k.clone().unwrap_or_else(|| self.k.clone()),
+            settings.lenience.unwrap_or(self.lenience),
+            settings.max_gram_tokens.unwrap_or(self.mag_tokens),
+        )
+    }
+
+    /// Checks what can be told of a matrix K without the drafts it is for.
+    ///
+    /// # Errors
+    /// Names the row that is wrong, and its limit.
+    pub fn check_k(k: &[Vec<u32>]) -> Result<(), BadValue> {
+        let most = Self::MAX_DRAFTS;
+        if !(1..=most).contains(&k.len()) {
+            let rows = k.len();
+            return Err(bad_k(&format!("{rows} rows, expected 1 to {most}")));
+        }
+        check_shape(k, k.len())?;
+        check_reach(k)
     }
 
     /// Number of drafts, Max-Gram included.
@@ -120,16 +198,17 @@ impl CascadeConfig {
                     "{form:?} with lenience {lenience}, expected a sparse or dense distribution at lenience 1, or a \
                      dense distribution in single precision (or coupled verification, which needs none)"
                 );
-                Err(BadValue::new("cascade proposals", problem))
+                Err(BadValue::new("cascade_proposals", problem))
             }
         }
     }
 }
 
 fn bad_k(problem: &str) -> BadValue {
-    BadValue::new("cascade k", problem)
+    BadValue::new(K, problem)
 }
 
+/// Checks that `k` is upper triangular, a row and a column for each of `drafts` drafts, and asks for few enough tokens.
 fn check_shape(k: &[Vec<u32>], drafts: usize) -> Result<(), BadValue> {
     let rows = k.len();
     if rows != drafts {
@@ -226,6 +305,38 @@ mod tests {
             let error = CascadeConfig::new(drafts, true, k, 1.0, 10).expect_err("too many");
             assert!(error.to_string().contains("expected 1 to 15"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_request_sets_what_it_names_and_leaves_the_rest() {
+        let own = config(&[&[2, 4], &[0, 1]], 1.0, 4).expect("a cascade");
+        assert_eq!(own.with(&CascadeSettings::default()), Ok(own.clone()));
+        let k = vec![vec![1, 3], vec![0, 2]];
+        let settings = CascadeSettings {
+            k: Some(k.clone()),
+            lenience: Some(2.0),
+            max_gram_tokens: None,
+        };
+        let set = own.with(&settings).expect("fits");
+        assert_eq!(
+            (set.k(), set.lenience(), set.mag_tokens()),
+            (&k[..], 2.0, 4)
+        );
+        let refused = |settings: CascadeSettings, words: &str| {
+            let bad = own.with(&settings).expect_err(words).to_string();
+            assert!(bad.contains(words), "{bad}");
+        };
+        let mut wrong = settings.clone();
+        wrong.k = Some(vec![vec![1]]);
+        refused(wrong, "cascade_k: 1 rows, expected 2");
+        let more = |max_gram_tokens| CascadeSettings {
+            max_gram_tokens: Some(max_gram_tokens),
+            ..CascadeSettings::default()
+        };
+        refused(more(0), "cascade_max_gram_tokens: 0, expected 1 to 1024");
+        let models = CascadeConfig::new(2, false, k, 1.0, 4).expect("two models");
+        let bad = models.with(&more(4)).expect_err("no Max-Gram").to_string();
+        assert!(bad.contains("has no Max-Gram"), "{bad}");
     }
 
     #[test]

@@ -4,8 +4,12 @@ use super::names::{self, PlanKind, TargetKind};
 use super::parameters;
 use super::registry::{LOSSY, METHODS, Method};
 use super::spec::MethodSpec;
-use super::table::{DRAFT_LEN, DRAFTING, SCHEDULE, TARGET, TREE, VERIFICATION};
+use super::table::{
+    CASCADE_K, CASCADE_LENIENCE, CASCADE_MAX_GRAM_TOKENS, DRAFT_LEN, DRAFTING, SCHEDULE, TARGET,
+    TREE, VERIFICATION,
+};
 use crate::bad_value::BadValue;
+use crate::cascade::CascadeSettings;
 use crate::drafting::{DraftLen, Drafting, Schedule, TreeShape};
 use crate::target::{RULES, Rule, TargetDistribution, rules};
 use crate::verification::Verification;
@@ -153,6 +157,39 @@ pub(super) fn drafting_of(
     };
     axes.fit_plan(plan)?;
     Ok(axes)
+}
+
+/// Returns what `spec` sets of its drafter's cascade; where it sets nothing, what the paper has if `paper_defaults`.
+///
+/// # Errors
+/// If one is wrong, or if `drafting` is another.
+pub(super) fn cascade_of(
+    spec: &MethodSpec,
+    drafting: Drafting,
+    paper_defaults: bool,
+) -> Result<CascadeSettings, BadValue> {
+    let given = CascadeSettings {
+        k: spec.read(&CASCADE_K, names::cascade_k)?,
+        lenience: spec.read(&CASCADE_LENIENCE, names::cascade_lenience)?,
+        max_gram_tokens: spec.read(&CASCADE_MAX_GRAM_TOKENS, names::cascade_max_gram)?,
+    };
+    if drafting == Drafting::Cascade {
+        return Ok(if paper_defaults {
+            given.or(CascadeSettings::paper())
+        } else {
+            given
+        });
+    }
+    let settings = [&CASCADE_K, &CASCADE_LENIENCE, &CASCADE_MAX_GRAM_TOKENS];
+    settings
+        .into_iter()
+        .find(|it| spec.gives(it))
+        .map_or(Ok(given), |it| {
+            let drafting = names::of_drafting(drafting);
+            let problem =
+                format!("goes with drafting 'cascade', and it is '{drafting}'; leave it out");
+            Err(BadValue::new(it.name, problem))
+        })
 }
 
 /// Checks what can be told of a length without the rest of `spec`.

@@ -2,9 +2,12 @@
 
 use super::compatibility::Options;
 use super::names::{
-    PlanKind, TargetKind, of_draft_len, of_drafting, of_proposal, of_schedule, of_tree,
+    PlanKind, TargetKind, of_cascade_k, of_draft_len, of_drafting, of_proposal, of_schedule,
+    of_tree,
 };
+use super::table::{CASCADE_K, CASCADE_LENIENCE, CASCADE_MAX_GRAM_TOKENS};
 use super::{EffectiveSetting, METHODS, Method};
+use crate::cascade::CascadeSettings;
 use crate::drafting::{DraftLen, Drafting, ProposalOptions, Schedule, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::session::Plan;
@@ -31,6 +34,8 @@ pub struct Choice {
     pub stop_rule: StopRule,
     /// Who proposes.
     pub drafting: Drafting,
+    /// What is set of the drafter's cascade; nothing in any other drafting.
+    pub cascade: CascadeSettings,
     /// Whether the length of each block follows what is measured of acceptance, times and load.
     pub auto: bool,
     /// The shape of blocks.
@@ -106,6 +111,25 @@ impl Choice {
             ("tree", of_tree(self.tree)),
             ("schedule", of_schedule(self.schedule).to_owned()),
         ]
+    }
+
+    /// What is set of the drafter's cascade and its values as text, for reports.
+    pub fn effective_cascade(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let CascadeSettings {
+            k,
+            lenience,
+            max_gram_tokens,
+        } = &self.cascade;
+        let set = [
+            (CASCADE_K.name, k.as_deref().map(of_cascade_k)),
+            (CASCADE_LENIENCE.name, lenience.map(|it| it.to_string())),
+            (
+                CASCADE_MAX_GRAM_TOKENS.name,
+                max_gram_tokens.map(|it| it.to_string()),
+            ),
+        ];
+        let given = set.into_iter();
+        given.filter_map(|(name, value)| Some((name, value?)))
     }
 
     /// Whether the target decodes all along, and takes drafts as they come.

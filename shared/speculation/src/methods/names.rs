@@ -1,5 +1,6 @@
 //! Names and values of the axes, for command line, wire and reports.
 
+mod cascade;
 mod drafting;
 
 use std::str::FromStr;
@@ -13,6 +14,10 @@ use crate::target::{RULES, Rule, TargetDistribution};
 use crate::verification::{VERIFICATIONS, Verification};
 
 pub use crate::session::PlanKind;
+pub use cascade::{
+    cascade_k, cascade_ks, cascade_lenience, cascade_leniences, cascade_max_gram,
+    cascade_max_gram_tokens, of_cascade_k,
+};
 pub use drafting::{
     ALTERNATES, AUTO, COMB, DRAFT_CAP, DRAFT_MOST, draft_len, draft_lens, drafting, draftings,
     of_draft_len, of_drafting, of_schedule, of_tree, schedule, schedules, tree, trees,

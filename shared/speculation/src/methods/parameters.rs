@@ -4,7 +4,7 @@
 
 use super::setting::{Setting, SettingKind};
 use super::spec::MethodSpec;
-use super::table::{ALPHA, BETA, CAP, KL_BUDGET, RULE};
+use super::table::{ALPHA, BETA, CAP, KL_BUDGET, MEAN, PAPER_DEFAULTS, RULE};
 use super::values::{EffectiveSetting, Range, SettingValue};
 use crate::bad_value::BadValue;
 use crate::target::{Beta, Rule, TargetDistribution};
@@ -58,6 +58,11 @@ pub(super) fn rollback(default: f64) -> Setting {
         Range::Number(0.0, 100.0),
         default.into(),
     )
+}
+
+/// Returns how the sequence cascade scores: by the mean, or by the sum as in its paper.
+pub(super) fn mean(paper_defaults: bool) -> Setting {
+    MEAN.taken_as(MEAN.help, Range::Flag, SettingValue::Flag(!paper_defaults))
 }
 
 /// Returns the budget of divergence that `spec` gives, unchecked.
@@ -159,7 +164,8 @@ impl<'a> ParameterReader<'a> {
         let mut given = self.spec.settings().map(|(setting, _)| setting);
         let untaken = given.find(|setting| {
             let is_parameter = matches!(setting.kind, SettingKind::Parameter { .. });
-            is_parameter && setting.name != CAP.name && !is_taken(setting.name)
+            let is_everyones = [CAP.name, PAPER_DEFAULTS.name].contains(&setting.name);
+            is_parameter && !is_everyones && !is_taken(setting.name)
         });
         let Some(setting) = untaken else {
             return Ok(self.settings);

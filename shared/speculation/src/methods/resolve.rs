@@ -1,13 +1,13 @@
 //! From what was asked for to what is carried out.
 
-use super::axes::{drafting_of, method_of, rules_of, target_of, verification_of};
+use super::axes::{cascade_of, drafting_of, method_of, rules_of, target_of, verification_of};
 use super::compatibility::Options;
 use super::names::{PlanKind, TargetKind};
 use super::parameters::{self, ParameterReader};
 use super::registry::{Method, find};
 use super::spec::MethodSpec;
 use super::table::{
-    ACCEPT_AT, CODE_VARIANT, FALLBACK, KL_BUDGET, MAX_RUN, MEAN, PLAN, PROPOSAL, TARGET,
+    ACCEPT_AT, CODE_VARIANT, FALLBACK, KL_BUDGET, MAX_RUN, PAPER_DEFAULTS, PLAN, PROPOSAL, TARGET,
     VERIFY_ON_FINISH, WINDOW,
 };
 use super::{Choice, SettingValue, names};
@@ -69,9 +69,22 @@ impl Choice {
         let target = target_of(spec, plan, preset)?;
         let verification = verification_of(spec, plan, preset)?;
         let mut reader = ParameterReader::new(spec);
-        let resolved = resolved(plan, target, verification, spec, &mut reader)?;
+        let paper_defaults = if spec.gives(&PAPER_DEFAULTS) {
+            reader.read(&PAPER_DEFAULTS, SettingValue::flag)?
+        } else {
+            false
+        };
+        let resolved = resolved(
+            plan,
+            target,
+            verification,
+            paper_defaults,
+            spec,
+            &mut reader,
+        )?;
         let settings = reader.finish(&described(spec, method)?)?;
         let drafting = drafting_of(spec, plan, setup.draft_len)?;
+        let cascade = cascade_of(spec, drafting.drafting, paper_defaults)?;
         let form = spec.read(&PROPOSAL, names::proposal)?;
         let acceptor = spec.read(&ACCEPT_AT, names::accepts_at_coordinator)?;
         let accept_at_coordinator = acceptor.unwrap_or_default();
@@ -102,6 +115,7 @@ impl Choice {
                 DraftLen::Fixed | DraftLen::Auto => resolved.stop_rule,
             },
             drafting: drafting.drafting,
+            cascade,
             auto: drafting.len == DraftLen::Auto,
             tree: drafting.tree,
             schedule: drafting.schedule,
@@ -119,6 +133,7 @@ fn resolved(
     plan: PlanKind,
     target: TargetDistribution,
     verification: Verification,
+    paper_defaults: bool,
     spec: &MethodSpec,
     reader: &mut ParameterReader<'_>,
 ) -> Result<ResolvedPlan, BadValue> {
@@ -162,7 +177,7 @@ fn resolved(
             };
             resolved.plan = Plan::SequenceCascade {
                 threshold: libm::log(1.0 - alpha),
-                mean: reader.read(&MEAN, SettingValue::flag)?,
+                mean: reader.read(&parameters::mean(paper_defaults), SettingValue::flag)?,
             };
         }
         PlanKind::Bild => {

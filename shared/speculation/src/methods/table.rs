@@ -59,7 +59,18 @@ const fn axis(
 /// Where a method says what holds if a request does not.
 const OF_METHOD: &str = "the method's";
 
+/// Where a drafter says it.
+const OF_DRAFTER: &str = "the drafter's";
+
 settings! {
+    PAPER_DEFAULTS = Setting {
+        name: "paper_defaults",
+        of: "",
+        placeholder: "BOOL",
+        help: "whether what is not given is as in its paper where ours differs: a sequence cascade's score is the sum, \
+               drafting cascade has K 2+10/0+10 and ten tokens of Max-Gram",
+        kind: flag(false),
+    };
     PLAN = Setting {
         name: "plan",
         of: "",
@@ -120,6 +131,39 @@ settings! {
             names::AUTO,
             names::schedules,
             |text| names::schedule(text).map(drop),
+        ),
+    };
+    CASCADE_K = Setting {
+        name: "cascade_k",
+        of: "drafting cascade",
+        placeholder: "ROWS",
+        help: "matrix K: how many tokens target and draft models want of each draft",
+        kind: axis(
+            OF_DRAFTER,
+            names::cascade_ks,
+            |text| names::cascade_k(text).map(drop),
+        ),
+    };
+    CASCADE_LENIENCE = Setting {
+        name: "cascade_lenience",
+        of: "drafting cascade",
+        placeholder: "N",
+        help: "how much less likely than its proposer a reviewer within the cascade may find a token that it keeps",
+        kind: axis(
+            OF_DRAFTER,
+            names::cascade_leniences,
+            |text| names::cascade_lenience(text).map(drop),
+        ),
+    };
+    CASCADE_MAX_GRAM_TOKENS = Setting {
+        name: "cascade_max_gram_tokens",
+        of: "drafting cascade",
+        placeholder: "N",
+        help: "tokens that Max-Gram proposes at a time within the cascade",
+        kind: axis(
+            OF_DRAFTER,
+            names::cascade_max_gram_tokens,
+            |text| names::cascade_max_gram(text).map(drop),
         ),
     };
     TARGET = Setting {
@@ -254,7 +298,16 @@ settings! {
 }
 
 /// The settings of drafting: who drafts, how much, in which shape and when.
-pub static OF_DRAFTING: [&Setting; 5] = [&DRAFTING, &DRAFT_LEN, &CAP, &TREE, &SCHEDULE];
+pub static OF_DRAFTING: [&Setting; 8] = [
+    &DRAFTING,
+    &DRAFT_LEN,
+    &CAP,
+    &TREE,
+    &SCHEDULE,
+    &CASCADE_K,
+    &CASCADE_LENIENCE,
+    &CASCADE_MAX_GRAM_TOKENS,
+];
 
 impl Setting {
     /// Finds the setting called `name`, which may be written with hyphens.

@@ -8,6 +8,12 @@ use speculation::verification::AcceptanceLabel;
 
 use crate::request::{CutArgs, FORMS, InputArgs};
 
+/// Positions of a step.
+const BATCH: usize = 256;
+
+/// Responses of a step in the paper.
+const PAPER_RESPONSES: usize = 32;
+
 /// Arguments of `outrider-bench train-head`.
 #[derive(Debug, Args)]
 #[command(after_long_help = FORMS)]
@@ -34,8 +40,17 @@ pub(crate) struct TrainHeadArgs {
     /// default its 32 most likely tokens. Coupling accepts less, so the heads differ.
     #[arg(long, value_name = "LABEL", default_value_t = AcceptanceLabel::Coupled)]
     pub(super) label: AcceptanceLabel,
+    /// Gives depth, weight of refusals, learning rate and positions a step the values that SpecDec++ was trained with,
+    /// where they are not given: 3, 6, 5e-5, and 32 responses.
+    #[arg(long)]
+    paper_defaults: bool,
     /// Residual blocks, 0 to 4. More predict better and cost more at each draft token.
-    #[arg(long, value_name = "D", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "D",
+        default_value_t = 1,
+        default_value_if("paper_defaults", "true", "3")
+    )]
     depth: usize,
     /// One weight for all blocks, as in the authors' release.
     #[arg(long)]
@@ -46,6 +61,7 @@ pub(crate) struct TrainHeadArgs {
         long,
         value_name = "W",
         default_value_t = 1.0,
+        default_value_if("paper_defaults", "true", "6"),
         allow_negative_numbers = true
     )]
     w_rej: f64,
@@ -67,12 +83,13 @@ pub(crate) struct TrainHeadArgs {
         long,
         value_name = "RATE",
         default_value_t = 1e-3,
+        default_value_if("paper_defaults", "true", "5e-5"),
         allow_negative_numbers = true
     )]
     lr: f64,
-    /// Positions a step.
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    batch: usize,
+    /// Positions a step; 256 if not given.
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
     /// Tokens of each response, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub(super) max_tokens: u32,
@@ -119,7 +136,11 @@ impl TrainHeadArgs {
             mix: self.mix,
             epochs: self.epochs,
             learning_rate: self.lr,
-            batch: self.batch,
+            batch: self.batch.unwrap_or(if self.paper_defaults {
+                PAPER_RESPONSES * self.max_tokens as usize
+            } else {
+                BATCH
+            }),
             seed: self.seed,
         }
     }

@@ -64,6 +64,7 @@ impl AwaitedDraft {
             .into(),
             draft_length: drafting::rule_to_wire(stop_rule),
             tree: drafting::shape_to_wire(request.method.tree),
+            cascade: drafting::cascade_to_wire(&request.method.cascade),
             ..Default::default()
         });
         let awaited = Self {

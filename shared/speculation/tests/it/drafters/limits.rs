@@ -219,6 +219,6 @@ fn a_form_that_cannot_be_told_is_refused() {
     let config = config(&[&[1, 0], &[0, 1]], true, 2.0, 1);
     let refused = Cascade::<f64, _>::new(config, reviewing, BlockLimits::default());
     let error = refused.expect_err("lenient");
-    assert_eq!(error.field, "cascade proposals");
+    assert_eq!(error.field, "cascade_proposals");
     assert!(error.problem.contains("lenience 2"), "{error}");
 }

@@ -3,10 +3,10 @@
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, POLICIES};
 use speculation::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use speculation::methods::table::DRAFTING;
-use speculation::methods::{SETTINGS, Setting, SettingKind, TargetKind, names};
+use speculation::methods::{MethodSpec, SETTINGS, Setting, SettingKind, TargetKind, names};
 
 use super::drafting::{LENS, TREES, with};
-use super::{of, refused, resolve};
+use super::{refused, resolve};
 
 #[test]
 fn numbers_lie_in_their_ranges() {
@@ -112,9 +112,14 @@ fn names_and_values_of_drafting_belong_together() {
 fn every_axis_is_listed_with_values_that_can_be_asked_for() {
     let is_axis = |setting: &&&Setting| matches!(setting.kind, SettingKind::Axis { .. });
     let listing: Vec<_> = SETTINGS.iter().filter(is_axis).collect();
-    let reported = resolve(&of("coupled")).expect("fits").effective_axes();
+    let set = MethodSpec::parse(
+        "coupled:drafting=cascade:cascade_k=2+4/0+4:cascade_lenience=2:cascade_max_gram_tokens=4",
+    );
+    let choice = resolve(&set.expect("settings")).expect("fits");
     let mut listed: Vec<_> = listing.iter().map(|axis| axis.name).collect();
-    let mut reported = reported.map(|(axis, _)| axis);
+    let reported = choice.effective_axes().into_iter();
+    let reported = reported.chain(choice.effective_cascade());
+    let mut reported: Vec<_> = reported.map(|(axis, _)| axis).collect();
     listed.sort_unstable();
     reported.sort_unstable();
     assert_eq!(listed, reported);
@@ -141,6 +146,9 @@ fn every_axis_is_listed_with_values_that_can_be_asked_for() {
                 "draft_len" => names::draft_len(&form).map(|_| ()),
                 "tree" => names::tree(&form).map(|_| ()),
                 "schedule" => names::schedule(&form).map(|_| ()),
+                "cascade_k" => names::cascade_k(&form).map(|_| ()),
+                "cascade_lenience" => names::cascade_lenience(&form).map(|_| ()),
+                "cascade_max_gram_tokens" => names::cascade_max_gram(&form).map(|_| ()),
                 other => panic!("axis {other}"),
             };
             found.unwrap_or_else(|error| panic!("{}: {error}", axis.name));

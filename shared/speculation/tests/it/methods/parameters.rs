@@ -1,5 +1,6 @@
 //! Parameters: taken, defaulted, held to their ranges.
 
+use speculation::cascade::CascadeSettings;
 use speculation::drafting::StopRule;
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY};
 use speculation::methods::{METHODS, MethodSpec, Range, SettingValue};
@@ -258,6 +259,11 @@ fn cascades_hand_over_where_their_rule_says() {
         // A sum would fall with every token, and hardly any answer be kept.
         assert!(mean);
     }
+    let summed = choice(of("sequence-cascade").with("paper_defaults", true));
+    assert!(matches!(
+        summed.plan,
+        Plan::SequenceCascade { mean: false, .. }
+    ));
     let bild = MethodSpec::parse("bild:fallback=0.25:window=3:verify_on_finish:alpha=2.5");
     let bild = choice(bild.expect("settings"));
     assert_eq!(bild.verification, Verification::bild(2.5));
@@ -274,4 +280,27 @@ fn cascades_hand_over_where_their_rule_says() {
     assert_eq!(code.verification, Verification::bild_code(5.0));
     let runs_code = |plan| matches!(plan, Plan::Bild { code_variant, .. } if code_variant);
     assert!(runs_code(code.plan) && code.effective_name() == "bild");
+}
+
+#[test]
+fn settings_of_the_drafters_cascade_go_with_drafting_cascade() {
+    let choice = |spec: MethodSpec| resolve(&spec).expect("in range");
+    let cascade = of("coupled").with("drafting", "cascade");
+    assert!(choice(cascade.clone()).cascade.is_empty());
+    let set = cascade.clone().with("cascade_k", "1+3/0+2");
+    let set = choice(set.with("cascade_lenience", 1.5));
+    let expected = [("cascade_k", "1+3/0+2"), ("cascade_lenience", "1.5")];
+    let expected = expected.map(|(name, value)| (name, value.to_owned()));
+    assert_eq!(set.effective_cascade().collect::<Vec<_>>(), expected);
+    let published = cascade.with("paper_defaults", true);
+    let paper = CascadeSettings::paper();
+    assert_eq!(choice(published.clone()).cascade, paper);
+    let k = choice(published.with("cascade_k", "1+3/0+2")).cascade;
+    assert_eq!(
+        (k.k, k.max_gram_tokens),
+        (Some(vec![vec![1, 3], vec![0, 2]]), Some(10))
+    );
+    let bad = resolve(&of("coupled").with("cascade_k", "1+3/0+2")).expect_err("no cascade");
+    let expected = "cascade_k: goes with drafting 'cascade', and it is 'model'; leave it out";
+    assert_eq!(bad.to_string(), expected);
 }

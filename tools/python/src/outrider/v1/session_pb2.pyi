@@ -275,20 +275,38 @@ class Append(_message.Message):
     def __init__(self, after: _Optional[int] = ..., roots: _Optional[_Iterable[int]] = ..., token_ids: _Optional[_Iterable[int]] = ..., parents: _Optional[_Iterable[int]] = ..., survivals: _Optional[bytes] = ..., sources: _Optional[bytes] = ...) -> None: ...
 
 class DraftRound(_message.Message):
-    __slots__ = ("max_tokens", "bonus_q", "drafting", "draft_length", "tree", "tokens_per_block")
+    __slots__ = ("max_tokens", "bonus_q", "drafting", "draft_length", "tree", "tokens_per_block", "cascade")
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     BONUS_Q_FIELD_NUMBER: _ClassVar[int]
     DRAFTING_FIELD_NUMBER: _ClassVar[int]
     DRAFT_LENGTH_FIELD_NUMBER: _ClassVar[int]
     TREE_FIELD_NUMBER: _ClassVar[int]
     TOKENS_PER_BLOCK_FIELD_NUMBER: _ClassVar[int]
+    CASCADE_FIELD_NUMBER: _ClassVar[int]
     max_tokens: int
     bonus_q: bool
     drafting: _common_pb2.Drafting
     draft_length: DraftLength
     tree: TreeShape
     tokens_per_block: int
-    def __init__(self, max_tokens: _Optional[int] = ..., bonus_q: bool = ..., drafting: _Optional[_Union[_common_pb2.Drafting, str]] = ..., draft_length: _Optional[_Union[DraftLength, _Mapping]] = ..., tree: _Optional[_Union[TreeShape, _Mapping]] = ..., tokens_per_block: _Optional[int] = ...) -> None: ...
+    cascade: CascadeSettings
+    def __init__(self, max_tokens: _Optional[int] = ..., bonus_q: bool = ..., drafting: _Optional[_Union[_common_pb2.Drafting, str]] = ..., draft_length: _Optional[_Union[DraftLength, _Mapping]] = ..., tree: _Optional[_Union[TreeShape, _Mapping]] = ..., tokens_per_block: _Optional[int] = ..., cascade: _Optional[_Union[CascadeSettings, _Mapping]] = ...) -> None: ...
+
+class CascadeSettings(_message.Message):
+    __slots__ = ("k", "lenience", "max_gram_tokens")
+    K_FIELD_NUMBER: _ClassVar[int]
+    LENIENCE_FIELD_NUMBER: _ClassVar[int]
+    MAX_GRAM_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    k: _containers.RepeatedCompositeFieldContainer[CascadeRow]
+    lenience: float
+    max_gram_tokens: int
+    def __init__(self, k: _Optional[_Iterable[_Union[CascadeRow, _Mapping]]] = ..., lenience: _Optional[float] = ..., max_gram_tokens: _Optional[int] = ...) -> None: ...
+
+class CascadeRow(_message.Message):
+    __slots__ = ("tokens",)
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    tokens: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, tokens: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class DraftLength(_message.Message):
     __slots__ = ("fixed", "confidence", "learned", "entropy", "named")
