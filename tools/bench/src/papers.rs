@@ -26,8 +26,8 @@ use outrider::progress;
 /// Arguments of `outrider-bench papers`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Every ratio is of two methods measured in turn on the same prompts and seeds; errors are standard errors over prompts, p is that of \
-a paired test (Wilcoxon's signed ranks, two-sided). The last table says of each claim whether it holds here. The models of the \
+Every ratio is of two methods measured in turn on the same prompts and seeds; errors are standard errors over requests, p is that of \
+a paired test (Wilcoxon's signed ranks, two-sided): from .05 on a difference shows nothing. The last table says of each claim whether it holds here. The models of the \
 papers are not here, so that only directions can be compared, and Table 1 of C, which follows from formulas.
 
 Example: block verification alone, as JSON lines

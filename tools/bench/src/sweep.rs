@@ -26,7 +26,7 @@ use outrider::connect;
 use outrider::global::INTERRUPTED;
 use outrider::measure::BASELINE;
 use point::Point;
-use task::CheckedTask;
+pub(crate) use task::CheckedTask;
 
 /// The one table.
 const POINTS: &str = "points";

@@ -51,6 +51,14 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
+/// Returns the value below which `share` of the sorted `values` lie, between two of them by a straight line: numpy's
+/// default, and so that of `vllm bench serve`. None of no values.
+pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let at = share * values.len().checked_sub(1)? as f64;
+    let (below, above) = (values[at.floor() as usize], values[at.ceil() as usize]);
+    Some(below + (above - below) * at.fract())
+}
+
 /// `time` in microseconds.
 pub(crate) fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6

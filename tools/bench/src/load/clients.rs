@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use wire::v1::{Grammar, RoundReport, SpeculationStatistics, Timing};
 
 use crate::spec::MeasuredMethod;
+use crate::timing::quantile;
 
 /// The requests that the clients of one measurement make.
 #[derive(Clone, Debug)]
@@ -250,18 +251,11 @@ impl WindowSample {
         times.sort_by(f64::total_cmp);
         Self {
             tokens_per_second: f64::from(tokens) / window.as_secs_f64(),
-            token_ms_p99: percentile(&times, 0.99),
+            token_ms_p99: quantile(&times, 0.99).unwrap_or_default(),
             rounds: Rounds::of(&received.rounds),
             lengths: Lengths::of(&received.ended),
         }
     }
-}
-
-/// The value below which `share` of the sorted `values` lie; 0 of none.
-fn percentile(values: &[f64], share: f64) -> f64 {
-    let index = (values.len() as f64 * share) as usize;
-    let last = values.len().saturating_sub(1);
-    values.get(index.min(last)).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

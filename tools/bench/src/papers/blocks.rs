@@ -4,10 +4,11 @@ use client::Client;
 use outrider::prompts;
 
 use super::claims::Claim;
-use super::statistics::{Mean, wilcoxon};
+use super::statistics::{SIGNIFICANT, wilcoxon};
 use super::trial::{Trial, ms_a_token, ways};
 use super::{Extent, toy};
 use crate::measure::Measured;
+use crate::quality::Score;
 use crate::report::{BenchReport, number, percent, text};
 use crate::request::RequestForm;
 
@@ -51,8 +52,8 @@ pub(super) async fn measure(
         for (way, outcome) in list.iter().zip(&outcomes) {
             let each = outcome.each(efficiency);
             let differences: Vec<f64> = each.iter().zip(&base).map(|(a, b)| a - b).collect();
-            let (mean, of_base) = (Mean::of(&each), Mean::of(&base));
-            let gain = Mean::of(&differences).value / of_base.value;
+            let mean = Score::mean(&each);
+            let gain = Score::mean(&differences).value / Score::mean(&base).value;
             let p = (way.name != "token").then(|| wilcoxon(&differences));
             // What the paper calls block verification.
             if way.name == "block-greedy" {
@@ -67,7 +68,11 @@ pub(super) async fn measure(
                     text("requests", each.len()),
                     number("efficiency", mean.value, 3)
                         .called("tokens a target call")
-                        .said(format!("{:.3} ± {:.3}", mean.value, mean.error)),
+                        .said(format!(
+                            "{:.3} ± {:.3}",
+                            mean.value,
+                            mean.standard_error.unwrap_or_default()
+                        )),
                     percent("gain", gain, 2).called("gain over token"),
                     number("p", p, 4),
                     number("time", time, 3).called("time over token"),
@@ -83,7 +88,9 @@ pub(super) async fn measure(
         says: "greedy block verification emits more tokens a call than token verification: with PaLM-2 0.2 to 0.8% at L=4, 0.9 to 1.9% at \
                L=6, 1.5 to 2.8% at L=8",
         found: found.collect::<Vec<_>>().join(", "),
-        holds: gains.iter().map(|(_, gain, _)| *gain > 0.0).collect(),
+        holds: (gains.iter())
+            .map(|(_, gain, p)| *gain > 0.0 && *p < SIGNIFICANT)
+            .collect(),
     });
     let (first, last) = (gains.first(), gains.last());
     if let (Some(first), Some(last)) = (first, last) {

@@ -1,26 +1,7 @@
-//! Means with errors, and a paired test.
+//! A paired test, and what counts as a difference.
 
-/// A mean, and its standard error.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Mean {
-    pub(super) value: f64,
-    pub(super) error: f64,
-}
-
-impl Mean {
-    /// Returns that of `values`, which are independent; not a number of none, without an error of one.
-    pub(super) fn of(values: &[f64]) -> Self {
-        let count = values.len() as f64;
-        let value = values.iter().sum::<f64>() / count;
-        let squares: f64 = values.iter().map(|each| (each - value).powi(2)).sum();
-        let error = if count > 1.0 {
-            (squares / (count - 1.0) / count).sqrt()
-        } else {
-            0.0
-        };
-        Self { value, error }
-    }
-}
+/// Differences at least so likely by chance alone show nothing.
+pub(super) const SIGNIFICANT: f64 = 0.05;
 
 /// Returns how likely differences at least so one-sided are if neither side is larger: Wilcoxon's signed rank test, two-sided, by the
 /// normal approximation with corrections for ties and continuity (Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods",
@@ -58,14 +39,6 @@ pub(super) fn wilcoxon(differences: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_error_of_a_mean_is_that_of_a_sample() {
-        let mean = Mean::of(&[1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(mean.value, 2.5);
-        assert!((mean.error - (5.0_f64 / 3.0 / 4.0).sqrt()).abs() < 1e-15);
-        assert_eq!(Mean::of(&[7.0]).error, 0.0);
-    }
 
     /// What `scipy.stats.wilcoxon(d, correction=True, method="approx")` of SciPy 1.14 gives.
     #[test]

@@ -1,5 +1,7 @@
 //! The middle and the ends of many values.
 
+use crate::timing::quantile;
+
 /// Mean and percentiles of values, in their unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
@@ -22,14 +24,6 @@ impl Spread {
             p99: quantile(&values, 0.99)?,
         })
     }
-}
-
-/// Returns the value below which `share` of the sorted `values` lie, between two of them by a straight line: numpy's
-/// default, and so that of `vllm bench serve`.
-fn quantile(values: &[f64], share: f64) -> Option<f64> {
-    let at = share * values.len().checked_sub(1)? as f64;
-    let (below, above) = (values[at.floor() as usize], values[at.ceil() as usize]);
-    Some(below + (above - below) * at.fract())
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ const GERMAN: &str = include_str!("../../../../models/default/tasks/german.jsonl
 
 /// A task whose outputs can be judged.
 #[derive(Clone, Debug)]
-pub(super) struct CheckedTask {
+pub(crate) struct CheckedTask {
     /// What reports call it.
     pub(super) name: String,
     /// At least one.
-    pub(super) items: Vec<Example>,
+    pub(crate) items: Vec<Example>,
     /// Texts that end an output unless others are named.
     pub(super) stop: Vec<String>,
 }
@@ -27,7 +27,7 @@ impl CheckedTask {
     ///
     /// # Errors
     /// As [`PromptSource::examples`]; and if `most` is 0.
-    pub(super) fn load(
+    pub(crate) fn load(
         file: Option<&Path>,
         names: &FieldNames,
         most: usize,

@@ -1,14 +1,12 @@
 //! Tasks of paper A's kind, of text that the default pair was not trained on.
 
 use anyhow::Context;
-use outrider::prompts::{Example, FieldNames, PromptSource};
+use outrider::prompts::{Example, FieldNames};
 use serde::Deserialize;
 
 use crate::papers::Extent;
 use crate::quality::Metric;
-
-/// English sentences to be translated into German.
-const GERMAN: &str = include_str!("../../../../../models/default/tasks/german.jsonl");
+use crate::sweep::CheckedTask;
 
 /// Texts of all kinds.
 const HELD_OUT: &str = include_str!("../../../../../models/default/corpus/heldout.jsonl");
@@ -41,12 +39,11 @@ struct Text {
 /// # Errors
 /// If what is built in cannot be read, which is a slip of ours.
 pub(super) fn tasks(extent: Extent) -> anyhow::Result<Vec<Task>> {
-    let source = PromptSource::built_in("--task", "the built-in task", GERMAN);
     let german = Task {
         name: "German",
         metric: Metric::Bleu,
         stop: Some("\n"),
-        examples: source.examples(&FieldNames::default())?,
+        examples: CheckedTask::load(None, &FieldNames::default(), usize::MAX)?.items,
         temperatures: &[0.0, 0.5, 1.0],
     };
     let texts = HELD_OUT.lines().map(serde_json::from_str);
