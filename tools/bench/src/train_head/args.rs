@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::learning::FitOptions;
+use super::material::ResponseSettings;
 use clap::Args;
 use speculation::verification::AcceptanceLabel;
 
@@ -27,14 +28,14 @@ pub(crate) struct TrainHeadArgs {
     /// The draft model: a checkpoint folder, or embedded:draft. Without it, drafter.model of the
     /// configuration.
     #[arg(long, value_name = "SOURCE")]
-    pub(super) draft: Option<String>,
+    draft: Option<String>,
     /// The target model: a checkpoint folder, or embedded:target. A verifier is started in this process
     /// for it. Without it, verifier.model of the configuration.
     #[arg(long, value_name = "SOURCE", conflicts_with = "verifier")]
-    pub(super) target: Option<String>,
+    target: Option<String>,
     /// A running verifier to ask instead, http://HOST:PORT.
     #[arg(long, value_name = "URL")]
-    pub(super) verifier: Option<String>,
+    verifier: Option<String>,
     /// Verification the head is meant for: coupled, or rejection for all that test against the draft distribution
     /// (token, block, block-greedy), where drafting and testing use the distribution as it is sent, by
     /// default its 32 most likely tokens. Coupling accepts less, so the heads differ.
@@ -115,7 +116,7 @@ pub(crate) struct TrainHeadArgs {
     pub(super) target_ms: Option<f64>,
     /// Folder that keeps what was sampled.
     #[arg(long, value_name = "DIR", default_value = "outrider-cache")]
-    pub(super) cache: PathBuf,
+    cache: PathBuf,
     /// File to write the head to.
     #[arg(long, value_name = "FILE")]
     pub(super) out: PathBuf,
@@ -125,6 +126,21 @@ pub(crate) struct TrainHeadArgs {
 }
 
 impl TrainHeadArgs {
+    /// How responses are made.
+    pub(super) fn responses(&self) -> ResponseSettings<'_> {
+        ResponseSettings {
+            draft: self.draft.as_deref(),
+            target: self.target.as_deref(),
+            verifier: self.verifier.as_deref(),
+            temperature: self.temperature,
+            cuts: self.cuts,
+            max_input: self.input.max_input,
+            max_tokens: self.max_tokens,
+            seed: self.seed,
+            cache: &self.cache,
+        }
+    }
+
     /// How to learn, for the draft model with this fingerprint.
     pub(super) fn options(&self, draft_fingerprint: &str) -> FitOptions {
         FitOptions {

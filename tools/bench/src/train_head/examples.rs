@@ -18,25 +18,25 @@ const HELD_OUT_STREAM: u32 = 1 << 30;
 const STREAM: u32 = 1 << 20;
 
 /// States and labels, learnt from and held out.
-pub(super) struct Split {
-    pub(super) learnt: Examples,
+pub(crate) struct Split {
+    pub(crate) learnt: Examples,
     /// Held-out responses, with the states of drafts that branch off them.
-    pub(super) held_out: Vec<HeldOut>,
+    pub(crate) held_out: Vec<HeldOut>,
 }
 
 /// A held-out response.
-pub(super) struct HeldOut {
+pub(crate) struct HeldOut {
     states: Vec<f32>,
     labels: Vec<f32>,
     ended: bool,
 }
 
 /// How contexts are made.
-pub(super) struct Contexts {
+pub(crate) struct Contexts {
     /// Share of the response's own tokens; with 1 drafts branch off the response.
-    pub(super) mix: f64,
-    pub(super) label: AcceptanceLabel,
-    pub(super) seed: u64,
+    pub(crate) mix: f64,
+    pub(crate) label: AcceptanceLabel,
+    pub(crate) seed: u64,
 }
 
 /// Runs the draft model over all samples.
@@ -103,7 +103,7 @@ fn is_held_out(index: usize, seed: u64) -> bool {
 }
 
 /// What `head` predicts for held-out responses.
-pub(super) fn chains(head: &AcceptanceHead, held_out: &[HeldOut]) -> Vec<LabelledChain> {
+pub(crate) fn chains(head: &AcceptanceHead, held_out: &[HeldOut]) -> Vec<LabelledChain> {
     let (hidden, mut scratch) = (head.info().hidden_size, HeadScratch::default());
     let mut predict = |states: &[f32]| -> Vec<f32> {
         let states = states.chunks_exact(hidden);
@@ -121,7 +121,7 @@ pub(super) fn chains(head: &AcceptanceHead, held_out: &[HeldOut]) -> Vec<Labelle
 }
 
 /// What `head` predicts for what it has learnt from.
-pub(super) fn predictions(head: &AcceptanceHead, examples: &Examples) -> Vec<f32> {
+pub(crate) fn predictions(head: &AcceptanceHead, examples: &Examples) -> Vec<f32> {
     let mut scratch = HeadScratch::default();
     let states = examples.states.chunks_exact(examples.hidden_size);
     states

@@ -15,8 +15,10 @@ mod stopping;
 #[cfg(test)]
 mod tests;
 
-pub(super) use self::evaluation::{calibration, constant_kl, mean_kl};
-pub(super) use self::fit::{Examples, FitOptions, fit};
+pub(crate) use self::evaluation::mean_kl;
+pub(super) use self::evaluation::{calibration, constant_kl};
+pub(super) use self::fit::Examples;
+pub(crate) use self::fit::{FitOptions, fit};
 pub(super) use self::mixing::mix;
 pub(super) use self::random::Uniforms;
-pub(super) use self::stopping::{LabelledChain, Replayed, StopAt, StopCosts, replay};
+pub(crate) use self::stopping::{LabelledChain, Replayed, StopAt, StopCosts, replay};
