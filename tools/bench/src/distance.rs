@@ -70,14 +70,9 @@ pub(super) async fn run(args: &DistanceArgs, report: &mut BenchReport) -> anyhow
             table: "curves",
             caption: "a drafter far away".to_owned(),
             series: "series",
-            x: PlotAxis {
-                key: "round_trip_ms",
-                name: "round trip to the drafter, ms",
-            },
-            y: PlotAxis {
-                key: "best_ms",
-                name: "ms a token",
-            },
+            x: PlotAxis::of("round_trip_ms", "round trip to the drafter, ms"),
+            y: PlotAxis::of("best_ms", "ms a token"),
+            ..Plot::default()
         };
         std::fs::write(file, report.svg(&plot)?)?;
     }

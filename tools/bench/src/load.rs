@@ -70,14 +70,9 @@ pub(super) async fn run(
             table: "load",
             caption: format!("{method} over {BASELINE}"),
             series: "series",
-            x: PlotAxis {
-                key: "log2_clients",
-                name: "clients, as a power of two",
-            },
-            y: PlotAxis {
-                key: "percent",
-                name: "tokens/s over those of target-only, percent",
-            },
+            x: PlotAxis::of("log2_clients", "clients, as a power of two"),
+            y: PlotAxis::of("percent", "tokens/s over those of target-only, percent"),
+            ..Plot::default()
         };
         std::fs::write(file, report.svg(&plot)?)?;
     }

@@ -5,10 +5,12 @@ mod bleu;
 mod f1;
 mod last_number;
 mod metric;
+mod resampled;
 mod rouge;
 mod score;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use metric::{Metric, Scale};
+pub(crate) use resampled::Resampled;
 pub(crate) use score::{LogLikelihood, Score};

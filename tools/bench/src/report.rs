@@ -1,8 +1,9 @@
-//! What a command found: where it was measured, tables of rows, and notes; as Markdown, as JSON lines, and as a
-//! plot.
+//! What a command found: where it was measured, tables of rows, and notes; as Markdown, JSON lines, CSV, and plots.
 
 mod choice;
+mod csv;
 mod field;
+mod folder;
 mod known;
 mod machine;
 mod markdown;
@@ -19,7 +20,8 @@ use outrider::progress;
 use serde_json::{Map, Value, json};
 
 pub(crate) use field::{ReportField, number, only_json, percent, text};
-pub(crate) use plot::{Plot, PlotAxis};
+pub(crate) use folder::Folder;
+pub(crate) use plot::{Facet, Plot, PlotAxis};
 
 use machine::Machine;
 

@@ -126,24 +126,19 @@ async fn measure(
 /// Goodput, or where no limits say what is good the slowest first tokens, against the requests that are sent.
 fn plot(args: &ServeArgs, model: &str) -> Plot<'static> {
     let y = match args.told.slo {
-        Some(_) => PlotAxis {
-            key: "goodput_per_second",
-            name: "goodput, requests a second",
-        },
-        None => PlotAxis {
-            key: "ttft_ms_p99",
-            name: "time to first token, p99, ms",
-        },
+        Some(_) => PlotAxis::of("goodput_per_second", "goodput, requests a second"),
+        None => PlotAxis::of("ttft_ms_p99", "time to first token, p99, ms"),
     };
     Plot {
         table: "load",
         caption: model.to_owned(),
         series: "series",
-        x: PlotAxis {
-            key: "offered_per_second",
-            name: "requests a second: as sent, at rate inf as answered",
-        },
+        x: PlotAxis::of(
+            "offered_per_second",
+            "requests a second: as sent, at rate inf as answered",
+        ),
         y,
+        ..Plot::default()
     }
 }
 

@@ -123,14 +123,9 @@ impl Sweep<'_> {
                 table: POINTS,
                 caption: format!("{}, temperature {}", task.name, args.temperature),
                 series: "series",
-                x: PlotAxis {
-                    key: "target_calls_per_token",
-                    name: "target calls per token",
-                },
-                y: PlotAxis {
-                    key: "quality",
-                    name: &criteria.axis(),
-                },
+                x: PlotAxis::of("target_calls_per_token", "target calls per token"),
+                y: PlotAxis::of("quality", &criteria.axis()),
+                ..Plot::default()
             })?;
             std::fs::write(file, drawn)
                 .with_context(|| format!("--svg: {} cannot be written", file.display()))?;

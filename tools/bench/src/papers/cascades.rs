@@ -1,5 +1,8 @@
-//! Paper A: quality against what it costs, for every way to trade one for the other (its Figures 1 to 9 and Table 2).
+//! Paper A: quality against what it costs, for every way to trade one for the other (its Figures 1 to 11 and Table 2).
 
+mod case;
+mod multiples;
+mod panels;
 mod questions;
 mod tasks;
 
@@ -7,15 +10,15 @@ use client::Client;
 
 use super::Extent;
 use super::claims::Claim;
-use super::trial::{Trial, Way, ms_a_token, ways};
-use crate::report::{BenchReport, number, percent, text};
+use super::trial::{Trial, Way, ways};
+use crate::report::{BenchReport, Facet, Plot, PlotAxis, number, percent, text};
 use crate::request::RequestForm;
-use questions::{Case, Point};
+use case::{Case, Sample, TARGET};
 
 /// Its methods: families, and the settings that trade quality for calls. The first is what the others are compared with. The
 /// block length is the paper's 5 where its name does not say another.
 const FAMILIES: [(&str, &str, &[&str]); 14] = [
-    ("TargetOnly", "target-only", &[""]),
+    (TARGET, "target-only", &[""]),
     ("SpecDecode", "rejection:draft-len=5:proposal=dense", &[""]),
     (
         "SpecDecode, blocks of 3",
@@ -118,43 +121,95 @@ pub(super) async fn measure(
                 extent,
             };
             let outcomes = trial.run(&list).await?;
-            let base = ms_a_token(&outcomes[0].total());
-            let mut points = Vec::new();
-            for ((family, way), outcome) in families.iter().zip(&list).zip(&outcomes) {
-                let total = outcome.total();
-                let score = trial.score(task.metric, outcome);
-                let point = Point {
-                    family,
-                    quality: score.map_or(f64::NAN, |score| score.value),
-                    latency: ms_a_token(&total) / base,
-                    calls: total.totals.target_calls_per_token(),
-                };
+            let samples = families
+                .iter()
+                .zip(&outcomes)
+                .map(|(family, outcome)| Sample::of(family, &trial, task.metric, outcome));
+            let name = format!("{}, T={temperature}", task.name);
+            let case = Case::new(name, samples.collect::<Result<_, _>>()?, trial.bootstrap());
+            for (index, (way, outcome)) in list.iter().zip(&outcomes).enumerate() {
+                let (point, rejected) = (case.points[index], outcome.total().rejection_rate());
                 report.row(
                     "A-tradeoffs",
                     vec![
                         text("task", task.name),
                         text("temperature", temperature),
-                        text("method", *family),
+                        text("method", point.family),
                         text("setting", way.name.clone()),
                         text("metric", task.metric.name()),
                         percent("quality", point.quality, 1),
+                        percent("quality_error", case.quality_error(index), 1).hidden(),
                         number("target_calls_per_token", point.calls, 3).called("calls/token"),
                         number("relative_latency", point.latency, 3).called("time over target"),
-                        percent("rejection_rate", total.rejection_rate(), 1).called("rejected"),
+                        percent("rejection_rate", rejected, 1).called("rejected"),
                     ],
                 )?;
-                points.push(point);
             }
-            let case = Case {
-                task: task.name,
-                temperature,
-                points,
-            };
-            questions::answer(&case, report)?;
+            questions::answer(&case, (task.name, temperature), report)?;
             cases.push(case);
         }
     }
-    Ok(questions::claims(&cases))
+    let mut claims = questions::claims(&cases);
+    claims.extend(multiples::measure(client, extent, report).await?);
+    Ok(claims)
+}
+
+/// Returns its figures: quality over calls (Figure 1), time (2, 4 and 5) and rejection rate (3, 10 and 11), and small
+/// multiples over calls and time (6 and 7).
+pub(super) fn figures() -> Vec<(&'static str, Plot<'static>)> {
+    let facet = |key, name| Some(Facet { key, name });
+    let tradeoffs = |caption: &str, x| Plot {
+        table: "A-tradeoffs",
+        caption: caption.to_owned(),
+        series: "method",
+        x,
+        y: quality(),
+        rows: facet("task", ""),
+        columns: facet("temperature", "T"),
+        level: Some(TARGET),
+    };
+    let multiples = |caption: &str, x| Plot {
+        table: multiples::TABLE,
+        caption: caption.to_owned(),
+        rows: facet("temperature", "T"),
+        columns: facet("gamma", "γ"),
+        ..tradeoffs("", x)
+    };
+    let calls = PlotAxis::of("target_calls_per_token", "target calls a token");
+    let time = PlotAxis::of("relative_latency", "time over target alone");
+    let rejected = PlotAxis::of("rejection_rate", "drafts rejected, percent");
+    vec![
+        (
+            "A-tradeoffs-calls",
+            tradeoffs("Quality over target calls", calls),
+        ),
+        ("A-tradeoffs-time", tradeoffs("Quality over time", time)),
+        (
+            "A-tradeoffs-rejections",
+            tradeoffs("Quality over rejection rate", rejected),
+        ),
+        (
+            "A-multiples-calls",
+            multiples(
+                "German: quality over target calls, by temperature and block length",
+                calls,
+            ),
+        ),
+        (
+            "A-multiples-time",
+            multiples(
+                "German: quality over time, by temperature and block length",
+                time,
+            ),
+        ),
+    ]
+}
+
+fn quality() -> PlotAxis<'static> {
+    PlotAxis {
+        error: Some("quality_error"),
+        ..PlotAxis::of("quality", "quality, percent")
+    }
 }
 
 #[cfg(test)]
@@ -165,6 +220,6 @@ mod tests {
     fn the_methods_can_be_read() {
         let (families, list) = all_ways().expect("methods");
         assert_eq!(families.len(), list.len());
-        assert_eq!(families[0], "TargetOnly");
+        assert_eq!(families[0], TARGET);
     }
 }

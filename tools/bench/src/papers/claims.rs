@@ -14,8 +14,10 @@ pub(super) struct Claim {
     pub(super) says: &'static str,
     /// The figures that were found.
     pub(super) found: String,
-    /// In which of the cases that were measured they are as it says.
+    /// In which of the cases that were measured they are as it says. What is compared has to differ by more than chance.
     pub(super) holds: Vec<bool>,
+    /// Why it does not hold in the others.
+    pub(super) but: &'static str,
 }
 
 impl Claim {
@@ -25,7 +27,16 @@ impl Claim {
             text("says", self.says),
             text("found", self.found.clone()),
             text("holds", self.verdict()),
+            text("why", self.reason()),
         ]
+    }
+
+    fn reason(&self) -> &'static str {
+        if self.holds.contains(&false) {
+            self.but
+        } else {
+            ""
+        }
     }
 
     fn verdict(&self) -> String {
@@ -50,11 +61,13 @@ mod tests {
                 says: "",
                 found: String::new(),
                 holds: holds.to_vec(),
+                but: "too few",
             };
-            claim.verdict()
+            (claim.verdict(), claim.reason())
         };
-        assert_eq!(told(&[true, true]), "yes");
-        assert_eq!(told(&[false]), "no");
-        assert_eq!(told(&[false, true, true]), "in 2 of 3");
+        assert_eq!(told(&[true, true]), ("yes".to_owned(), ""));
+        assert_eq!(told(&[false]), ("no".to_owned(), "too few"));
+        let some = told(&[false, true, true]);
+        assert_eq!(some, ("in 2 of 3".to_owned(), "too few"));
     }
 }

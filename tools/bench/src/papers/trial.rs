@@ -1,12 +1,14 @@
 //! Methods measured in turn on the same prompts and seeds.
 
+use anyhow::Context;
 use client::Client;
 use outrider::progress;
 use outrider::prompts::Example;
 
 use super::Extent;
+use super::resampling::{Bootstrap, Ratio};
 use crate::measure::{Measured, MeasuredAnswer, RequestSetting, measure};
-use crate::quality::{Metric, Score};
+use crate::quality::{Metric, Resampled};
 use crate::request::RequestForm;
 use crate::spec::MeasuredMethod;
 
@@ -99,11 +101,17 @@ impl Trial<'_> {
     }
 
     /// Returns how good the outputs are, by a metric that compares with the examples' references.
-    pub(super) fn score(&self, metric: Metric, outcome: &Outcome) -> Option<Score> {
+    pub(super) fn quality(&self, metric: Metric, outcome: &Outcome) -> anyhow::Result<Resampled> {
         let examples = self.examples.iter().cycle();
         let pairs = outcome.answers.iter().zip(examples);
         let outputs = pairs.map(|(answer, example)| (&*answer.text, &*example.references));
-        metric.score(&outputs.collect::<Vec<_>>())
+        let outputs: Vec<_> = outputs.collect();
+        Resampled::of(metric, &outputs).context("the metric asks a model")
+    }
+
+    /// Returns samples of the requests of an outcome.
+    pub(super) fn bootstrap(&self) -> Bootstrap {
+        Bootstrap::new(self.examples.len(), self.repeats, self.extent.seed)
     }
 }
 
@@ -121,6 +129,15 @@ impl Outcome {
     pub(super) fn each(&self, figure: impl Fn(&Measured) -> f64) -> Vec<f64> {
         let answers = self.answers.iter();
         answers.map(|answer| figure(&answer.measured)).collect()
+    }
+
+    /// Returns a figure by emitted token.
+    pub(super) fn by_token(&self, figure: impl Fn(&Measured) -> f64) -> Ratio {
+        let answers = self.answers.iter().map(|answer| &answer.measured);
+        let parts = answers.map(|measured| [figure(measured), measured.totals.tokens]);
+        Ratio {
+            parts: parts.collect(),
+        }
     }
 
     /// Returns of each of the first `most` positions of blocks how often the draft token there was accepted.

@@ -11,7 +11,7 @@ const ORDER: usize = 4;
 
 /// What BLEU is computed from, added up over outputs.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+pub(super) struct Counts {
     /// n-grams of the outputs that their references have too, by n - 1.
     matched: [usize; ORDER],
     /// n-grams of the outputs, by n - 1.
@@ -26,15 +26,16 @@ struct Counts {
 /// Machine Translation" (Papineni et al., 2002), with tokens of `mteval-v13a` and n-grams that never matched smoothed as
 /// there ("A Call for Clarity in Reporting BLEU Scores", Post, 2018: `tok:13a|smooth:exp`).
 pub(super) fn bleu<'a>(outputs: impl IntoIterator<Item = (&'a str, &'a [String])>) -> f64 {
-    let mut counts = Counts::default();
-    for (output, references) in outputs {
-        counts.add(output, references);
-    }
-    counts.bleu()
+    let counts = outputs
+        .into_iter()
+        .map(|(output, references)| Counts::of(output, references));
+    Counts::sum(counts).bleu()
 }
 
 impl Counts {
-    fn add(&mut self, output: &str, references: &[String]) {
+    /// Returns those of one output.
+    pub(super) fn of(output: &str, references: &[String]) -> Self {
+        let mut counts = Self::default();
         let output = tokens(output);
         let references: Vec<_> = references.iter().map(|text| tokens(text)).collect();
         let mut expected: HashMap<&[String], usize> = HashMap::new();
@@ -46,17 +47,31 @@ impl Counts {
         }
         for (gram, count) in n_grams(&output) {
             let n = gram.len() - 1;
-            self.all[n] += count;
-            self.matched[n] += count.min(expected.get(gram).copied().unwrap_or_default());
+            counts.all[n] += count;
+            counts.matched[n] += count.min(expected.get(gram).copied().unwrap_or_default());
         }
         // The nearest, of two as near the shorter.
         let lengths = references.iter().map(Vec::len);
         let nearest = lengths.min_by_key(|&len| (len.abs_diff(output.len()), len));
-        self.output_len += output.len();
-        self.reference_len += nearest.unwrap_or_default();
+        counts.output_len = output.len();
+        counts.reference_len = nearest.unwrap_or_default();
+        counts
     }
 
-    fn bleu(&self) -> f64 {
+    pub(super) fn sum(all: impl IntoIterator<Item = Self>) -> Self {
+        let mut sum = Self::default();
+        for counts in all {
+            for n in 0..ORDER {
+                sum.matched[n] += counts.matched[n];
+                sum.all[n] += counts.all[n];
+            }
+            sum.output_len += counts.output_len;
+            sum.reference_len += counts.reference_len;
+        }
+        sum
+    }
+
+    pub(super) fn bleu(&self) -> f64 {
         let Self {
             matched,
             all,

@@ -83,11 +83,7 @@ pub(crate) fn percent(
 
 /// What people are not shown, unless they ask for it by name.
 pub(crate) fn only_json(key: impl Into<String>, value: impl Into<Value>) -> ReportField {
-    let role = FieldRole::JsonOnly;
-    ReportField {
-        role,
-        ..text(key, value)
-    }
+    text(key, value).hidden()
 }
 
 impl ReportField {
@@ -116,6 +112,12 @@ impl ReportField {
         Self { words, ..self }
     }
 
+    /// Is for programs and plots: people are not shown it, unless they ask for it by name.
+    pub(crate) fn hidden(self) -> Self {
+        let role = FieldRole::JsonOnly;
+        Self { role, ..self }
+    }
+
     /// Has an asterisk if it misses its goal.
     pub(crate) fn missed(self, missed: bool) -> Self {
         Self { missed, ..self }
@@ -126,13 +128,13 @@ impl ReportField {
         self.words.is_none() && (self.value.is_number() || self.value.is_null())
     }
 
-    /// Where a plot has it: as it is, and a share in percent.
-    pub(super) fn drawn(&self) -> f64 {
-        let value = self.value.as_f64().unwrap_or_default();
-        match self.form {
+    /// Where a plot has it: as it is, and a share in percent; none where there is no number.
+    pub(super) fn drawn(&self) -> Option<f64> {
+        let value = self.value.as_f64()?;
+        Some(match self.form {
             NumberForm::Percent(_) => 100.0 * value,
             NumberForm::Plain | NumberForm::Fixed(_) => value,
-        }
+        })
     }
 
     /// As people read it.
@@ -143,7 +145,8 @@ impl ReportField {
         written.replace('|', "\\|") + mark
     }
 
-    fn written(&self) -> String {
+    /// The value as it stands in a table.
+    pub(super) fn written(&self) -> String {
         match (&self.value, self.form) {
             (Value::Null, _) => "-".to_owned(),
             (Value::String(words), _) => words.clone(),

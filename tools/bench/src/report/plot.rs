@@ -1,4 +1,9 @@
-//! Two columns of a table against each other, as SVG.
+//! Two columns of a table against each other, as SVG: one panel, or small multiples.
+
+mod facet;
+mod palette;
+mod panel;
+mod range;
 
 use anyhow::anyhow;
 use plotters::prelude::*;
@@ -6,13 +11,23 @@ use plotters::prelude::*;
 use super::field::ReportField;
 use super::{BenchReport, Row};
 
-const SIZE: (u32, u32) = (900, 480);
-/// Where the names of the lines begin.
-const NAMES_AT: u32 = 620;
+use palette::colour;
+use panel::Panel;
+
+pub(crate) use facet::Facet;
+
+/// Width and height of a panel that stands alone.
+const ALONE: (u32, u32) = (620, 440);
+/// Those of one of several.
+const ONE_OF_MANY: (u32, u32) = (320, 240);
+/// Width of the column with the names of the series.
+const NAMES: u32 = 280;
+/// Height of the caption.
+const CAPTION: u32 = 36;
 const FONT: &str = "sans-serif";
 
 /// What is drawn: one line a series, in the order of its rows; a series of one is a dot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Plot<'a> {
     pub(crate) table: &'a str,
     pub(crate) caption: String,
@@ -20,31 +35,63 @@ pub(crate) struct Plot<'a> {
     pub(crate) series: &'a str,
     pub(crate) x: PlotAxis<'a>,
     pub(crate) y: PlotAxis<'a>,
+    /// Small multiples: a row of panels for each value of this column. Panels of a row have the same y axis.
+    pub(crate) rows: Option<Facet<'a>>,
+    /// The same for columns of panels, which have the same x axis.
+    pub(crate) columns: Option<Facet<'a>>,
+    /// The series that is drawn as a dashed line at the height of its first row, wherever it is along x.
+    pub(crate) level: Option<&'a str>,
 }
 
 /// A column, and what stands beside its axis; a share is drawn in percent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PlotAxis<'a> {
     pub(crate) key: &'a str,
     pub(crate) name: &'a str,
+    /// The column of standard errors, drawn upwards and downwards.
+    pub(crate) error: Option<&'a str>,
 }
 
-impl PlotAxis<'_> {
-    fn of(&self, row: &Row) -> f64 {
-        let field = row.iter().find(|field| field.key == self.key);
-        field.map_or(0.0, ReportField::drawn)
+impl<'a> PlotAxis<'a> {
+    /// Returns the axis of a column, without errors.
+    pub(crate) fn of(key: &'a str, name: &'a str) -> Self {
+        Self {
+            key,
+            name,
+            error: None,
+        }
+    }
+
+    fn value(&self, row: &Row) -> Option<f64> {
+        field(row, self.key)?.drawn()
+    }
+
+    /// Returns the standard error; 0 without one.
+    fn error(&self, row: &Row) -> f64 {
+        let error = self.error.and_then(|key| field(row, key)?.drawn());
+        error.unwrap_or_default()
+    }
+
+    /// Returns the ends of the error around the value.
+    fn ends(&self, row: &Row) -> [Option<f64>; 2] {
+        let (value, error) = (self.value(row), self.error(row));
+        [value.map(|it| it - error), value.map(|it| it + error)]
     }
 }
 
+fn field<'a>(row: &'a Row, key: &str) -> Option<&'a ReportField> {
+    row.iter().find(|field| field.key == key)
+}
+
 impl BenchReport {
-    /// The plot of what was measured so far.
+    /// Returns the plot of what was measured so far, as SVG.
     ///
     /// # Errors
     /// If it cannot be drawn, which nothing but a fault of ours brings about.
     pub(crate) fn svg(&self, plot: &Plot<'_>) -> anyhow::Result<String> {
         let mut text = String::new();
         let drawn = draw(&mut text, plot, self.rows(plot.table));
-        drawn.map_err(|error| anyhow!("--svg: {error}"))?;
+        drawn.map_err(|error| anyhow!("the plot of {}: {error}", plot.table))?;
         Ok(text)
     }
 }
@@ -54,128 +101,66 @@ fn draw(
     plot: &Plot<'_>,
     rows: &[Row],
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let at = |row: &&Row| (plot.x.of(row), plot.y.of(row));
-    let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
+    let down = facet::values(plot.rows.as_ref(), rows);
+    let across = facet::values(plot.columns.as_ref(), rows);
+    let (width, height) = match (down.len(), across.len()) {
+        (1, 1) => ALONE,
+        _ => ONE_OF_MANY,
+    };
+    let count = |values: &[String]| u32::try_from(values.len());
+    let (wide, high) = (width * count(&across)?, height * count(&down)?);
+    let root = SVGBackend::with_string(text, (wide + NAMES, high + CAPTION)).into_drawing_area();
     root.fill(&WHITE)?;
-    let (left, right) = root.split_horizontally(NAMES_AT);
-    let (low, high) = range(rows.iter().map(|row| plot.y.of(row)));
-    let most = rows.iter().map(|row| plot.x.of(row)).fold(1.0, f64::max);
-    let mut chart = ChartBuilder::on(&left)
-        .caption(&plot.caption, (FONT, 18))
-        .margin(12)
-        .x_label_area_size(40)
-        .y_label_area_size(52)
-        .build_cartesian_2d(-0.02..most + 0.03, low..high)?;
-    chart
-        .configure_mesh()
-        .x_desc(plot.x.name)
-        .y_desc(plot.y.name)
-        .label_style((FONT, 13))
-        .light_line_style(WHITE)
-        .draw()?;
-    for (index, (name, rows)) in by_series(plot.series, rows).iter().enumerate() {
-        let colour = Palette99::pick(index).to_rgba();
-        let line = LineSeries::new(rows.iter().map(at), colour.stroke_width(2));
-        chart.draw_series(line)?;
-        let dots = rows
-            .iter()
-            .map(|row| Circle::new(at(row), 3, colour.filled()));
-        chart.draw_series(dots)?;
-        let y = 50 + 22 * i32::try_from(index)?;
-        right.draw(&PathElement::new([(4, y), (24, y)], colour.stroke_width(2)))?;
-        right.draw(&Circle::new((14, y), 3, colour.filled()))?;
-        right.draw(&Text::new(name.clone(), (30, y - 7), (FONT, 13)))?;
+    let (caption, below) = root.split_vertically(CAPTION);
+    caption.draw(&Text::new(plot.caption.clone(), (12, 10), (FONT, 18)))?;
+    let (charts, names) = below.split_horizontally(wide);
+    let series = names_of_series(plot.series, rows);
+    let areas = charts.split_evenly((down.len(), across.len()));
+    for (index, area) in areas.iter().enumerate() {
+        let (row, column) = (index / across.len(), index % across.len());
+        let in_row = facet::of(plot.rows.as_ref(), &down[row], rows);
+        let in_column = facet::of(plot.columns.as_ref(), &across[column], rows);
+        let titles = [&down[row], &across[column]].map(String::as_str);
+        Panel {
+            plot,
+            title: facet::title(plot, titles),
+            x: range::of(in_column.iter().filter_map(|row| {
+                let is_level = plot.level.is_some() && plot.level == name(plot.series, row);
+                plot.x.value(row).filter(|_| !is_level)
+            })),
+            y: range::of(in_row.iter().flat_map(|row| plot.y.ends(row)).flatten()),
+            rows: facet::of(plot.columns.as_ref(), &across[column], in_row),
+            series: &series,
+        }
+        .draw(area)?;
+    }
+    for (index, name) in series.iter().enumerate() {
+        let (y, colour) = (24 + 22 * i32::try_from(index)?, colour(index));
+        names.draw(&PathElement::new([(4, y), (24, y)], colour.stroke_width(2)))?;
+        if plot.level != Some(name) {
+            names.draw(&Circle::new((14, y), 3, colour.filled()))?;
+        }
+        names.draw(&Text::new((*name).to_owned(), (30, y - 7), (FONT, 13)))?;
     }
     root.present()?;
     Ok(())
 }
 
-/// The rows of each series, in the order the series first came.
-fn by_series<'a>(key: &str, rows: &'a [Row]) -> Vec<(String, Vec<&'a Row>)> {
-    let mut series: Vec<(String, Vec<&Row>)> = Vec::new();
-    for row in rows {
-        let name = row.iter().find(|field| field.key == key);
-        let name = name.map(ReportField::shown).unwrap_or_default();
-        match series.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => known.push(row),
-            None => series.push((name, vec![row])),
-        }
-    }
-    series
+fn name<'a>(series: &str, row: &'a Row) -> Option<&'a str> {
+    field(row, series)?.value.as_str()
 }
 
-/// From a little below the least of `values` to a little above the largest.
-fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let (least, most) = values.fold(
-        (f64::INFINITY, f64::NEG_INFINITY),
-        |(least, most), value| (value.min(least), value.max(most)),
-    );
-    if least > most {
-        return (0.0, 100.0);
+/// Returns the series, in the order they first came.
+fn names_of_series<'a>(key: &str, rows: &'a [Row]) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for row in rows {
+        let name = name(key, row).unwrap_or_default();
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
-    let margin = if least == most {
-        0.5
-    } else {
-        0.05 * (most - least)
-    };
-    (least - margin, most + margin)
+    names
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::field::{number, percent, text};
-    use super::*;
-
-    fn drawn(points: &[(&str, f64, f64)]) -> String {
-        let mut report = BenchReport::quiet();
-        for &(name, quality, calls) in points {
-            let y = percent("quality", quality, 1);
-            let row = vec![text("series", name), y, number("calls", calls, 3)];
-            report.row("points", row).expect("nothing is printed");
-        }
-        let axis = |key, name| PlotAxis { key, name };
-        let plot = Plot {
-            table: "points",
-            caption: "german, temperature 0".to_owned(),
-            series: "series",
-            x: axis("calls", "target calls per token"),
-            y: axis("quality", "right answers, percent"),
-        };
-        report.svg(&plot).expect("drawn")
-    }
-
-    #[test]
-    fn every_series_is_drawn_and_named() {
-        let drawn = drawn(&[
-            ("target-only", 1.0, 1.0),
-            ("lossy", 0.95, 0.5),
-            ("lossy", 0.75, 0.4),
-            ("bild", 0.6, 0.3),
-            ("bild", 0.4, 0.2),
-        ]);
-        assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"));
-        for words in ["target-only", "lossy", "bild", "german, temperature 0"] {
-            assert!(drawn.contains(words), "{words}");
-        }
-        let colours = (0..3).map(|index| {
-            let RGBAColor(r, g, b, _) = Palette99::pick(index).to_rgba();
-            format!("#{r:02X}{g:02X}{b:02X}")
-        });
-        // Of each colour a dot for every point and one beside the name.
-        for (colour, points) in colours.zip([1, 2, 2]) {
-            let dots = drawn.matches("<circle").count();
-            assert_eq!(dots, 5 + 3);
-            let of_colour = drawn
-                .lines()
-                .filter(|line| line.contains("<circle") && line.contains(&colour));
-            assert_eq!(of_colour.count(), points + 1, "{colour}");
-        }
-    }
-
-    #[test]
-    fn no_points_make_an_empty_plot() {
-        assert!(drawn(&[]).contains("<svg"));
-        assert_eq!(range([50.0, 90.0].into_iter()), (48.0, 92.0));
-        assert_eq!(range([90.0].into_iter()), (89.5, 90.5));
-    }
-}
+mod tests;

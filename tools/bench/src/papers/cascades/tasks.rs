@@ -1,21 +1,13 @@
 //! Tasks of paper A's kind, of text that the default pair was not trained on.
 
-use anyhow::Context;
 use outrider::prompts::{Example, FieldNames};
-use serde::Deserialize;
 
-use crate::papers::Extent;
+use crate::papers::{Extent, texts};
 use crate::quality::Metric;
 use crate::sweep::CheckedTask;
 
-/// Texts of all kinds.
-const HELD_OUT: &str = include_str!("../../../../../models/default/corpus/heldout.jsonl");
-
 /// Most texts of a kind.
 const MOST: usize = 60;
-
-/// Words of a story that are its prompt.
-const OPENING: usize = 40;
 
 /// Prompts with known answers.
 #[derive(Debug)]
@@ -28,10 +20,18 @@ pub(super) struct Task {
     pub(super) temperatures: &'static [f32],
 }
 
-#[derive(Deserialize)]
-struct Text {
-    kind: String,
-    text: String,
+/// Returns the translation of English sentences into German.
+///
+/// # Errors
+/// If what is built in cannot be read, which is a slip of ours.
+pub(super) fn german() -> anyhow::Result<Task> {
+    Ok(Task {
+        name: "German",
+        metric: Metric::Bleu,
+        stop: Some("\n"),
+        examples: CheckedTask::load(None, &FieldNames::default(), usize::MAX)?.items,
+        temperatures: &[0.0, 0.5, 1.0],
+    })
 }
 
 /// Returns the tasks.
@@ -39,19 +39,6 @@ struct Text {
 /// # Errors
 /// If what is built in cannot be read, which is a slip of ours.
 pub(super) fn tasks(extent: Extent) -> anyhow::Result<Vec<Task>> {
-    let german = Task {
-        name: "German",
-        metric: Metric::Bleu,
-        stop: Some("\n"),
-        examples: CheckedTask::load(None, &FieldNames::default(), usize::MAX)?.items,
-        temperatures: &[0.0, 0.5, 1.0],
-    };
-    let texts = HELD_OUT.lines().map(serde_json::from_str);
-    let texts: Vec<Text> = texts.collect::<Result<_, _>>().context("held-out texts")?;
-    let of_kind = |kind: &'static str, part: fn(&str) -> Option<usize>| {
-        let of_it = texts.iter().filter(move |text| text.kind == kind);
-        of_it.filter_map(move |text| example(kind, &text.text, part(&text.text)?))
-    };
     let task = |name, mut examples: Vec<Example>| {
         examples.truncate(MOST);
         Task {
@@ -62,12 +49,10 @@ pub(super) fn tasks(extent: Extent) -> anyhow::Result<Vec<Task>> {
             temperatures: &[0.0, 1.0],
         }
     };
-    let asked = |text: &str| text.find("Answer:").map(|at| at + "Answer:".len());
-    let opened = |text: &str| text.match_indices(' ').nth(OPENING).map(|(at, _)| at);
     let mut tasks = vec![
-        german,
-        task("maths", of_kind("maths", asked).collect()),
-        task("stories", of_kind("story", opened).collect()),
+        german()?,
+        task("maths", texts::held_out("maths")?),
+        task("stories", texts::held_out("story")?),
     ];
     for task in &mut tasks {
         task.examples.truncate(extent.prompts(task.examples.len()));
@@ -78,15 +63,6 @@ pub(super) fn tasks(extent: Extent) -> anyhow::Result<Vec<Task>> {
         }
     }
     Ok(tasks)
-}
-
-/// Cuts a text into a prompt and what follows; none where nothing does.
-fn example(kind: &str, text: &str, at: usize) -> Option<Example> {
-    let (prompt, rest) = text.split_at(at);
-    (!rest.trim().is_empty()).then(|| Example {
-        references: vec![rest.to_owned()],
-        ..Example::new(kind, prompt)
-    })
 }
 
 #[cfg(test)]
