@@ -63,19 +63,21 @@ fn acceptance_alone_is_timed_over_a_small_vocabulary() {
 fn parts_of_a_round_are_timed_on_both_models() {
     let line = "parts --contexts 8 --repeats 1 --hidden 64 --layers 1 --json";
     let rows = rows(&words(line));
-    // Two trees and four blocks of positions on a target, five heads on a draft model, and Max-Gram in
-    // two contexts.
+    // Two trees and four blocks of positions on a target, five heads on a draft model, and Max-Gram and each
+    // translation in two contexts.
     let counts = [
         ("embedded", 6),
         ("random, 64 x 1", 11),
         ("embedded draft", 5),
         ("few tokens often", 2),
         ("a passage repeated", 2),
+        ("vocabularies of 4096 and 128256", 2),
+        ("vocabularies of 4096 and 152064", 2),
     ];
     for (on, count) in counts {
         assert_eq!(rows.iter().filter(|row| row["on"] == on).count(), count);
     }
-    assert_eq!(rows.len(), 26);
+    assert_eq!(rows.len(), 30);
     each_refused(&["parts"], &["--contexts 510 | --contexts: 510"]);
 }
 
