@@ -164,7 +164,7 @@ async fn settings_of_a_cascade_fit_it() {
     let drafter = three().await;
     let set = |drafting, change: fn(&mut CascadeSettings)| {
         with(drafting, |round| {
-            change(round.cascade.get_or_insert_default())
+            change(round.cascade.get_or_insert_default());
         })
     };
     let any = || open(|_| {});
@@ -173,7 +173,7 @@ async fn settings_of_a_cascade_fit_it() {
             "cascade_k | 1 rows, expected 3",
             any(),
             set(Drafting::Cascade, |it| {
-                it.k = vec![CascadeRow { tokens: vec![4] }]
+                it.k = vec![CascadeRow { tokens: vec![4] }];
             }),
         ),
         (
