@@ -1,6 +1,8 @@
 //! Paper C: cascades of drafters. Its Table 1 from the formulas, acceptance by position (Figure 2), and what the drafters of this
 //! process bring (Tables 2 to 4).
 
+mod matrices;
+
 use client::Client;
 use outrider::prompts;
 use speculation::cascade::ewif::{DraftShare, horizontal};
@@ -37,13 +39,14 @@ pub(super) async fn measure(
         extent,
     };
     let long = format!("coupled:draft-len={POSITIONS}");
-    let list = ways([
+    let own = [
         ("target alone", "target-only"),
         ("draft model", "coupled:draft-len=4"),
         ("draft model, long blocks", &*long),
         ("Max-Gram", "coupled:drafting=max-gram:draft-len=10"),
-        ("cascade", "coupled:drafting=cascade:draft-len=20"),
-    ])?;
+        ("cascade", "coupled:drafting=cascade"),
+    ];
+    let list = ways(own.into_iter().chain(matrices::MATRICES))?;
     let outcomes = trial.run(&list).await?;
     let base = ms_a_token(&outcomes[0].total());
     for (way, outcome) in list.iter().zip(&outcomes) {
@@ -80,6 +83,7 @@ pub(super) async fn measure(
     }
     claims.push(exponential(&outcomes[LONG[0]], &trial.bootstrap()));
     claims.push(quicker(&outcomes[4], &outcomes[1]));
+    claims.extend(matrices::claims(&outcomes[own.len()..]));
     Ok(claims)
 }
 
