@@ -1,6 +1,6 @@
 //! `outrider-bench batch`: several sessions that decode together on one engine, against one alone.
 
-mod session;
+pub(crate) mod session;
 
 use std::num::NonZeroUsize;
 

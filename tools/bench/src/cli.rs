@@ -16,9 +16,9 @@ use crate::device;
 use crate::port;
 use crate::report::{BenchReport, ReportArgs};
 use crate::{
-    batch, bigram, capacity, compare, decode, distance, drafting, http, kernels, load, papers,
-    parts, record, replay, results, serve, speedup, structured, sweep, telemetry, train_head,
-    turns, verification,
+    batch, bigram, capacity, compare, contexts, decode, distance, drafting, http, kernels, load,
+    papers, parts, record, replay, results, serve, speedup, structured, sweep, telemetry,
+    train_head, turns, verification,
 };
 
 /// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
@@ -66,6 +66,9 @@ enum BenchCommand {
     /// measured in turn, and ratios are medians over turns, so that a machine in another mood changes
     /// both sides alike.
     Decode(decode::DecodeArgs),
+    /// Times what a long context costs: a step against what memory allows, a block against a step, the context's
+    /// share of a prompt, sessions together.
+    Contexts(contexts::ContextsArgs),
     /// Compares what a GPU computes with the CPU and with Hugging Face's numbers, then times synthetic models on it.
     ///
     /// Ends with an error, before anything is timed, where the GPU computes something else.
@@ -240,6 +243,7 @@ async fn carry_out(
         BenchCommand::Verification(args) => verification::run(&args, report)?,
         BenchCommand::Parts(args) => parts::run(&args, report)?,
         BenchCommand::Decode(args) => decode::run(&args, report)?,
+        BenchCommand::Contexts(args) => contexts::run(&args, report)?,
         #[cfg(feature = "device")]
         BenchCommand::Device(args) => device::run(&args, report)?,
         #[cfg(feature = "llama-cpp")]

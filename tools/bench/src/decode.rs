@@ -4,7 +4,7 @@
 mod llama_cpp;
 mod metrics;
 mod products;
-mod subject;
+pub(crate) mod subject;
 
 use std::io::Write;
 use std::ops::ControlFlow;

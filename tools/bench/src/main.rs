@@ -5,6 +5,7 @@ mod bigram;
 mod capacity;
 mod cli;
 mod compare;
+mod contexts;
 mod decode;
 #[cfg(feature = "device")]
 mod device;

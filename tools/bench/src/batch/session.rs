@@ -19,7 +19,7 @@ use speculation::ports::LanguageModel;
 use speculation::sampling::SamplingParams;
 
 /// An engine, and sessions that each hold a context.
-pub(super) struct Sessions {
+pub(crate) struct Sessions {
     engine: EngineHandle,
     prompts: Vec<Vec<TokenId>>,
     sampling: Arc<SamplingParams>,
@@ -31,7 +31,7 @@ impl Sessions {
     ///
     /// # Errors
     /// If the engine does not start, or fails.
-    pub(super) fn start(
+    pub(crate) fn start(
         model: Model,
         most: NonZeroUsize,
         context: usize,
@@ -64,7 +64,7 @@ impl Sessions {
     ///
     /// # Errors
     /// If the engine fails.
-    pub(super) fn decode(&self, count: usize, tokens: usize) -> anyhow::Result<Duration> {
+    pub(crate) fn decode(&self, count: usize, tokens: usize) -> anyhow::Result<Duration> {
         let (done, ended) = channel();
         let started = Instant::now();
         for (slot, prompt) in self.prompts[..count].iter().enumerate() {

@@ -12,6 +12,7 @@ impl BenchCommand {
             Self::Drafting(_) => "drafting",
             Self::Parts(_) => "parts",
             Self::Decode(_) => "decode",
+            Self::Contexts(_) => "contexts",
             #[cfg(feature = "device")]
             Self::Device(_) => "device",
             #[cfg(feature = "llama-cpp")]

@@ -4,7 +4,7 @@ use model::{Cpu, Decoder, Linear, LinearScratch};
 
 /// Inputs and results of the products of one forward, of no meaning.
 #[derive(Debug)]
-pub(super) struct Products {
+pub(crate) struct Products {
     rows: usize,
     cpu: Cpu,
     x: Vec<f32>,

@@ -21,7 +21,7 @@ const MOST: u32 = 64;
 const UNCOUNTED: u32 = 3;
 
 /// A model that holds a sequence.
-pub(super) struct DecodeSubject {
+pub(crate) struct DecodeSubject {
     model: Model,
     cache: SequenceCache,
     rows: Rows,
@@ -32,7 +32,7 @@ impl DecodeSubject {
     ///
     /// # Errors
     /// If the weights are refused, or the context is too long for the model.
-    pub(super) fn new(
+    pub(crate) fn new(
         checkpoint: &Checkpoint,
         format: WeightFormat,
         context: usize,
@@ -43,16 +43,63 @@ impl DecodeSubject {
             (1..=limit).contains(&context),
             "--context: {context} is out of range, expected 1 to {limit}"
         );
+        let mut subject = Self::empty(checkpoint, format)?;
+        subject.fill(context)?;
+        Ok(subject)
+    }
+
+    /// Loads the model; its sequence is empty.
+    ///
+    /// # Errors
+    /// If the weights are refused.
+    pub(crate) fn empty(checkpoint: &Checkpoint, format: WeightFormat) -> anyhow::Result<Self> {
         let model = checkpoint.load(format).context("the model")?;
-        let mut subject = Self {
+        Ok(Self {
             cache: model.new_cache(),
             model,
             rows: Rows::default(),
-        };
-        for chunk in subject.tokens(context).chunks(128) {
-            subject.forward(chunk, chunk.len())?;
+        })
+    }
+
+    /// Fills the sequence up to `context` tokens.
+    ///
+    /// # Errors
+    /// What the model refuses.
+    pub(crate) fn fill(&mut self, context: usize) -> anyhow::Result<()> {
+        while self.held() < context {
+            self.grow(128.min(context - self.held()))?;
         }
-        Ok(subject)
+        Ok(())
+    }
+
+    /// Adds `count` tokens in one forward. Returns how long it took.
+    ///
+    /// # Errors
+    /// What the model refuses.
+    pub(crate) fn grow(&mut self, count: usize) -> anyhow::Result<Duration> {
+        let held = self.held();
+        let tokens = self.tokens(held + count);
+        let started = Instant::now();
+        self.forward(&tokens[held..], count)?;
+        Ok(started.elapsed())
+    }
+
+    /// Forgets the sequence.
+    pub(crate) fn clear(&mut self) {
+        self.cache.truncate(0);
+    }
+
+    /// Tokens that the sequence holds.
+    pub(crate) fn held(&self) -> usize {
+        self.cache.len()
+    }
+
+    /// Bytes of the weights that a step reads.
+    ///
+    /// # Errors
+    /// If the model is no decoder on CPUs.
+    pub(crate) fn weight_bytes(&self) -> anyhow::Result<usize> {
+        Ok(self.decoder()?.matrices().map(model::Linear::bytes).sum())
     }
 
     /// `count` tokens of no meaning.
@@ -77,7 +124,7 @@ impl DecodeSubject {
     ///
     /// # Errors
     /// What the model refuses.
-    pub(super) fn forwards(&mut self, positions: usize, count: u32) -> anyhow::Result<Duration> {
+    pub(crate) fn forwards(&mut self, positions: usize, count: u32) -> anyhow::Result<Duration> {
         let tokens = self.tokens(positions);
         let held = self.cache.len();
         mean(count, || {
@@ -91,7 +138,7 @@ impl DecodeSubject {
     ///
     /// # Errors
     /// If the model is no decoder on CPUs.
-    pub(super) fn products(&self, products: &mut Products, count: u32) -> anyhow::Result<Duration> {
+    pub(crate) fn products(&self, products: &mut Products, count: u32) -> anyhow::Result<Duration> {
         let decoder = self.decoder()?;
         let Ok(time) = mean::<Infallible>(count, || {
             products.run(decoder);
@@ -104,7 +151,7 @@ impl DecodeSubject {
     ///
     /// # Errors
     /// If the model is no decoder on CPUs.
-    pub(super) fn room(&self, positions: usize) -> anyhow::Result<Products> {
+    pub(crate) fn room(&self, positions: usize) -> anyhow::Result<Products> {
         Ok(Products::new(self.decoder()?, positions))
     }
 
@@ -119,7 +166,7 @@ impl DecodeSubject {
     ///
     /// # Errors
     /// What the model refuses.
-    pub(super) fn enough(&mut self) -> anyhow::Result<u32> {
+    pub(crate) fn enough(&mut self) -> anyhow::Result<u32> {
         let one = self.forwards(1, 3)?.max(Duration::from_nanos(1));
         let count = LEAST.as_secs_f64() / one.as_secs_f64();
         Ok((count.ceil() as u32).clamp(1, MOST))
@@ -127,7 +174,7 @@ impl DecodeSubject {
 }
 
 /// The mean time of `count` passes over the memory of `probe`, after [`UNCOUNTED`].
-pub(super) fn passes(probe: &ReadProbe, count: u32) -> Duration {
+pub(crate) fn passes(probe: &ReadProbe, count: u32) -> Duration {
     probe.awake(|| {
         let Ok(time) = mean::<Infallible>(count, || {
             probe.pass();
