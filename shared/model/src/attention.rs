@@ -1,16 +1,17 @@
 //! Causal grouped-query attention of the rows of a batch over the caches of their sequences.
 //!
-//! Every sum runs over the logical positions in a fixed order: a score over the dimensions, the
-//! normaliser over sixteen lanes of positions, a value over the even and the odd positions apart. Scores and
-//! values are chains of fused multiply-adds.
+//! The positions of a sequence are cut into chunks of [`CHUNK`], whoever attends to them. In a chunk every sum
+//! runs over the logical positions in a fixed order: a score over the dimensions, the normaliser over sixteen
+//! lanes of positions, a value over the even and the odd positions apart. Scores and values are chains of fused
+//! multiply-adds. Then the chunks are added up, one after the other ([`partials`]).
 //! So the result depends on the sequence alone, not on how it was cut into forwards, nor on the rows that
-//! are computed beside it.
+//! are computed beside it, nor on how many threads share its chunks.
 //!
 //! A row of a token tree sees a sequence that ends in a branch. The branch's keys and values stay in
 //! the slots they were written to; its scores are brought to their logical positions before anything is
 //! summed over them, and its values are read in logical order. So the bits are those of the path alone.
 //!
-//! The query heads that share a key head, of several rows, go together over a page: its keys and values are
+//! The query heads that share a key head, of several rows, go together over a chunk: its keys and values are
 //! read once for them. Positions that no row of them sees are not computed.
 
 /// Does `body` for each `n` below `count`, at most 8, without a loop: the compiler keeps sums in registers
@@ -34,27 +35,36 @@ macro_rules! unrolled {
     };
 }
 
+mod ahead;
+mod division;
 mod kernel;
 mod lanes;
 mod mixing;
+mod partials;
 mod scores;
 mod spans;
+mod stretch;
 
 use parking_lot::Mutex;
 use speculation::ports::{KvCache, Segment};
 use speculation::tree_paths::TreePaths;
 
-use self::kernel::{PartScratch, ThreadShare};
+use self::{
+    division::WorkItem,
+    kernel::{PartScratch, ThreadShare},
+    partials::{MergedPieces, RunningSum},
+};
 use crate::{
-    cache::{CpuCache, LayerCache},
+    cache::{CpuCache, LayerCache, PAGE},
     cpu::{Cpu, SharedSlice},
 };
-use spans::WorkItem;
 
 /// Multiply-adds of attention below which a batch stays on the calling thread: some 2 µs, for keys and values
 /// of a decoding step come from the outermost cache, as fast as a core can read it.
 const PARALLEL_WORK: usize = 48 << 10;
-/// Most queries that go together over the pages: their scores should stay in the cache.
+/// Positions whose sums are taken together: a whole number of pages.
+const CHUNK: usize = 4 * PAGE;
+/// Most queries that go together over a chunk: their scores should stay in the cache.
 const TOGETHER: usize = 16;
 
 /// How a layer turns products of query and key into weights.
@@ -143,6 +153,8 @@ pub(crate) struct AttentionScratch {
     items: Vec<WorkItem>,
     /// For each thread that shares the work.
     parts: Vec<Mutex<PartScratch>>,
+    /// Sums of the queries whose pieces are being added up.
+    sums: Vec<RunningSum>,
 }
 
 impl Clone for AttentionScratch {
@@ -160,28 +172,19 @@ impl Attention<'_> {
             return;
         }
         let query_dim = output.len() / rows;
-        let work = self.divide(query_dim, &mut scratch.items);
+        let AttentionScratch { items, parts, sums } = scratch;
+        let work = self.divide(query_dim, items);
         self.place_long(cpu, query_dim);
         let threads = if work < PARALLEL_WORK {
             1
         } else {
             cpu.threads.count()
         };
-        let AttentionScratch { items, parts } = scratch;
         if parts.len() < threads {
             parts.resize_with(threads, Mutex::default);
         }
-        for part in &mut parts[..threads] {
-            part.get_mut().items.clear();
-        }
-        // Each thread gets neighbours, so that it mostly has the heads that it brought to their positions.
-        let mut before = 0;
-        for item in &*items {
-            let middle = before + item.work / 2;
-            let part = &mut parts[(middle * threads / work.max(1)).min(threads - 1)];
-            part.get_mut().items.push(*item);
-            before += item.work;
-        }
+        let parts = &mut parts[..threads];
+        self.deal(items, work, parts);
         let run = |part: usize| {
             let mut part = parts[part].lock();
             let part = ThreadShare {
@@ -195,8 +198,15 @@ impl Attention<'_> {
         } else {
             cpu.threads.each(threads, &run);
         }
-        for part in &mut parts[..threads] {
-            part.get_mut().copy_to(output, query_dim);
+        for part in parts {
+            let part = part.get_mut();
+            part.copy_to(output, query_dim);
+            cpu.level.run(MergedPieces {
+                part,
+                sums,
+                output,
+                query_dim,
+            });
         }
     }
 
@@ -222,38 +232,6 @@ impl Attention<'_> {
                     first += self.views.rows(segment);
                 }
             });
-    }
-
-    /// Cuts the batch into items: a key head's queries of some rows of a segment. Returns their work, in
-    /// multiply-adds.
-    fn divide(&self, query_dim: usize, items: &mut Vec<WorkItem>) -> usize {
-        items.clear();
-        let mut first = 0;
-        for segment in 0..self.views.segments() {
-            let cache = self.views.cache(segment);
-            let group = query_dim / cache.head_dim() / cache.kv_heads();
-            let rows = self.views.rows(segment);
-            let together = together(group);
-            for row in (0..rows).step_by(together) {
-                let count = together.min(rows - row);
-                let visible = self.views.view(segment, row + count - 1).visible;
-                let seen = (self.scoring.window).map_or(visible, |window| visible.min(window));
-                let work = 2 * count * group * seen * cache.head_dim();
-                items.extend((0..cache.kv_heads()).map(|kv_head| WorkItem {
-                    segment,
-                    row,
-                    rows: count,
-                    batch_row: first + row,
-                    kv_head,
-                    group,
-                    head_dim: cache.head_dim(),
-                    places: rows <= together,
-                    work,
-                }));
-            }
-            first += rows;
-        }
-        items.iter().map(|item| item.work).sum()
     }
 }
 

@@ -4,16 +4,22 @@
 //! the two hot loops name the instructions: fused multiply-adds, the same bits everywhere.
 
 use half::{f16, slice::HalfFloatSliceExt as _};
+use speculation::simd::Kernel;
 
 use crate::cache::{KvNumber, LANES};
 
 /// Sixteen sums. Those of an instruction set may only be used in functions compiled for it.
 pub(super) trait Lanes: Copy {
-    /// Queries whose sums go on side by side: as many as the registers hold.
+    /// Most queries whose sums go on side by side.
     const TILE: usize;
-    /// Registers of one query's sums of values that go on side by side.
-    const STRIPS: usize;
+    /// Most sums that go on side by side: as many as the registers hold.
+    const SUMS: usize;
 
+    /// Has the numbers from `at` on brought near: the rest of their line of the cache, where there is a way.
+    fn prefetch<T>(at: &T);
+
+    /// Runs a loop compiled by itself: in one large function the compiler would keep sums in memory.
+    fn run<K: Kernel>(kernel: K) -> K::Output;
     /// All zero.
     fn zero() -> Self;
     /// These numbers.
@@ -22,6 +28,8 @@ pub(super) trait Lanes: Copy {
     fn load_half(numbers: &[f16; LANES]) -> Self;
     /// With `numbers` times `factor` added, rounded once.
     fn add_scaled(self, numbers: Self, factor: f32) -> Self;
+    /// Times `factor`.
+    fn scaled(self, factor: f32) -> Self;
     /// Writes the sums.
     fn store(self, to: &mut [f32; LANES]);
 }
@@ -48,7 +56,15 @@ impl LaneNumber for f16 {
 
 impl Lanes for [f32; LANES] {
     const TILE: usize = 2;
-    const STRIPS: usize = 1;
+    const SUMS: usize = 4;
+
+    #[inline(always)]
+    fn prefetch<T>(_at: &T) {}
+
+    #[inline(never)]
+    fn run<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run()
+    }
 
     #[inline(always)]
     fn zero() -> Self {
@@ -76,6 +92,11 @@ impl Lanes for [f32; LANES] {
     }
 
     #[inline(always)]
+    fn scaled(self, factor: f32) -> Self {
+        self.map(|sum| sum * factor)
+    }
+
+    #[inline(always)]
     fn store(self, to: &mut [f32; LANES]) {
         *to = self;
     }
@@ -86,7 +107,7 @@ pub(super) mod x86 {
     #[allow(clippy::wildcard_imports, reason = "names of instructions")]
     use std::arch::x86_64::*;
 
-    use super::{LANES, Lanes, f16};
+    use super::{Kernel, LANES, Lanes, f16};
 
     /// One register of AVX-512.
     #[derive(Clone, Copy)]
@@ -99,9 +120,31 @@ pub(super) mod x86 {
     // SAFETY of what follows: only functions compiled for the instruction set use the type, which run on
     // CPUs that have it; the addresses are those of sixteen numbers.
 
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma")]
+    #[inline(never)]
+    fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run()
+    }
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    #[inline(never)]
+    fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run()
+    }
+
     impl Lanes for Avx512 {
-        const TILE: usize = 4;
-        const STRIPS: usize = 2;
+        const TILE: usize = 8;
+        const SUMS: usize = 24;
+
+        #[inline(always)]
+        fn prefetch<T>(at: &T) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) }
+        }
+
+        #[inline(always)]
+        fn run<K: Kernel>(kernel: K) -> K::Output {
+            unsafe { run_avx512(kernel) }
+        }
 
         #[inline(always)]
         fn zero() -> Self {
@@ -127,6 +170,11 @@ pub(super) mod x86 {
         }
 
         #[inline(always)]
+        fn scaled(self, factor: f32) -> Self {
+            Self(unsafe { _mm512_mul_ps(self.0, _mm512_set1_ps(factor)) })
+        }
+
+        #[inline(always)]
         fn store(self, to: &mut [f32; LANES]) {
             unsafe { _mm512_storeu_ps(to.as_mut_ptr(), self.0) }
         }
@@ -134,7 +182,17 @@ pub(super) mod x86 {
 
     impl Lanes for Avx2 {
         const TILE: usize = 2;
-        const STRIPS: usize = 1;
+        const SUMS: usize = 4;
+
+        #[inline(always)]
+        fn prefetch<T>(at: &T) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) }
+        }
+
+        #[inline(always)]
+        fn run<K: Kernel>(kernel: K) -> K::Output {
+            unsafe { run_avx2(kernel) }
+        }
 
         #[inline(always)]
         fn zero() -> Self {
@@ -169,6 +227,14 @@ pub(super) mod x86 {
                     _mm256_fmadd_ps(factor, numbers.0, self.0),
                     _mm256_fmadd_ps(factor, numbers.1, self.1),
                 )
+            }
+        }
+
+        #[inline(always)]
+        fn scaled(self, factor: f32) -> Self {
+            unsafe {
+                let factor = _mm256_set1_ps(factor);
+                Self(_mm256_mul_ps(self.0, factor), _mm256_mul_ps(self.1, factor))
             }
         }
 

@@ -1,23 +1,24 @@
 //! From weights and values to outputs.
 
-use std::ops::Range;
+use std::{marker::PhantomData, ops::Range};
+
+use speculation::simd::Kernel;
 
 use super::{
+    ahead::{Ahead, share},
     lanes::{LaneNumber, Lanes},
     scores::numbers_mut,
 };
-use crate::cache::LANES;
-
-/// Most sums at a time, `N * S`, over even positions and over odd ones.
-const MOST: usize = 8;
+use crate::cache::{LANES, PAGE};
 
 /// Adds the values of the slots `slots` of a page, `(64, head_dim)`, times the weights of `N` queries, to
 /// their sums, each `(2, head_dim)`: over even positions, and over odd ones. The slots of a page are even
-/// where its positions are; the weights are those of the page.
+/// where its positions are; the weights are those of the page. `ahead` is what is needed next: it is asked
+/// for little by little.
 #[inline(always)]
 pub(super) fn mix<L: Lanes, T: LaneNumber, const N: usize>(
     weights: [&[f32]; N],
-    values: &[T],
+    (values, ahead): (&[T], &[T]),
     slots: Range<usize>,
     head_dim: usize,
     sums: &mut [f32],
@@ -25,12 +26,26 @@ pub(super) fn mix<L: Lanes, T: LaneNumber, const N: usize>(
     let whole = head_dim / LANES * LANES;
     let mut d = 0;
     while d < whole {
-        let strips = L::STRIPS.min((whole - d) / LANES);
+        let strips = match (whole - d) / LANES {
+            4.. if const { 8 * N <= L::SUMS } => 4,
+            2.. if const { 4 * N <= L::SUMS } => 2,
+            _ => 1,
+        };
         let then = d + strips * LANES;
-        if const { L::STRIPS > 1 } && strips == 2 {
-            strip::<L, T, N, 2>(weights, values, slots.clone(), head_dim, d, sums);
-        } else {
-            strip::<L, T, N, 1>(weights, values, slots.clone(), head_dim, d, sums);
+        let strip = Strip {
+            weights,
+            values,
+            ahead: share(ahead, d..then, whole),
+            slots: slots.clone(),
+            head_dim,
+            d,
+            sums: &mut *sums,
+            lanes: PhantomData::<L>,
+        };
+        match strips {
+            4 if const { 8 * N <= L::SUMS } => L::run(Strips::<_, 4>(strip)),
+            2 if const { 4 * N <= L::SUMS } => L::run(Strips::<_, 2>(strip)),
+            _ => L::run(Strips::<_, 1>(strip)),
         }
         d = then;
     }
@@ -58,61 +73,84 @@ pub(super) fn add_scaled<L: Lanes, T: LaneNumber>(sums: &mut [f32], value: &[T],
     }
 }
 
-/// [`mix`] for `S` times sixteen dimensions from `d` on.
-#[inline(always)]
-fn strip<L: Lanes, T: LaneNumber, const N: usize, const S: usize>(
-    weights: [&[f32]; N],
-    values: &[T],
+/// What [`mix`] is given, for the dimensions from `d` on.
+struct Strip<'a, L, T, const N: usize> {
+    weights: [&'a [f32]; N],
+    values: &'a [T],
+    ahead: &'a [T],
     slots: Range<usize>,
     head_dim: usize,
     d: usize,
-    sums: &mut [f32],
-) {
-    // Sum i is that of query i / S and strip i % S.
-    let mut even = [L::zero(); MOST];
-    let mut odd = [L::zero(); MOST];
-    unrolled!(i in N * S => {
-        let at = 2 * (i / S) * head_dim + d + i % S * LANES;
-        even[i] = L::load(numbers(sums, at));
-        odd[i] = L::load(numbers(sums, at + head_dim));
-    });
-    // Strip `s` of the value that stands at `at`.
-    let value =
-        |at: usize, s: usize| -> L { T::load(numbers(values, at * head_dim + d + s * LANES)) };
-    let Range { mut start, end } = slots;
-    if start % 2 == 1 && start < end {
-        unrolled!(i in N * S => {
-            odd[i] = odd[i].add_scaled(value(start, i % S), weights[i / S][start]);
-        });
-        start += 1;
-    }
-    let slots = end.saturating_sub(start);
-    let pairs = &values[start * head_dim..][..slots / 2 * 2 * head_dim];
-    let paired: [&[[f32; 2]]; N] = weights.map(|weights| weights[start..].as_chunks().0);
-    for (i, pair) in pairs.chunks_exact(2 * head_dim).enumerate() {
-        unrolled!(s in S => {
-            let at = d + s * LANES;
-            let values: [L; 2] = [
-                T::load(numbers(pair, at)),
-                T::load(numbers(pair, at + head_dim)),
-            ];
-            unrolled!(n in N => {
-                let i_sum = n * S + s;
-                even[i_sum] = even[i_sum].add_scaled(values[0], paired[n][i][0]);
-                odd[i_sum] = odd[i_sum].add_scaled(values[1], paired[n][i][1]);
+    sums: &'a mut [f32],
+    lanes: PhantomData<L>,
+}
+
+/// `S` times sixteen of these dimensions.
+struct Strips<P, const S: usize>(P);
+
+impl<L: Lanes, T: LaneNumber, const N: usize, const S: usize> Kernel
+    for Strips<Strip<'_, L, T, N>, S>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Strip {
+            weights,
+            values,
+            ahead,
+            slots,
+            head_dim,
+            d,
+            sums,
+            ..
+        } = self.0;
+        // Of query n and strip s at [n][s].
+        let mut even = [[L::zero(); S]; N];
+        let mut odd = [[L::zero(); S]; N];
+        unrolled!(n in N => unrolled!(s in S => {
+            let at = 2 * n * head_dim + d + s * LANES;
+            even[n][s] = L::load(numbers(sums, at));
+            odd[n][s] = L::load(numbers(sums, at + head_dim));
+        }));
+        // Strip `s` of the value that stands at `at`.
+        let value =
+            |at: usize, s: usize| -> L { T::load(numbers(values, at * head_dim + d + s * LANES)) };
+        let Range { mut start, end } = slots;
+        if start % 2 == 1 && start < end {
+            unrolled!(n in N => unrolled!(s in S => {
+                odd[n][s] = odd[n][s].add_scaled(value(start, s), weights[n][start]);
+            }));
+            start += 1;
+        }
+        let pairs = start / 2..(end / 2).min(PAGE / 2);
+        let weights_of_pairs: [&[[f32; 2]; PAGE / 2]; N] =
+            weights.map(|weights| weights.as_chunks().0.first_chunk().expect("a page's"));
+        let mut ahead = Ahead::new(ahead, PAGE / 2);
+        for i in pairs {
+            ahead.step::<L>();
+            let pair = &values[2 * i * head_dim..][..2 * head_dim];
+            let pair: [&[[T; LANES]]; 2] = [&pair[d..], &pair[head_dim + d..]]
+                .map(|value| &value[..S * LANES].as_chunks().0[..S]);
+            unrolled!(s in S => {
+                let (first, second): (L, L) = (T::load(&pair[0][s]), T::load(&pair[1][s]));
+                unrolled!(n in N => {
+                    even[n][s] = even[n][s].add_scaled(first, weights_of_pairs[n][i][0]);
+                    odd[n][s] = odd[n][s].add_scaled(second, weights_of_pairs[n][i][1]);
+                });
             });
-        });
+        }
+        if start < end && end % 2 == 1 {
+            unrolled!(n in N => unrolled!(s in S => {
+                even[n][s] = even[n][s].add_scaled(value(end - 1, s), weights[n][end - 1]);
+            }));
+        }
+        unrolled!(n in N => unrolled!(s in S => {
+            let at = 2 * n * head_dim + d + s * LANES;
+            even[n][s].store(numbers_mut(sums, at));
+            odd[n][s].store(numbers_mut(sums, at + head_dim));
+        }));
     }
-    if slots % 2 == 1 {
-        unrolled!(i in N * S => {
-            even[i] = even[i].add_scaled(value(end - 1, i % S), weights[i / S][end - 1]);
-        });
-    }
-    unrolled!(i in N * S => {
-        let at = 2 * (i / S) * head_dim + d + i % S * LANES;
-        even[i].store(numbers_mut(sums, at));
-        odd[i].store(numbers_mut(sums, at + head_dim));
-    });
 }
 
 /// Sixteen numbers of `numbers` from `at` on.

@@ -4,7 +4,7 @@ use super::*;
 use speculation::simd::Level;
 
 use crate::cache::{CpuCache, KvFormat, PagePool};
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Threads};
 use speculation::exp::exp;
 
 const HEADS: usize = 6;
@@ -96,14 +96,18 @@ fn plain(head_dim: usize) -> AttentionScoring {
 }
 
 fn attend(level: Level, rows: &Rows<'_>, scoring: AttentionScoring) -> Vec<f32> {
-    let head_dim = rows.cache.layers[0].head_dim();
-    let mut queries: Vec<f32> = (0..rows.views.len())
-        .flat_map(|row| query(row, head_dim))
-        .collect();
     let cpu = Cpu {
         level,
         ..Cpu::detect()
     };
+    attend_on(&cpu, rows, scoring)
+}
+
+fn attend_on(cpu: &Cpu, rows: &Rows<'_>, scoring: AttentionScoring) -> Vec<f32> {
+    let head_dim = rows.cache.layers[0].head_dim();
+    let mut queries: Vec<f32> = (0..rows.views.len())
+        .flat_map(|row| query(row, head_dim))
+        .collect();
     let mut output = vec![f32::NAN; queries.len()];
     let attention = Attention {
         queries: SharedSlice::new(&mut queries),
@@ -111,7 +115,7 @@ fn attend(level: Level, rows: &Rows<'_>, scoring: AttentionScoring) -> Vec<f32> 
         views: rows,
         scoring,
     };
-    attention.forward(&cpu, &mut output, &mut AttentionScratch::default());
+    attention.forward(cpu, &mut output, &mut AttentionScratch::default());
     output
 }
 
@@ -140,25 +144,32 @@ fn canonical(
             let score = query.iter().enumerate().fold(0.0_f32, dot) * scoring.scale;
             (scoring.softcap).map_or(score, |cap| cap * crate::activation::tanh(score / cap))
         };
-        let scores: Vec<f32> = slots[first..].iter().map(|&slot| score(slot)).collect();
-        let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let weights: Vec<f32> = scores.iter().map(|score| exp(score - largest)).collect();
-        let mut lanes = [0.0_f32; 16];
-        for (position, weight) in (first..).zip(&weights) {
-            lanes[position % 16] += weight;
-        }
-        let total = crate::norm::sum_lanes(lanes);
-        result.extend((0..head_dim).map(|d| {
-            let mut sums = [0.0_f32; 2];
-            for (position, weight) in (first..).zip(&weights) {
-                let (sum, value) = (
-                    &mut sums[position % 2],
-                    value(slots[position], offset + d, head_dim),
-                );
-                *sum = weight.mul_add(value, *sum);
+        let chunks = first / CHUNK..slots.len().div_ceil(CHUNK);
+        let (mut largest, mut total) = (f32::MIN, 0.0_f32);
+        let mut values = vec![0.0_f32; head_dim];
+        for chunk in chunks {
+            let positions = first.max(chunk * CHUNK)..slots.len().min((chunk + 1) * CHUNK);
+            let scores: Vec<f32> = positions.clone().map(|at| score(slots[at])).collect();
+            let own = scores.iter().copied().fold(f32::MIN, f32::max);
+            let weights: Vec<f32> = scores.iter().map(|score| exp(score - own)).collect();
+            let mut lanes = [0.0_f32; 16];
+            for (position, weight) in positions.clone().zip(&weights) {
+                lanes[position % 16] += weight;
             }
-            (sums[0] + sums[1]) / total
-        }));
+            let both = own.max(largest);
+            let (before, now) = (exp(largest - both), exp(own - both));
+            largest = both;
+            total = total * before + crate::norm::sum_lanes(lanes) * now;
+            for (d, all) in values.iter_mut().enumerate() {
+                let mut sums = [0.0_f32; 2];
+                for (position, weight) in positions.clone().zip(&weights) {
+                    let sum = &mut sums[position % 2];
+                    *sum = weight.mul_add(value(slots[position], offset + d, head_dim), *sum);
+                }
+                *all = *all * before + (sums[0] + sums[1]) * now;
+            }
+        }
+        result.extend(values.into_iter().map(|value| value / total));
     }
     result
 }
@@ -228,6 +239,84 @@ fn a_node_has_the_bits_of_its_path() {
         let rows = rows(&cache, views);
         for level in Level::all() {
             let found = attend(level, &rows, scoring);
+            assert!(found == expected, "{format} {window:?} {level:?}");
+        }
+    }
+}
+
+/// Several chunks, cut among any number of threads; a window that begins in one of them, a chunk that only the
+/// last rows reach.
+#[test]
+fn long_rows_have_the_bits_of_the_canonical_order_on_any_number_of_threads() {
+    let (head_dim, seen) = (64, 3 * CHUNK + 40);
+    let slots: Vec<usize> = (0..seen).collect();
+    for format in KvFormat::ALL {
+        let cache = cache_in(format, seen, head_dim);
+        for (window, start) in [
+            (None, seen - 1),
+            (None, 3 * CHUNK - 4),
+            (Some(600), seen - 5),
+        ] {
+            let scoring = AttentionScoring {
+                window,
+                ..plain(head_dim)
+            };
+            let visible = start + 1..(start + 6).min(seen) + 1;
+            let expected: Vec<f32> = (visible.clone().enumerate())
+                .flat_map(|(row, visible)| {
+                    canonical(format, row, &slots[..visible], head_dim, scoring)
+                })
+                .collect();
+            let rows = rows(&cache, visible.map(sees));
+            for (threads, level) in [1, 2, 3, 7]
+                .into_iter()
+                .flat_map(|threads| Level::all().into_iter().map(move |level| (threads, level)))
+            {
+                let threads = Arc::new(Threads::new(threads));
+                let found = attend_on(&Cpu { level, threads }, &rows, scoring);
+                assert!(found == expected, "{format} {window:?} {start} {level:?}");
+            }
+        }
+    }
+}
+
+/// A tree whose paths end in another chunk than they begin in, on several threads.
+#[test]
+fn a_node_of_a_long_sequence_has_the_bits_of_its_path() {
+    let paths: [&[u32]; 5] = [
+        &[0],
+        &[0, 1, 5],
+        &[2, 3, 4, 6, 70],
+        &[2, 3, 90, 91, 92, 93],
+        &[99],
+    ];
+    let (head_dim, root) = (64, 2 * CHUNK - 3);
+    let windows = [None, Some(4), Some(300)];
+    let both = |format| windows.map(|window| (format, window));
+    for (format, window) in KvFormat::ALL.into_iter().flat_map(both) {
+        let cache = cache_in(format, root + 100, head_dim);
+        let scoring = AttentionScoring {
+            window,
+            ..plain(head_dim)
+        };
+        let (mut views, mut expected) = (Vec::new(), Vec::new());
+        for (row, &path) in paths.iter().enumerate() {
+            let nodes = path.iter().map(|&node| root + node as usize);
+            let slots: Vec<usize> = (0..root).chain(nodes).collect();
+            expected.extend(canonical(format, row, &slots, head_dim, scoring));
+            views.push(View {
+                visible: slots.len(),
+                branch: path,
+                bias: None,
+            });
+        }
+        let rows = rows(&cache, views);
+        for (threads, level) in [1, 2, 5]
+            .into_iter()
+            .flat_map(|threads| Level::all().into_iter().map(move |level| (threads, level)))
+        {
+            let threads = Arc::new(Threads::new(threads));
+            let found = attend_on(&Cpu { level, threads }, &rows, scoring);
             assert!(found == expected, "{format} {window:?} {level:?}");
         }
     }
