@@ -44,7 +44,7 @@ pub(super) async fn measure(
         ("draft model", "coupled:draft-len=4"),
         ("draft model, long blocks", &*long),
         ("Max-Gram", "coupled:drafting=max-gram:draft-len=10"),
-        ("cascade", "coupled:drafting=cascade"),
+        ("cascade", "coupled:drafting=cascade:draft-len=20"),
     ];
     let list = ways(own.into_iter().chain(matrices::MATRICES))?;
     let outcomes = trial.run(&list).await?;

@@ -4,23 +4,24 @@ use super::super::claims::Claim;
 use super::super::statistics::{SIGNIFICANT, wilcoxon};
 use super::super::trial::{Outcome, ms_a_token};
 
-/// Cascades, each with its name: the paper's values with K00 from 1 to 3, then K00 = 1 without the horizontal cascade.
+/// Cascades, each with its name: the paper's values with K00 from 1 to 3, then K00 = 1 without the horizontal cascade. A block is
+/// as long as K has it; with a length that follows what pays, none might be drafted.
 pub(super) const MATRICES: [(&str, &str); 4] = [
     (
         "cascade, K 1+10/0+10",
-        "coupled:drafting=cascade:paper_defaults:cascade_k=1+10/0+10",
+        "coupled:drafting=cascade:draft-len=20:paper_defaults:cascade_k=1+10/0+10",
     ),
     (
         "cascade, K 2+10/0+10",
-        "coupled:drafting=cascade:paper_defaults",
+        "coupled:drafting=cascade:draft-len=20:paper_defaults",
     ),
     (
         "cascade, K 3+10/0+10",
-        "coupled:drafting=cascade:paper_defaults:cascade_k=3+10/0+10",
+        "coupled:drafting=cascade:draft-len=20:paper_defaults:cascade_k=3+10/0+10",
     ),
     (
         "cascade, K 1+0/0+10",
-        "coupled:drafting=cascade:paper_defaults:cascade_k=1+0/0+10",
+        "coupled:drafting=cascade:draft-len=20:paper_defaults:cascade_k=1+0/0+10",
     ),
 ];
 
