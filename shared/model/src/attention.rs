@@ -39,6 +39,7 @@ mod ahead;
 mod division;
 mod kernel;
 mod lanes;
+mod merging;
 mod mixing;
 mod partials;
 mod scores;
@@ -52,7 +53,8 @@ use speculation::tree_paths::TreePaths;
 use self::{
     division::WorkItem,
     kernel::{PartScratch, ThreadShare},
-    partials::{MergedPieces, RunningSum},
+    merging::MergedPieces,
+    partials::RunningSum,
 };
 use crate::{
     cache::{CpuCache, LayerCache, PAGE},
@@ -184,7 +186,12 @@ impl Attention<'_> {
             parts.resize_with(threads, Mutex::default);
         }
         let parts = &mut parts[..threads];
-        self.deal(items, work, parts);
+        for part in &mut *parts {
+            part.get_mut().items.clear();
+        }
+        self.deal(items, work, threads, |part, item| {
+            parts[part].get_mut().items.push(item);
+        });
         let run = |part: usize| {
             let mut part = parts[part].lock();
             let part = ThreadShare {

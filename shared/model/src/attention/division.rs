@@ -1,8 +1,6 @@
 //! How the work of one attention is divided: into items, and among threads.
 
-use parking_lot::Mutex;
-
-use super::{Attention, CHUNK, kernel::PartScratch, spans::Reach, together};
+use super::{Attention, CHUNK, spans::Reach, together};
 
 /// The queries of one key head, of some rows of one segment, over all that they see or over a piece of it.
 #[derive(Clone, Copy, Debug)]
@@ -108,13 +106,16 @@ impl Attention<'_> {
         items.iter().map(WorkItem::work).sum()
     }
 
-    /// Deals `items`, of `work` multiply-adds, to threads, about as much to each. Each gets neighbours, so that it
-    /// mostly has the heads that it brought to their positions; of a long sequence it gets whole chunks.
-    pub(super) fn deal(&self, items: &[WorkItem], work: usize, parts: &mut [Mutex<PartScratch>]) {
-        let threads = parts.len();
-        for part in &mut *parts {
-            part.get_mut().items.clear();
-        }
+    /// Deals `items`, of `work` multiply-adds, to `threads`, about as much to each: `give` is told the thread and what
+    /// it gets. Each gets neighbours, so that it mostly has the heads that it brought to their positions; of a long
+    /// sequence it gets whole chunks.
+    pub(super) fn deal(
+        &self,
+        items: &[WorkItem],
+        work: usize,
+        threads: usize,
+        mut give: impl FnMut(usize, WorkItem),
+    ) {
         let (mut part, mut before) = (0, 0);
         for item in items {
             let mut rest = Some(*item);
@@ -141,7 +142,7 @@ impl Attention<'_> {
                     item.places = false;
                 }
                 before += item.work();
-                parts[part].get_mut().items.push(item);
+                give(part, item);
             }
         }
     }
