@@ -115,6 +115,13 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
         }
     }
 
+    /// Whether other items of the segment read the same pages, as those of a prompt do: they are in the cache then, and
+    /// asking for them ahead would only take time.
+    #[inline(always)]
+    fn is_shared(&self) -> bool {
+        self.attention.views.rows(self.item.segment) > self.item.rows
+    }
+
     /// Keys of `page`, `(4, head_dim, 16)`.
     #[inline(always)]
     fn keys(&self, page: usize) -> &'a [[T; LANES]] {
@@ -130,10 +137,13 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
     /// Products of all queries with all keys that one of them sees, and some more, scaled.
     #[inline(always)]
     fn score(&mut self, spans: &[SeenSpan]) {
+        let is_shared = self.is_shared();
         for page in self.stretch.pages() {
             let keys = self.keys(page);
             let blocks = (self.stretch.slots - page * PAGE).min(PAGE).div_ceil(LANES);
-            let ahead = if page + 1 < self.stretch.end_page {
+            let ahead = if is_shared {
+                &[]
+            } else if page + 1 < self.stretch.end_page {
                 self.keys(page + 1).as_flattened()
             } else {
                 self.values(self.stretch.first_page)
@@ -223,10 +233,12 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
     #[inline(always)]
     fn mix(&mut self, spans: &[SeenSpan], next: Option<usize>) {
         let of_query = 2 * self.item.head_dim;
+        let is_shared = self.is_shared();
         let mut sums = std::mem::take(&mut self.scratch.values);
         for page in self.stretch.pages() {
             let values = self.values(page);
             let ahead = match next {
+                _ if is_shared => &[],
                 _ if page + 1 < self.stretch.end_page => self.values(page + 1),
                 Some(next) => self.keys(next).as_flattened(),
                 None => &[],
