@@ -57,6 +57,7 @@ mod typed;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -127,8 +128,17 @@ impl Drop for Server {
 
 pub(crate) const ANY: &str = "127.0.0.1:0";
 
-/// A port that is free, so that a process can be started on it again.
+/// A port that is free, so that a process can be started on it again. It is below those that systems give to whoever
+/// asks for any (IANA's begin at 49,152, Linux's at 32,768), so that it stays free while nobody listens on it.
 pub(crate) fn free_address() -> String {
-    let listener = TcpListener::bind(ANY).expect("a port");
-    listener.local_addr().expect("an address").to_string()
+    const FIRST: u32 = 16_384;
+    const COUNT: u32 = 16_384;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Processes that test at the same time begin in places of their own.
+    let begin = std::process::id().wrapping_mul(127);
+    (0..COUNT)
+        .map(|_| begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)))
+        .map(|turn| format!("127.0.0.1:{}", FIRST + turn % COUNT))
+        .find(|address| TcpListener::bind(address).is_ok())
+        .expect("a port")
 }
