@@ -18,15 +18,15 @@ use super::{
 };
 use crate::cpu::SharedSlice;
 
-/// Most rows that a kernel computes together: what it holds sums for in 32 registers, or twice that in sixteen.
-const TILE: usize = 6;
+/// Most rows that a kernel computes together: those of sixteen outputs, sums and totals, fill 32 registers.
+const TILE: usize = 8;
 /// Most rows that a chunk's weights are kept for: their sums stay close by.
 const BAND: usize = 64;
 /// Rows that need no such band.
 const FEW: usize = 8;
 
-/// Where the rows of a product stand in tiles of at most [`TILE`]. Tiles are as even as can be: 4 and 3
-/// rows take less time than 6 and 1.
+/// Where the rows of a product stand in tiles of at most [`TILE`]. Tiles are as even as can be: 5 and 4
+/// rows take less time than 8 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tile {
     pub(super) start: usize,
@@ -234,10 +234,10 @@ mod tests {
             sizes
         };
         assert_eq!(sizes(1), [1]);
-        assert_eq!(sizes(6), [6]);
-        assert_eq!(sizes(7), [4, 3]);
-        assert_eq!(sizes(16), [6, 6, 4]);
-        assert_eq!(sizes(64), [6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 4]);
-        assert_eq!(sizes(71)[11..], [4, 3]);
+        assert_eq!(sizes(8), [8]);
+        assert_eq!(sizes(9), [5, 4]);
+        assert_eq!(sizes(20), [7, 7, 6]);
+        assert_eq!(sizes(64), [8; 8]);
+        assert_eq!(sizes(73)[8..], [5, 4]);
     }
 }

@@ -52,7 +52,7 @@ impl Wide for DenseWeights {
     }
 
     /// AVX2: all 32 outputs of up to three rows at a time, in its sixteen registers; more rows go over the
-    /// weights twice, and find them in the innermost cache.
+    /// weights again, and find them in the innermost cache.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
         weights: &[Self],
@@ -60,10 +60,14 @@ impl Wide for DenseWeights {
         results: &mut [OutputSums; ROWS],
         ahead: *const i8,
     ) {
-        // Of two parts each asks for a half, if there is so much to ask for.
+        // The first two parts ask for a half each, if there is so much to ask for.
         let lines = if ROWS > 3 { LINES.min(1) } else { LINES };
         in_threes!(ROWS, COUNT, first => {
-            let lines = if first == 0 { lines } else { LINES - lines };
+            let lines = match first {
+                0 => lines,
+                1..=3 => LINES - lines,
+                _ => 0,
+            };
             let ahead = ahead.wrapping_add(if first == 0 { 0 } else { LINE * weights.len() });
             let x = x[first..].first_chunk::<COUNT>().expect("as many rows");
             let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");

@@ -197,7 +197,9 @@ impl<B: Wide> Packed<B> {
             3 => dot::<B, 3>(level, weights, x, chunk, sums, ahead),
             4 => dot::<B, 4>(level, weights, x, chunk, sums, ahead),
             5 => dot::<B, 5>(level, weights, x, chunk, sums, ahead),
-            _ => dot::<B, 6>(level, weights, x, chunk, sums, ahead),
+            6 => dot::<B, 6>(level, weights, x, chunk, sums, ahead),
+            7 => dot::<B, 7>(level, weights, x, chunk, sums, ahead),
+            _ => dot::<B, 8>(level, weights, x, chunk, sums, ahead),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! The layout is that of [`super::q8`], with two steps in a vector: one in the low halves of the bytes,
 //! one in the high ones. A weight is `scale * quant - min`, so a sub-block's product is `scale` times a
 //! sum of integers, which is exact, less `min` times the sum of the activations, which is known
-//! beforehand. Over sub-blocks both are added in f32 in the order of the inputs: so a result depends
-//! neither on the other rows nor on the instruction set.
+//! beforehand. Over sub-blocks both are added in f32, by fused multiply-adds in the order of the inputs: so a
+//! result depends neither on the other rows nor on the instruction set.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -139,8 +139,9 @@ impl PackedBlock for Q4Block {
                         let scales = factors(&weight.scales, &weight.sub_scales[sub]);
                         let mins = factors(&weight.min_scales, &weight.sub_mins[sub]);
                         for lane in 0..LANES {
-                            total[lane] += sums[lane] as f32 * (scales[lane] * input.scale);
-                            total[lane] -= mins[lane] * input.sum;
+                            let scale = scales[lane] * input.scale;
+                            let with = scale.mul_add(sums[lane] as f32, total[lane]);
+                            total[lane] = input.sum.mul_add(-mins[lane], with);
                         }
                     }
                 }

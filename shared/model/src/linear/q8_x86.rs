@@ -12,55 +12,28 @@ use super::{
 };
 
 impl Wide for Q8Block {
-    /// AVX-512 VNNI: one instruction multiplies four inputs of sixteen outputs. Memory is asked
-    /// for a line between others: a bunch of requests would delay the reads.
+    /// AVX-512 VNNI: one instruction multiplies four inputs of sixteen outputs; up to six rows at a time.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
-    #[allow(
-        clippy::needless_range_loop,
-        reason = "rows and vectors index registers"
-    )]
     unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
         weights: &[Self],
         x: &[[InputBlock; ROWS]],
         results: &mut [OutputSums; ROWS],
         ahead: *const i8,
     ) {
-        let mut totals = load(results);
-        for b in 0..weights.len() {
-            // SAFETY: both are of this length.
-            let (weight, input) = unsafe { (weights.get_unchecked(b), x.get_unchecked(b)) };
-            let mut sums = [[_mm512_setzero_si512(); VECTORS]; ROWS];
-            for row in 0..ROWS {
-                sums[row] = [_mm512_set1_epi32(input[row].offset); VECTORS];
-            }
-            // A block is two lines a step and one of scales; half as many are rounded up.
-            let first = b * (LINES * STEPS + 1);
-            for step in 0..STEPS {
-                ask(ahead, first + LINES * step, LINES);
-                let quants: [_; VECTORS] = std::array::from_fn(|v| {
-                    // SAFETY: the array has 64 bytes, and the struct is aligned to as many.
-                    unsafe { _mm512_load_si512(weight.quants[step][v].as_ptr().cast()) }
-                });
-                for row in 0..ROWS {
-                    let four = _mm512_set1_epi32(input[row].quants[step]);
-                    for v in 0..VECTORS {
-                        sums[row][v] = _mm512_dpbusd_epi32(sums[row][v], quants[v], four);
-                    }
+        in_sixes!(ROWS, COUNT, first => {
+            let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");
+            let half = ahead.wrapping_add(if first == 0 { 0 } else { size_of_val(weights) / 2 });
+            // SAFETY: the caller's promise.
+            unsafe {
+                match LINES {
+                    _ if COUNT == ROWS => some_rows::<ROWS, COUNT, LINES>(weights, x, first, results, ahead),
+                    // Of two parts each asks for a half, if there is so much to ask for.
+                    2 => some_rows::<ROWS, COUNT, 1>(weights, x, first, results, half),
+                    1 if first == 0 => some_rows::<ROWS, COUNT, 1>(weights, x, first, results, ahead),
+                    _ => some_rows::<ROWS, COUNT, 0>(weights, x, first, results, ahead),
                 }
             }
-            ask(ahead, first + LINES * STEPS, LINES.min(1));
-            for v in 0..VECTORS {
-                // SAFETY: 16 halves at a multiple of 32 bytes.
-                let scales = unsafe { _mm256_load_si256(weight.scales[v].as_ptr().cast()) };
-                let scales = _mm512_cvtph_ps(scales);
-                for row in 0..ROWS {
-                    let scale = _mm512_mul_ps(scales, _mm512_set1_ps(input[row].scale));
-                    let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[row][v]), scale);
-                    totals[row][v] = _mm512_add_ps(totals[row][v], product);
-                }
-            }
-        }
-        store(totals, results);
+        });
     }
 
     /// AVX2: sixteen outputs and up to three rows at a time, in its sixteen registers, block after block.
@@ -86,6 +59,63 @@ impl Wide for Q8Block {
             }
         }
     }
+}
+
+/// All outputs of the `COUNT` rows from `first` on, six at most. Memory is asked for a line between others: a bunch of
+/// requests would delay the reads.
+///
+/// # Safety
+/// As [`Wide::dot_avx512`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "rows and vectors index registers"
+)]
+#[inline]
+unsafe fn some_rows<const ROWS: usize, const COUNT: usize, const LINES: usize>(
+    weights: &[Q8Block],
+    x: &[[InputBlock; ROWS]],
+    first: usize,
+    results: &mut [OutputSums; COUNT],
+    ahead: *const i8,
+) {
+    let mut totals: [[_; VECTORS]; COUNT] = load(results, 0);
+    for b in 0..weights.len() {
+        // SAFETY: both are of this length.
+        let (weight, input) = unsafe { (weights.get_unchecked(b), x.get_unchecked(b)) };
+        let input: &[InputBlock; COUNT] = input[first..].first_chunk().expect("as many rows");
+        let mut sums = [[_mm512_setzero_si512(); VECTORS]; COUNT];
+        for row in 0..COUNT {
+            sums[row] = [_mm512_set1_epi32(input[row].offset); VECTORS];
+        }
+        // A block is two lines a step and one of scales; half as many are rounded up.
+        let line = b * (LINES * STEPS + 1);
+        for step in 0..STEPS {
+            ask(ahead, line + LINES * step, LINES);
+            let quants: [_; VECTORS] = std::array::from_fn(|v| {
+                // SAFETY: the array has 64 bytes, and the struct is aligned to as many.
+                unsafe { _mm512_load_si512(weight.quants[step][v].as_ptr().cast()) }
+            });
+            for row in 0..COUNT {
+                let four = _mm512_set1_epi32(input[row].quants[step]);
+                for v in 0..VECTORS {
+                    sums[row][v] = _mm512_dpbusd_epi32(sums[row][v], quants[v], four);
+                }
+            }
+        }
+        ask(ahead, line + LINES * STEPS, LINES.min(1));
+        for v in 0..VECTORS {
+            // SAFETY: 16 halves at a multiple of 32 bytes.
+            let scales = unsafe { _mm256_load_si256(weight.scales[v].as_ptr().cast()) };
+            let scales = _mm512_cvtph_ps(scales);
+            for row in 0..COUNT {
+                let scale = _mm512_mul_ps(scales, _mm512_set1_ps(input[row].scale));
+                let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[row][v]), scale);
+                totals[row][v] = _mm512_add_ps(totals[row][v], product);
+            }
+        }
+    }
+    store(totals, results, 0);
 }
 
 /// A block of one row's inputs as AVX2 takes it, whose byte product saturates: widened to two bytes.
