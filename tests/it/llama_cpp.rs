@@ -169,7 +169,7 @@ fn what_llama_cpp_cannot_serve_is_refused_by_name() {
     let cases: [(&str, Change); 5] = [
         ("dtype is \"q8_0\"", |source| source.dtype = "q8_0".into()),
         (
-            "kv_dtype is \"q8_0\", expected auto, f32 or f16",
+            "kv_dtype is \"q8_0\", expected auto, f32 or f16, or q8_0 with llama_cpp.flash_attention",
             |source| {
                 source.kv_dtype = "q8_0".into();
             },

@@ -79,7 +79,7 @@ struct PeerArgs {
     /// the first of these, but q4_k for a file that is mostly in it.
     #[arg(long, value_name = "FORMAT")]
     dtype: Option<String>,
-    /// Format that keys and values are held in: f16 or f32 on a CPU, on a GPU that of the weights; auto is f32
+    /// Format that keys and values are held in: q8_0, f16 or f32 on a CPU, on a GPU that of the weights; auto is f32
     /// beside weights in f32, and f16 beside others.
     #[arg(long, value_name = "FORMAT")]
     kv_dtype: Option<String>,

@@ -231,7 +231,7 @@ impl Context {
         let heads = model.n_head().max(1) as usize;
         let head_dim = usize::try_from(model.n_embd()).unwrap_or_default() / heads;
         let key_len = head_dim * model.n_head_kv() as usize;
-        let held = 2 * model.n_layer() as usize * key_len * self.kv.bytes();
+        let held = 2 * model.n_layer() as usize * self.kv.bytes(key_len);
         held + BATCH as usize * (heads + 1) * size_of::<f32>()
     }
 

@@ -181,6 +181,7 @@ pub(crate) fn context<'a>(
     let kv = match kv {
         KvType::F32 => KvCacheType::F32,
         KvType::F16 => KvCacheType::F16,
+        KvType::Q8_0 => KvCacheType::Q8_0,
     };
     let refused = || LoadError::Context { cells };
     // llama.cpp ends the process at the first batch of a context that holds fewer tokens than it has sequences.

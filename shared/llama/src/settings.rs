@@ -55,14 +55,17 @@ pub enum KvType {
     F32,
     /// Two bytes a number.
     F16,
+    /// 34 bytes for 32 numbers. llama.cpp has it with flash attention only.
+    Q8_0,
 }
 
 impl KvType {
-    /// Bytes of one number.
-    pub fn bytes(self) -> usize {
+    /// Bytes of `numbers` numbers, whole blocks of 32.
+    pub fn bytes(self, numbers: usize) -> usize {
         match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
+            Self::F32 => 4 * numbers,
+            Self::F16 => 2 * numbers,
+            Self::Q8_0 => 34 * numbers.div_ceil(32),
         }
     }
 }

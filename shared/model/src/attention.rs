@@ -41,6 +41,7 @@ mod kernel;
 mod lanes;
 mod merging;
 mod mixing;
+mod pages;
 mod partials;
 mod scores;
 mod spans;

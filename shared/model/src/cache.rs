@@ -4,6 +4,8 @@
 //! window can give back those that have left it. Growing takes pages and never moves what is held. A
 //! clone of a cache shares its pages until one of the two writes.
 
+mod blocks;
+mod heads;
 mod held;
 mod layer;
 mod page;
@@ -14,9 +16,13 @@ use derive_more::From;
 use speculation::ports::{KvCache, KvMemory};
 use thiserror::Error;
 
-use self::layer::UNCOMMITTED;
+use self::{
+    blocks::{BLOCK_BYTES, blocks_of},
+    layer::UNCOMMITTED,
+};
 pub(crate) use self::{
-    held::KvNumber,
+    blocks::{KeyBlock, PageBlocks, ValueBlock, number},
+    held::{KvNumber, PageFormat, PageNumbers},
     layer::LayerCache,
     page::{LANES, PAGE, PagePool},
 };
@@ -175,6 +181,9 @@ impl KvCache for CpuCache {
 #[strum(serialize_all = "lowercase")]
 #[strum(parse_err_ty = UnknownKvFormat, parse_err_fn = UnknownKvFormat::from)]
 pub enum KvFormat {
+    /// 8-bit blocks of 32 with a half-precision scale: little more than half of what [`KvFormat::F16`] takes. What
+    /// stands in a block with a number that is not finite, or from 8,321,040 on, becomes NaN.
+    Q8_0,
     /// Half precision, 11 bits: half the memory, and half of what the attention of a long sequence reads.
     /// Numbers from 65,520 on become NaN, so that what is computed with them is not taken for a result.
     F16,
@@ -184,7 +193,7 @@ pub enum KvFormat {
 
 impl KvFormat {
     /// All formats.
-    pub const ALL: [Self; 2] = [Self::F16, Self::F32];
+    pub const ALL: [Self; 3] = [Self::Q8_0, Self::F16, Self::F32];
 
     /// The smallest format that adds next to nothing to what `weights` lose: beside quantised ones
     /// activations have 8 bits.
@@ -195,11 +204,12 @@ impl KvFormat {
         }
     }
 
-    /// Size of a number in bytes.
-    pub fn bytes(self) -> usize {
+    /// Size in bytes of a head's key, or of its value: `head_dim` numbers, with what belongs to them.
+    pub fn head_bytes(self, head_dim: usize) -> usize {
         match self {
-            Self::F16 => 2,
-            Self::F32 => 4,
+            Self::Q8_0 => blocks_of(head_dim) * BLOCK_BYTES,
+            Self::F16 => 2 * head_dim,
+            Self::F32 => 4 * head_dim,
         }
     }
 }
@@ -207,7 +217,7 @@ impl KvFormat {
 /// No format of keys and values has that name.
 #[derive(Clone, Debug, PartialEq, Eq, Error, From)]
 #[from(&str)]
-#[error("no format {0:?} of keys and values: auto, f16 and f32 are known")]
+#[error("no format {0:?} of keys and values: auto, q8_0, f16 and f32 are known")]
 pub struct UnknownKvFormat(pub String);
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub struct CpuFormat {
 pub enum Computation {
     /// On CPUs, by this crate's kernels.
     #[display("{}", _0.weights)]
-    #[from(WeightFormat)]
+    #[from(WeightFormat, CpuFormat)]
     Cpu(CpuFormat),
     /// On a device, by candle's.
     #[display("{_1}")]
@@ -67,7 +67,7 @@ impl CpuFormat {
     fn kernel_family(self) -> String {
         let weights = self.weights.kernel_family();
         match self.kv {
-            KvFormat::F16 => format!("{weights}-kv-f16"),
+            KvFormat::Q8_0 | KvFormat::F16 => format!("{weights}-kv-{}", self.kv),
             KvFormat::F32 => weights.to_owned(),
         }
     }
@@ -158,6 +158,7 @@ mod tests {
             ("cpu", "f32", "auto", cpu(F32, KvFormat::F32)),
             ("cpu", "f32", "f16", cpu(F32, KvFormat::F16)),
             ("cpu", "auto", "f32", cpu(Q4_K, KvFormat::F32)),
+            ("cpu", "f32", "q8_0", cpu(F32, KvFormat::Q8_0)),
             ("cuda:1", "auto", "auto", gpu(NumberFormat::Bf16)),
             ("cuda:1", "f16", "auto", gpu(NumberFormat::F16)),
             ("cuda:1", "f32", "auto", gpu(NumberFormat::F32)),
@@ -174,7 +175,12 @@ mod tests {
     fn what_a_device_does_not_have_is_refused_by_name() {
         for (device, dtype, kv_dtype, parts) in [
             ("cpu", "bf16", "auto", ["dtype", "bf16", "q8_0"]),
-            ("cpu", "auto", "q8_0", ["kv_dtype", "q8_0", "f16"]),
+            (
+                "cpu",
+                "auto",
+                "q4_0",
+                ["kv_dtype", "q4_0", "auto, q8_0, f16 and f32"],
+            ),
             ("cuda", "q5_0", "auto", ["dtype", "q5_0", "bf16"]),
             ("cuda", "auto", "f16", ["kv_dtype", "bf16", "auto"]),
             ("cuda", "q8_0", "q8_0", ["kv_dtype", "bf16", "auto"]),
@@ -194,6 +200,7 @@ mod tests {
                 families.insert(CpuFormat { weights, kv }.kernel_family());
             }
         }
-        assert_eq!(families.len(), 6, "{families:?}");
+        assert_eq!(families.len(), 9, "{families:?}");
+        assert!(families.contains("outrider-q8_0-x32-v3-kv-q8_0"));
     }
 }

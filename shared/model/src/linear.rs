@@ -29,6 +29,7 @@ mod storage;
 pub(crate) use self::{
     activations::{Activations, ActivationsWriter},
     blocked::Computed,
+    inputs::{BLOCK as QUANT_BLOCK, quantize_block},
     order::GROUP,
     storage::Storage,
 };

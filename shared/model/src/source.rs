@@ -52,9 +52,9 @@ pub struct ModelSource {
     /// `auto` is the first of these, but `q4_k` for files that are in it. llama.cpp computes in the file's own: `auto`.
     #[serde(default = "default_dtype")]
     pub dtype: String,
-    /// Format that keys and values are held in: `f16` or `f32` on a CPU; on a GPU it is that of the weights.
-    /// `auto` is `f32` beside weights in `f32`, and `f16` beside others. In llama.cpp it is `f32` or `f16`, and `auto`
-    /// is `f32`, with which rows depend the least on how their sequence was cut.
+    /// Format that keys and values are held in: `q8_0`, `f16` or `f32` on a CPU; on a GPU it is that of the weights.
+    /// `auto` is `f32` beside weights in `f32`, and `f16` beside others. In llama.cpp it is `f32`, `f16`, or with flash
+    /// attention `q8_0`; `auto` is `f32`, with which rows depend the least on how their sequence was cut.
     #[serde(default = "default_dtype")]
     pub kv_dtype: String,
     /// Where it is computed: `cpu`, or `cuda` or `cuda:N` for a GPU. llama.cpp takes the GPUs that

@@ -41,7 +41,8 @@ impl MemoryNeed {
             return None;
         };
         let config = checkpoint.config();
-        let a_token = 2 * config.layers * config.kv_heads * config.head_dim * format.kv.bytes();
+        let heads = 2 * config.layers * config.kv_heads;
+        let a_token = heads * format.kv.head_bytes(config.head_dim);
         let tokens = (engine.kv_tokens > 0).then_some(engine.kv_tokens as u64);
         Some(Self {
             service,

@@ -65,7 +65,7 @@ fn each_thing_that_serve_would_refuse_is_refused() {
         "[verifier.model];path = 'EMPTY'",
         "[verifier.model];path = 'embedded:target';dtype = 'int3'",
         "[verifier.model];path = 'embedded:target';device = 'tpu'",
-        "[drafter.model];path = 'embedded:draft';kv_dtype = 'q8_0'",
+        "[drafter.model];path = 'embedded:draft';kv_dtype = 'q4_0'",
         "[verifier.remote];url = 'sglang:30000'",
         "[verifier.remote];url = 'https://e';key_file = 'no/such/key'",
         "[verifier.remote];url = 'http://e';key_file = 'SECRET'",

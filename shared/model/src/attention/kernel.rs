@@ -8,12 +8,13 @@ use super::lanes::x86;
 use super::{
     Attention,
     division::WorkItem,
-    lanes::{LaneNumber, Lanes},
+    lanes::Lanes,
+    pages::ReadPage,
     partials::{ChunkSum, RunningSum},
     spans::SeenSpan,
     stretch::{StretchScratch, StretchWork, pack},
 };
-use crate::cache::{KvFormat, LANES};
+use crate::cache::{KvFormat, LANES, PageBlocks, PageNumbers};
 
 /// Buffers of one thread.
 #[derive(Debug, Default)]
@@ -116,9 +117,11 @@ impl ThreadShare<'_, '_> {
             } else {
                 ItemResults::Piece(piece_sums, piece_values)
             };
-            match self.attention.views.cache(item.segment).format() {
-                KvFormat::F16 => self.attention.attend::<L, f16>(item, scratch, results),
-                KvFormat::F32 => self.attention.attend::<L, f32>(item, scratch, results),
+            let attention = self.attention;
+            match attention.views.cache(item.segment).format() {
+                KvFormat::Q8_0 => attention.attend::<L, PageBlocks>(item, scratch, results),
+                KvFormat::F16 => attention.attend::<L, PageNumbers<f16>>(item, scratch, results),
+                KvFormat::F32 => attention.attend::<L, PageNumbers<f32>>(item, scratch, results),
             }
         }
     }
@@ -133,9 +136,9 @@ enum ItemResults<'a> {
 }
 
 impl Attention<'_> {
-    /// Computes an item; keys and values are numbers `T`.
+    /// Computes an item; its pages hold `P`.
     #[inline(always)]
-    fn attend<L: Lanes, T: LaneNumber>(
+    fn attend<L: Lanes, P: ReadPage>(
         &self,
         item: &WorkItem,
         scratch: &mut ItemScratch,
@@ -158,7 +161,7 @@ impl Attention<'_> {
         sums.resize(spans.len(), RunningSum::NOTHING);
         let mut stretches = item.reach.stretches().peekable();
         while let Some(stretch) = stretches.next() {
-            let mut work = StretchWork::<L, T>::new(self, item, queries, stretch, scratch);
+            let mut work = StretchWork::<L, P>::new(self, item, queries, stretch, scratch);
             work.compute(spans, stretches.peek().map(|next| next.first_page));
             for (index, chunk) in scratch.chunks.iter().enumerate() {
                 let query = index % spans.len();

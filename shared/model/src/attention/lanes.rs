@@ -3,6 +3,9 @@
 //! The compiler turns plain loops over several such sums at once into vectors only where it pleases. So
 //! the two hot loops name the instructions: fused multiply-adds, the same bits everywhere.
 
+#[cfg(target_arch = "x86_64")]
+pub(super) mod x86;
+
 use half::{f16, slice::HalfFloatSliceExt as _};
 use speculation::simd::Kernel;
 
@@ -15,8 +18,8 @@ pub(super) trait Lanes: Copy {
     /// Most sums that go on side by side: as many as the registers hold.
     const SUMS: usize;
 
-    /// Has the numbers from `at` on brought near: the rest of their line of the cache, where there is a way.
-    fn prefetch<T>(at: &T);
+    /// Has the line of the cache that `at` is in brought near, where there is a way. Any address will do.
+    fn prefetch(at: *const u8);
 
     /// Runs a loop compiled by itself: in one large function the compiler would keep sums in memory.
     fn run<K: Kernel>(kernel: K) -> K::Output;
@@ -26,10 +29,16 @@ pub(super) trait Lanes: Copy {
     fn load(numbers: &[f32; LANES]) -> Self;
     /// These numbers, which single precision holds exactly.
     fn load_half(numbers: &[f16; LANES]) -> Self;
+    /// These numbers.
+    fn load_bytes(numbers: &[i8; LANES]) -> Self;
+    /// Sixteen times `number`.
+    fn splat_half(number: f16) -> Self;
     /// With `numbers` times `factor` added, rounded once.
     fn add_scaled(self, numbers: Self, factor: f32) -> Self;
     /// Times `factor`.
     fn scaled(self, factor: f32) -> Self;
+    /// Lane by lane times `factors`.
+    fn times(self, factors: Self) -> Self;
     /// Writes the sums.
     fn store(self, to: &mut [f32; LANES]);
 }
@@ -59,7 +68,7 @@ impl Lanes for [f32; LANES] {
     const SUMS: usize = 4;
 
     #[inline(always)]
-    fn prefetch<T>(_at: &T) {}
+    fn prefetch(_at: *const u8) {}
 
     #[inline(never)]
     fn run<K: Kernel>(kernel: K) -> K::Output {
@@ -84,6 +93,16 @@ impl Lanes for [f32; LANES] {
     }
 
     #[inline(always)]
+    fn load_bytes(numbers: &[i8; LANES]) -> Self {
+        numbers.map(f32::from)
+    }
+
+    #[inline(always)]
+    fn splat_half(number: f16) -> Self {
+        [number.to_f32(); LANES]
+    }
+
+    #[inline(always)]
     fn add_scaled(mut self, numbers: Self, factor: f32) -> Self {
         for (sum, number) in self.iter_mut().zip(numbers) {
             *sum = factor.mul_add(number, *sum);
@@ -97,154 +116,15 @@ impl Lanes for [f32; LANES] {
     }
 
     #[inline(always)]
+    fn times(mut self, factors: Self) -> Self {
+        for (number, factor) in self.iter_mut().zip(factors) {
+            *number *= factor;
+        }
+        self
+    }
+
+    #[inline(always)]
     fn store(self, to: &mut [f32; LANES]) {
         *to = self;
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-pub(super) mod x86 {
-    #[allow(clippy::wildcard_imports, reason = "names of instructions")]
-    use std::arch::x86_64::*;
-
-    use super::{Kernel, LANES, Lanes, f16};
-
-    /// One register of AVX-512.
-    #[derive(Clone, Copy)]
-    pub(in super::super) struct Avx512(__m512);
-
-    /// Two registers of AVX.
-    #[derive(Clone, Copy)]
-    pub(in super::super) struct Avx2(__m256, __m256);
-
-    // SAFETY of what follows: only functions compiled for the instruction set use the type, which run on
-    // CPUs that have it; the addresses are those of sixteen numbers.
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma")]
-    #[inline(never)]
-    fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
-        kernel.run()
-    }
-
-    #[target_feature(enable = "avx2,fma,f16c")]
-    #[inline(never)]
-    fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
-        kernel.run()
-    }
-
-    impl Lanes for Avx512 {
-        const TILE: usize = 8;
-        const SUMS: usize = 24;
-
-        #[inline(always)]
-        fn prefetch<T>(at: &T) {
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) }
-        }
-
-        #[inline(always)]
-        fn run<K: Kernel>(kernel: K) -> K::Output {
-            unsafe { run_avx512(kernel) }
-        }
-
-        #[inline(always)]
-        fn zero() -> Self {
-            Self(unsafe { _mm512_setzero_ps() })
-        }
-
-        #[inline(always)]
-        fn load(numbers: &[f32; LANES]) -> Self {
-            Self(unsafe { _mm512_loadu_ps(numbers.as_ptr()) })
-        }
-
-        #[inline(always)]
-        fn load_half(numbers: &[f16; LANES]) -> Self {
-            unsafe {
-                let halves = _mm256_loadu_si256(numbers.as_ptr().cast());
-                Self(_mm512_cvtph_ps(halves))
-            }
-        }
-
-        #[inline(always)]
-        fn add_scaled(self, numbers: Self, factor: f32) -> Self {
-            Self(unsafe { _mm512_fmadd_ps(_mm512_set1_ps(factor), numbers.0, self.0) })
-        }
-
-        #[inline(always)]
-        fn scaled(self, factor: f32) -> Self {
-            Self(unsafe { _mm512_mul_ps(self.0, _mm512_set1_ps(factor)) })
-        }
-
-        #[inline(always)]
-        fn store(self, to: &mut [f32; LANES]) {
-            unsafe { _mm512_storeu_ps(to.as_mut_ptr(), self.0) }
-        }
-    }
-
-    impl Lanes for Avx2 {
-        const TILE: usize = 2;
-        const SUMS: usize = 4;
-
-        #[inline(always)]
-        fn prefetch<T>(at: &T) {
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) }
-        }
-
-        #[inline(always)]
-        fn run<K: Kernel>(kernel: K) -> K::Output {
-            unsafe { run_avx2(kernel) }
-        }
-
-        #[inline(always)]
-        fn zero() -> Self {
-            unsafe { Self(_mm256_setzero_ps(), _mm256_setzero_ps()) }
-        }
-
-        #[inline(always)]
-        fn load(numbers: &[f32; LANES]) -> Self {
-            let (low, high) = numbers.split_at(LANES / 2);
-            unsafe {
-                Self(
-                    _mm256_loadu_ps(low.as_ptr()),
-                    _mm256_loadu_ps(high.as_ptr()),
-                )
-            }
-        }
-
-        #[inline(always)]
-        fn load_half(numbers: &[f16; LANES]) -> Self {
-            let (low, high) = numbers.split_at(LANES / 2);
-            unsafe {
-                let [low, high] = [low, high].map(|half| _mm_loadu_si128(half.as_ptr().cast()));
-                Self(_mm256_cvtph_ps(low), _mm256_cvtph_ps(high))
-            }
-        }
-
-        #[inline(always)]
-        fn add_scaled(self, numbers: Self, factor: f32) -> Self {
-            unsafe {
-                let factor = _mm256_set1_ps(factor);
-                Self(
-                    _mm256_fmadd_ps(factor, numbers.0, self.0),
-                    _mm256_fmadd_ps(factor, numbers.1, self.1),
-                )
-            }
-        }
-
-        #[inline(always)]
-        fn scaled(self, factor: f32) -> Self {
-            unsafe {
-                let factor = _mm256_set1_ps(factor);
-                Self(_mm256_mul_ps(self.0, factor), _mm256_mul_ps(self.1, factor))
-            }
-        }
-
-        #[inline(always)]
-        fn store(self, to: &mut [f32; LANES]) {
-            let (low, high) = to.split_at_mut(LANES / 2);
-            unsafe {
-                _mm256_storeu_ps(low.as_mut_ptr(), self.0);
-                _mm256_storeu_ps(high.as_mut_ptr(), self.1);
-            }
-        }
     }
 }

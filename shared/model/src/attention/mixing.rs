@@ -5,7 +5,7 @@ use std::{marker::PhantomData, ops::Range};
 use speculation::simd::Kernel;
 
 use super::{
-    ahead::{Ahead, share},
+    ahead::NeededLines,
     lanes::{LaneNumber, Lanes},
     scores::numbers_mut,
 };
@@ -18,7 +18,7 @@ use crate::cache::{LANES, PAGE};
 #[inline(always)]
 pub(super) fn mix<L: Lanes, T: LaneNumber, const N: usize>(
     weights: [&[f32]; N],
-    (values, ahead): (&[T], &[T]),
+    (values, ahead): (&[T], NeededLines),
     slots: Range<usize>,
     head_dim: usize,
     sums: &mut [f32],
@@ -35,7 +35,7 @@ pub(super) fn mix<L: Lanes, T: LaneNumber, const N: usize>(
         let strip = Strip {
             weights,
             values,
-            ahead: share(ahead, d..then, whole),
+            ahead: ahead.share(d..then, whole),
             slots: slots.clone(),
             head_dim,
             d,
@@ -77,7 +77,7 @@ pub(super) fn add_scaled<L: Lanes, T: LaneNumber>(sums: &mut [f32], value: &[T],
 struct Strip<'a, L, T, const N: usize> {
     weights: [&'a [f32]; N],
     values: &'a [T],
-    ahead: &'a [T],
+    ahead: NeededLines,
     slots: Range<usize>,
     head_dim: usize,
     d: usize,
@@ -126,7 +126,7 @@ impl<L: Lanes, T: LaneNumber, const N: usize, const S: usize> Kernel
         let pairs = start / 2..(end / 2).min(PAGE / 2);
         let weights_of_pairs: [&[[f32; 2]; PAGE / 2]; N] =
             weights.map(|weights| weights.as_chunks().0.first_chunk().expect("a page's"));
-        let mut ahead = Ahead::new(ahead, PAGE / 2);
+        let mut ahead = ahead.in_steps(PAGE / 2);
         for i in pairs {
             ahead.step::<L>();
             let pair = &values[2 * i * head_dim..][..2 * head_dim];

@@ -7,7 +7,7 @@ use speculation::simd::Kernel;
 
 use super::{
     Bias,
-    ahead::Ahead,
+    ahead::NeededLines,
     lanes::{LaneNumber, Lanes},
     partials::ChunkSum,
 };
@@ -24,7 +24,7 @@ pub(super) struct Products<'a, L, T, const N: usize, const B: usize> {
     /// `(4, head_dim, 16)`.
     pub(super) keys: &'a [[T; LANES]],
     /// What is needed next: it is asked for little by little.
-    pub(super) ahead: &'a [T],
+    pub(super) ahead: NeededLines,
     /// Blocks of 16 slots, from the page's first on.
     pub(super) blocks: usize,
     /// Where the scores go, whole groups of `B` blocks from each of `at` on.
@@ -40,7 +40,8 @@ impl<L: Lanes, T: LaneNumber, const N: usize, const B: usize> Kernel for Product
     fn run(self) {
         let queries = self.queries.as_chunks::<N>().0;
         let head_dim = queries.len();
-        let mut ahead = Ahead::new(self.ahead, self.blocks.div_ceil(B) * head_dim);
+        let steps = self.blocks.div_ceil(B) * head_dim;
+        let mut ahead = self.ahead.in_steps(steps);
         for first in (0..self.blocks).step_by(B) {
             // Of query n and block b at [n][b].
             let mut sums = [[L::zero(); B]; N];

@@ -4,10 +4,11 @@ use std::{marker::PhantomData, ops::Range};
 
 use super::{
     Attention,
-    ahead::share,
+    ahead::NeededLines,
     division::WorkItem,
-    lanes::{LaneNumber, Lanes},
+    lanes::Lanes,
     mixing::{add_scaled, mix},
+    pages::ReadPage,
     partials::ChunkSum,
     scores::{Products, add_bias, cap, softmax},
     spans::{SeenSpan, Stretch, shared_slots, trunk_slots},
@@ -24,6 +25,8 @@ pub(super) struct StretchScratch {
     /// `(chunks, queries, 2, head_dim)`: sums over even and over odd positions, then the sum of both in the
     /// place of the first.
     pub(super) values: Vec<f32>,
+    /// Keys or values of the page being read, where they are held in blocks.
+    unpacked: Vec<f32>,
 }
 
 /// The queries that go together through a page, of `queries` of an item: about as many in each.
@@ -57,8 +60,8 @@ pub(super) fn pack<L: Lanes>(attention: &Attention<'_>, item: &WorkItem, packed:
     }
 }
 
-/// One stretch being computed with `L`, of a cache that holds numbers `T`.
-pub(super) struct StretchWork<'a, 'b, L, T> {
+/// One stretch being computed with `L`, of a cache whose pages hold `P`.
+pub(super) struct StretchWork<'a, 'b, L, P> {
     attention: &'a Attention<'b>,
     cache: &'a LayerCache,
     item: &'a WorkItem,
@@ -68,10 +71,10 @@ pub(super) struct StretchWork<'a, 'b, L, T> {
     /// Slots of the pages.
     width: usize,
     scratch: &'a mut StretchScratch,
-    numbers: PhantomData<(L, T)>,
+    format: PhantomData<(L, P)>,
 }
 
-impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
+impl<'a, 'b, L: Lanes, P: ReadPage> StretchWork<'a, 'b, L, P> {
     #[inline(always)]
     pub(super) fn new(
         attention: &'a Attention<'b>,
@@ -88,7 +91,7 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
             stretch,
             width: stretch.width(),
             scratch,
-            numbers: PhantomData,
+            format: PhantomData,
         }
     }
 
@@ -122,34 +125,36 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
         self.attention.views.rows(self.item.segment) > self.item.rows
     }
 
-    /// Keys of `page`, `(4, head_dim, 16)`.
+    /// What `page` holds.
     #[inline(always)]
-    fn keys(&self, page: usize) -> &'a [[T; LANES]] {
-        self.cache.page(page).held::<T>().keys(self.item.kv_head)
+    fn held(&self, page: usize) -> &'a P {
+        self.cache.page(page).held::<P>()
     }
 
-    /// Values of `page`, `(64, head_dim)`.
+    /// Slots of `page`, up to the last of the stretch.
     #[inline(always)]
-    fn values(&self, page: usize) -> &'a [T] {
-        self.cache.page(page).held::<T>().values(self.item.kv_head)
+    fn slots(&self, page: usize) -> usize {
+        (self.stretch.slots - page * PAGE).min(PAGE)
     }
 
     /// Products of all queries with all keys that one of them sees, and some more, scaled.
     #[inline(always)]
     fn score(&mut self, spans: &[SeenSpan]) {
         let is_shared = self.is_shared();
+        let kv_head = self.item.kv_head;
+        let mut room = std::mem::take(&mut self.scratch.unpacked);
         for page in self.stretch.pages() {
-            let keys = self.keys(page);
-            let blocks = (self.stretch.slots - page * PAGE).min(PAGE).div_ceil(LANES);
+            let blocks = self.slots(page).div_ceil(LANES);
+            let keys = self.held(page).keys::<L>(kv_head, blocks, &mut room);
             let ahead = if is_shared {
-                &[]
+                NeededLines::NONE
             } else if page + 1 < self.stretch.end_page {
-                self.keys(page + 1).as_flattened()
+                self.held(page + 1).key_lines(kv_head)
             } else {
-                self.values(self.stretch.first_page)
+                self.held(self.stretch.first_page).value_lines(kv_head)
             };
             for tile in tiles::<L>(spans.len()) {
-                let ahead = share(ahead, tile.clone(), spans.len());
+                let ahead = ahead.share(tile.clone(), spans.len());
                 let (keys, of) = ((keys, ahead), (tile.start, page, blocks));
                 match tile.len() {
                     8.. if const { L::TILE > 7 } => self.score_tile::<8, 2>(of, keys),
@@ -164,6 +169,7 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
                 }
             }
         }
+        self.scratch.unpacked = room;
     }
 
     /// The products of `N` queries with a page's keys, `B` blocks of them at a time.
@@ -171,12 +177,12 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
     fn score_tile<const N: usize, const B: usize>(
         &mut self,
         (first, page, blocks): (usize, usize, usize),
-        (keys, ahead): (&[[T; LANES]], &[T]),
+        (keys, ahead): (&[[P::Number; LANES]], NeededLines),
     ) {
         let offset = (page - self.stretch.first_page) * PAGE;
         let at = std::array::from_fn(|n| (first + n) * self.width + offset);
         let scale = self.attention.scoring.scale;
-        L::run(Products::<L, T, N, B> {
+        L::run(Products::<L, P::Number, N, B> {
             queries: &self.queries[first * self.item.head_dim..][..N * self.item.head_dim],
             scale,
             keys,
@@ -234,20 +240,24 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
     fn mix(&mut self, spans: &[SeenSpan], next: Option<usize>) {
         let of_query = 2 * self.item.head_dim;
         let is_shared = self.is_shared();
+        let kv_head = self.item.kv_head;
         let mut sums = std::mem::take(&mut self.scratch.values);
+        let mut room = std::mem::take(&mut self.scratch.unpacked);
         for page in self.stretch.pages() {
-            let values = self.values(page);
+            let values = self
+                .held(page)
+                .values::<L>(kv_head, self.slots(page), &mut room);
             let ahead = match next {
-                _ if is_shared => &[],
-                _ if page + 1 < self.stretch.end_page => self.values(page + 1),
-                Some(next) => self.keys(next).as_flattened(),
-                None => &[],
+                _ if is_shared => NeededLines::NONE,
+                _ if page + 1 < self.stretch.end_page => self.held(page + 1).value_lines(kv_head),
+                Some(next) => self.held(next).key_lines(kv_head),
+                None => NeededLines::NONE,
             };
             let chunk = self.chunk_of(page * PAGE);
             let sums = &mut sums[chunk * spans.len() * of_query..][..spans.len() * of_query];
             for tile in tiles::<L>(spans.len()) {
                 let (first, count) = (tile.start, tile.len());
-                let ahead = share(ahead, tile.clone(), spans.len());
+                let ahead = ahead.share(tile.clone(), spans.len());
                 let spans = &spans[tile];
                 let sums = &mut sums[first * of_query..][..count * of_query];
                 let shared = shared_slots(spans, page);
@@ -284,8 +294,9 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
                 });
             }
         }
-        self.mix_branches(spans, &mut sums);
+        self.mix_branches(spans, &mut sums, &mut room);
         self.scratch.values = sums;
+        self.scratch.unpacked = room;
     }
 
     /// The stretch's chunk that `position` is in.
@@ -302,7 +313,7 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
         &self,
         first: usize,
         page: usize,
-        values: &[T],
+        values: &[P::Number],
         spans: &[SeenSpan],
         sums: &mut [f32],
         part: impl Fn(Range<usize>) -> Range<usize>,
@@ -311,7 +322,7 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
         for (n, (span, sums)) in spans.iter().zip(sums).enumerate() {
             let slots = part(trunk_slots(span, page));
             if slots.start < slots.end {
-                self.mix_tile::<1>((first + n, page), (values, &[]), slots, sums);
+                self.mix_tile::<1>((first + n, page), (values, NeededLines::NONE), slots, sums);
             }
         }
     }
@@ -328,17 +339,17 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
     fn mix_tile<const N: usize>(
         &self,
         (first, page): (usize, usize),
-        values: (&[T], &[T]),
+        values: (&[P::Number], NeededLines),
         slots: Range<usize>,
         sums: &mut [f32],
     ) {
         let weights: [&[f32]; N] = std::array::from_fn(|n| self.weights(first + n, page));
-        mix::<L, T, N>(weights, values, slots, self.item.head_dim, sums);
+        mix::<L, P::Number, N>(weights, values, slots, self.item.head_dim, sums);
     }
 
     /// The branches, whose values stand anywhere behind the trunk.
     #[inline(always)]
-    fn mix_branches(&self, spans: &[SeenSpan], sums: &mut [f32]) {
+    fn mix_branches(&self, spans: &[SeenSpan], sums: &mut [f32], room: &mut Vec<f32>) {
         let head_dim = self.item.head_dim;
         let base = self.stretch.first_page * PAGE;
         for (index, span) in spans.iter().enumerate() {
@@ -352,10 +363,11 @@ impl<'a, 'b, L: Lanes, T: LaneNumber> StretchWork<'a, 'b, L, T> {
                     continue;
                 }
                 let slot = span.trunk + node as usize;
-                let value = &self.values(slot / PAGE)[slot % PAGE * head_dim..][..head_dim];
+                let page = self.held(slot / PAGE);
+                let value = page.value::<L>(self.item.kv_head, slot % PAGE, room);
                 let weight = self.scratch.scores[index * self.width + position - base];
                 let sum = 2 * (self.chunk_of(position) * spans.len() + index) + position % 2;
-                add_scaled::<L, T>(&mut sums[sum * head_dim..][..head_dim], value, weight);
+                add_scaled::<L, P::Number>(&mut sums[sum * head_dim..][..head_dim], value, weight);
             }
         }
     }

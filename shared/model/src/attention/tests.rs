@@ -119,6 +119,29 @@ fn attend_on(cpu: &Cpu, rows: &Rows<'_>, scoring: AttentionScoring) -> Vec<f32> 
     output
 }
 
+/// What a cache in `format` holds where `numbers` of all heads were written.
+fn held(format: KvFormat, numbers: &[f32], head_dim: usize) -> Vec<f32> {
+    let half = |number| half::f16::from_f32(number).to_f32();
+    match format {
+        KvFormat::Q8_0 => {
+            let blocks = numbers
+                .chunks(head_dim)
+                .flat_map(|numbers| numbers.chunks(32));
+            let of_block = |block: &[f32]| {
+                let largest = block.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+                let scale = half(largest / 127.0);
+                let numbers = block
+                    .iter()
+                    .map(|x| (x * (127.0 / largest)).round_ties_even() * scale);
+                numbers.collect::<Vec<f32>>()
+            };
+            blocks.flat_map(of_block).collect()
+        }
+        KvFormat::F16 => numbers.iter().copied().map(half).collect(),
+        KvFormat::F32 => numbers.to_vec(),
+    }
+}
+
 /// The canonical order of all sums, one query and one number after the other, of keys and values that are
 /// held in `format`. `slots` holds the slot of each position.
 fn canonical(
@@ -128,19 +151,22 @@ fn canonical(
     head_dim: usize,
     scoring: AttentionScoring,
 ) -> Vec<f32> {
-    let held = |number: f32| match format {
-        KvFormat::F16 => half::f16::from_f32(number).to_f32(),
-        KvFormat::F32 => number,
+    // By position.
+    let rows = |number: fn(usize, usize, usize) -> f32| -> Vec<Vec<f32>> {
+        let row = |slot: &usize| {
+            let numbers = (0..KV_HEADS * head_dim).map(|i| number(*slot, i, head_dim));
+            held(format, &numbers.collect::<Vec<f32>>(), head_dim)
+        };
+        slots.iter().map(row).collect()
     };
-    let key = |slot, i, head_dim| held(key(slot, i, head_dim));
-    let value = |slot, i, head_dim| held(value(slot, i, head_dim));
+    let (keys, held_values) = (rows(key), rows(value));
     let first = (scoring.window).map_or(0, |window| slots.len().saturating_sub(window));
     let query = query(row, head_dim);
     let mut result = Vec::new();
     for (head, query) in query.chunks(head_dim).enumerate() {
         let offset = head / (HEADS / KV_HEADS) * head_dim;
-        let score = |slot: usize| {
-            let dot = |sum, (d, q): (usize, &f32)| q.mul_add(key(slot, offset + d, head_dim), sum);
+        let score = |at: usize| {
+            let dot = |sum, (d, q): (usize, &f32)| q.mul_add(keys[at][offset + d], sum);
             let score = query.iter().enumerate().fold(0.0_f32, dot) * scoring.scale;
             (scoring.softcap).map_or(score, |cap| cap * crate::activation::tanh(score / cap))
         };
@@ -149,7 +175,7 @@ fn canonical(
         let mut values = vec![0.0_f32; head_dim];
         for chunk in chunks {
             let positions = first.max(chunk * CHUNK)..slots.len().min((chunk + 1) * CHUNK);
-            let scores: Vec<f32> = positions.clone().map(|at| score(slots[at])).collect();
+            let scores: Vec<f32> = positions.clone().map(score).collect();
             let own = scores.iter().copied().fold(f32::MIN, f32::max);
             let weights: Vec<f32> = scores.iter().map(|score| exp(score - own)).collect();
             let mut lanes = [0.0_f32; 16];
@@ -164,7 +190,7 @@ fn canonical(
                 let mut sums = [0.0_f32; 2];
                 for (position, weight) in positions.clone().zip(&weights) {
                     let sum = &mut sums[position % 2];
-                    *sum = weight.mul_add(value(slots[position], offset + d, head_dim), *sum);
+                    *sum = weight.mul_add(held_values[position][offset + d], *sum);
                 }
                 *all = *all * before + (sums[0] + sums[1]) * now;
             }
@@ -340,22 +366,28 @@ fn later_positions_change_no_bit() {
     }
 }
 
-/// Too large for half precision: not taken for a number, whatever is made of it.
+/// Too large for the format: not taken for a number, whatever is made of it.
 #[test]
-fn a_key_or_value_that_no_half_holds_breaks_who_sees_it() {
-    for (key, value) in [(1e6, 0.5), (-1e6, 0.5), (0.5, 1e6)] {
-        let mut cache = cache_in(KvFormat::F16, 40, 64);
-        cache.layers[0].write(30, &[key; 128], &[value; 128]);
-        for softcap in [None, Some(2.0)] {
-            let rows = rows(&cache, [sees(30), sees(31)]);
-            let scoring = AttentionScoring {
-                softcap,
-                ..plain(64)
-            };
-            let found = attend(Level::detect(), &rows, scoring);
-            let (before, after) = found.split_at(HEADS * 64);
-            assert!(before.iter().all(|number| number.is_finite()));
-            assert!(after.iter().all(|number| number.is_nan()), "{key} {value}");
+fn a_key_or_value_that_is_not_held_breaks_who_sees_it() {
+    let too_large = [(KvFormat::F16, 1e6), (KvFormat::Q8_0, 1e7)];
+    for (format, large) in too_large {
+        for (key, value) in [(large, 0.5), (-large, 0.5), (0.5, large)] {
+            let mut cache = cache_in(format, 40, 64);
+            cache.layers[0].write(30, &[key; 128], &[value; 128]);
+            for softcap in [None, Some(2.0)] {
+                let rows = rows(&cache, [sees(30), sees(31)]);
+                let scoring = AttentionScoring {
+                    softcap,
+                    ..plain(64)
+                };
+                for level in Level::all() {
+                    let found = attend(level, &rows, scoring);
+                    let (before, after) = found.split_at(HEADS * 64);
+                    assert!(before.iter().all(|number| number.is_finite()));
+                    let is_broken = after.iter().all(|number| number.is_nan());
+                    assert!(is_broken, "{format} {key} {value} {level:?}");
+                }
+            }
         }
     }
 }

@@ -2,13 +2,48 @@
 
 use half::{f16, slice::HalfFloatSliceExt as _};
 
-use super::{KvFormat, LANES, PAGE};
-use crate::linear::Storage;
+use super::{KvFormat, LANES, PAGE, blocks::PageBlocks, heads::HeadNumbers};
 
 /// Numbers of a key that are rounded at a time.
 const ROUNDED: usize = 64;
 
-/// A number of a [`KvFormat`].
+/// What a page holds in one of the formats.
+pub(crate) trait PageFormat: Sized {
+    /// Returns what is held, if it is in this format.
+    fn of(numbers: &Numbers) -> Option<&Self>;
+}
+
+impl PageFormat for PageNumbers<f16> {
+    #[inline(always)]
+    fn of(numbers: &Numbers) -> Option<&Self> {
+        match numbers {
+            Numbers::F16(held) => Some(held),
+            _ => None,
+        }
+    }
+}
+
+impl PageFormat for PageNumbers<f32> {
+    #[inline(always)]
+    fn of(numbers: &Numbers) -> Option<&Self> {
+        match numbers {
+            Numbers::F32(held) => Some(held),
+            _ => None,
+        }
+    }
+}
+
+impl PageFormat for PageBlocks {
+    #[inline(always)]
+    fn of(numbers: &Numbers) -> Option<&Self> {
+        match numbers {
+            Numbers::Q8_0(held) => Some(held),
+            _ => None,
+        }
+    }
+}
+
+/// A number of a [`KvFormat`] that holds each by itself.
 pub(crate) trait KvNumber: Copy + 'static {
     /// Zero.
     const ZERO: Self;
@@ -19,9 +54,6 @@ pub(crate) trait KvNumber: Copy + 'static {
     /// Rounds `from` to `to`, which is as long: to the nearest number, of two to the even one; NaN where
     /// there is none.
     fn round(from: &[f32], to: &mut [Self]);
-
-    /// Returns what is held, if it is numbers of this format.
-    fn of(numbers: &Numbers) -> Option<&PageNumbers<Self>>;
 }
 
 impl KvNumber for f16 {
@@ -42,14 +74,6 @@ impl KvNumber for f16 {
             }
         }
     }
-
-    #[inline(always)]
-    fn of(numbers: &Numbers) -> Option<&PageNumbers<Self>> {
-        match numbers {
-            Numbers::F16(held) => Some(held),
-            Numbers::F32(_) => None,
-        }
-    }
 }
 
 impl KvNumber for f32 {
@@ -64,24 +88,17 @@ impl KvNumber for f32 {
     fn round(from: &[f32], to: &mut [Self]) {
         to.copy_from_slice(from);
     }
-
-    #[inline(always)]
-    fn of(numbers: &Numbers) -> Option<&PageNumbers<Self>> {
-        match numbers {
-            Numbers::F32(held) => Some(held),
-            Numbers::F16(_) => None,
-        }
-    }
 }
 
 /// Keys and values of a page, in the format of its pool.
 #[derive(Debug)]
 pub(crate) enum Numbers {
+    Q8_0(PageBlocks),
     F16(PageNumbers<f16>),
     F32(PageNumbers<f32>),
 }
 
-/// Keys and values of a page, in one format.
+/// Keys and values of a page, each number by itself.
 #[derive(Debug)]
 pub(crate) struct PageNumbers<T: KvNumber> {
     head_dim: usize,
@@ -102,6 +119,7 @@ impl Numbers {
     /// Zeros, for a page.
     pub(super) fn new(format: KvFormat, kv_heads: usize, head_dim: usize) -> Self {
         match format {
+            KvFormat::Q8_0 => Self::Q8_0(PageBlocks::new(kv_heads, head_dim)),
             KvFormat::F16 => Self::F16(PageNumbers::new(kv_heads, head_dim)),
             KvFormat::F32 => Self::F32(PageNumbers::new(kv_heads, head_dim)),
         }
@@ -110,6 +128,7 @@ impl Numbers {
     /// Takes over the numbers of another page of the same pool.
     pub(super) fn copy_from(&mut self, other: &Self) {
         match (self, other) {
+            (Self::Q8_0(own), Self::Q8_0(other)) => own.copy_from(other),
             (Self::F16(own), Self::F16(other)) => own.copy_from(other),
             (Self::F32(own), Self::F32(other)) => own.copy_from(other),
             _ => unreachable!("all pages of a pool have its format"),
@@ -124,6 +143,7 @@ impl Numbers {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
+                Self::Q8_0(held) => held.write(slot, kv_head, key, value),
                 Self::F16(held) => held.write(slot, kv_head, key, value),
                 Self::F32(held) => held.write(slot, kv_head, key, value),
             }
@@ -133,6 +153,7 @@ impl Numbers {
     /// Key and value of `kv_head`, each `(head_dim)`, at `slot`.
     pub(super) fn read(&self, slot: usize, kv_head: usize, key: &mut [f32], value: &mut [f32]) {
         match self {
+            Self::Q8_0(held) => held.read(slot, kv_head, key, value),
             Self::F16(held) => held.read(slot, kv_head, key, value),
             Self::F32(held) => held.read(slot, kv_head, key, value),
         }
@@ -185,6 +206,12 @@ impl<T: KvNumber> PageNumbers<T> {
         }
     }
 
+    /// Numbers of a head.
+    #[inline(always)]
+    pub(crate) fn head_dim(&self) -> usize {
+        self.head_dim
+    }
+
     /// Keys of `kv_head`, `(slots / 16, head_dim, 16)`.
     #[inline(always)]
     pub(crate) fn keys(&self, kv_head: usize) -> &[[T; LANES]] {
@@ -195,55 +222,6 @@ impl<T: KvNumber> PageNumbers<T> {
     #[inline(always)]
     pub(crate) fn values(&self, kv_head: usize) -> &[T] {
         self.values.head(kv_head)
-    }
-}
-
-/// The numbers of all heads, one head after the other.
-///
-/// While one thread writes a head another may read the next, so no reference ever spans two: a slice of all
-/// heads, of which a part is then taken, would already be one to what the other thread writes. That is why
-/// there is no way to the numbers but these functions, each of which makes its slice of one head alone.
-#[derive(Debug)]
-pub(super) struct HeadNumbers<T: Copy> {
-    numbers: Storage<T>,
-    /// Numbers of a head.
-    width: usize,
-}
-
-impl<T: Copy> HeadNumbers<T> {
-    /// `count` heads of `width` times `value`.
-    pub(super) fn filled(value: T, count: usize, width: usize) -> Self {
-        Self {
-            numbers: Storage::filled(value, count * width),
-            width,
-        }
-    }
-
-    /// All numbers of `head`. Who writes them promises that nobody has this slice.
-    #[inline(always)]
-    pub(super) fn head(&self, head: usize) -> &[T] {
-        // SAFETY: whoever calls `part_mut` promises that nobody reads the head meanwhile.
-        unsafe { self.numbers.part(head * self.width, self.width) }
-    }
-
-    /// `count` numbers of `head` from its number `first` on.
-    ///
-    /// # Safety
-    /// Nobody else reads or writes this head meanwhile.
-    #[allow(clippy::mut_from_ref, reason = "that is what the caller promises")]
-    #[inline(always)]
-    pub(super) unsafe fn part_mut(&self, head: usize, first: usize, count: usize) -> &mut [T] {
-        assert!(first <= self.width && count <= self.width - first);
-        // SAFETY: of this head alone, and the caller's promise.
-        unsafe { self.numbers.part_mut(head * self.width + first, count) }
-    }
-
-    /// Takes over the numbers of another page of the same pool.
-    pub(super) fn copy_from(&mut self, other: &Self) {
-        let width = self.width;
-        for (head, numbers) in self.numbers.chunks_exact_mut(width.max(1)).enumerate() {
-            numbers.copy_from_slice(other.head(head));
-        }
     }
 }
 
@@ -272,17 +250,28 @@ mod tests {
         }
     }
 
+    /// Blocks that are not full are counted whole.
     #[test]
-    fn pages_of_halves_take_half_of_the_memory() {
+    fn pages_take_as_much_memory_as_is_counted() {
         fn bytes_of<T: KvNumber>(held: &PageNumbers<T>) -> usize {
             let of_head = |head| size_of_val(held.keys(head)) + size_of_val(held.values(head));
             (0..2).map(of_head).sum()
         }
-        let bytes = |format| match Numbers::new(format, 2, 8) {
-            Numbers::F16(held) => bytes_of(&held),
-            Numbers::F32(held) => bytes_of(&held),
-        };
-        assert_eq!(bytes(KvFormat::F16), 2 * 2 * 8 * PAGE * 2);
-        assert_eq!(bytes(KvFormat::F32), 2 * bytes(KvFormat::F16));
+        let counted = |format: KvFormat, head_dim| 2 * 2 * PAGE * format.head_bytes(head_dim);
+        for head_dim in [8, 64, 80] {
+            for format in KvFormat::ALL {
+                let taken = match Numbers::new(format, 2, head_dim) {
+                    Numbers::Q8_0(held) => (0..2)
+                        .map(|head| size_of_val(held.keys(head)) + size_of_val(held.values(head)))
+                        .sum(),
+                    Numbers::F16(held) => bytes_of(&held),
+                    Numbers::F32(held) => bytes_of(&held),
+                };
+                assert_eq!(taken, counted(format, head_dim), "{format} {head_dim}");
+            }
+        }
+        let sizes = KvFormat::ALL.map(|format| format.head_bytes(64));
+        assert_eq!(sizes, [68, 128, 256]);
+        assert_eq!(KvFormat::Q8_0.head_bytes(80), 102);
     }
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::{
     KvFormat,
-    held::{KvNumber, Numbers, PageNumbers},
+    held::{Numbers, PageFormat},
 };
 
 /// Slots whose keys stand interleaved.
@@ -51,7 +51,7 @@ impl PagePool {
 
     /// Size of a page in bytes.
     pub(crate) fn page_bytes(&self) -> usize {
-        2 * PAGE * self.kv_heads * self.head_dim * self.format.bytes()
+        2 * PAGE * self.kv_heads * self.format.head_bytes(self.head_dim)
     }
 
     /// Pages that caches hold; one that several share counts once.
@@ -128,12 +128,24 @@ impl CachePage {
         }
     }
 
-    /// Returns what it holds, as numbers of the pool's format.
+    /// Key and value of `kv_head` at slot `slot` of the page.
+    #[cfg(test)]
+    pub(super) fn read_head(
+        &self,
+        slot: usize,
+        kv_head: usize,
+        key: &mut [f32],
+        value: &mut [f32],
+    ) {
+        self.numbers.read(slot, kv_head, key, value);
+    }
+
+    /// Returns what it holds, in the pool's format.
     ///
     /// # Panics
     /// If the pool has another format.
     #[inline(always)]
-    pub(crate) fn held<T: KvNumber>(&self) -> &PageNumbers<T> {
-        T::of(&self.numbers).expect("numbers of the pool's format")
+    pub(crate) fn held<P: PageFormat>(&self) -> &P {
+        P::of(&self.numbers).expect("numbers of the pool's format")
     }
 }

@@ -7,6 +7,7 @@ use speculation::simd::Level;
 
 use super::*;
 use crate::{
+    cache::KvFormat,
     checkpoint::Checkpoint,
     config::{Activation, Architecture},
     cpu::Threads,
@@ -60,7 +61,7 @@ fn gemma() -> ModelConfig {
     }
 }
 
-fn load(config: ModelConfig, format: WeightFormat) -> Decoder {
+fn load(config: ModelConfig, format: impl Into<CpuFormat>) -> Decoder {
     let checkpoint = Checkpoint::random(config, 7).unwrap();
     Decoder::load(checkpoint.config(), checkpoint.weights(), format).unwrap()
 }
@@ -69,12 +70,18 @@ fn model(format: WeightFormat) -> Decoder {
     load(config(), format)
 }
 
-/// Both models in both formats, each with its name.
+/// Both models in all formats of weights, and with keys and values in blocks, each with its name.
 fn models() -> impl Iterator<Item = (String, Decoder)> {
     let configs = [config(), gemma()].into_iter();
     configs.flat_map(|config| {
-        WeightFormat::ALL.map(|format| {
-            let name = format!("{:?} in {format}", config.architecture);
+        let formats = WeightFormat::ALL.into_iter().map(CpuFormat::from);
+        let formats = formats.chain([CpuFormat {
+            weights: WeightFormat::F32,
+            kv: KvFormat::Q8_0,
+        }]);
+        formats.map(move |format| {
+            let CpuFormat { weights, kv } = format;
+            let name = format!("{:?} in {weights} and {kv}", config.architecture);
             (name, load(config.clone(), format))
         })
     })

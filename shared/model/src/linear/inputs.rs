@@ -6,7 +6,7 @@ use super::blocked::Tile;
 use crate::cpu::{Cpu, SharedSlice};
 
 /// Inputs that share a scale.
-pub(super) const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
 /// Steps of four inputs in a block.
 pub(super) const STEPS: usize = BLOCK / 4;
 /// Numbers of activations from which threads share quantising them.
@@ -120,7 +120,7 @@ pub(super) fn quantize_rows(cpu: &Cpu, x: &[f32], inputs: usize, quantized: &mut
 
 /// The scale and the quants, -127 to 127, of up to 32 values: value ≈ quant * scale.
 #[inline(always)]
-pub(super) fn quantize_block(values: &[f32]) -> (f32, [i32; BLOCK]) {
+pub(crate) fn quantize_block(values: &[f32]) -> (f32, [i32; BLOCK]) {
     // Whole blocks are read where they stand.
     if let Some(values) = values.as_array() {
         return quantize_whole(values);

@@ -170,7 +170,12 @@ impl ModelSource {
         match self.kv_dtype.as_str() {
             AUTOMATIC | "f32" => Ok(KvType::F32),
             "f16" => Ok(KvType::F16),
-            other => Err(refused("kv_dtype", other, "expected auto, f32 or f16")),
+            "q8_0" if self.llama_cpp.flash_attention => Ok(KvType::Q8_0),
+            other => {
+                let expected =
+                    "expected auto, f32 or f16, or q8_0 with llama_cpp.flash_attention = true";
+                Err(refused("kv_dtype", other, expected))
+            }
         }
     }
 }

@@ -2,7 +2,9 @@ use speculation::{ports::KvCache, simd::Level};
 
 use super::*;
 use crate::{
+    cache::KvFormat,
     checkpoint::Checkpoint,
+    computation::Computation,
     config::{Activation, Architecture, EncoderConfig},
     cpu::Threads,
     linear::WeightFormat,
@@ -36,7 +38,7 @@ fn config() -> ModelConfig {
     }
 }
 
-fn load(config: ModelConfig, format: WeightFormat) -> T5 {
+fn load(config: ModelConfig, format: impl Into<Computation>) -> T5 {
     let checkpoint = Checkpoint::random(config, 7).unwrap();
     let Model::T5(model) = checkpoint.load(format).unwrap() else {
         panic!("the config has an encoder");
@@ -145,7 +147,12 @@ fn neither_threads_nor_levels_change_a_bit() {
         context_len: 320,
         ..config()
     };
-    for (format, (config, len)) in (WeightFormat::ALL.into_iter())
+    let in_blocks = CpuFormat {
+        weights: WeightFormat::F32,
+        kv: KvFormat::Q8_0,
+    };
+    let formats = WeightFormat::ALL.into_iter().map(CpuFormat::from);
+    for (format, (config, len)) in (formats.chain([in_blocks]))
         .flat_map(|format| [(config(), 50), (large.clone(), 300)].map(|case| (format, case)))
     {
         let mut model = load(config, format);
@@ -155,12 +162,12 @@ fn neither_threads_nor_levels_change_a_bit() {
         for threads in [2, 3] {
             model.cpu.threads = Threads::new(threads).into();
             let found = fresh(&mut model, &source, &tokens);
-            assert!(found == expected, "{format}, {threads} threads");
+            assert!(found == expected, "{format:?}, {threads} threads");
         }
         for level in Level::all() {
             model.cpu.level = level;
             let found = fresh(&mut model, &source, &tokens);
-            assert!(found == expected, "{format} {level:?}");
+            assert!(found == expected, "{format:?} {level:?}");
         }
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn measure(
 /// Bytes of the keys and values of a token.
 fn kv_bytes(config: &ModelConfig, format: WeightFormat) -> usize {
     let CpuFormat { kv, .. } = CpuFormat::from(format);
-    2 * config.layers * config.kv_heads * config.head_dim * kv.bytes()
+    2 * config.layers * config.kv_heads * kv.head_bytes(config.head_dim)
 }
 
 impl ContextRow {
