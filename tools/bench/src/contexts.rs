@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use model::{Checkpoint, ModelConfig};
+use model::computation::AUTOMATIC;
+use model::{Checkpoint, CpuFormat, KvFormat, ModelConfig};
 use outrider::progress;
 
 use crate::decode::subject::DecodeSubject;
@@ -41,6 +42,10 @@ pub(super) struct ContextsArgs {
     /// Tokens that each of these holds before.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     session_context: usize,
+    /// Format that keys and values are held in: q8_0, f16 or f32; auto is f32 beside weights in f32, and f16 beside
+    /// others.
+    #[arg(long, value_name = "FORMAT", default_value = AUTOMATIC)]
+    kv_dtype: String,
     /// Times that each figure is measured, in turn with what it is compared with; the median counts.
     #[arg(long, value_name = "N", default_value_t = 11)]
     repeats: usize,
@@ -57,7 +62,21 @@ impl ContextsArgs {
                 && self.contexts.is_sorted_by(|a, b| a < b),
             "--contexts: expected numbers from 1 on, each larger than the one before"
         );
+        self.kv()?;
         Ok(())
+    }
+
+    /// Returns the format of keys and values, if it is not left open.
+    fn kv(&self) -> anyhow::Result<Option<KvFormat>> {
+        let kv = (self.kv_dtype != AUTOMATIC).then(|| self.kv_dtype.parse::<KvFormat>());
+        kv.transpose().context("--kv-dtype")
+    }
+
+    /// Returns the format that weights go best in, and that of keys and values.
+    fn format(&self, checkpoint: &Checkpoint) -> anyhow::Result<CpuFormat> {
+        let format = CpuFormat::from(checkpoint.best_format());
+        let kv = self.kv()?.unwrap_or(format.kv);
+        Ok(CpuFormat { kv, ..format })
     }
 
     fn open(&self) -> anyhow::Result<(String, Checkpoint)> {
@@ -102,26 +121,26 @@ fn measure(
     checkpoint: &Checkpoint,
     report: &mut BenchReport,
 ) -> anyhow::Result<()> {
-    let format = checkpoint.best_format();
+    let format = args.format(checkpoint)?;
     if let Some(first) = args.contexts.first() {
         let mut subject = DecodeSubject::new(checkpoint, format, *first, BLOCK)?;
         for &context in &args.contexts {
             progress::show(&format!("{name}: steps after {context} tokens"))?;
             subject.fill(context)?;
             let row = step::measure(&mut subject, checkpoint.config(), format, args.repeats)?;
-            report.row("contexts", row.fields(name))?;
+            report.row("contexts", row.fields(name, format.kv))?;
         }
     }
     if args.prompt > 0 {
         progress::show(&format!("{name}: a prompt of {} tokens", args.prompt))?;
         let row = prompt::measure(checkpoint, format, args.prompt)?;
-        report.row("prompts", row.fields(name))?;
+        report.row("prompts", row.fields(name, format.kv))?;
     }
     if args.sessions > 0 {
         progress::show(&format!("{name}: {} sessions", args.sessions))?;
         let (count, context) = (args.sessions, args.session_context);
         let row = sessions::measure(checkpoint, format, count, context, args.repeats)?;
-        report.row("together", row.fields(name))?;
+        report.row("together", row.fields(name, format.kv))?;
     }
     report.note(format!(
         "limit: reading weights, keys and values at the GB/s measured in the same turns (goal: a step at most {:.1} \
@@ -147,6 +166,7 @@ mod tests {
             "--sessions=2",
             "--session-context=20",
             "--repeats=1",
+            "--kv-dtype=q8_0",
         ]);
         args.check().expect("in range");
         let config = ModelConfig {
@@ -168,6 +188,7 @@ mod tests {
             (&steps[0]["context"], &steps[1]["context"]),
             (&5.into(), &300.into())
         );
+        assert_eq!(steps[0]["kv_dtype"], "q8_0");
         assert!(steps[1]["of_limit"].as_f64().expect("a number") > 0.0);
         let prompt = &report.objects("prompts")[0];
         assert!(prompt["attention"].as_f64().expect("a number") < 1.0);
@@ -180,6 +201,7 @@ mod tests {
             &["--contexts=5,5"][..],
             &["--contexts=0,1"],
             &["--repeats=0"],
+            &["--kv-dtype=q4_0"],
         ] {
             let refused = run(&parsed(flags), &mut BenchReport::quiet());
             assert!(refused.expect_err("refused").to_string().starts_with("--"));

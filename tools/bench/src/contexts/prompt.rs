@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Checkpoint, WeightFormat};
+use model::{Checkpoint, CpuFormat, KvFormat};
 
 use crate::decode::subject::DecodeSubject;
 use crate::report::{Row, number, percent, text};
@@ -32,7 +32,7 @@ pub(super) struct PromptRow {
 /// What the model refuses.
 pub(super) fn measure(
     checkpoint: &Checkpoint,
-    format: WeightFormat,
+    format: CpuFormat,
     tokens: usize,
 ) -> anyhow::Result<PromptRow> {
     let forwards = (tokens / CHUNK).max(1);
@@ -63,11 +63,12 @@ pub(super) fn measure(
 
 impl PromptRow {
     /// Returns its row of the table.
-    pub(super) fn fields(self, name: &str) -> Row {
+    pub(super) fn fields(self, name: &str, kv: KvFormat) -> Row {
         let forwards = (self.tokens / CHUNK) as f64;
         let share = 1.0 - forwards * self.alone_us / self.us;
         vec![
             text("on", name.to_owned()),
+            text("kv_dtype", kv.to_string()),
             text("tokens", self.tokens),
             number("ms", self.us / 1e3, 0),
             number("tokens_per_second", self.tokens as f64 / self.us * 1e6, 0).called("tokens/s"),

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use anyhow::Context;
-use model::{Checkpoint, WeightFormat};
+use model::{Checkpoint, CpuFormat, KvFormat};
 use speculation::sampling::SamplingParams;
 
 use crate::batch::session::Sessions;
@@ -27,7 +27,7 @@ pub(super) struct SessionsRow {
 /// If the engine does not start, or fails.
 pub(super) fn measure(
     checkpoint: &Checkpoint,
-    format: WeightFormat,
+    format: CpuFormat,
     count: usize,
     context: usize,
     repeats: usize,
@@ -48,10 +48,11 @@ pub(super) fn measure(
 
 impl SessionsRow {
     /// Returns its row of the table.
-    pub(super) fn fields(self, name: &str) -> Row {
+    pub(super) fn fields(self, name: &str, kv: KvFormat) -> Row {
         let token_us = self.us / TOKENS as f64;
         vec![
             text("on", name.to_owned()),
+            text("kv_dtype", kv.to_string()),
             text("sessions", self.sessions),
             text("context", self.context),
             number("token_ms", token_us / 1e3, 2).called("ms a token"),

@@ -1,7 +1,6 @@
 //! A step and a block after one context, against what memory allows.
 
-use model::computation::CpuFormat;
-use model::{ModelConfig, WeightFormat};
+use model::{CpuFormat, KvFormat, ModelConfig};
 
 use super::BLOCK;
 use crate::decode::subject::{self, DecodeSubject};
@@ -42,11 +41,12 @@ pub(super) struct ContextRow {
 pub(super) fn measure(
     subject: &mut DecodeSubject,
     config: &ModelConfig,
-    format: WeightFormat,
+    format: CpuFormat,
     repeats: usize,
 ) -> anyhow::Result<ContextRow> {
     let context = subject.held();
-    let bytes = subject.weight_bytes()? + context * kv_bytes(config, format);
+    let a_token = 2 * config.layers * config.kv_heads * format.kv.head_bytes(config.head_dim);
+    let bytes = subject.weight_bytes()? + context * a_token;
     let probe = ReadProbe::new(bytes);
     let count = subject.enough()?;
     let cases = [
@@ -67,18 +67,13 @@ pub(super) fn measure(
     })
 }
 
-/// Bytes of the keys and values of a token.
-fn kv_bytes(config: &ModelConfig, format: WeightFormat) -> usize {
-    let CpuFormat { kv, .. } = CpuFormat::from(format);
-    2 * config.layers * config.kv_heads * kv.head_bytes(config.head_dim)
-}
-
 impl ContextRow {
     /// Returns its row of the table.
-    pub(super) fn fields(self, name: &str) -> Row {
+    pub(super) fn fields(self, name: &str, kv: KvFormat) -> Row {
         let of_limit = 1.0 / self.read.ratio;
         vec![
             text("on", name.to_owned()),
+            text("kv_dtype", kv.to_string()),
             text("context", self.context),
             number("step_ms", self.step.us / 1e3, 2).called("step, ms"),
             only_json("bytes", self.bytes),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::products::Products;
 use crate::read_probe::ReadProbe;
 use anyhow::{Context, bail, ensure};
-use model::{Checkpoint, Decoder, Model, SequenceCache, WeightFormat};
+use model::{Checkpoint, Computation, Decoder, Model, SequenceCache};
 use speculation::TokenId;
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
@@ -34,7 +34,7 @@ impl DecodeSubject {
     /// If the weights are refused, or the context is too long for the model.
     pub(crate) fn new(
         checkpoint: &Checkpoint,
-        format: WeightFormat,
+        format: impl Into<Computation>,
         context: usize,
         more: usize,
     ) -> anyhow::Result<Self> {
@@ -52,7 +52,10 @@ impl DecodeSubject {
     ///
     /// # Errors
     /// If the weights are refused.
-    pub(crate) fn empty(checkpoint: &Checkpoint, format: WeightFormat) -> anyhow::Result<Self> {
+    pub(crate) fn empty(
+        checkpoint: &Checkpoint,
+        format: impl Into<Computation>,
+    ) -> anyhow::Result<Self> {
         let model = checkpoint.load(format).context("the model")?;
         Ok(Self {
             cache: model.new_cache(),
