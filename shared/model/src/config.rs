@@ -222,7 +222,17 @@ impl ModelConfig {
     /// # Errors
     /// If the model is not one this crate can run; the message names the key and what was found.
     pub fn from_json(json: &[u8]) -> Result<Self, ModelConfigError> {
-        architecture::read(json)?.validate()
+        architecture::read(json)?.stretched().validate()
+    }
+
+    /// The same with the context that its rotation is stretched to, if that says one: files of models that may be
+    /// stretched give the one that they were trained on.
+    fn stretched(mut self) -> Self {
+        let scaling = self.rope.as_ref().map(|rope| &rope.scaling);
+        if let Some(context_len) = scaling.and_then(RopeScaling::context_len) {
+            self.context_len = context_len;
+        }
+        self
     }
 }
 

@@ -5,7 +5,7 @@
 //! to [`ModelConfig`] is appended, and only where it differs from what all models had before it.
 
 use crate::config::{Architecture, EncoderConfig, ModelConfig, RopeConfig};
-use crate::rope::RopeScaling;
+use crate::rope::{RopeScaling, Yarn};
 
 /// Everything of `config` that changes numbers and is no size of a tensor, as the tensors are digested by
 /// themselves; of models that are no Llama all but what only bounds a text.
@@ -101,6 +101,21 @@ fn scaling(scaling: &RopeScaling, context_len: usize) -> String {
             "Llama3 {{ factor: {factor:?}, low_freq_factor: {low_freq_factor:?}, \
              high_freq_factor: {high_freq_factor:?}, original_context_len: {original_context_len} }}"
         ),
+        RopeScaling::Yarn(yarn) => {
+            // Without `..`, so that a new field is missed here.
+            let Yarn {
+                factor,
+                original_context_len,
+                beta_fast,
+                beta_slow,
+                truncate,
+                attention_factor,
+            } = yarn;
+            format!(
+                "Yarn {{ factor: {factor:?}, original_context_len: {original_context_len}, beta_fast: {beta_fast:?}, \
+                 beta_slow: {beta_slow:?}, truncate: {truncate}, attention_factor: {attention_factor:?} }}"
+            )
+        }
         RopeScaling::LongRope(long_rope) => {
             let factors = long_rope.factors(context_len);
             let attention_factor = long_rope.attention_factor;

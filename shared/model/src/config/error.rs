@@ -46,8 +46,20 @@ pub enum ModelConfigError {
         supported: String,
     },
     /// A frequency scaling other than those of [`crate::RopeScaling`].
-    #[error("rope type {0:?} is not supported: default, linear, llama3 and longrope are")]
+    #[error(
+        "rope type {0:?} is not supported: default, linear, dynamic, llama3, yarn and longrope are"
+    )]
     UnsupportedRope(String),
+    /// A rope of no kind, though something would stretch it.
+    #[error(
+        "{section} has {key} and no rope_type: add the kind that it is, as default, linear, dynamic, llama3, yarn or longrope"
+    )]
+    UntypedRope {
+        /// The section of the file.
+        section: &'static str,
+        /// What it has instead.
+        key: String,
+    },
     /// A key that the model's kind of rope needs.
     #[error("rope type {kind} needs {key}")]
     MissingRopeKey {

@@ -59,6 +59,13 @@ impl RawConfig {
         self.keys.is_empty()
     }
 
+    /// The first key that has a value and is none of `others`.
+    pub(crate) fn key_beside(&self, others: &[&str]) -> Option<&str> {
+        let mut filled = self.keys.iter().filter(|(_, value)| !value.is_null());
+        let found = filled.find(|(key, _)| !others.contains(&key.as_str()));
+        found.map(|(key, _)| key.as_str())
+    }
+
     /// The value of `key`, `None` if it is absent or null.
     pub(crate) fn optional<T: DeserializeOwned>(
         &self,

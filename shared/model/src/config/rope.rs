@@ -5,15 +5,13 @@
 //! both, transformers 5 takes `rope_scaling`, unless it is empty, and so do we; in Gemma 3 it lays it over
 //! what `rope_parameters` says of layers that see everything.
 
-use std::sync::Arc;
+mod scaling;
 
 use super::{ModelConfigError, RawConfig, RopeConfig, error::unless};
-use crate::rope::{LongRope, RopeScaling};
+use crate::rope::RopeScaling;
 
 const FULL: &str = "full_attention";
 const WINDOWED: &str = "sliding_attention";
-const KIND: &str = "longrope";
-const ORIGINAL: &str = "original_max_position_embeddings";
 
 impl RawConfig {
     /// The one rotation of all layers, with the base frequency `theta` if the file gives none.
@@ -114,88 +112,5 @@ impl RawConfig {
             scaling: section.scaling(self)?,
             dims: None,
         })
-    }
-
-    /// How this section of `file` stretches frequencies. Old files call its kind `type`, some call it both.
-    fn scaling(&self, file: &Self) -> Result<RopeScaling, ModelConfigError> {
-        let kind: Option<String> = Self::either([(self, "rope_type"), (self, "type")])?;
-        match kind.as_deref().unwrap_or("default") {
-            "default" => Ok(RopeScaling::Default),
-            "linear" => Ok(RopeScaling::Linear {
-                factor: self.factor("linear")?,
-            }),
-            "llama3" => {
-                let low_freq_factor = self.rope_key("llama3", "low_freq_factor")?;
-                let high_freq_factor = self.rope_key("llama3", "high_freq_factor")?;
-                unless(
-                    low_freq_factor > 0.0 && high_freq_factor > low_freq_factor,
-                    "low_freq_factor",
-                    low_freq_factor,
-                    "it must be positive and below high_freq_factor",
-                )?;
-                let key = "original_max_position_embeddings";
-                let original = self.rope_key("llama3", key)?;
-                let holds = (1.0..=f64::from(1 << 28)).contains(&original);
-                unless(holds, key, original, "it must be between 1 and 2^28")?;
-                Ok(RopeScaling::Llama3 {
-                    factor: self.factor("llama3")?,
-                    low_freq_factor,
-                    high_freq_factor,
-                    original_context_len: original as usize,
-                })
-            }
-            // What the first releases of Phi-3 called it.
-            "longrope" | "su" => self.long_rope(file),
-            other => Err(ModelConfigError::UnsupportedRope(other.to_owned())),
-        }
-    }
-
-    fn factor(&self, kind: &'static str) -> Result<f64, ModelConfigError> {
-        let factor = self.rope_key(kind, "factor")?;
-        let expected = "a rope's factor must be at least 1";
-        unless(factor >= 1.0, "factor", factor, expected)?;
-        Ok(factor)
-    }
-
-    /// A finite number that ropes of `kind` need.
-    fn rope_key(&self, kind: &'static str, key: &'static str) -> Result<f64, ModelConfigError> {
-        self.optional(key)?
-            .ok_or(ModelConfigError::MissingRopeKey { kind, key })
-    }
-
-    /// The factors of this section of `file`. The context that the model was first trained on stands in either.
-    ///
-    /// Without a factor of attention it is as in equation 8 of the paper: sqrt(1 + ln s / ln L), where L is that
-    /// context and s by how much it was stretched.
-    fn long_rope(&self, file: &Self) -> Result<RopeScaling, ModelConfigError> {
-        let original: Option<u64> = Self::either([(self, ORIGINAL), (file, ORIGINAL)])?;
-        let missing = |key| ModelConfigError::MissingRopeKey { kind: KIND, key };
-        let original = original.ok_or_else(|| missing(ORIGINAL))?;
-        let holds = (1..=1 << 28).contains(&original);
-        unless(holds, ORIGINAL, original, "it must be between 1 and 2^28")?;
-        let attention_factor = match self.optional("attention_factor")? {
-            Some(factor) => factor,
-            None => self.stretched_attention(file, original as f64)?,
-        };
-        let factors = |key: &'static str| -> Result<Vec<f32>, ModelConfigError> {
-            self.optional(key)?.ok_or_else(|| missing(key))
-        };
-        Ok(RopeScaling::LongRope(Arc::new(LongRope {
-            short_factors: factors("short_factor")?,
-            long_factors: factors("long_factor")?,
-            original_context_len: original as usize,
-            attention_factor,
-        })))
-    }
-
-    fn stretched_attention(&self, file: &Self, original: f64) -> Result<f32, ModelConfigError> {
-        let stretch: f64 = match self.optional("factor")? {
-            Some(factor) => factor,
-            None => file.required::<f64>("max_position_embeddings")? / original,
-        };
-        if stretch <= 1.0 {
-            return Ok(1.0);
-        }
-        Ok((1.0 + stretch.ln() / original.ln()).sqrt() as f32)
     }
 }

@@ -117,7 +117,16 @@ fn a_missing_key_and_what_is_no_object_are_refused() {
 const REFUSALS: &str = r#"
 llama | {"model_type": "mamba"} | model type "mamba" is not supported: llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma3, phi3, t5 are
 llama | {"architectures": ["LlamaForSequenceClassification"]} | architecture "LlamaForSequenceClassification" is not supported: LlamaForCausalLM is
-llama | {"rope_scaling": {"type": "yarn", "factor": 4.0}} | rope type "yarn" is not supported: default, linear, llama3 and longrope are
+llama | {"rope_scaling": {"type": "ntk", "factor": 4.0}} | rope type "ntk" is not supported: default, linear, dynamic, llama3, yarn and longrope are
+llama | {"rope_scaling": {"factor": 4.0}} | rope_scaling has factor and no rope_type: add the kind that it is, as default, linear, dynamic, llama3, yarn or longrope
+llama | {"rope_parameters": {"rope_theta": 1e4, "rope_type": null, "mrope_section": [1]}} | rope_parameters has mrope_section and no rope_type: ...
+llama | {"rope_scaling": {"rope_type": "yarn", "factor": 0.5}} | factor is 0.5: a rope's factor must be at least 1
+llama | {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 0}} | original_max_position_embeddings is 0: it must be between 1 and 2^28
+llama | {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 1.0}} | beta_slow is 1: it must be at least 0.001, and below beta_fast
+llama | {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 1e300}} | beta_fast is ...
+llama | {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "attention_factor": 0.0}} | attention_factor is 0: it must be positive
+llama | {"rope_scaling": {"rope_type": "yarn", "factor": 1e9}} | max_position_embeddings is ...
+llama | {"rope_scaling": {"rope_type": "dynamic"}} | rope type dynamic needs factor
 llama | {"rope_scaling": {"rope_type": "llama3", "factor": 4.0}} | rope type llama3 needs low_freq_factor
 llama | {"rope_scaling": {"rope_type": "linear"}} | rope type linear needs factor
 llama | {"hidden_act": "gelu"} | hidden_act "gelu" is not supported: silu or swish is

@@ -96,10 +96,10 @@ impl ModelConfig {
                     let found = wrong.copied().unwrap_or_default();
                     unless(wrong.is_none(), key, found, "each must be positive")?;
                 }
-                let found = long_rope.attention_factor;
-                let holds = found.is_finite() && found > 0.0;
-                unless(holds, "attention_factor", found, "it must be positive")?;
             }
+            let found = rope.scaling.attention_factor();
+            let holds = found.is_finite() && found > 0.0;
+            unless(holds, "attention_factor", found, "it must be positive")?;
         }
         Ok(())
     }

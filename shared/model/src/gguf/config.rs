@@ -4,11 +4,10 @@
 //! [`ModelConfig::from_json`].
 
 mod gemma;
+mod rope;
 
-use candle_core::quantized::GgmlDType;
 use serde_json::{Value as Json, json};
 
-use super::rope_factors;
 use super::{GgufError, container::GgufFile, tokenizer::ENDS, value::GgufMetadata};
 use crate::config::{
     Architecture, ModelConfig,
@@ -20,6 +19,8 @@ use crate::decoder::tensors::{GGUF_EMBEDDING, GGUF_HEAD};
 pub(crate) const EOS_TOKEN_IDS: &str = "outrider.eos_token_ids";
 /// Gemma's `query_pre_attn_scalar`, where it is not the head's dimension.
 pub(crate) const QUERY_SCALAR: &str = "outrider.query_pre_attn_scalar";
+/// What YaRN multiplies cosines and sines by, where that is not what follows from its factor.
+pub(crate) const ROPE_ATTENTION: &str = "outrider.rope_attention_factor";
 /// Most layers; no model comes near this. What is made for each of them would fill any memory otherwise.
 const MOST_LAYERS: u64 = 1 << 12;
 
@@ -117,7 +118,7 @@ fn json(file: &GgufFile) -> Result<Json, GgufError> {
         return Ok(config);
     }
     config["hidden_act"] = "silu".into();
-    config["rope_parameters"] = rope_parameters(file, &keys)?;
+    config["rope_parameters"] = rope::parameters(file, &keys)?;
     if family.architecture == Architecture::Phi3 {
         let rotated = rotated.unwrap_or(head_dim);
         config["partial_rotary_factor"] = (rotated as f64 / head_dim.max(1) as f64).into();
@@ -188,54 +189,6 @@ pub(crate) fn ends(metadata: &GgufMetadata) -> Result<Vec<u64>, GgufError> {
         }
     }
     Ok(ends)
-}
-
-/// How positions rotate.
-fn rope_parameters(file: &GgufFile, keys: &Keys<'_>) -> Result<Json, GgufError> {
-    let theta = keys.real("rope.freq_base")?.unwrap_or(10_000.0);
-    let mut rope = json!({"rope_type": "default", "rope_theta": theta});
-    rope_scaling(keys, &mut rope)?;
-    let long = [
-        factors(file, rope_factors::SHORT)?,
-        factors(file, rope_factors::LONG)?,
-    ];
-    if let [Some(short), Some(long)] = long {
-        rope["rope_type"] = "longrope".into();
-        rope["short_factor"] = short.into();
-        rope["long_factor"] = long.into();
-        let original = "rope.scaling.original_context_length";
-        let original = keys.required(original, keys.whole(original)?)?;
-        rope["original_max_position_embeddings"] = original.into();
-        rope["attention_factor"] = keys.real("rope.scaling.attn_factor")?.into();
-    }
-    if let Some(factors) = factors(file, rope_factors::LLAMA3)? {
-        rope_factors::read(&factors, theta, &mut rope)?;
-    }
-    Ok(rope)
-}
-
-/// The numbers of the tensor `name`, if there is one.
-fn factors(file: &GgufFile, name: &'static str) -> Result<Option<Vec<f32>>, GgufError> {
-    let Some((info, bytes)) = file.tensors.get(name) else {
-        return Ok(None);
-    };
-    if info.format != Some(GgmlDType::F32) {
-        return Err(GgufError::RopeFactors(name));
-    }
-    let (words, _) = bytes.as_chunks::<4>();
-    Ok(Some(
-        words.iter().map(|word| f32::from_le_bytes(*word)).collect(),
-    ))
-}
-
-/// Adds scaling by a factor, as the metadata says it.
-fn rope_scaling(keys: &Keys<'_>, rope: &mut Json) -> Result<(), GgufError> {
-    let kind = keys.metadata.string(&keys.key("rope.scaling.type"))?;
-    if let Some(kind) = kind.filter(|kind| *kind != "none") {
-        rope["rope_type"] = kind.into();
-        rope["factor"] = keys.real("rope.scaling.factor")?.into();
-    }
-    Ok(())
 }
 
 #[cfg(test)]

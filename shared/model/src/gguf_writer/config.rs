@@ -1,5 +1,7 @@
 //! A model's sizes and constants as metadata.
 
+mod rope;
+
 use super::error::GgufWriteError;
 use crate::checkpoint::Checkpoint;
 use crate::config::ModelConfig;
@@ -7,7 +9,6 @@ use crate::config::architecture::GgufWindows;
 use crate::gguf::config::{EOS_TOKEN_IDS, QUERY_SCALAR};
 use crate::gguf::container::ALIGNMENT;
 use crate::gguf_writer::header::MetadataFields;
-use crate::rope::RopeScaling;
 
 /// Version of the quantised formats, since a change of 2023.
 const QUANTIZATION_VERSION: u32 = 2;
@@ -48,22 +49,7 @@ pub(super) fn write(
     metadata.insert(key("attention.layer_norm_rms_epsilon"), config.rms_norm_eps);
     if let Some(rope) = &config.rope {
         metadata.insert(key("rope.freq_base"), single("rope_theta", rope.theta)?);
-        match &rope.scaling {
-            // The latter is a tensor of factors.
-            RopeScaling::Default | RopeScaling::Llama3 { .. } => {}
-            RopeScaling::Linear { factor } => {
-                metadata.insert(key("rope.scaling.type"), "linear");
-                metadata.insert(key("rope.scaling.factor"), single("rope factor", *factor)?);
-            }
-            // Its factors are tensors.
-            RopeScaling::LongRope(long_rope) => {
-                metadata.insert(key("rope.scaling.type"), "longrope");
-                let original = long_rope.original_context_len as u32;
-                metadata.insert(key("rope.scaling.original_context_length"), original);
-                let attention = long_rope.attention_factor;
-                metadata.insert(key("rope.scaling.attn_factor"), attention);
-            }
-        }
+        rope::scaling(&rope.scaling, &key, metadata)?;
     }
     for (name, cap) in [
         ("attn_logit_softcapping", config.attention_softcap),

@@ -7,7 +7,7 @@ use crate::{
     checkpoint::CheckpointFiles,
     config::{Architecture, ModelConfig, RopeConfig},
     linear::WeightFormat,
-    rope::{LongRope, RopeScaling},
+    rope::{LongRope, RopeScaling, Yarn},
     tests::fresh,
 };
 
@@ -81,6 +81,54 @@ fn fused_matrices_and_long_rotations_come_out() {
         found
     });
     assert_ne!(short, long);
+}
+
+#[test]
+fn yarn_comes_out_with_any_factor_of_attention() {
+    let usual = Yarn {
+        factor: 4.0,
+        original_context_len: 16,
+        beta_fast: 32.0,
+        beta_slow: 1.0,
+        truncate: true,
+        attention_factor: Yarn::attention(4.0, 1.0) as f32,
+    };
+    let other = Yarn {
+        beta_fast: 3.0,
+        beta_slow: 0.5,
+        // What llama.cpp would multiply by for it comes out as another number.
+        attention_factor: 1.26,
+        ..usual.clone()
+    };
+    let model = |yarn: &Yarn| {
+        let rope = RopeConfig {
+            theta: 10_000.0,
+            scaling: RopeScaling::Yarn(yarn.clone()),
+            dims: None,
+        };
+        let config = ModelConfig {
+            rope: Some(rope),
+            context_len: 64,
+            ..config()
+        };
+        Checkpoint::random(config, 3).unwrap()
+    };
+    let [usual_logits, other_logits] = [&usual, &other].map(|yarn| {
+        let checkpoint = model(yarn);
+        let (written, _) = written(&checkpoint, FileFormat::Q8_0);
+        let read = Checkpoint::open(written.path()).unwrap();
+        assert_eq!(read.config(), checkpoint.config());
+        logits(&read, WeightFormat::Q8_0)
+    });
+    assert_ne!(usual_logits, other_logits);
+    let unrounded = Yarn {
+        truncate: false,
+        ..usual
+    };
+    let (checkpoint, out) = (model(&unrounded), &mut io::sink());
+    let refused = write(&checkpoint, "x", FileFormat::F32, out, &mut unstopped);
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("rope's truncate"), "{message}");
 }
 
 #[test]

@@ -1,3 +1,7 @@
+mod golden;
+
+use std::{f64::consts::PI, sync::Arc};
+
 use super::*;
 
 /// A rotation by base 10000 of heads of `head_dim`, `dims` of which rotate, in a context of 512 tokens.
@@ -64,7 +68,8 @@ fn llama3_keeps_high_and_divides_low_frequencies() {
         high_freq_factor: 4.0,
         original_context_len: 8192,
     };
-    let scaled = |frequency| scale(0, frequency, &scaling, 131_072);
+    // The second pair of two turns by one over the base.
+    let scaled = |frequency: f64| scaling.frequency(1, frequency.recip(), 2, 131_072);
     assert_eq!(scaled(1.0), 1.0);
     assert_eq!(scaled(1e-4), 1e-4 / 8.0);
     // 2.5 waves in the original context: half way.

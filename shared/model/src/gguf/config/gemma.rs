@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{Keys, QUERY_SCALAR, rope_scaling};
+use super::{Keys, QUERY_SCALAR, rope};
 use crate::gguf::GgufError;
 
 /// Layers in a row of which the last sees everything, unless the file says otherwise.
@@ -48,16 +48,16 @@ pub(super) fn read(keys: &Keys<'_>, config: &mut Json) -> Result<(), GgufError> 
         of("head_dim") as f64
     };
     let scalar = keys.metadata.real(QUERY_SCALAR)?.unwrap_or(scalar);
-    let rope = |base: f64| json!({"rope_type": "default", "rope_theta": base});
+    let unstretched = |base: f64| json!({"rope_type": "default", "rope_theta": base});
     let rope = if gemma2 {
-        rope(keys.real("rope.freq_base")?.unwrap_or(10_000.0))
+        unstretched(keys.real("rope.freq_base")?.unwrap_or(10_000.0))
     } else {
-        let mut global = rope(keys.real("rope.freq_base")?.unwrap_or(1_000_000.0));
-        rope_scaling(keys, &mut global)?;
+        let mut global = unstretched(keys.real("rope.freq_base")?.unwrap_or(1_000_000.0));
+        rope::scaling(keys, &mut global)?;
         let local = keys
             .real("rope.freq_base_swa")?
             .unwrap_or(GEMMA3_LOCAL_BASE);
-        json!({"full_attention": global, "sliding_attention": rope(local)})
+        json!({"full_attention": global, "sliding_attention": unstretched(local)})
     };
     for cap in ["attn_logit_softcapping", "final_logit_softcapping"] {
         config[cap] = keys.real(cap)?.into();

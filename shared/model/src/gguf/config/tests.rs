@@ -3,7 +3,7 @@ use candle_core::quantized::GgmlDType;
 use super::*;
 use crate::{
     gguf::tests::{array, floats, metadata, real, strings, tensors, text, whole, wholes},
-    rope::RopeScaling,
+    rope::{RopeScaling, Yarn},
 };
 
 /// Metadata of a small model, with `more` words added or put in their place: keys and their values.
@@ -142,6 +142,54 @@ fn tokens_that_end_turns_are_found_by_name() {
     assert_eq!(config.eos_token_ids, [3, 1, 2]);
 }
 
+/// The rotation and the context of a Qwen 3 with `more` in its metadata, whose own context is 512 tokens.
+fn stretched(more: &str) -> (Yarn, usize) {
+    let config = config("qwen3", &format!("rope.scaling.type=yarn {more}"));
+    match config.rope.unwrap().scaling {
+        RopeScaling::Yarn(yarn) => (yarn, config.context_len),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn yarn_is_what_the_keys_say() {
+    let least = Yarn {
+        factor: 4.0,
+        original_context_len: 512,
+        beta_fast: 32.0,
+        beta_slow: 1.0,
+        truncate: true,
+        attention_factor: Yarn::attention(4.0, 1.0) as f32,
+    };
+    assert_eq!(stretched("rope.scaling.factor=4.0"), (least.clone(), 2048));
+    let all = "rope.scaling.factor=4.0 rope.scaling.original_context_length=128 rope.scaling.yarn_beta_fast=16.0 \
+               rope.scaling.yarn_beta_slow=2.0 rope.scaling.yarn_attn_factor=1.5 rope.scaling.yarn_ext_factor=1.0";
+    let expected = Yarn {
+        original_context_len: 128,
+        beta_fast: 16.0,
+        beta_slow: 2.0,
+        attention_factor: 1.5,
+        ..least.clone()
+    };
+    assert_eq!(stretched(all), (expected, 512));
+    // llama.cpp multiplies what follows from the factor by this one.
+    let (yarn, _) = stretched("rope.scaling.factor=4.0 rope.scaling.attn_factor=0.5");
+    assert_eq!(yarn.attention_factor, 0.5 * least.attention_factor);
+}
+
+#[test]
+fn a_factor_of_no_type_is_linear() {
+    let scaling = |more: &str| config("llama", more).rope.unwrap().scaling;
+    let linear = RopeScaling::Linear { factor: 2.0 };
+    assert_eq!(scaling("rope.scaling.factor=2.0"), linear);
+    for none in [
+        "rope.scaling.factor=0.0",
+        "rope.scaling.factor=2.0 rope.scaling.type=none",
+    ] {
+        assert_eq!(scaling(none), RopeScaling::Default);
+    }
+}
+
 #[test]
 fn what_is_missing_or_wrong_is_named() {
     for row in [
@@ -151,7 +199,9 @@ fn what_is_missing_or_wrong_is_named() {
         "llama | block_count=0 | num_hidden_layers",
         "gemma2 | block_count=4097 | gemma2.block_count is 4097, expected at most 4096",
         "llama | attention.head_count=0 | num_attention_heads",
-        "qwen2 | rope.scaling.type=yarn | yarn",
+        "qwen2 | rope.scaling.type=ntk | ntk",
+        "qwen2 | rope.scaling.type=yarn | its metadata has no qwen2.rope.scaling.factor",
+        "qwen2 | rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.yarn_ext_factor=0.5 | qwen2.rope.scaling.yarn_ext_factor is 0.5",
     ] {
         let [architecture, more, part] = row.split(" | ").collect::<Vec<_>>()[..] else {
             panic!("{row}");
