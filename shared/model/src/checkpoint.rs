@@ -152,9 +152,9 @@ impl Checkpoint {
         }
     }
 
-    /// Opens a GGUF file: its metadata is config, tokenizer and chat template.
+    /// Opens a GGUF file, or the several that a model is in: their metadata is config, tokenizer and chat template.
     fn open_gguf(path: &Path) -> Result<Self, CheckpointError> {
-        let file = gguf::GgufFile::open(path)?;
+        let file = gguf::GgufModel::open(path)?;
         let config = gguf::config::read(&file)?;
         let tokenizer = gguf::tokenizer::read(&file.metadata)?;
         let template = file.metadata.string("tokenizer.chat_template")?;
@@ -165,7 +165,7 @@ impl Checkpoint {
                 tokenizer: tokenizer.map(Cow::Owned),
                 ..TokenizerFiles::default()
             },
-            ..Self::of(config, Weights::from_gguf(file.tensors, tensors))
+            ..Self::of(config, Weights::from_gguf(file.files, tensors))
         })
     }
 

@@ -6,6 +6,8 @@
 
 pub(crate) mod config;
 pub(crate) mod container;
+pub(crate) mod part_name;
+mod parts;
 pub(crate) mod pre_tokenizer;
 pub(crate) mod rope_factors;
 #[cfg(test)]
@@ -17,7 +19,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-pub(crate) use self::container::GgufFile;
+pub(crate) use self::parts::GgufModel;
 #[cfg(feature = "llama-cpp")]
 pub(crate) use self::value::GgufMetadata;
 use crate::config::ModelConfigError;
@@ -37,13 +39,15 @@ pub enum GgufError {
         /// What is wrong with it.
         reason: String,
     },
-    /// One of several files that make up a model.
-    #[error(
-        "it is one of {parts} parts of a model: join them with llama-gguf-split --merge, parts are not read"
-    )]
-    Split {
+    /// One of several files that make up a model, without the others.
+    #[error("{name} is one of {count} parts of a model, and {reason}")]
+    Parts {
+        /// The file.
+        name: String,
         /// How many there are.
-        parts: u64,
+        count: u64,
+        /// What is wrong with them.
+        reason: String,
     },
     /// Metadata that every model has.
     #[error("its metadata has no {0}")]

@@ -22,6 +22,7 @@ use hf_hub::api::RepoInfo;
 use hf_hub::{Repo, RepoType};
 use ureq::http::StatusCode;
 
+use crate::gguf::part_name;
 use crate::progress::{ProgressLines, ProgressObserver, WorkKind, WorkProgress};
 use crate::reference::{HubReference, check_path};
 use cache::CachedRepo;
@@ -50,7 +51,7 @@ pub struct Snapshot {
     pub repo: String,
     /// The commit.
     pub commit: String,
-    /// The checkpoint's folder, or the GGUF file.
+    /// The checkpoint's folder, or the GGUF file, the first of several.
     pub path: PathBuf,
     /// Its files.
     pub files: Vec<SnapshotFile>,
@@ -257,11 +258,14 @@ impl Hub {
         };
         let mut files = Vec::new();
         let path = if let Some(file) = &wanted.file {
-            if !names.contains(file) {
-                return Err(lacks(file));
+            let parts = part_name::files(file);
+            if let Some(lacking) = parts.iter().find(|part| !names.contains(*part)) {
+                return Err(lacks(lacking));
             }
-            files.push(get(file)?);
-            folder.join(file)
+            for part in &parts {
+                files.push(get(part)?);
+            }
+            part_name::first(folder.join(file))
         } else {
             if !names.contains(contents::CONFIG) {
                 return Err(lacks(contents::CONFIG));

@@ -1,4 +1,4 @@
-//! Tensors of a checkpoint: safetensors files, bytes in memory, or a GGUF file.
+//! Tensors of a checkpoint: safetensors files, bytes in memory, or GGUF files.
 
 mod error;
 pub(crate) mod file;
@@ -24,7 +24,7 @@ use crate::{mistaken, progress::LoadProgress};
 /// Tensors by name, read when asked for.
 pub struct Weights {
     files: Vec<TensorFile>,
-    /// Of a GGUF file, what its tensors are in a Hugging Face checkpoint, by the name they have there.
+    /// Of GGUF files, what their tensors are in a Hugging Face checkpoint, by the name they have there.
     names: Option<BTreeMap<String, NamedTensor>>,
     /// Tensors that are rows of others, by their names.
     row_ranges: BTreeMap<String, RowRange>,
@@ -99,13 +99,13 @@ impl Weights {
         self.view(name, expected).map(|_| ())
     }
 
-    /// Takes the tensors of a GGUF file, known under the names in `tensors`.
-    pub(crate) fn from_gguf(file: TensorFile, tensors: Vec<NamedTensor>) -> Self {
+    /// Takes the tensors of a model's GGUF files, known under the names in `tensors`.
+    pub(crate) fn from_gguf(files: Vec<TensorFile>, tensors: Vec<NamedTensor>) -> Self {
         let names = tensors
             .into_iter()
             .map(|tensor| (tensor.hugging_face.clone(), tensor))
             .collect();
-        Self::of(vec![file], Some(names))
+        Self::of(files, Some(names))
     }
 
     /// The same, where the tensors that `row_ranges` names are rows of others unless they are there by themselves.

@@ -8,7 +8,7 @@ mod rope;
 
 use serde_json::{Value as Json, json};
 
-use super::{GgufError, container::GgufFile, tokenizer::ENDS, value::GgufMetadata};
+use super::{GgufError, parts::GgufModel, tokenizer::ENDS, value::GgufMetadata};
 use crate::config::{
     Architecture, ModelConfig,
     architecture::{FAMILIES, GgufWindows, ModelFamily},
@@ -28,7 +28,7 @@ const MOST_LAYERS: u64 = 1 << 12;
 ///
 /// # Errors
 /// If one is missing or makes no sense, or the architecture is not supported.
-pub(crate) fn read(file: &GgufFile) -> Result<ModelConfig, GgufError> {
+pub(crate) fn read(file: &GgufModel) -> Result<ModelConfig, GgufError> {
     let json = json(file)?;
     Ok(ModelConfig::from_json(json.to_string().as_bytes())?)
 }
@@ -57,7 +57,7 @@ impl Keys<'_> {
     }
 }
 
-fn json(file: &GgufFile) -> Result<Json, GgufError> {
+fn json(file: &GgufModel) -> Result<Json, GgufError> {
     let metadata = &file.metadata;
     let architecture = metadata
         .string("general.architecture")?
@@ -66,7 +66,7 @@ fn json(file: &GgufFile) -> Result<Json, GgufError> {
         metadata,
         architecture,
     };
-    let has = |tensor: &str| file.tensors.get(tensor).is_some();
+    let has = |tensor: &str| file.tensor(tensor).is_some();
     let family = family(&keys)?;
     if keys.whole("expert_count")?.unwrap_or(0) > 0 {
         return Err(unsupported(format!("{architecture} with experts")));
@@ -92,8 +92,7 @@ fn json(file: &GgufFile) -> Result<Json, GgufError> {
     };
     let epsilon = "attention.layer_norm_rms_epsilon";
     let rows = file
-        .tensors
-        .get(GGUF_EMBEDDING)
+        .tensor(GGUF_EMBEDDING)
         .and_then(|(info, _)| info.shape.first().copied());
     let mut config = json!({
         "model_type": family.model_types[0],

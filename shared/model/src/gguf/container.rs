@@ -44,13 +44,10 @@ impl GgufFile {
             path: path.to_owned(),
             reason: mistaken::instead(&bytes).map_or(reason, str::to_owned),
         })?;
-        match metadata.whole("split.count")? {
-            Some(parts) if parts > 1 => Err(GgufError::Split { parts }),
-            _ => Ok(Self {
-                metadata,
-                tensors: TensorFile { bytes, tensors },
-            }),
-        }
+        Ok(Self {
+            metadata,
+            tensors: TensorFile { bytes, tensors },
+        })
     }
 }
 

@@ -179,14 +179,14 @@ fn what_is_in_a_format_already_is_not_quantised_again() {
 fn matrices_fall_back_where_rows_do_not_fit() {
     let checkpoint = Checkpoint::random(config(), 3).unwrap();
     let (file, report) = written(&checkpoint, FileFormat::Q4K);
-    let file = crate::gguf::GgufFile::open(file.path()).unwrap();
+    let file = crate::gguf::GgufModel::open(file.path()).unwrap();
     for (name, format) in [
         ("blk.0.attn_q.weight", "Q4_K"),
         ("token_embd.weight", "Q4_K"),
         ("blk.1.ffn_down.weight", "Q8_0"),
         ("blk.1.ffn_norm.weight", "F32"),
     ] {
-        let (info, _) = file.tensors.get(name).unwrap();
+        let (info, _) = file.tensor(name).unwrap();
         assert_eq!(info.format_name, format, "{name}");
     }
     assert_eq!(report.tensors, 21);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use hf_hub::{Cache, CacheRepo, Repo, RepoType};
 
 use super::{HubError, Snapshot, SnapshotFile, contents, integrity};
+use crate::gguf::part_name;
 use crate::reference::{HubReference, has_ending};
 
 /// A model in the cache, at one commit.
@@ -153,13 +154,13 @@ impl CachedRepo {
             });
         }
         let needed = match &self.wanted.file {
-            Some(file) => all_here(vec![file.clone()], &names),
+            Some(file) => all_here(part_name::files(file), &names),
             None => needed(&snapshot, &names, &self.wanted.repo),
         };
         let needed = needed.map_err(|problem| problem + &unfinished(folder))?;
         let of_snapshot = |name: String| file(&snapshot, name, false);
         let path = match &self.wanted.file {
-            Some(file) => snapshot.join(file),
+            Some(file) => part_name::first(snapshot.join(file)),
             None => snapshot.clone(),
         };
         Ok(Snapshot {
@@ -292,10 +293,13 @@ fn models_in(folder: &Path, repo: &str) -> Vec<CachedModel> {
     found
 }
 
-/// Returns what a snapshot with the files `names` lacks. A GGUF file is a model by itself.
+/// Returns what a snapshot with the files `names` lacks. A GGUF file is a model by itself, or with those it is one of.
 fn missing(snapshot: &Path, names: &BTreeSet<String>, repo: &str) -> Option<String> {
-    if names.iter().any(|name| has_ending(name, "gguf")) {
-        return None;
+    let gguf = names.iter().filter(|name| has_ending(name, "gguf"));
+    let models = part_name::models(gguf.cloned().collect());
+    if !models.is_empty() {
+        let lacking = |name: &String| all_here(part_name::files(name), names).err();
+        return models.iter().find_map(lacking);
     }
     needed(snapshot, names, repo).err()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::HubError;
+use crate::gguf::part_name;
 use crate::reference::{check_path, has_ending};
 use crate::weights::shards::named_in;
 pub(super) use crate::weights::shards::{INDEX, SINGLE};
@@ -68,13 +69,11 @@ pub(super) fn shards(index: &Path, origin: &str) -> Result<Vec<String>, HubError
 
 /// Says what there is instead of a checkpoint.
 pub(super) fn instead(names: &BTreeSet<String>) -> String {
-    let gguf: Vec<&String> = names
-        .iter()
-        .filter(|name| has_ending(name, "gguf"))
-        .collect();
+    let gguf = names.iter().filter(|name| has_ending(name, "gguf"));
+    let gguf = part_name::models(gguf.cloned().collect());
     if let [first, ..] = gguf.as_slice() {
         let number = gguf.len();
-        return format!(": it has {number} GGUF files, choose one, as in :{first}");
+        return format!(": it has {number} models in GGUF files, choose one, as in :{first}");
     }
     if names.iter().any(|name| name.starts_with("pytorch_model")) {
         return ": its weights are PyTorch's, which are not read; look for a revision with safetensors"

@@ -17,11 +17,12 @@ use super::located::Located;
 use super::{ModelSource, Numerics, ServedModel, SourceError, SpecialTokens};
 use crate::checkpoint::hex;
 use crate::computation::AUTOMATIC;
-use crate::gguf::{self, GgufError, GgufFile, GgufMetadata};
+use crate::gguf::{self, GgufError, GgufMetadata, GgufModel};
 use crate::linear::WeightFormat;
 use crate::llama_cpp::LlamaModel;
 use crate::runtime::Model;
 use crate::tokenizer::TokenizerError;
+use crate::weights::file::main_format;
 
 /// Why llama.cpp does not serve a model.
 #[derive(Debug, Error)]
@@ -59,13 +60,12 @@ impl ModelSource {
         let began = Instant::now();
         let opened = OpenedGguf::of(path).map_err(|error| self.refused(error))?;
         let (model, weights) = std::thread::scope(|scope| {
-            let digest = scope.spawn(|| Sha256::digest(&opened.file.tensors.bytes[..]));
+            let digest = scope.spawn(|| opened.digest());
             let model = LlamaModel::load(path, &self.llama_cpp, kv);
-            let digest = digest.join().map(|digest| hex(&digest[..8]));
-            (model, digest.unwrap_or_default())
+            (model, digest.join().unwrap_or_default())
         });
         let model = model.map_err(|error| self.refused(error))?;
-        let metadata = &opened.file.metadata;
+        let metadata = &opened.model.metadata;
         let json = (opened.tokenizer).or_else(|refused| self.by_pieces(metadata, &model, refused));
         let tokenizer = self.tokenizer(json, model.shape().vocab_size)?;
         let Build { features, gpus } = build();
@@ -92,7 +92,7 @@ impl ModelSource {
             text: tokenizer.encoding(special, opened.chat_template).1,
             numerics: Numerics {
                 weights: hex(&numerics[..8]),
-                dtype: opened.file.tensors.main_format().to_lowercase(),
+                dtype: main_format(&opened.model.files).to_lowercase(),
                 kernels,
             },
             // The output is one layer more.
@@ -207,9 +207,9 @@ impl Located {
     }
 }
 
-/// A file, and what is read of it before llama.cpp reads it.
+/// A model's files, and what is read of them before llama.cpp reads them.
 struct OpenedGguf {
-    file: GgufFile,
+    model: GgufModel,
     /// The bytes of a `tokenizer.json`, if our own reader knows the tokenizer's kind.
     tokenizer: Result<Option<Vec<u8>>, GgufError>,
     /// The token that begins texts, and those that end them.
@@ -220,8 +220,8 @@ struct OpenedGguf {
 
 impl OpenedGguf {
     fn of(path: &Path) -> Result<Self, LlamaCppError> {
-        let file = GgufFile::open(path)?;
-        let metadata = &file.metadata;
+        let model = GgufModel::open(path)?;
+        let metadata = &model.metadata;
         let ends = gguf::config::ends(metadata)?;
         let chat_template = metadata.string("tokenizer.chat_template")?;
         Ok(Self {
@@ -229,8 +229,17 @@ impl OpenedGguf {
             bos: gguf::config::bos(metadata)?.map(|id| id as u32),
             ends: ends.into_iter().map(|id| id as u32).collect(),
             chat_template: chat_template.map(str::to_owned),
-            file,
+            model,
         })
+    }
+
+    /// A digest of all bytes of its files, 16 hexadecimal digits.
+    fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        for file in &self.model.files {
+            hash.update(&file.bytes[..]);
+        }
+        hex(&hash.finalize()[..8])
     }
 }
 

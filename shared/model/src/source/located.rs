@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::SourceError;
+use crate::gguf::part_name;
 use crate::reference::has_ending;
 use crate::weights::shards::{INDEX, SINGLE};
 
@@ -15,15 +16,15 @@ pub(super) enum Located {
 }
 
 impl Located {
-    /// The model at `path`: of a folder without other weights, its one GGUF file.
+    /// The model at `path`: of a folder without other weights its one GGUF file, of several files of a model the first.
     ///
     /// # Errors
-    /// If the folder has several.
+    /// If the folder has several models.
     pub(super) fn stored(path: PathBuf) -> Result<Self, SourceError> {
         if !path.is_dir() || [SINGLE, INDEX].iter().any(|name| path.join(name).exists()) {
-            return Ok(Self::Stored(path));
+            return Ok(Self::Stored(part_name::first(path)));
         }
-        match gguf_files(&path).as_slice() {
+        match part_name::models(gguf_files(&path)).as_slice() {
             // What is missing is told when the folder is opened.
             [] => Ok(Self::Stored(path)),
             [file] => Ok(Self::Stored(path.join(file))),
@@ -81,6 +82,19 @@ mod tests {
         for part in ["a.gguf, b.Q8_0.GGUF", "several GGUF files", "name one"] {
             assert!(reported.contains(part), "{reported}");
         }
+        for number in 1..=2 {
+            add(&format!("c-0000{number}-of-00002.gguf"));
+        }
+        let reported = located().expect_err("three").to_string();
+        let parts = "(a.gguf, b.Q8_0.GGUF, c-00001-of-00002.gguf)";
+        assert!(reported.contains(parts), "{reported}");
+        for name in ["a.gguf", "b.Q8_0.GGUF"] {
+            std::fs::remove_file(path.join(name)).expect("removed");
+        }
+        let first = path.join("c-00001-of-00002.gguf");
+        assert_eq!(located().expect("a model"), first);
+        let second = Located::stored(path.join("c-00002-of-00002.gguf"));
+        assert!(matches!(second, Ok(Located::Stored(path)) if path == first));
         add("model.safetensors");
         assert_eq!(located().expect("a checkpoint"), path);
     }

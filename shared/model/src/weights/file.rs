@@ -93,28 +93,28 @@ impl TensorFile {
         Some((info, &self.bytes[info.range.clone()]))
     }
 
-    /// The format that most numbers are in, as the file calls it; empty without tensors. How many bytes they take is
-    /// not known of every format.
-    #[cfg(feature = "llama-cpp")]
-    pub(crate) fn main_format(&self) -> &str {
-        let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
-        for info in self.tensors.values() {
-            let sizes = info.shape.iter();
-            // Shapes of formats that are not known were not checked.
-            let count = sizes.fold(1_usize, |count, size| count.saturating_mul(*size));
-            let sum = numbers.entry(&info.format_name).or_default();
-            *sum = sum.saturating_add(count);
-        }
-        let most = numbers.into_iter().max_by_key(|(_, count)| *count);
-        most.map_or("", |(format, _)| format)
-    }
-
     /// All tensors, in the order of their names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &TensorInfo, &[u8])> {
         let bytes = |info: &TensorInfo| &self.bytes[info.range.clone()];
         let tensors = self.tensors.iter();
         tensors.map(move |(name, info)| (name.as_str(), info, bytes(info)))
     }
+}
+
+/// The format that most numbers of `files` are in, as they call it; empty without tensors. How many bytes they take is
+/// not known of every format.
+#[cfg(feature = "llama-cpp")]
+pub(crate) fn main_format(files: &[TensorFile]) -> &str {
+    let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+    for info in files.iter().flat_map(|file| file.tensors.values()) {
+        let sizes = info.shape.iter();
+        // Shapes of formats that are not known were not checked.
+        let count = sizes.fold(1_usize, |count, size| count.saturating_mul(*size));
+        let sum = numbers.entry(&info.format_name).or_default();
+        *sum = sum.saturating_add(count);
+    }
+    let most = numbers.into_iter().max_by_key(|(_, count)| *count);
+    most.map_or("", |(format, _)| format)
 }
 
 /// Returns what the entry `name` of a safetensors file's metadata holds, which is JSON.

@@ -115,5 +115,5 @@ fn the_main_format_may_be_one_that_is_not_read() {
         bytes: Box::new(vec![0; 256]),
         tensors: tensors.into(),
     };
-    assert_eq!(file.main_format(), "IQ4_XS");
+    assert_eq!(file::main_format(&[file]), "IQ4_XS");
 }

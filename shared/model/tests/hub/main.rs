@@ -203,6 +203,39 @@ fn one_named_file_comes_alone() {
     refused(other, &["other.gguf", "sub/tiny.Q8_0.gguf"]);
 }
 
+/// Whichever is named.
+#[test]
+fn all_files_of_a_model_in_several_come() {
+    let setup = Setup::new();
+    let part = |number| format!("q4/big-0000{number}-of-00003.gguf");
+    let all = [1, 2, 3].map(part);
+    for name in &all[..2] {
+        setup.server.add(REPO, name, "GGUF");
+    }
+    let lacking = setup.fetch(&format!("{REPO}:{}", all[0]));
+    refused(lacking, &[&all[2]]);
+    assert!(
+        Hub::new(setup.settings())
+            .expect("a hub")
+            .cached()
+            .is_empty()
+    );
+    setup.server.add(REPO, &all[2], "GGUF");
+    let name = format!("{REPO}:{}", all[1]);
+    for snapshot in [setup.fetch(&name), fetch_as(&name, setup.offline())] {
+        let snapshot = snapshot.expect("files");
+        assert_eq!(names(&snapshot), all);
+        assert!(snapshot.path.ends_with(&all[0]), "{:?}", snapshot.path);
+    }
+    let held = || Hub::new(setup.settings()).expect("a hub").cached();
+    assert_eq!(held()[0].missing, None);
+    let folder = held()[0].snapshot.path.clone();
+    std::fs::remove_file(folder.join(&all[2])).expect("removed");
+    let missing = format!("{} is missing", all[2]);
+    refused(fetch_as(&name, setup.offline()), &[&missing]);
+    assert_eq!(held()[0].missing.as_ref(), Some(&missing));
+}
+
 #[test]
 fn a_broken_connection_is_gone_on_from_at_once() {
     // A server that knows no ranges sends everything again.

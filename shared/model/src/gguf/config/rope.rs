@@ -4,11 +4,11 @@ use candle_core::quantized::GgmlDType;
 use serde_json::{Value as Json, json};
 
 use super::{Keys, ROPE_ATTENTION};
-use crate::gguf::{GgufError, GgufFile, rope_factors};
+use crate::gguf::{GgufError, GgufModel, rope_factors};
 use crate::rope::Yarn;
 
 /// The `rope_parameters` of a model all of whose layers rotate alike.
-pub(super) fn parameters(file: &GgufFile, keys: &Keys<'_>) -> Result<Json, GgufError> {
+pub(super) fn parameters(file: &GgufModel, keys: &Keys<'_>) -> Result<Json, GgufError> {
     let theta = keys.real("rope.freq_base")?.unwrap_or(10_000.0);
     let mut rope = json!({"rope_type": "default", "rope_theta": theta});
     scaling(keys, &mut rope)?;
@@ -93,8 +93,8 @@ fn attention(keys: &Keys<'_>, factor: f64) -> Result<Option<f64>, GgufError> {
 }
 
 /// The numbers of the tensor `name`, if there is one.
-fn factors(file: &GgufFile, name: &'static str) -> Result<Option<Vec<f32>>, GgufError> {
-    let Some((info, bytes)) = file.tensors.get(name) else {
+fn factors(file: &GgufModel, name: &'static str) -> Result<Option<Vec<f32>>, GgufError> {
+    let Some((info, bytes)) = file.tensor(name) else {
         return Ok(None);
     };
     if info.format != Some(GgmlDType::F32) {

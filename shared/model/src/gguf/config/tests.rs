@@ -38,7 +38,7 @@ fn read_with(metadata: &GgufMetadata, names: &[&str]) -> Result<ModelConfig, Ggu
     for name in names {
         all.push((name, &[1], GgmlDType::F32, floats(&[0.0])));
     }
-    let mut file = tensors(&all);
+    let mut file = GgufModel::from(tensors(&all));
     file.metadata = metadata.clone();
     read(&file)
 }

@@ -165,12 +165,11 @@ fn what_is_not_gguf_says_so() {
 }
 
 #[test]
-fn alignments_that_make_no_sense_and_parts_of_models_are_refused() {
+fn alignments_that_make_no_sense_are_refused() {
     for (key, number, reason) in [
         ("general.alignment", 0, "general.alignment is 0: "),
         ("general.alignment", 4, "general.alignment is 4: "),
         ("general.alignment", 48, "general.alignment is 48: "),
-        ("split.count", 3, "it is one of 3 parts of a model: "),
     ] {
         let mut metadata = MetadataFields::default();
         metadata.insert(key, number);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::OpenedGguf;
 use crate::source::located::Located;
 use crate::source::{Inspected, ModelSource, SourceError, SpecialTokens};
+use crate::weights::file::main_format;
 
 impl ModelSource {
     /// Checks the settings that llama.cpp would refuse.
@@ -31,8 +32,9 @@ impl ModelSource {
         }
         // llama.cpp alone says how long its rows are.
         let tokenizer = self.tokenizer(opened.tokenizer, usize::MAX)?;
-        let tensors = &opened.file.tensors;
-        let format = tensors.main_format().to_owned();
+        let files = &opened.model.files;
+        let format = main_format(files).to_owned();
+        let bytes = files.iter().map(|file| file.bytes.len() as u64).sum();
         let special = SpecialTokens::by_id(
             opened.bos,
             opened.ends.first().copied(),
@@ -40,7 +42,7 @@ impl ModelSource {
         );
         Ok(Some(Inspected {
             own: None,
-            stored: BTreeMap::from([(format, tensors.bytes.len() as u64)]),
+            stored: BTreeMap::from([(format, bytes)]),
             outline: tokenizer.outline(self.served_name()),
             text: tokenizer.encoding(special, opened.chat_template).1,
         }))

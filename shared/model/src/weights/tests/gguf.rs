@@ -25,7 +25,7 @@ fn of(file: TensorFile, shape: &[usize], layout: TensorLayout) -> Weights {
         shape: shape.to_vec(),
         layout,
     };
-    Weights::from_gguf(file, vec![tensor])
+    Weights::from_gguf(vec![file], vec![tensor])
 }
 
 /// Numbers from -1 to 1, and not alike.
@@ -106,7 +106,7 @@ fn a_matrix_beside_one_in_another_format_keeps_its_blocks() {
         shape: vec![2, 256],
         layout: TensorLayout::Same,
     });
-    let weights = Weights::from_gguf(file, named.to_vec());
+    let weights = Weights::from_gguf(vec![file], named.to_vec());
     let parts = ["x", "y"].map(|name| (name.to_owned(), [2, 256]));
     let linear = weights
         .linear(&parts, None, WeightFormat::Q4_K, OutputOrder::AsGiven)
