@@ -270,7 +270,9 @@ impl Checkpoint {
     /// would gain nothing in Q8_0 but size.
     pub fn best_format(&self) -> WeightFormat {
         let formats = self.weights.matrix_formats();
-        let in_q4_k = formats.iter().filter(|format| **format == GgmlDType::Q4K);
+        let in_q4_k = formats
+            .iter()
+            .filter(|format| **format == GgmlDType::Q4K.into());
         if 2 * in_q4_k.count() > formats.len() {
             WeightFormat::Q4_K
         } else {

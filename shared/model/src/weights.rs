@@ -6,6 +6,7 @@ pub(crate) mod ggml_type;
 mod matrices;
 pub(crate) mod shards;
 mod stored;
+mod table_format;
 
 use std::{
     borrow::Cow,

@@ -57,7 +57,7 @@ pub(super) fn file(
             GgmlDType::F32
         };
         let info = TensorInfo {
-            format: Some(stored),
+            format: Some(stored.into()),
             format_name: format!("{stored:?}"),
             shape,
             range: begin..bytes.len(),
@@ -109,8 +109,9 @@ mod tests {
         ] {
             let file = file(&config, 1, format, DRAWN, |_| 1.0).unwrap();
             let of = |name: &str| file.tensors[name].format.unwrap();
-            assert_eq!(of("model.layers.0.mlp.down_proj.weight"), down, "{format}");
-            assert_eq!(of("model.norm.weight"), GgmlDType::F32);
+            let found = of("model.layers.0.mlp.down_proj.weight");
+            assert_eq!(found, down.into(), "{format}");
+            assert_eq!(of("model.norm.weight"), GgmlDType::F32.into());
         }
     }
 

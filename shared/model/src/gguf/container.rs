@@ -110,8 +110,8 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
         let (format, format_name) = (ggml_type::from_id(type_id), ggml_type::name(type_id));
         let mut range = 0..0;
         // Others are refused by name when they are asked for.
-        if let Some(dtype) = format {
-            let block = dtype.block_size();
+        if let Some(format) = format {
+            let block = format.block_size();
             if let Some(row) = shape.last().filter(|row| !row.is_multiple_of(block)) {
                 return Err(format!(
                     "tensor {name} has rows of {row}, its format {format_name} needs a multiple of {block}"
@@ -120,7 +120,7 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
             let count = shape
                 .iter()
                 .try_fold(1_usize, |count, size| count.checked_mul(*size));
-            let size = count.and_then(|count| ggml_type::size(dtype, count));
+            let size = count.and_then(|count| ggml_type::size(format, count));
             let end = size.and_then(|size| start.checked_add(size));
             range = start..end.ok_or_else(too_large)?;
         }

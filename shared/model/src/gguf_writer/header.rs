@@ -107,7 +107,7 @@ pub(crate) fn bytes(metadata: &MetadataFields, entries: &[TensorEntry<'_>]) -> (
         }
         ggml_type::id(*format).put(&mut out);
         out.extend(offset.to_le_bytes());
-        let size = ggml_type::size(*format, shape.iter().product()).unwrap_or(0);
+        let size = ggml_type::size((*format).into(), shape.iter().product()).unwrap_or(0);
         offset += size.next_multiple_of(ALIGNMENT) as u64;
     }
     out.resize(out.len().next_multiple_of(ALIGNMENT), 0);

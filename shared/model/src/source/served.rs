@@ -170,8 +170,10 @@ fn stored_format(checkpoint: &Checkpoint) -> Option<&'static str> {
         (GgmlDType::F16, "f16"),
         (GgmlDType::F32, "f32"),
     ];
-    let is_most =
-        |wanted| 2 * formats.iter().filter(|&&format| format == wanted).count() > formats.len();
+    let is_most = |wanted: GgmlDType| {
+        let of_it = formats.iter().filter(|&&format| format == wanted.into());
+        2 * of_it.count() > formats.len()
+    };
     let most = floats.into_iter().find(|&(wanted, _)| is_most(wanted));
     most.map(|(_, name)| name)
 }

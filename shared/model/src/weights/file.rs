@@ -12,6 +12,8 @@ use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use thiserror::Error;
 
+use super::ggml_type::TensorFormat;
+
 /// The bytes of a file, mapped or in memory.
 pub(crate) type FileBytes = Box<dyn Deref<Target = [u8]> + Send + Sync>;
 
@@ -43,7 +45,7 @@ pub(crate) fn mapped(path: &Path) -> Result<FileBytes, UnreadableFile> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TensorInfo {
     /// `None` if numbers of that format are not read.
-    pub(crate) format: Option<GgmlDType>,
+    pub(crate) format: Option<TensorFormat>,
     /// What the file calls the format.
     pub(crate) format_name: String,
     /// Outermost dimension first.
@@ -72,9 +74,9 @@ impl TensorFile {
             let (start, end) = info.data_offsets;
             let info = TensorInfo {
                 format: match info.dtype {
-                    Dtype::F32 => Some(GgmlDType::F32),
-                    Dtype::F16 => Some(GgmlDType::F16),
-                    Dtype::BF16 => Some(GgmlDType::BF16),
+                    Dtype::F32 => Some(GgmlDType::F32.into()),
+                    Dtype::F16 => Some(GgmlDType::F16.into()),
+                    Dtype::BF16 => Some(GgmlDType::BF16.into()),
                     _ => None,
                 },
                 format_name: format!("{:?}", info.dtype),

@@ -2,12 +2,13 @@
 
 use candle_core::quantized::GgmlDType;
 
+use super::ggml_type::TensorFormat;
 use super::{TensorLayout, Weights, WeightsError, encode, stored};
 use crate::linear::{Linear, OutputOrder, WeightFormat};
 
 impl Weights {
     /// Formats of all matrices in the files, but of those that are not read.
-    pub(crate) fn matrix_formats(&self) -> Vec<GgmlDType> {
+    pub(crate) fn matrix_formats(&self) -> Vec<TensorFormat> {
         let infos = self.files.iter().flat_map(|file| file.tensors.values());
         let matrices = infos.filter(|info| info.shape.len() == 2);
         matrices.filter_map(|info| info.format).collect()
@@ -53,7 +54,7 @@ impl Weights {
         let is_stored = |(name, _): &(String, [usize; 2])| {
             let range = self.row_ranges.get(name).map(|range| &range.of);
             let stored = self.stored(name).or_else(|| self.stored(range?));
-            stored.is_some_and(|stored| stored.info.format == Some(wanted))
+            stored.is_some_and(|stored| stored.info.format == Some(wanted.into()))
         };
         if !parts.iter().any(is_stored) {
             return Ok(None);
@@ -98,10 +99,10 @@ impl Weights {
         wanted: GgmlDType,
     ) -> Result<Option<Vec<u8>>, WeightsError> {
         let stored = self.view(name, expected)?;
-        if stored.info.format != Some(wanted) || stored.layout == TensorLayout::PlusOne {
+        if stored.info.format != Some(wanted.into()) || stored.layout == TensorLayout::PlusOne {
             return Ok(None);
         }
-        let bytes = stored.rows(wanted).into_owned();
+        let bytes = stored.rows(wanted.into()).into_owned();
         let finite = match stored::scales_are_finite(wanted, &bytes) {
             Some(finite) => finite,
             // What is wrong with it is found in its numbers.

@@ -9,6 +9,7 @@ use candle_core::{
 use half::{f16, slice::HalfFloatSliceExt};
 
 use super::file::TensorInfo;
+use super::ggml_type::TensorFormat;
 use super::{TensorLayout, WeightsError, ggml_type, rotary_source};
 
 /// A tensor's bytes where they lie, and what they mean.
@@ -31,7 +32,7 @@ impl StoredTensor<'_> {
     }
 
     /// The bytes, rows in the order of a Hugging Face checkpoint.
-    pub(super) fn rows(&self, format: GgmlDType) -> Cow<'_, [u8]> {
+    pub(super) fn rows(&self, format: TensorFormat) -> Cow<'_, [u8]> {
         let TensorLayout::RotaryPairs { heads } = self.layout else {
             return Cow::Borrowed(self.bytes);
         };
@@ -48,7 +49,7 @@ impl StoredTensor<'_> {
     }
 
     /// Number of rows, and bytes of each.
-    fn row_bytes(&self, format: GgmlDType) -> (usize, usize) {
+    fn row_bytes(&self, format: TensorFormat) -> (usize, usize) {
         let rows = self.info.shape.first().copied().unwrap_or(1);
         let inner: usize = self.info.shape.iter().skip(1).product();
         (rows, ggml_type::size(format, inner).unwrap_or(0))
@@ -60,11 +61,15 @@ impl StoredTensor<'_> {
     /// What candle says of a format that it cannot turn into f32.
     pub(super) fn decode(
         &self,
-        format: GgmlDType,
+        format: TensorFormat,
         values: &mut Vec<f32>,
     ) -> Result<(), candle_core::Error> {
         let first = values.len();
-        decode(format, &self.rows(format), values)?;
+        let bytes = self.rows(format);
+        match format {
+            TensorFormat::Candle(format) => decode(format, &bytes, values)?,
+            TensorFormat::Table(format) => format.decode(&bytes, values),
+        }
         if self.layout == TensorLayout::PlusOne {
             for value in &mut values[first..] {
                 *value -= 1.0;

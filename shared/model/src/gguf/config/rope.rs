@@ -97,7 +97,7 @@ fn factors(file: &GgufModel, name: &'static str) -> Result<Option<Vec<f32>>, Ggu
     let Some((info, bytes)) = file.tensor(name) else {
         return Ok(None);
     };
-    if info.format != Some(GgmlDType::F32) {
+    if info.format != Some(GgmlDType::F32.into()) {
         return Err(GgufError::RopeFactors(name));
     }
     let (words, _) = bytes.as_chunks::<4>();
