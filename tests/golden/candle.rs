@@ -11,6 +11,7 @@
 //! | mistral | never ties embeddings | untied |
 //! | qwen2 | windows every layer, whatever `use_sliding_window` and `max_window_layers` say | all layers or, by a window longer than the text, none |
 //! | qwen3 | ignores windows on a CPU | none |
+//! | smollm3 | reads no `head_dim`, no rope scaling and no window | none of them varied |
 //! | gemma2 | windows every layer instead of every second | none, by a window longer than the text |
 //! | gemma3 | takes no prompt of several tokens where there are several heads of keys and values | one token after the other |
 //! | phi3 | multiplies frequencies by LongRoPE's factors, where the model divides | it is given their reciprocals |

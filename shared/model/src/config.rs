@@ -33,6 +33,8 @@ pub enum Architecture {
     Gemma3,
     /// Phi 3, 3.5 and 4: fused matrices, LongRoPE.
     Phi3,
+    /// SmolLM3: layers that do not rotate.
+    SmolLm3,
     /// T5, original and v1.1: encoder and decoder.
     T5,
 }
@@ -127,6 +129,8 @@ pub struct ModelConfig {
     pub rope: Option<RopeConfig>,
     /// Rotation in layers with a window, where it differs (Gemma 3).
     pub window_rope: Option<RopeConfig>,
+    /// Which layers do not rotate, one entry each; empty: all do (SmolLM3).
+    pub unrotated: Vec<bool>,
     /// Most positions a layer with a window sees, its own included.
     pub window: Option<usize>,
     /// Which layers have the window, one entry each; empty: none.
@@ -175,6 +179,7 @@ impl ModelConfig {
                 dims: None,
             }),
             window_rope: None,
+            unrotated: Vec::new(),
             window: None,
             windowed: Vec::new(),
             context_len: 512,
@@ -204,6 +209,11 @@ impl ModelConfig {
             context_len: self.context_len,
             source_len: self.encoder.map_or(0, |_| self.context_len),
         }
+    }
+
+    /// Whether decoder layer `layer` rotates queries and keys by their positions.
+    pub fn is_rotated(&self, layer: usize) -> bool {
+        !self.unrotated.get(layer).copied().unwrap_or(false)
     }
 
     /// Whether decoder layer `layer` is one of those with a window.

@@ -176,14 +176,11 @@ impl DeviceModel {
         }
         for (index, layer) in self.layers.iter().enumerate() {
             let caches: Vec<_> = batch.iter().map(|part| part.cache.layer(index)).collect();
+            let rotation = if layer.window_rope { &windowed } else { &plain };
             let pass = DevicePass {
                 rows,
                 plan: &plan,
-                rotation: if layer.window_rope {
-                    windowed.as_ref()
-                } else {
-                    plain.as_ref()
-                },
+                rotation: rotation.as_ref().filter(|_| layer.rotated),
             };
             x = layer.forward(pass, &caches, &x)?;
         }

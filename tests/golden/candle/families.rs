@@ -1,7 +1,7 @@
 //! The families: configurations of each, and candle's models of them.
 
 use candle_core::{Device, Result, Tensor};
-use candle_transformers::models::{gemma2, gemma3, llama, mistral, phi3, qwen2, qwen3, t5};
+use candle_transformers::models::{gemma2, gemma3, llama, mistral, phi3, qwen2, qwen3, smol, t5};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use speculation::TokenId;
@@ -120,6 +120,29 @@ pub(super) const FAMILIES: &[Family] = &[
             logits(&model.forward(&input(tokens)?, 0)?)
         },
         faults: &[("rope_theta", "20000.0"), ("rms_norm_eps", "0.01")],
+    },
+    Family {
+        name: "smollm3",
+        norm_plus_one: false,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = base("smollm3", variant);
+            config.as_object_mut().unwrap().remove("head_dim");
+            config["tie_word_embeddings"] = json!(variant % 2 == 0);
+            config["attention_bias"] = json!(variant >= 3);
+            config["no_rope_layer_interval"] = json!(1 + variant % 3);
+            if variant % 3 == 1 {
+                config["no_rope_layers"] = json!([0, 1, 1]);
+            }
+            config
+        },
+        candle: |config, weights, tokens| {
+            let config = read(config);
+            let mut model = smol::smollm3::ModelForCausalLM::new(&config, weights.builder())?;
+            logits(&model.forward(&input(tokens)?, 0)?)
+        },
+        faults: &[("no_rope_layer_interval", "2"), ("rms_norm_eps", "0.01")],
     },
     Family {
         name: "gemma2",

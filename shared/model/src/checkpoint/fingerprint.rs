@@ -53,6 +53,7 @@ fn all(config: &ModelConfig) -> String {
         output_scale,
         rope,
         window_rope,
+        unrotated,
         window,
         windowed,
         context_len,
@@ -64,6 +65,11 @@ fn all(config: &ModelConfig) -> String {
     let [rope, window_rope] = [rope, window_rope]
         .map(|rope| optional(rope.as_ref().map(|rope| self::rope(rope, *context_len))));
     let encoder = optional(encoder.map(self::encoder));
+    let unrotated = if unrotated.contains(&true) {
+        format!(", unrotated: {unrotated:?}")
+    } else {
+        String::new()
+    };
     format!(
         "ModelConfig {{ architecture: {architecture}, vocab_size: {vocab_size}, hidden_size: {hidden_size}, \
          intermediate_size: {intermediate_size}, layers: {layers}, heads: {heads}, kv_heads: {kv_heads}, \
@@ -73,7 +79,7 @@ fn all(config: &ModelConfig) -> String {
          attention_softcap: {attention_softcap:?}, logit_softcap: {logit_softcap:?}, \
          embedding_scale: {embedding_scale:?}, output_scale: {output_scale:?}, rope: {rope}, \
          window_rope: {window_rope}, window: {window:?}, windowed: {windowed:?}, context_len: 0, \
-         tie_word_embeddings: {tie_word_embeddings}, encoder: {encoder}, bos_token_id: None, eos_token_ids: [] }}"
+         tie_word_embeddings: {tie_word_embeddings}, encoder: {encoder}, bos_token_id: None, eos_token_ids: []{unrotated} }}"
     )
 }
 

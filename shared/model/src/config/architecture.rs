@@ -7,6 +7,7 @@ mod gemma;
 mod llama;
 mod phi3;
 mod qwen;
+pub(crate) mod smollm3;
 pub(crate) mod t5;
 
 use crate::config::{Architecture, ModelConfig, ModelConfigError, RawConfig};
@@ -71,6 +72,7 @@ pub(crate) static FAMILIES: &[&ModelFamily] = &[
     &gemma::GEMMA2,
     &gemma::GEMMA3,
     &phi3::FAMILY,
+    &smollm3::FAMILY,
     &t5::FAMILY,
 ];
 

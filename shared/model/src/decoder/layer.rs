@@ -47,6 +47,7 @@ pub(super) struct GatedLayer {
     scoring: AttentionScoring,
     /// Whether it is one of the layers with a window, which may rotate in another way.
     windowed: bool,
+    rotated: bool,
 }
 
 /// What every layer of a forward works with.
@@ -87,6 +88,7 @@ impl GatedLayer {
                 window: config.window_of(index),
             },
             windowed: config.is_windowed(index),
+            rotated: config.is_rotated(index),
         })
     }
 
@@ -172,8 +174,9 @@ impl GatedLayer {
             index,
             level: pass.cpu.level,
             rotary: match pass.window_rotary {
-                Some(rotary) if self.windowed => rotary,
-                _ => pass.rotary,
+                _ if !self.rotated => None,
+                Some(rotary) if self.windowed => Some(rotary),
+                _ => Some(pass.rotary),
             },
             qkv,
         };
@@ -196,7 +199,8 @@ struct LayerHeads<'a, 'b> {
     /// Index of the layer.
     index: usize,
     level: Level,
-    rotary: &'a Rotary,
+    /// None of a layer that does not rotate.
+    rotary: Option<&'a Rotary>,
     /// Query, key and value of each row: `(rows, query_dim + 2 * kv_dim)`.
     qkv: SharedSlice<'a, f32>,
 }
@@ -246,8 +250,10 @@ impl Views for LayerHeads<'_, '_> {
             let slot = self.batch[segment].cache.len() + row;
             // The row sees its own position last.
             let position = self.view(segment, row).visible - 1;
-            self.rotary.apply(self.level, query, position);
-            self.rotary.apply(self.level, key, position);
+            if let Some(rotary) = self.rotary {
+                rotary.apply(self.level, query, position);
+                rotary.apply(self.level, key, position);
+            }
             // SAFETY: as above.
             unsafe { cache.write_head(slot, kv_head, key, value) };
         }

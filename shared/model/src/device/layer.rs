@@ -43,6 +43,8 @@ pub(super) struct DeviceLayer {
     intermediate: usize,
     /// Whether it rotates as layers with a window do.
     pub(super) window_rope: bool,
+    /// Whether it rotates at all.
+    pub(super) rotated: bool,
 }
 
 /// What every layer of a forward works with.
@@ -83,6 +85,7 @@ impl DeviceLayer {
             scale: config.attention_scale,
             intermediate: config.intermediate_size,
             window_rope: windowed && config.window_rope.is_some(),
+            rotated: config.is_rotated(index),
         })
     }
 

@@ -5,7 +5,7 @@ mod rope;
 use super::error::GgufWriteError;
 use crate::checkpoint::Checkpoint;
 use crate::config::ModelConfig;
-use crate::config::architecture::GgufWindows;
+use crate::config::architecture::{GgufWindows, smollm3};
 use crate::gguf::config::{EOS_TOKEN_IDS, QUERY_SCALAR};
 use crate::gguf::container::ALIGNMENT;
 use crate::gguf_writer::header::MetadataFields;
@@ -60,6 +60,13 @@ pub(super) fn write(
         }
     }
     windows(config, gguf.windows, &key, metadata)?;
+    let unrotated = smollm3::every(smollm3::INTERVAL, config.layers);
+    if config.unrotated.contains(&true) && config.unrotated != unrotated {
+        return Err(GgufWriteError::Config {
+            what: "no_rope_layers",
+            reason: "llama.cpp knows none but every fourth layer".to_owned(),
+        });
+    }
     let scalar = 1.0 / (f64::from(config.attention_scale) * f64::from(config.attention_scale));
     if (scalar - config.head_dim as f64).abs() > 1e-3 {
         // llama.cpp does not read it: it knows the scale of each published size.

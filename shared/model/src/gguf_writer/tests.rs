@@ -132,6 +132,33 @@ fn yarn_comes_out_with_any_factor_of_attention() {
 }
 
 #[test]
+fn layers_that_do_not_rotate_come_out_if_they_are_every_fourth() {
+    let model = |unrotated: &[bool]| {
+        let config = ModelConfig {
+            architecture: Architecture::SmolLm3,
+            unrotated: unrotated.to_vec(),
+            windowed: vec![false; unrotated.len()],
+            layers: unrotated.len(),
+            ..config()
+        };
+        Checkpoint::random(config, 3).unwrap()
+    };
+    let every_fourth = model(&[false, false, false, true, false]);
+    let (written, _) = written(&every_fourth, FileFormat::Q8_0);
+    let read = Checkpoint::open(written.path()).unwrap();
+    assert_eq!(read.config(), every_fourth.config());
+    let found = logits(&read, WeightFormat::Q8_0);
+    assert_eq!(found, logits(&every_fourth, WeightFormat::Q8_0));
+    let all = model(&[false; 5]);
+    assert_ne!(found, logits(&all, WeightFormat::Q8_0));
+    assert_ne!(all.fingerprint(), every_fourth.fingerprint());
+    let (others, out) = (model(&[false, true]), &mut io::sink());
+    let refused = write(&others, "x", FileFormat::F32, out, &mut unstopped);
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("no_rope_layers"), "{message}");
+}
+
+#[test]
 fn the_file_is_the_model_to_the_last_bit() {
     let checkpoint = Checkpoint::random(config(), 3).unwrap();
     assert_eq!(checkpoint.best_format(), WeightFormat::Q8_0);

@@ -55,6 +55,7 @@ fn families_have_the_defaults_of_their_own() {
         ("qwen2", &all, 16, false, (true, false)),
         ("qwen3", &all, 128, false, (false, false)),
         ("qwen3", &biased, 128, false, (true, true)),
+        ("smollm3", &all, 16, true, (false, false)),
         ("gemma2", &all, 256, true, (false, false)),
         ("gemma3_text", &all, 256, true, (false, false)),
     ] {
@@ -202,4 +203,26 @@ fn the_text_of_a_gemma3_that_sees_pictures_is_read_from_its_section() {
     );
     assert_eq!(windows(&config)[..12], *"WWWWWfWWWWWf");
     assert!(config.tie_word_embeddings);
+}
+
+#[test]
+fn smollm3_leaves_layers_unrotated() {
+    let layers = |changes: Value| {
+        let config = read("smollm3", &changes);
+        let rotated = (0..6).map(|layer| if config.is_rotated(layer) { 'R' } else { 'n' });
+        (rotated.collect::<String>(), windows(&config))
+    };
+    let of = |rotated: &str, windows: &str| (rotated.to_owned(), windows.to_owned());
+    assert_eq!(layers(json!({})), of("RRRnRR", "ffffff"));
+    assert_eq!(read("smollm3", &json!({})).rope, Some(rope(2e6)));
+    assert_eq!(
+        layers(json!({"no_rope_layer_interval": 2})),
+        of("RnRnRn", "ffffff")
+    );
+    // The list counts, which may be longer.
+    let list = json!({"no_rope_layer_interval": 2, "no_rope_layers": [0, 1, 1, 1, 1, 0, 0]});
+    assert_eq!(layers(list), of("nRRRRn", "ffffff"));
+    let windows = json!({"use_sliding_window": true, "sliding_window": 8});
+    assert_eq!(layers(windows), of("RRRnRR", "fffWff"));
+    assert!((0..6).all(|layer| read("llama", &json!({})).is_rotated(layer)));
 }
