@@ -17,12 +17,14 @@ mod ggml;
 mod inputs;
 mod order;
 mod packed;
+mod packing;
 mod q4;
 #[cfg(target_arch = "x86_64")]
 mod q4_x86;
 mod q8;
 #[cfg(target_arch = "x86_64")]
 mod q8_x86;
+mod rows;
 mod shares;
 mod storage;
 
@@ -31,6 +33,7 @@ pub(crate) use self::{
     blocked::Computed,
     inputs::{BLOCK as QUANT_BLOCK, quantize_block},
     order::GROUP,
+    rows::{MatrixRows, RowPart},
     storage::Storage,
 };
 use self::{
@@ -43,8 +46,6 @@ pub use self::{
     format::{UnknownWeightFormat, WeightFormat},
     order::OutputOrder,
 };
-use candle_core::quantized::GgmlDType;
-
 use crate::cpu::Cpu;
 
 /// Multiply-adds below which a product stays on the calling thread: what handing a part over costs.
@@ -86,83 +87,6 @@ pub struct LinearScratch {
 }
 
 impl Linear {
-    /// Takes `weights`, `(outputs, inputs)`, and `bias`, `(outputs)`.
-    pub fn new(
-        weights: &[f32],
-        bias: Option<Vec<f32>>,
-        inputs: usize,
-        format: WeightFormat,
-    ) -> Self {
-        Self::in_order(OutputOrder::AsGiven, weights, bias, inputs, format)
-    }
-
-    /// The same, the outputs in `order`.
-    pub(crate) fn in_order(
-        order: OutputOrder,
-        weights: &[f32],
-        bias: Option<Vec<f32>>,
-        inputs: usize,
-        format: WeightFormat,
-    ) -> Self {
-        let outputs = weights.len() / inputs;
-        let rows = weights.chunks_exact(inputs);
-        let matrix = match format.of_rows(inputs) {
-            WeightFormat::Q4_K => PackedMatrix::Q4(Packed::new(order, inputs, rows, q4::quantize)),
-            WeightFormat::Q8_0 => PackedMatrix::Q8(Packed::new(order, inputs, rows, q8::quantize)),
-            WeightFormat::F32 => {
-                PackedMatrix::Dense(Packed::new(order, inputs, rows, dense::interleave))
-            }
-        };
-        Self::of(matrix, bias, order, outputs, inputs)
-    }
-
-    /// `bias` is in the order in which outputs were given.
-    fn of(
-        matrix: PackedMatrix,
-        bias: Option<Vec<f32>>,
-        order: OutputOrder,
-        given: usize,
-        inputs: usize,
-    ) -> Self {
-        let outputs = order.outputs(given);
-        let placed = |bias: Vec<f32>| {
-            let mut placed = vec![0.0; outputs];
-            for (output, bias) in bias.into_iter().enumerate() {
-                placed[order.place(output, given)] = bias;
-            }
-            placed
-        };
-        Self {
-            matrix,
-            bias: bias.map(placed),
-            inputs,
-            outputs,
-            order,
-        }
-    }
-
-    /// Takes ggml's blocks in Q8_0 or Q4_K as they are, `(outputs, inputs)`, and `bias`, `(outputs)`. `None` if they
-    /// are in another format or not as many bytes as that takes, or rows are no whole blocks.
-    pub fn from_ggml(
-        order: OutputOrder,
-        format: GgmlDType,
-        bytes: &[u8],
-        bias: Option<Vec<f32>>,
-        outputs: usize,
-        inputs: usize,
-    ) -> Option<Self> {
-        if ggml::matrix_bytes(format, outputs, inputs) != Some(bytes.len()) {
-            return None;
-        }
-        let rows = bytes.chunks_exact(bytes.len() / outputs);
-        let matrix = match format {
-            GgmlDType::Q8_0 => PackedMatrix::Q8(Packed::new(order, inputs, rows, q8::from_ggml)),
-            GgmlDType::Q4K => PackedMatrix::Q4(Packed::new(order, inputs, rows, q4::from_ggml)),
-            _ => return None,
-        };
-        Some(Self::of(matrix, bias, order, outputs, inputs))
-    }
-
     /// Returns the length of a row that it is multiplied with.
     pub fn inputs(&self) -> usize {
         self.inputs

@@ -4,6 +4,7 @@ mod error;
 pub(crate) mod file;
 pub(crate) mod ggml_type;
 mod matrices;
+mod rows;
 pub(crate) mod shards;
 mod stored;
 mod table_format;
@@ -273,6 +274,14 @@ pub(crate) fn rotary_source(row: usize, rows: usize, heads: usize) -> usize {
     let head_dim = rows / heads;
     let (head, within) = (row / head_dim, row % head_dim);
     head * head_dim + within % 2 * (head_dim / 2) + within / 2
+}
+
+/// At which row of the file the row `row` of a checkpoint stands: the inverse of [`rotary_source`].
+fn rotary_place(row: usize, rows: usize, heads: usize) -> usize {
+    let head_dim = rows / heads;
+    let (head, within) = (row / head_dim, row % head_dim);
+    let half = head_dim / 2;
+    head * head_dim + within % half * 2 + within / half
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::port;
 use crate::report::{BenchReport, ReportArgs};
 use crate::{
     batch, bigram, capacity, compare, contexts, decode, distance, drafting, http, kernels, load,
-    papers, parts, record, replay, results, serve, speedup, structured, sweep, telemetry,
+    loading, papers, parts, record, replay, results, serve, speedup, structured, sweep, telemetry,
     train_head, turns, verification,
 };
 
@@ -101,6 +101,8 @@ enum BenchCommand {
     /// requests have got under way. Speculation that rests under load makes as many tokens as target-only; more
     /// than that are what it brings.
     Load(load::LoadArgs),
+    /// Times loading a model, as a multiple of reading its files from the page cache.
+    Loading(loading::LoadingArgs),
     /// Measures what a drafter brings that is far away: ms a token by round trip, in rounds and while the target decodes.
     ///
     /// Three services in this process, the drafter at the end of a link that delays what passes. The models take as long as
@@ -239,6 +241,7 @@ async fn carry_out(
         BenchCommand::Serve(args) => return Box::pin(serve::run(&args, report)).await,
         BenchCommand::LoadService(args) => Box::pin(load::serve(&args, config)).await?,
         BenchCommand::Telemetry(args) => Box::pin(telemetry::run(&args, config, report)).await?,
+        BenchCommand::Loading(args) => loading::run(&args, report)?,
         BenchCommand::Kernels(args) => kernels::run(&args, report)?,
         BenchCommand::Verification(args) => verification::run(&args, report)?,
         BenchCommand::Parts(args) => parts::run(&args, report)?,

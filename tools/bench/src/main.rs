@@ -14,6 +14,7 @@ mod drafting;
 mod http;
 mod kernels;
 mod load;
+mod loading;
 mod measure;
 mod models;
 mod pairs;

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::packed::{LANES, OutputSums, PackedBlock, VECTORS};
+use super::rows::RowPart;
 
 /// Inputs of a chunk.
 const CHUNK: usize = 128;
@@ -14,10 +15,13 @@ const CHUNK: usize = 128;
 /// Weights of one input.
 pub(super) type DenseWeights = [[f32; LANES]; VECTORS];
 
-/// Takes the weights of `output`.
-pub(super) fn interleave(group: &mut [DenseWeights], output: usize, row: &[f32]) {
-    for (weights, &weight) in group.iter_mut().zip(row) {
-        weights.as_flattened_mut()[output] = weight;
+/// Takes some inputs of `output`, as many as there are `weights`.
+pub(super) fn pack(weights: &mut [DenseWeights], output: usize, row: &RowPart<'_>) {
+    // There are no blocks of this format.
+    if let RowPart::Numbers(row) = row {
+        for (weights, &weight) in weights.iter_mut().zip(*row) {
+            weights.as_flattened_mut()[output] = weight;
+        }
     }
 }
 

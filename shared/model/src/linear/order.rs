@@ -24,13 +24,26 @@ impl OutputOrder {
     }
 
     /// Where output `output` of `given` stands.
-    pub(super) fn place(self, output: usize, given: usize) -> usize {
+    pub(crate) fn place(self, output: usize, given: usize) -> usize {
         match self {
             Self::AsGiven => output,
             Self::Paired => {
                 let half = given / 2;
                 let (second, output) = (output / half, output % half);
                 (output / GROUP * 2 + second) * GROUP + output % GROUP
+            }
+        }
+    }
+
+    /// The output of `given` that stands at `place`; none where zeros pad.
+    pub(super) fn given(self, place: usize, given: usize) -> Option<usize> {
+        match self {
+            Self::AsGiven => (place < given).then_some(place),
+            Self::Paired => {
+                let half = given / 2;
+                let (group, lane) = (place / GROUP, place % GROUP);
+                let output = group / 2 * GROUP + lane;
+                (output < half).then_some(group % 2 * half + output)
             }
         }
     }
@@ -66,5 +79,20 @@ mod tests {
         }
         assert_eq!(OutputOrder::AsGiven.outputs(35), 35);
         assert_eq!(OutputOrder::AsGiven.place(34, 35), 34);
+    }
+
+    #[test]
+    fn every_place_knows_its_output() {
+        for order in [OutputOrder::AsGiven, OutputOrder::Paired] {
+            for given in [2, 62, 64, 66, 192, 200] {
+                let places = order.outputs(given).next_multiple_of(GROUP);
+                let mut found = vec![None; places];
+                for output in 0..given {
+                    found[order.place(output, given)] = Some(output);
+                }
+                let told: Vec<_> = (0..places).map(|at| order.given(at, given)).collect();
+                assert_eq!(told, found, "{order:?} of {given}");
+            }
+        }
     }
 }

@@ -6,8 +6,10 @@ use speculation::simd::Level;
 
 use super::{
     order::{GROUP, OutputOrder},
+    rows::{MatrixRows, READ_INPUTS, RowPart},
     storage::Storage,
 };
+use crate::cpu::Threads;
 
 /// Outputs of a vector.
 pub(super) const LANES: usize = 16;
@@ -137,22 +139,30 @@ pub(super) struct Packed<B: Copy> {
 }
 
 impl<B: Wide> Packed<B> {
-    /// Takes `rows`, one an output, of `inputs` numbers each, however they are written: `set` brings the one of
-    /// `output` of 32 to its blocks.
-    pub(super) fn new<'a, T: 'a>(
+    /// Packs a matrix of `(outputs, inputs)`, whose rows `rows` reads: `pack` brings some inputs of one output of 32
+    /// to their blocks. Threads share the groups.
+    pub(super) fn new(
+        threads: &Threads,
         order: OutputOrder,
-        inputs: usize,
-        rows: impl ExactSizeIterator<Item = &'a [T]>,
-        set: impl Fn(&mut [B], usize, &[T]),
+        [outputs, inputs]: [usize; 2],
+        rows: &impl MatrixRows,
+        pack: impl Fn(&mut [B], usize, RowPart<'_>) + Sync,
     ) -> Self {
-        let (outputs, per_row) = (rows.len(), inputs.div_ceil(B::INPUTS));
+        let per_row = inputs.div_ceil(B::INPUTS);
         let groups = order.outputs(outputs).div_ceil(GROUP);
-        let mut blocks = Storage::filled(B::EMPTY, groups * per_row);
-        for (output, row) in rows.enumerate() {
-            let output = order.place(output, outputs);
-            let group = &mut blocks[output / GROUP * per_row..][..per_row];
-            set(group, output % GROUP, row);
-        }
+        let at_once = READ_INPUTS / B::INPUTS;
+        let blocks = Storage::in_parts(threads, B::EMPTY, groups, per_row, |group, blocks| {
+            let mut buffer = Vec::new();
+            for (index, blocks) in blocks.chunks_mut(at_once).enumerate() {
+                let first = index * READ_INPUTS;
+                let some = first..inputs.min(first + READ_INPUTS);
+                for output in 0..GROUP {
+                    if let Some(given) = order.given(group * GROUP + output, outputs) {
+                        pack(blocks, output, rows.read(given, some.clone(), &mut buffer));
+                    }
+                }
+            }
+        });
         Self { blocks, per_row }
     }
 

@@ -7,17 +7,18 @@
 //! beforehand. Over sub-blocks both are added in f32, by fused multiply-adds in the order of the inputs: so a
 //! result depends neither on the other rows nor on the instruction set.
 
-use std::{borrow::Cow, ops::Range};
+mod quantize;
 
-use candle_core::{
-    Device, Tensor,
-    quantized::{GgmlDType, QTensor},
-};
+use std::ops::Range;
 
+use speculation::simd::{Kernel, Level};
+
+use self::quantize::quantize;
 use super::{
-    ggml::q4_k,
+    ggml::{Q4KBlock, q4_k},
     inputs::{BLOCK, InputBlock, STEPS},
     packed::{LANES, OutputSums, PackedBlock, VECTORS},
+    rows::RowPart,
 };
 
 /// Inputs of a block.
@@ -41,38 +42,53 @@ pub(super) struct Q4Block {
 /// A block's inputs of `ROWS` rows.
 pub(super) type Q4Inputs<const ROWS: usize> = [[InputBlock; ROWS]; SUBS];
 
-/// Quantises the weights of `output`, whole blocks of them, as ggml does.
-pub(super) fn quantize(group: &mut [Q4Block], output: usize, row: &[f32]) {
-    if row.iter().all(|value| value.is_finite()) {
-        let quantized = Tensor::from_slice(row, row.len(), &Device::Cpu)
-            .and_then(|row| QTensor::quantize(&row, GgmlDType::Q4K));
-        let bytes = quantized.and_then(|row| row.data().map(Cow::into_owned));
-        from_ggml(
-            group,
-            output,
-            &bytes.expect("a row of whole blocks on the CPU"),
-        );
-    } else {
-        // Must not come out as plausible numbers.
-        for block in group {
-            block.scales.as_flattened_mut()[output] = f32::NAN;
+impl Q4Block {
+    #[inline(always)]
+    fn set(&mut self, output: usize, from: &Q4KBlock) {
+        let (vector, lane) = (output / LANES, output % LANES);
+        self.scales[vector][lane] = from.scale;
+        self.min_scales[vector][lane] = from.min_scale;
+        for sub in 0..SUBS {
+            self.sub_scales[sub][vector][lane] = from.scales[sub];
+            self.sub_mins[sub][vector][lane] = from.mins[sub];
+            let (fours, _) = from.pairs[sub].as_chunks::<4>();
+            for (step, four) in self.quants[sub].iter_mut().zip(fours) {
+                step[vector].as_chunks_mut::<4>().0[lane] = *four;
+            }
         }
     }
 }
 
-/// Takes ggml's blocks of `output` as they are.
-pub(super) fn from_ggml(group: &mut [Q4Block], output: usize, row: &[u8]) {
-    let (vector, lane) = (output / LANES, output % LANES);
-    for (block, stored) in group.iter_mut().zip(row.as_chunks().0) {
-        let from = q4_k(stored);
-        block.scales[vector][lane] = from.scale;
-        block.min_scales[vector][lane] = from.min_scale;
-        for sub in 0..SUBS {
-            block.sub_scales[sub][vector][lane] = from.scales[sub];
-            block.sub_mins[sub][vector][lane] = from.mins[sub];
-            for i in 0..BLOCK / 2 {
-                let [low, high] = [0, 16].map(|of| from.quants[BLOCK * sub + of + i]);
-                block.quants[sub][i / 4][vector][4 * lane + i % 4] = low | high << 4;
+/// Brings some inputs of `output`, whole blocks of them, to as many blocks: numbers as ggml quantises them.
+pub(super) fn pack(level: Level, blocks: &mut [Q4Block], output: usize, row: RowPart<'_>) {
+    level.run(PackRow {
+        blocks,
+        output,
+        row,
+    });
+}
+
+struct PackRow<'a> {
+    blocks: &'a mut [Q4Block],
+    output: usize,
+    row: RowPart<'a>,
+}
+
+impl Kernel for PackRow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        match self.row {
+            RowPart::Numbers(row) => {
+                for (block, values) in self.blocks.iter_mut().zip(row.as_chunks().0) {
+                    block.set(self.output, &quantize(values));
+                }
+            }
+            RowPart::Blocks(row) => {
+                for (block, stored) in self.blocks.iter_mut().zip(row.as_chunks().0) {
+                    block.set(self.output, &q4_k(stored));
+                }
             }
         }
     }

@@ -10,11 +10,13 @@
 use std::ops::Range;
 
 use half::f16;
+use speculation::simd::{Kernel, Level};
 
 use super::{
     ggml,
     inputs::{BLOCK, InputBlock, STEPS, quantize_block},
     packed::{LANES, OutputSums, PackedBlock, VECTORS},
+    rows::RowPart,
 };
 
 /// 32 inputs of 32 outputs.
@@ -28,28 +30,53 @@ pub(super) struct Q8Block {
 }
 
 impl Q8Block {
-    fn set(&mut self, output: usize, scale: f16, quants: [i32; BLOCK]) {
+    /// `quants` have 128 added.
+    #[inline(always)]
+    fn set(&mut self, output: usize, scale: f16, quants: &[u8; BLOCK]) {
         let (vector, lane) = (output / LANES, output % LANES);
         self.scales[vector][lane] = scale;
-        for (i, quant) in quants.into_iter().enumerate() {
-            self.quants[i / 4][vector][4 * lane + i % 4] = (quant + 128) as u8;
+        let (fours, _) = quants.as_chunks::<4>();
+        for (step, four) in self.quants.iter_mut().zip(fours) {
+            step[vector].as_chunks_mut::<4>().0[lane] = *four;
         }
     }
 }
 
-/// Quantises the weights of `output`.
-pub(super) fn quantize(group: &mut [Q8Block], output: usize, row: &[f32]) {
-    for (block, values) in group.iter_mut().zip(row.chunks(BLOCK)) {
-        let (scale, quants) = quantize_block(values);
-        block.set(output, f16::from_f32(scale), quants);
-    }
+/// Brings some inputs of `output` to as many blocks.
+pub(super) fn pack(level: Level, blocks: &mut [Q8Block], output: usize, row: RowPart<'_>) {
+    level.run(PackRow {
+        blocks,
+        output,
+        row,
+    });
 }
 
-/// Takes ggml's blocks of `output` as they are.
-pub(super) fn from_ggml(group: &mut [Q8Block], output: usize, row: &[u8]) {
-    for (block, stored) in group.iter_mut().zip(row.as_chunks().0) {
-        let (scale, quants) = ggml::q8_0(stored);
-        block.set(output, scale, quants);
+struct PackRow<'a> {
+    blocks: &'a mut [Q8Block],
+    output: usize,
+    row: RowPart<'a>,
+}
+
+impl Kernel for PackRow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        match self.row {
+            RowPart::Numbers(row) => {
+                for (block, values) in self.blocks.iter_mut().zip(row.chunks(BLOCK)) {
+                    let (scale, quants) = quantize_block(values);
+                    let quants = quants.map(|quant| (quant + 128) as u8);
+                    block.set(self.output, f16::from_f32(scale), &quants);
+                }
+            }
+            RowPart::Blocks(row) => {
+                for (block, stored) in self.blocks.iter_mut().zip(row.as_chunks().0) {
+                    let (scale, quants) = ggml::q8_0(stored);
+                    block.set(self.output, scale, &quants);
+                }
+            }
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use std::{
 
 use parking_lot::Mutex;
 
+use crate::cpu::Threads;
+
 /// Bytes of a large page.
 const LARGE_PAGE: usize = 2 << 20;
 /// Bytes of a slab that several share.
@@ -87,6 +89,23 @@ impl Drop for Slab {
     }
 }
 
+/// Where memory begins of which every thread writes a part of its own.
+struct SharedMemory<T>(NonNull<T>);
+
+// SAFETY: who writes from several threads promises parts that do not overlap.
+unsafe impl<T: Send> Sync for SharedMemory<T> {}
+
+impl<T> SharedMemory<T> {
+    /// The element `index`.
+    ///
+    /// # Safety
+    /// It is within the memory.
+    unsafe fn at(&self, index: usize) -> NonNull<T> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(index) }
+    }
+}
+
 /// A fixed number of `T`, plain numbers all of them; they are millions, and only their number is shown.
 #[derive(derive_more::Debug)]
 #[debug("Storage {{ len: {len}, .. }}")]
@@ -104,19 +123,58 @@ unsafe impl<T: Copy + Send> Send for Storage<T> {}
 unsafe impl<T: Copy + Sync> Sync for Storage<T> {}
 
 impl<T: Copy> Storage<T> {
-    /// `len` times `value`.
-    pub(crate) fn filled(value: T, len: usize) -> Self {
+    /// `len` elements that nothing was written to.
+    fn taken(len: usize) -> (NonNull<T>, Option<Arc<Slab>>) {
         const { assert!(align_of::<T>() <= LINE) };
         let layout = Layout::array::<T>(len).expect("fewer bytes than addresses");
         let taken = (layout.size() > 0).then(|| Slab::take(layout.size()));
-        let (start, slab) = taken.map_or((NonNull::dangling(), None), |(start, slab)| {
+        taken.map_or((NonNull::dangling(), None), |(start, slab)| {
             (start.cast(), Some(slab))
-        });
+        })
+    }
+
+    /// `len` times `value`.
+    pub(crate) fn filled(value: T, len: usize) -> Self {
+        let (start, slab) = Self::taken(len);
         for index in 0..len {
             // SAFETY: within what was taken, or of no bytes.
             unsafe { start.add(index).write(value) };
         }
         Self { start, len, slab }
+    }
+
+    /// `parts` parts of `len` elements, each of which some thread fills with `value` and gives to `make` with its
+    /// number.
+    pub(crate) fn in_parts(
+        threads: &Threads,
+        value: T,
+        parts: usize,
+        len: usize,
+        make: impl Fn(usize, &mut [T]) + Sync,
+    ) -> Self
+    where
+        T: Send + Sync,
+    {
+        let count = parts.checked_mul(len).expect("fewer than addresses");
+        let (start, slab) = Self::taken(count);
+        let shared = SharedMemory(start);
+        threads.each(parts, &|part| {
+            // SAFETY: the part is within what was taken, or of no bytes, and this call's alone; it is lent once it
+            // is written.
+            let part_of_all = unsafe {
+                let start = shared.at(part * len);
+                for index in 0..len {
+                    start.add(index).write(value);
+                }
+                std::slice::from_raw_parts_mut(start.as_ptr(), len)
+            };
+            make(part, part_of_all);
+        });
+        Self {
+            start,
+            len: count,
+            slab,
+        }
     }
 
     /// `count` elements from `first` on, for who shares the whole with others that write beside them.
@@ -191,6 +249,24 @@ mod tests {
         for (index, part) in parts.iter().enumerate() {
             assert!(part.iter().all(|&value| value == index as u32), "{index}");
         }
+    }
+
+    #[test]
+    fn threads_make_the_parts_of_one_storage() {
+        for threads in [1, 2, 5] {
+            let made = Storage::in_parts(&Threads::new(threads), 7_u32, 301, 13, |part, values| {
+                assert_eq!(values, [7; 13]);
+                // The last stays as it was filled.
+                values[..12].fill(part as u32);
+            });
+            for (part, values) in made.chunks(13).enumerate() {
+                assert_eq!(values[..12], [part as u32; 12], "{threads}");
+                assert_eq!(values[12], 7, "{threads}");
+            }
+            assert_eq!(made.len(), 301 * 13);
+        }
+        let none = Storage::in_parts(&Threads::new(2), 1_u8, 0, 5, |_, _| panic!("no part"));
+        assert!(none.is_empty());
     }
 
     #[test]

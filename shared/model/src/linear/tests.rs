@@ -2,6 +2,7 @@ mod levels;
 
 use super::*;
 use crate::cpu::Threads;
+use candle_core::quantized::GgmlDType;
 use speculation::simd::Level;
 
 /// The default pair's shapes, (outputs, inputs), then some that divide by nothing.

@@ -39,13 +39,10 @@ impl T5Loader<'_> {
         parts: &[&str],
         shape: [usize; 2],
     ) -> Result<Linear, WeightsError> {
-        let mut matrix = Vec::new();
-        for part in parts {
-            let name = format!("{name}.{part}.weight");
-            matrix.extend(self.weights.tensor(&name, &shape)?);
-        }
-        let inputs = shape[1];
-        Ok(Linear::in_order(order, &matrix, None, inputs, self.format))
+        let matrices = parts.iter();
+        let matrices = matrices.map(|part| (format!("{name}.{part}.weight"), shape));
+        let matrices: Vec<_> = matrices.collect();
+        self.weights.linear(&matrices, None, self.format, order)
     }
 
     /// The norm called `name`.

@@ -2,8 +2,12 @@
 
 use candle_core::quantized::GgmlDType;
 
+#[cfg(feature = "device")]
+use super::encode;
 use super::ggml_type::TensorFormat;
-use super::{TensorLayout, Weights, WeightsError, encode, stored};
+use super::rows::StackedRows;
+use super::{TensorLayout, Weights, WeightsError, stored};
+use crate::cpu::Cpu;
 use crate::linear::{Linear, OutputOrder, WeightFormat};
 
 impl Weights {
@@ -16,11 +20,11 @@ impl Weights {
 
     /// Matrices of one input as one, `(outputs, inputs)` each, in `format`, its outputs in `order`.
     ///
-    /// Blocks that are in that format already are taken as they are; of others no more than this one
-    /// matrix is in f32 at a time.
+    /// Blocks that are in that format already are taken as they are, where they lie. Threads share the rows, and no more
+    /// than some numbers of one row are in f32 at a time and thread.
     ///
     /// # Errors
-    /// As [`Weights::tensor`].
+    /// As [`Weights::tensor`]; of several the first in the order of `parts`.
     pub(crate) fn linear(
         &self,
         parts: &[(String, [usize; 2])],
@@ -30,36 +34,38 @@ impl Weights {
     ) -> Result<Linear, WeightsError> {
         let inputs = parts.first().map_or(0, |(_, [_, inputs])| *inputs);
         let outputs: usize = parts.iter().map(|(_, [outputs, _])| outputs).sum();
-        if let Some(blocks) = blocks_of(format, inputs)
-            && let Some(bytes) = self.stacked_blocks(parts, blocks)?
-            && let Some(linear) =
-                Linear::from_ggml(order, blocks, &bytes, bias.clone(), outputs, inputs)
-        {
-            return Ok(linear);
+        let wanted = blocks_of(format, inputs).filter(|wanted| self.is_any_stored(parts, *wanted));
+        let rows = StackedRows::of(self, parts, wanted);
+        // What is wrong with one before those that cannot be read by rows comes first.
+        let Ok(Some(mut rows)) = rows else {
+            let mut values = Vec::with_capacity(outputs * inputs);
+            for (name, shape) in parts {
+                self.append(name, shape, &mut values)?;
+            }
+            return Ok(Linear::in_order(order, &values, bias, inputs, format));
+        };
+        let (cpu, shape) = (Cpu::detect(), [outputs, inputs]);
+        let mut linear = Linear::of_rows(&cpu, order, shape, &rows, bias.clone(), format);
+        if rows.is_too_large() {
+            // As if none were blocks.
+            rows = rows.as_numbers();
+            linear = Linear::of_rows(&cpu, order, shape, &rows, bias, format);
         }
-        let mut values = Vec::with_capacity(outputs * inputs);
-        for (name, shape) in parts {
-            self.append(name, shape, &mut values)?;
+        if let Some(broken) = rows.broken() {
+            let name = self.described(&parts[broken].0);
+            return Err(WeightsError::NotFinite { name });
         }
-        Ok(Linear::in_order(order, &values, bias, inputs, format))
+        rows.sizes().for_each(|bytes| self.progress.read(bytes));
+        Ok(linear)
     }
 
-    /// Matrices as one, in blocks of the format `wanted`: as they are stored, or quantised where a matrix
-    /// beside them is stored so; `None` if none is.
-    fn stacked_blocks(
-        &self,
-        parts: &[(String, [usize; 2])],
-        wanted: GgmlDType,
-    ) -> Result<Option<Vec<u8>>, WeightsError> {
-        let is_stored = |(name, _): &(String, [usize; 2])| {
+    /// Whether one of the matrices is stored in the format `wanted`.
+    fn is_any_stored(&self, parts: &[(String, [usize; 2])], wanted: GgmlDType) -> bool {
+        parts.iter().any(|(name, _)| {
             let range = self.row_ranges.get(name).map(|range| &range.of);
             let stored = self.stored(name).or_else(|| self.stored(range?));
             stored.is_some_and(|stored| stored.info.format == Some(wanted.into()))
-        };
-        if !parts.iter().any(is_stored) {
-            return Ok(None);
-        }
-        self.in_blocks(parts, wanted)
+        })
     }
 
     /// Matrices as one, in blocks of the format `wanted`: as they are stored, or else quantised; `None` if their
@@ -67,6 +73,7 @@ impl Weights {
     ///
     /// # Errors
     /// As [`Weights::tensor`].
+    #[cfg(feature = "device")]
     pub(crate) fn in_blocks(
         &self,
         parts: &[(String, [usize; 2])],

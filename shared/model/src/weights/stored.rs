@@ -20,7 +20,7 @@ pub(super) struct StoredTensor<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-impl StoredTensor<'_> {
+impl<'a> StoredTensor<'a> {
     /// `rows` alone, of a tensor whose rows stand in their order.
     pub(super) fn of_rows(self, rows: Range<usize>) -> Self {
         let all = self.info.shape.first().copied().unwrap_or(1).max(1);
@@ -48,6 +48,27 @@ impl StoredTensor<'_> {
         Cow::Owned(ordered)
     }
 
+    /// A row as it is stored, which stands at `index` in a Hugging Face checkpoint and takes `row` bytes.
+    pub(super) fn row(&self, index: usize, row: usize) -> &'a [u8] {
+        let at = match self.layout {
+            TensorLayout::RotaryPairs { heads } => {
+                super::rotary_place(index, self.bytes.len() / row, heads)
+            }
+            TensorLayout::Same | TensorLayout::PlusOne => index,
+        };
+        &self.bytes[at * row..][..row]
+    }
+
+    /// Bytes of a row of `inputs` numbers in whole blocks; `None` if the format is not known, or rows are none.
+    pub(super) fn whole_row(&self, inputs: usize) -> Option<(TensorFormat, usize)> {
+        let format = self.info.format?;
+        let row = ggml_type::size(format, inputs).filter(|row| *row > 0)?;
+        self.bytes
+            .len()
+            .is_multiple_of(row)
+            .then_some((format, row))
+    }
+
     /// Number of rows, and bytes of each.
     fn row_bytes(&self, format: TensorFormat) -> (usize, usize) {
         let rows = self.info.shape.first().copied().unwrap_or(1);
@@ -65,11 +86,7 @@ impl StoredTensor<'_> {
         values: &mut Vec<f32>,
     ) -> Result<(), candle_core::Error> {
         let first = values.len();
-        let bytes = self.rows(format);
-        match format {
-            TensorFormat::Candle(format) => decode(format, &bytes, values)?,
-            TensorFormat::Table(format) => format.decode(&bytes, values),
-        }
+        decode(format, &self.rows(format), values)?;
         if self.layout == TensorLayout::PlusOne {
             for value in &mut values[first..] {
                 *value -= 1.0;
@@ -97,7 +114,25 @@ pub(super) fn scales_are_finite(format: GgmlDType, bytes: &[u8]) -> Option<bool>
 }
 
 /// Appends the numbers of whole blocks to `values`.
-fn decode(
+///
+/// # Errors
+/// What candle says of a format that it cannot turn into f32.
+pub(super) fn decode(
+    format: TensorFormat,
+    bytes: &[u8],
+    values: &mut Vec<f32>,
+) -> Result<(), candle_core::Error> {
+    match format {
+        TensorFormat::Candle(format) => decode_known(format, bytes, values),
+        TensorFormat::Table(format) => {
+            format.decode(bytes, values);
+            Ok(())
+        }
+    }
+}
+
+/// The same for a format that candle knows.
+fn decode_known(
     format: GgmlDType,
     bytes: &[u8],
     values: &mut Vec<f32>,

@@ -1,4 +1,5 @@
 mod gguf;
+mod rows;
 mod tables;
 
 use std::{collections::HashMap, fs};

@@ -20,6 +20,7 @@ impl BenchCommand {
             Self::Batch(_) => "batch",
             Self::Speedup(_) => "speedup",
             Self::Load(_) => "load",
+            Self::Loading(_) => "loading",
             Self::Distance(_) => "distance",
             Self::Capacity(_) => "capacity",
             Self::Http(_) => "http",

@@ -40,3 +40,41 @@ fn the_largest_products_fill_no_sum() {
         }
     }
 }
+
+/// More inputs than are read at once, and outputs that fill no group.
+#[test]
+fn threads_and_levels_pack_the_same_blocks() {
+    let (outputs, inputs) = (70, 1280);
+    let weights: Vec<f32> = noise(outputs * inputs, 5)
+        .iter()
+        .map(|w| w * w * w)
+        .collect();
+    let rows = rows::GivenRows {
+        weights: &weights,
+        inputs,
+    };
+    for format in WeightFormat::ALL {
+        for order in [OutputOrder::AsGiven, OutputOrder::Paired] {
+            let packed = |level, threads| {
+                let cpu = Cpu {
+                    level,
+                    threads: Threads::new(threads).into(),
+                };
+                let shape = [outputs, inputs];
+                let linear = Linear::of_rows(&cpu, order, shape, &rows, None, format);
+                let mut values = vec![0.0; linear.outputs() * inputs];
+                for (output, row) in values.chunks_mut(inputs).enumerate() {
+                    linear.read_row(output, row);
+                }
+                bits(&values)
+            };
+            let expected = packed(Level::Baseline, 1);
+            for level in Level::all() {
+                for threads in [1, 2, 5] {
+                    let found = packed(level, threads);
+                    assert!(found == expected, "{format} {level:?}, {threads} threads");
+                }
+            }
+        }
+    }
+}

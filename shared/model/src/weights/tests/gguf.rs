@@ -29,7 +29,7 @@ pub(super) fn of(file: TensorFile, shape: &[usize], layout: TensorLayout) -> Wei
 }
 
 /// Numbers from -1 to 1, and not alike.
-fn numbers(count: u32) -> Vec<f32> {
+pub(super) fn numbers(count: u32) -> Vec<f32> {
     (0..count)
         .map(|i| (i * 7919 % 1009) as f32 / 504.5 - 1.0)
         .collect()
