@@ -1,5 +1,6 @@
 //! A checkpoint: a folder in the Hugging Face layout, the same files in memory, or a GGUF file.
 
+mod cached;
 mod fingerprint;
 mod synthetic;
 mod tensors;
@@ -27,7 +28,7 @@ pub use self::tokenizer_json::SpecialTokens;
 
 #[cfg(not(feature = "device"))]
 use crate::computation::ComputeDeviceError;
-use crate::computation::{Computation, NumberFormat};
+use crate::computation::{Computation, CpuFormat, NumberFormat};
 use crate::config::{ModelConfig, ModelConfigError};
 use crate::decoder::Decoder;
 use crate::decoder::tensors::{LayerPart, TensorNames, row_ranges, tensors};
@@ -48,6 +49,8 @@ pub struct Checkpoint {
     pub(crate) text: TokenizerFiles,
     /// Digest of the weights, once it was asked for.
     weights_digest: OnceLock<Sha256>,
+    /// The folder that packed weights are kept in.
+    cache: Option<PathBuf>,
 }
 
 /// The files of a checkpoint, in memory.
@@ -149,6 +152,7 @@ impl Checkpoint {
             config,
             text: TokenizerFiles::default(),
             weights_digest: OnceLock::new(),
+            cache: None,
         }
     }
 
@@ -298,23 +302,39 @@ impl Checkpoint {
     /// The same, which `observer` watches under the name `name`.
     #[must_use]
     pub fn observed(mut self, name: &str, observer: Arc<dyn ProgressObserver>) -> Self {
-        self.weights.progress = LoadProgress::of(name, observer);
+        self.weights.progress = Arc::new(LoadProgress::of(name, observer));
+        self
+    }
+
+    /// The same, whose weights as CPUs compute with them are kept in `folder`: packed by the first process that loads
+    /// them, and mapped by all. What is wrong with the folder is warned of, and stops nothing.
+    #[must_use]
+    pub fn cached_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache = Some(folder.into());
         self
     }
 
     fn load_as(&self, computation: Computation) -> Result<Model, CheckpointError> {
-        let (config, weights) = (&self.config, &self.weights);
-        Ok(match computation {
-            Computation::Cpu(format) if config.encoder.is_some() => {
-                Model::T5(T5::load(config, weights, format)?)
-            }
-            Computation::Cpu(format) => Model::Decoder(Decoder::load(config, weights, format)?),
+        match (computation, &self.cache) {
+            (Computation::Cpu(format), None) => self.load_on_cpu(&self.weights, format),
+            (Computation::Cpu(format), Some(folder)) => self.load_cached(folder, format),
             #[cfg(feature = "device")]
-            Computation::Device(place, format) => {
-                Model::Device(DeviceModel::load(config, weights, format, place)?)
+            (Computation::Device(place, format), _) => {
+                let model = DeviceModel::load(&self.config, &self.weights, format, place)?;
+                Ok(Model::Device(model))
             }
             #[cfg(not(feature = "device"))]
-            Computation::Device(place, _) => return Err(ComputeDeviceError::NotBuilt(place).into()),
+            (Computation::Device(place, _), _) => Err(ComputeDeviceError::NotBuilt(place).into()),
+        }
+    }
+
+    /// Loads the model from its `weights`.
+    fn load_on_cpu(&self, weights: &Weights, format: CpuFormat) -> Result<Model, CheckpointError> {
+        let config = &self.config;
+        Ok(if config.encoder.is_some() {
+            Model::T5(T5::load(config, weights, format)?)
+        } else {
+            Model::Decoder(Decoder::load(config, weights, format)?)
         })
     }
 

@@ -50,6 +50,7 @@ pub mod t5;
 mod tests;
 pub mod tokenizer;
 pub mod weights;
+mod weights_cache;
 
 #[cfg(feature = "device")]
 pub use self::device::DeviceModel;

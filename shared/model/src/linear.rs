@@ -7,6 +7,17 @@
 #[macro_use]
 mod x86;
 
+/// `body` with the matrix of whatever format.
+macro_rules! packed {
+    ($of:expr, $matrix:ident => $body:expr) => {
+        match $of {
+            PackedMatrix::Q8($matrix) => $body,
+            PackedMatrix::Q4($matrix) => $body,
+            PackedMatrix::Dense($matrix) => $body,
+        }
+    };
+}
+
 mod activations;
 mod blocked;
 mod dense;
@@ -15,6 +26,7 @@ mod dense_x86;
 mod format;
 mod ggml;
 mod inputs;
+mod mapped;
 mod order;
 mod packed;
 mod packing;
@@ -32,6 +44,7 @@ pub(crate) use self::{
     activations::{Activations, ActivationsWriter},
     blocked::Computed,
     inputs::{BLOCK as QUANT_BLOCK, quantize_block},
+    mapped::LAYOUT,
     order::GROUP,
     rows::{MatrixRows, RowPart},
     storage::Storage,
@@ -67,17 +80,6 @@ enum PackedMatrix {
     Q8(Packed<q8::Q8Block>),
     Q4(Packed<q4::Q4Block>),
     Dense(Packed<dense::DenseWeights>),
-}
-
-/// `body` with the matrix of whatever format.
-macro_rules! packed {
-    ($of:expr, $matrix:ident => $body:expr) => {
-        match $of {
-            PackedMatrix::Q8($matrix) => $body,
-            PackedMatrix::Q4($matrix) => $body,
-            PackedMatrix::Dense($matrix) => $body,
-        }
-    };
 }
 
 /// Buffers that products reuse.

@@ -61,6 +61,10 @@ pub struct ModelSource {
     /// `llama_cpp.gpu_layers` says.
     #[serde(default = "default_device")]
     pub device: String,
+    /// Folder that weights are kept in as a CPU computes with them: packed by the first process that loads them, and
+    /// shared by all on the machine that map them; empty for none.
+    #[serde(default)]
+    pub weights_cache: String,
     /// How llama.cpp computes it, with engine `llama-cpp`.
     #[serde(default)]
     pub llama_cpp: Settings,
@@ -94,6 +98,7 @@ impl ModelSource {
             dtype: default_dtype(),
             kv_dtype: default_dtype(),
             device: default_device(),
+            weights_cache: String::new(),
             engine: EngineKind::default(),
             llama_cpp: Settings::default(),
         }
@@ -278,7 +283,11 @@ impl ModelSource {
             Located::Stored(path) => Checkpoint::open(path),
         };
         let opened = opened.map_err(SourceError::checkpoint(&self.path))?;
-        Ok(opened.observed(&self.served_name(), Arc::clone(observer)))
+        let opened = opened.observed(&self.served_name(), Arc::clone(observer));
+        Ok(match self.weights_cache.as_str() {
+            "" => opened,
+            folder => opened.cached_in(folder),
+        })
     }
 }
 

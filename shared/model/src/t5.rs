@@ -22,7 +22,7 @@ use speculation::{
 use self::{
     decoder::{DecoderLayer, T5Pass},
     encoder::T5Encoder,
-    loading::T5Loader,
+    loading::{EMBEDDING, T5Loader},
     position::{Direction, RelativeBias},
 };
 use crate::{
@@ -32,7 +32,6 @@ use crate::{
     cpu::Cpu,
     ends::{self, Ends, LayerScratch, States},
     forward_error::{ForwardError, check_source},
-    linear::Linear,
     weights::{Weights, WeightsError},
 };
 
@@ -81,13 +80,11 @@ impl T5 {
             weights,
             format,
         };
-        let shape = [config.vocab_size, config.hidden_size];
-        let embedding = weights.tensor("shared.weight", &shape)?;
         Ok(Self {
             cpu: Cpu::detect(),
             ends: Ends {
-                own_head: loader.head(&embedding)?,
-                embedding: Linear::new(&embedding, None, config.hidden_size, format),
+                embedding: loader.table(EMBEDDING)?,
+                own_head: loader.head()?,
                 norm: loader.norm("decoder.final_layer_norm")?,
             },
             encoder: T5Encoder::load(&loader)?,
@@ -181,4 +178,4 @@ impl LanguageModel for T5 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,6 +14,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
     path::Path,
+    sync::Arc,
 };
 
 use sha2::{Digest, Sha256};
@@ -21,17 +22,20 @@ use sha2::{Digest, Sha256};
 pub(crate) use self::stored::encode;
 pub use self::{error::WeightsError, file::UnreadableFile};
 use self::{file::TensorFile, stored::StoredTensor};
-use crate::{mistaken, progress::LoadProgress};
+use crate::{mistaken, progress::LoadProgress, weights_cache::PackedStore};
 
-/// Tensors by name, read when asked for.
+/// Tensors by name, read when asked for. Copies are of the same files.
+#[derive(Clone)]
 pub struct Weights {
-    files: Vec<TensorFile>,
+    files: Arc<[TensorFile]>,
     /// Of GGUF files, what their tensors are in a Hugging Face checkpoint, by the name they have there.
-    names: Option<BTreeMap<String, NamedTensor>>,
+    names: Option<Arc<BTreeMap<String, NamedTensor>>>,
     /// Tensors that are rows of others, by their names.
-    row_ranges: BTreeMap<String, RowRange>,
+    row_ranges: Arc<BTreeMap<String, RowRange>>,
     /// How many of their bytes were read.
-    pub(crate) progress: LoadProgress,
+    pub(crate) progress: Arc<LoadProgress>,
+    /// Where matrices are that were packed before, or are kept.
+    packed: Option<Arc<PackedStore>>,
 }
 
 /// Where the rows of a tensor lie in another one.
@@ -66,10 +70,11 @@ impl Weights {
 
     fn of(files: Vec<TensorFile>, names: Option<BTreeMap<String, NamedTensor>>) -> Self {
         Self {
-            files,
-            names,
-            row_ranges: BTreeMap::new(),
-            progress: LoadProgress::default(),
+            files: files.into(),
+            names: names.map(Arc::new),
+            row_ranges: Arc::default(),
+            progress: Arc::default(),
+            packed: None,
         }
     }
 
@@ -112,7 +117,16 @@ impl Weights {
 
     /// The same, where the tensors that `row_ranges` names are rows of others unless they are there by themselves.
     pub(crate) fn with_row_ranges(self, row_ranges: BTreeMap<String, RowRange>) -> Self {
+        let row_ranges = Arc::new(row_ranges);
         Self { row_ranges, ..self }
+    }
+
+    /// The same, whose matrices are taken from `store`, or kept there.
+    pub(crate) fn packed_in(&self, store: &Arc<PackedStore>) -> Self {
+        Self {
+            packed: Some(Arc::clone(store)),
+            ..self.clone()
+        }
     }
 
     /// The tensor `name` in f32, row by row.

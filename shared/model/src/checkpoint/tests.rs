@@ -9,7 +9,7 @@ const CONFIG: &str = r#"{"model_type": "llama", "vocab_size": 33, "hidden_size":
     "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
     "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "eos_token_id": 2}"#;
 
-fn config() -> ModelConfig {
+pub(crate) fn config() -> ModelConfig {
     ModelConfig::from_json(CONFIG.as_bytes()).unwrap()
 }
 

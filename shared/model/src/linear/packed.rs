@@ -1,10 +1,12 @@
 //! Weights in blocks of some inputs of 32 outputs, whatever their format, and the kernels that read them.
 
-use std::{fmt::Debug, ops::Range};
+use std::{fmt::Debug, ops::Range, sync::Arc};
 
+use memmap2::Mmap;
 use speculation::simd::Level;
 
 use super::{
+    mapped::{Blocks, MappedBlocks, PlainBlock},
     order::{GROUP, OutputOrder},
     rows::{MatrixRows, READ_INPUTS, RowPart},
     storage::Storage,
@@ -133,7 +135,7 @@ impl<B: PackedBlock> Wide for B {}
 #[derive(Clone, Debug)]
 pub(super) struct Packed<B: Copy> {
     /// `(groups of 32 outputs, blocks of a row)`, both padded with zeros.
-    blocks: Storage<B>,
+    blocks: Blocks<B>,
     /// Blocks of a row.
     pub(super) per_row: usize,
 }
@@ -163,7 +165,38 @@ impl<B: Wide> Packed<B> {
                 }
             }
         });
-        Self { blocks, per_row }
+        Self {
+            blocks: Blocks::Held(blocks),
+            per_row,
+        }
+    }
+
+    /// Takes a matrix of `(outputs, inputs)` that was packed before, in the bytes `range` of `map`; `None` if they are
+    /// not as many as it has.
+    pub(super) fn mapped(
+        order: OutputOrder,
+        [outputs, inputs]: [usize; 2],
+        map: &Arc<Mmap>,
+        range: Range<usize>,
+    ) -> Option<Self>
+    where
+        B: PlainBlock,
+    {
+        let per_row = inputs.div_ceil(B::INPUTS);
+        let groups = order.outputs(outputs).div_ceil(GROUP);
+        let blocks = MappedBlocks::of(map, range)?;
+        (blocks.len() == groups * per_row).then_some(Self {
+            blocks: Blocks::Mapped(blocks),
+            per_row,
+        })
+    }
+
+    /// The weights as they stand in memory.
+    pub(super) fn as_bytes(&self) -> &[u8]
+    where
+        B: PlainBlock,
+    {
+        self.blocks.bytes()
     }
 
     /// Bytes of the weights.

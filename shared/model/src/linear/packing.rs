@@ -1,6 +1,9 @@
 //! From the rows of a matrix to the blocks that it is multiplied in, shared among threads.
 
+use std::{ops::Range, sync::Arc};
+
 use candle_core::quantized::GgmlDType;
+use memmap2::Mmap;
 
 use super::{
     Linear, OutputOrder, PackedMatrix, WeightFormat, dense, ggml,
@@ -128,5 +131,29 @@ impl Linear {
         };
         let (cpu, shape) = (Cpu::detect(), [outputs, inputs]);
         Some(Self::of_rows(&cpu, order, shape, &rows, bias, same))
+    }
+
+    /// Takes a matrix of this shape that was packed before, in the bytes `range` of `map`, and `bias` as it was given
+    /// then. `None` if they are not the bytes of such a matrix.
+    pub(crate) fn mapped(
+        order: OutputOrder,
+        shape: [usize; 2],
+        bias: Option<Vec<f32>>,
+        format: WeightFormat,
+        map: &Arc<Mmap>,
+        range: Range<usize>,
+    ) -> Option<Self> {
+        let [outputs, inputs] = shape;
+        let matrix = match format.of_rows(inputs) {
+            WeightFormat::Q4_K => PackedMatrix::Q4(Packed::mapped(order, shape, map, range)?),
+            WeightFormat::Q8_0 => PackedMatrix::Q8(Packed::mapped(order, shape, map, range)?),
+            WeightFormat::F32 => PackedMatrix::Dense(Packed::mapped(order, shape, map, range)?),
+        };
+        Some(Self::of(matrix, bias, order, outputs, inputs))
+    }
+
+    /// The weights as they stand in memory, for [`Linear::mapped`].
+    pub(crate) fn packed_bytes(&self) -> &[u8] {
+        packed!(&self.matrix, matrix => matrix.as_bytes())
     }
 }

@@ -256,3 +256,22 @@ fn zeros_stay_zeros() {
         assert_eq!(forward(&linear, Level::detect(), &[0.0; 64]), [0.0; 4]);
     }
 }
+
+/// Files hold these bytes: where they change, [`LAYOUT`] must.
+#[test]
+fn blocks_are_laid_out_as_the_layout_of_this_number_says() {
+    use sha2::{Digest, Sha256};
+
+    let digests = WeightFormat::ALL.map(|format| {
+        let order = OutputOrder::Paired;
+        let linear = Linear::in_order(order, &noise(70 * 512, 1), None, 512, format);
+        let digest: [u8; 32] = Sha256::digest(linear.packed_bytes()).into();
+        u64::from_be_bytes(*digest.first_chunk().unwrap())
+    });
+    let expected = [
+        0x3be2_aa4e_b4d4_8b16,
+        0xb87b_8f39_a4d1_6e3b,
+        0x3370_95e3_7150_d6db,
+    ];
+    assert_eq!((LAYOUT, digests), (1, expected));
+}

@@ -167,6 +167,10 @@ impl ModelSource {
             let expected = "GPUs are chosen by llama_cpp.gpu_layers: leave it at cpu";
             return Err(refused("device", &self.device, expected));
         }
+        if !self.weights_cache.is_empty() {
+            let expected = "it maps the file itself: leave it empty";
+            return Err(refused("weights_cache", &self.weights_cache, expected));
+        }
         match self.kv_dtype.as_str() {
             AUTOMATIC | "f32" => Ok(KvType::F32),
             "f16" => Ok(KvType::F16),

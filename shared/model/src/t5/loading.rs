@@ -8,6 +8,9 @@ use crate::{
     weights::{Weights, WeightsError},
 };
 
+/// The embedding table.
+pub(super) const EMBEDDING: &str = "shared.weight";
+
 /// The tensors of a model.
 pub(super) struct T5Loader<'a> {
     pub(super) config: &'a ModelConfig,
@@ -17,17 +20,23 @@ pub(super) struct T5Loader<'a> {
 }
 
 impl T5Loader<'_> {
+    /// The table of the vocabulary's rows called `name`.
+    pub(super) fn table(&self, name: &str) -> Result<Linear, WeightsError> {
+        let shape = [self.config.vocab_size, self.config.hidden_size];
+        let order = OutputOrder::AsGiven;
+        (self.weights).linear(&[(name.to_owned(), shape)], None, self.format, order)
+    }
+
     /// The LM head, if it is not the embedding table. A file that was saved anew may call it tied and yet hold
     /// one of its own: what it holds is what the model was trained with.
-    pub(super) fn head(&self, embedding: &[f32]) -> Result<Option<Linear>, WeightsError> {
+    pub(super) fn head(&self) -> Result<Option<Linear>, WeightsError> {
         const NAME: &str = "lm_head.weight";
         if self.config.tie_word_embeddings && !self.weights.contains(NAME) {
             return Ok(None);
         }
-        let hidden = self.config.hidden_size;
-        let values = (self.weights).tensor(NAME, &[self.config.vocab_size, hidden])?;
-        let own = values != embedding;
-        Ok(own.then(|| Linear::new(&values, None, hidden, self.format)))
+        let shape = [self.config.vocab_size, self.config.hidden_size];
+        let [own, embedding] = [NAME, EMBEDDING].map(|name| self.weights.tensor(name, &shape));
+        (own? != embedding?).then(|| self.table(NAME)).transpose()
     }
 
     /// The projections `parts` of the sublayer `name`, all of the same input and of the shape `shape`, as one

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A small model of sizes that fit no vector, with more decoder than encoder layers.
-fn config() -> ModelConfig {
+pub(crate) fn config() -> ModelConfig {
     ModelConfig {
         architecture: Architecture::T5,
         vocab_size: 101,

@@ -32,8 +32,40 @@ impl Weights {
         format: WeightFormat,
         order: OutputOrder,
     ) -> Result<Linear, WeightsError> {
-        let inputs = parts.first().map_or(0, |(_, [_, inputs])| *inputs);
-        let outputs: usize = parts.iter().map(|(_, [outputs, _])| outputs).sum();
+        let Some(store) = &self.packed else {
+            return self.pack(parts, bias, format, order);
+        };
+        for (name, shape) in parts {
+            self.check(name, shape)?;
+        }
+        let shape = shape_of(parts);
+        let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
+        let key = format!("{} {order:?} {shape:?}", names.join(" "));
+        let bias_given = bias.clone();
+        let kept = store
+            .find(&key)
+            .and_then(|(map, range)| Linear::mapped(order, shape, bias_given, format, map, range));
+        if let Some(linear) = kept {
+            let sizes = parts.iter().map(|(name, shape)| self.view(name, shape));
+            for stored in sizes {
+                self.progress.read(stored?.bytes.len() as u64);
+            }
+            return Ok(linear);
+        }
+        let linear = self.pack(parts, bias, format, order)?;
+        store.keep(&key, linear.packed_bytes());
+        Ok(linear)
+    }
+
+    /// The same, of what the files hold.
+    fn pack(
+        &self,
+        parts: &[(String, [usize; 2])],
+        bias: Option<Vec<f32>>,
+        format: WeightFormat,
+        order: OutputOrder,
+    ) -> Result<Linear, WeightsError> {
+        let [outputs, inputs] = shape_of(parts);
         let wanted = blocks_of(format, inputs).filter(|wanted| self.is_any_stored(parts, *wanted));
         let rows = StackedRows::of(self, parts, wanted);
         // What is wrong with one before those that cannot be read by rows comes first.
@@ -48,7 +80,7 @@ impl Weights {
         let mut linear = Linear::of_rows(&cpu, order, shape, &rows, bias.clone(), format);
         if rows.is_too_large() {
             // As if none were blocks.
-            rows = rows.as_numbers();
+            rows = rows.into_numbers();
             linear = Linear::of_rows(&cpu, order, shape, &rows, bias, format);
         }
         if let Some(broken) = rows.broken() {
@@ -123,6 +155,12 @@ impl Weights {
             Err(WeightsError::NotFinite { name })
         }
     }
+}
+
+/// The shape of matrices that are stacked, `(outputs, inputs)`.
+fn shape_of(parts: &[(String, [usize; 2])]) -> [usize; 2] {
+    let inputs = parts.first().map_or(0, |(_, [_, inputs])| *inputs);
+    [parts.iter().map(|(_, [outputs, _])| outputs).sum(), inputs]
 }
 
 /// Returns the format of the blocks that a matrix is held in, if its rows are whole ones.

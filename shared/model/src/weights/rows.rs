@@ -78,7 +78,7 @@ impl<'a> StackedRows<'a> {
     }
 
     /// The same, all of whose rows are read as numbers.
-    pub(super) fn as_numbers(self) -> Self {
+    pub(super) fn into_numbers(self) -> Self {
         Self {
             wanted: None,
             ..self

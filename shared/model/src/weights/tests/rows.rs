@@ -69,7 +69,7 @@ fn expected(weights: &Weights, format: WeightFormat) -> Vec<f32> {
         let values = weights.tensor(&name, &shape).unwrap();
         let blocks = weights.blocks(&name, &shape, wanted).unwrap();
         let blocks = blocks.unwrap_or_else(|| encode(&name, &values, wanted).unwrap());
-        stored::decode(wanted, &blocks, &mut expected).unwrap();
+        stored::decode(wanted.into(), &blocks, &mut expected).unwrap();
     }
     expected
 }
