@@ -49,7 +49,7 @@ fn two(formats: [GgmlDType; 2]) -> Weights {
             shape: shape.to_vec(),
             layout,
         });
-    Weights::from_gguf(file.tensors, named.collect())
+    Weights::from_gguf(vec![file.tensors], named.collect())
 }
 
 fn parts() -> [(String, [usize; 2]); 2] {
@@ -125,7 +125,7 @@ fn what_no_block_can_hold_is_treated_as_if_there_were_none() {
             shape: shape.to_vec(),
             layout: TensorLayout::Same,
         });
-        let weights = Weights::from_gguf(file.tensors, named.to_vec());
+        let weights = Weights::from_gguf(vec![file.tensors], named.to_vec());
         let format = WeightFormat::Q8_0;
         let linear = weights.linear(&parts(), None, format, OutputOrder::AsGiven);
         held(&linear.unwrap(), INPUTS)[0]
