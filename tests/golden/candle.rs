@@ -21,6 +21,7 @@
 //! | t5 | multiplies by the root of `d_model` before a tied head, where the model divides | logits are divided by `d_model` |
 //! | gemma2, gemma3 | scales scores by `head_dim`, not by `query_pre_attn_scalar` | the two are equal |
 
+mod engine;
 mod families;
 mod weights;
 

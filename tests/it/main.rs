@@ -1,5 +1,6 @@
 //! The three services in one process, on real models, over real sockets.
 
+mod candle;
 mod client;
 mod cluster;
 mod docs;

@@ -20,13 +20,14 @@ use speculation::ports::{Caps, KvMemory, LanguageModel, ModelShape, Rows, Segmen
 use thiserror::Error;
 
 use self::attention::{AttentionPlan, CacheRoom, MAX_SCORES, Selection};
-use self::backend::first_line;
+pub(crate) use self::backend::{free_bytes, open};
 use self::cache::CacheMemory;
 pub use self::cache::DeviceCache;
 use self::layer::{DeviceLayer, DevicePass};
 use self::linear::{DeviceLinear, DeviceLoader, Norm};
 use self::rows::BatchRows;
 use crate::{
+    candle_failure::{failure, first_line},
     computation::{ComputeDevice, ComputeDeviceError, NumberFormat},
     config::{ModelConfig, RopeConfig},
     decoder::tensors::TensorNames,
@@ -264,7 +265,7 @@ impl LanguageModel for DeviceModel {
             return Ok(());
         }
         self.compute(&read, batch, rows)
-            .map_err(|error| backend::failure(&error))?;
+            .map_err(|error| failure(&error))?;
         read.written(batch);
         Ok(())
     }

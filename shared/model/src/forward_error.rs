@@ -37,6 +37,9 @@ pub enum ForwardError {
         /// Where it begins.
         from: usize,
     },
+    /// An engine without [`Caps::trees`](speculation::ports::Caps::trees) was given one.
+    #[error("the engine computes no trees")]
+    NoTrees,
     /// An encoder-decoder model was asked to decode from nothing.
     #[error("the sequence has no source: an encoder-decoder model decodes from one")]
     NoSource,

@@ -13,6 +13,8 @@ mod activation;
 mod attention;
 pub mod bigram;
 mod cache;
+pub mod candle;
+mod candle_failure;
 pub mod checkpoint;
 pub mod computation;
 pub mod config;
@@ -40,6 +42,7 @@ mod mlp;
 mod norm;
 pub mod progress;
 mod python_json;
+mod random;
 mod reference;
 mod rope;
 mod runtime;
@@ -58,6 +61,7 @@ pub use self::device::DeviceModel;
 pub use self::llama_cpp::LlamaModel;
 pub use self::{
     cache::{KvFormat, UnknownKvFormat},
+    candle::CandleModel,
     checkpoint::{Checkpoint, CheckpointError, CheckpointFiles},
     computation::{Computation, ComputeDevice, CpuFormat, NumberFormat},
     config::{Activation, Architecture, ModelConfig, RopeConfig},

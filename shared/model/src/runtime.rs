@@ -10,7 +10,12 @@ use crate::device::{DeviceCache, DeviceModel};
 #[cfg(feature = "llama-cpp")]
 use crate::llama_cpp::{LlamaCache, LlamaModel};
 use crate::{
-    cache::CpuCache, config::ModelConfig, decoder::Decoder, forward_error::ForwardError, t5::T5,
+    cache::CpuCache,
+    candle::{CandleCache, CandleModel},
+    config::ModelConfig,
+    decoder::Decoder,
+    forward_error::ForwardError,
+    t5::T5,
 };
 
 /// A loaded model.
@@ -20,6 +25,8 @@ pub enum Model {
     Decoder(Decoder),
     /// Encoder and decoder: T5.
     T5(T5),
+    /// Of a family that candle-transformers computes.
+    Candle(CandleModel),
     /// Decoder-only, on a GPU.
     #[cfg(feature = "device")]
     Device(DeviceModel),
@@ -34,6 +41,8 @@ pub enum Model {
 pub enum SequenceCache {
     /// Of a model on CPUs.
     Cpu(CpuCache),
+    /// Of one of candle's.
+    Candle(CandleCache),
     /// Of one on a device.
     #[cfg(feature = "device")]
     Device(DeviceCache),
@@ -47,6 +56,7 @@ macro_rules! each {
     ($of:expr, [$($kind:ident),+], $inner:ident => $body:expr) => {
         match $of {
             $(Self::$kind($inner) => $body,)+
+            Self::Candle($inner) => $body,
             #[cfg(feature = "device")]
             Self::Device($inner) => $body,
             #[cfg(feature = "llama-cpp")]
@@ -56,11 +66,12 @@ macro_rules! each {
 }
 
 impl Model {
-    /// The model's sizes and constants; none of one that llama.cpp computes, which keeps them to itself.
+    /// The model's sizes and constants; none of one that candle or llama.cpp computes, of another family.
     pub fn config(&self) -> Option<&ModelConfig> {
         match self {
             Self::Decoder(model) => Some(model.config()),
             Self::T5(model) => Some(model.config()),
+            Self::Candle(_) => None,
             #[cfg(feature = "device")]
             Self::Device(model) => Some(model.config()),
             #[cfg(feature = "llama-cpp")]
@@ -71,6 +82,7 @@ impl Model {
     /// Weights that are read for a token of the output; all of a model that llama.cpp computes.
     pub fn weights_per_token(&self) -> u64 {
         match self {
+            Self::Candle(model) => model.weights_per_token(),
             #[cfg(feature = "llama-cpp")]
             Self::LlamaCpp(model) => model.context().parameters(),
             known => (known.config()).map_or(0, |config| config.weights_per_token() as u64),

@@ -1,6 +1,8 @@
 //! Which model a service serves: where it is, and how it is computed.
 
+mod candle;
 mod error;
+mod families;
 mod heads;
 mod inspected;
 #[cfg(feature = "llama-cpp")]
@@ -10,8 +12,10 @@ mod served;
 mod text;
 
 pub use crate::reference::{BadReference, HubReference, ModelReference};
+pub use candle::CandleSourceError;
 pub use error::SourceError;
-pub use inspected::{Inspected, Outline, TextEncoding};
+pub use families::{FamilyOfModels, families};
+pub use inspected::{Inspected, NeedsOfCandle, Outline, TextEncoding};
 pub use served::{Numerics, ServedModel, serve};
 pub use text::ModelText;
 
@@ -20,6 +24,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use speculation::ports::LanguageModel;
 
 use crate::checkpoint::Checkpoint;
 pub use crate::checkpoint::SpecialTokens;
@@ -44,17 +49,19 @@ pub struct ModelSource {
     /// Name the model is served under; empty takes the last part of the path.
     #[serde(default)]
     pub name: String,
-    /// What computes it: `outrider`, this program's own runtime, or `llama-cpp` for any GGUF file that llama.cpp
-    /// loads, in programs built with the feature of that name.
+    /// What computes it: `outrider`, this program's own runtime; `candle`, candle-transformers, for folders of some
+    /// other families; or `llama-cpp` for any GGUF file that llama.cpp loads, in programs built with the feature of that
+    /// name. `auto` is the first of the first two that knows the family.
     #[serde(default)]
     pub engine: EngineKind,
     /// Format the weights are computed in: `q8_0`, `q4_k` or `f32` on a CPU; `bf16`, `f16` or `f32` on a GPU;
-    /// `auto` is the first of these, but `q4_k` for files that are in it. llama.cpp computes in the file's own: `auto`.
+    /// `auto` is the first of these, but `q4_k` for files that are in it. candle computes in `f32`, its `auto`, `bf16` or
+    /// `f16`, llama.cpp in the file's own: `auto`.
     #[serde(default = "default_dtype")]
     pub dtype: String,
-    /// Format that keys and values are held in: `q8_0`, `f16` or `f32` on a CPU; on a GPU it is that of the weights.
-    /// `auto` is `f32` beside weights in `f32`, and `f16` beside others. In llama.cpp it is `f32`, `f16`, or with flash
-    /// attention `q8_0`; `auto` is `f32`, with which rows depend the least on how their sequence was cut.
+    /// Format that keys and values are held in: `q8_0`, `f16` or `f32` on a CPU; on a GPU and in candle it is that of the
+    /// weights. `auto` is `f32` beside weights in `f32`, and `f16` beside others. In llama.cpp it is `f32`, `f16`, or with
+    /// flash attention `q8_0`; `auto` is `f32`, with which rows depend the least on how their sequence was cut.
     #[serde(default = "default_dtype")]
     pub kv_dtype: String,
     /// Where it is computed: `cpu`, or `cuda` or `cuda:N` for a GPU. llama.cpp takes the GPUs that
@@ -74,9 +81,13 @@ pub struct ModelSource {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineKind {
-    /// This program's own runtime.
+    /// The first of the next two that knows the model's family.
     #[default]
+    Auto,
+    /// This program's own runtime.
     Outrider,
+    /// candle-transformers, in this process.
+    Candle,
     /// llama.cpp, in this process.
     LlamaCpp,
 }
@@ -138,8 +149,8 @@ impl ModelSource {
     ) -> Result<ServedModel<Model>, SourceError> {
         let located = self.locate(observer)?;
         let mut served = self.serve(&located, observer)?;
-        if self.engine == EngineKind::LlamaCpp {
-            // It offers no hidden states, which heads read.
+        if served.model.shape().hidden_size == 0 {
+            // llama.cpp offers no hidden states, which heads read.
             return Ok(served);
         }
         let heads = match &located {
@@ -149,6 +160,15 @@ impl ModelSource {
         };
         served.heads = heads.map_err(SourceError::head(&self.path))?;
         Ok(served)
+    }
+
+    /// Opens and loads the model alone: heads beside it may be for other weights.
+    ///
+    /// # Errors
+    /// As [`ModelSource::load`], but for heads.
+    pub fn load_without_heads(&self) -> Result<ServedModel<Model>, SourceError> {
+        let observer = unobserved();
+        self.serve(&self.locate(&observer)?, &observer)
     }
 
     /// The name the model is served under.
@@ -258,6 +278,9 @@ impl ModelSource {
             return self.serve_by_llama_cpp(located);
             #[cfg(not(feature = "llama-cpp"))]
             return Err(SourceError::NoLlamaCpp);
+        }
+        if self.engine_for(located) == EngineKind::Candle {
+            return self.serve_by_candle(located, observer);
         }
         let checkpoint = self.open_located(located, observer)?;
         let computation = self.computation_of(&checkpoint)?;

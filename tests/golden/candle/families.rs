@@ -279,7 +279,7 @@ pub(super) const FAMILIES: &[Family] = &[
 ];
 
 /// What all files have, with one to four query heads for each head of keys and values.
-fn base(model_type: &str, variant: u64) -> Value {
+pub(super) fn base(model_type: &str, variant: u64) -> Value {
     let kv_heads = [2, 1, 4][(variant % 3) as usize];
     json!({
         "model_type": model_type,
@@ -333,15 +333,15 @@ fn with_candles_factors(config: &Value) -> Value {
     config
 }
 
-fn read<T: DeserializeOwned>(config: &Value) -> T {
+pub(super) fn read<T: DeserializeOwned>(config: &Value) -> T {
     serde_json::from_value(config.clone()).unwrap()
 }
 
-fn input(tokens: &[TokenId]) -> Result<Tensor> {
+pub(super) fn input(tokens: &[TokenId]) -> Result<Tensor> {
     Tensor::new(tokens, &Device::Cpu)?.unsqueeze(0)
 }
 
-fn logits(rows: &Tensor) -> Result<Vec<f32>> {
+pub(super) fn logits(rows: &Tensor) -> Result<Vec<f32>> {
     let rows = rows.flatten_all()?.to_vec1::<f32>()?;
     Ok(rows[rows.len() - VOCAB..].to_vec())
 }

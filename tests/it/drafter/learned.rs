@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
+use model::Model;
 use model::head::{AcceptanceHead, HeadInfo, HeadScratch, HeadWeights};
+use model::source::ServedModel;
 use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
 use speculation::drafting::policies::LEARNED;
@@ -20,14 +22,18 @@ use crate::cluster::Service;
 
 /// A head of the embedded draft model that was never trained: what it predicts varies with the token.
 pub(crate) fn head(label: AcceptanceLabel) -> AcceptanceHead {
-    let served = draft_with_heads();
+    head_of(&draft_with_heads(), label)
+}
+
+/// The same of any model.
+pub(crate) fn head_of(served: &ServedModel<Model>, label: AcceptanceLabel) -> AcceptanceHead {
     let hidden = served.model.shape().hidden_size;
     let info = HeadInfo {
         depth: 1,
         tied: false,
         hidden_size: hidden,
         label,
-        draft_fingerprint: served.weights_fingerprint,
+        draft_fingerprint: served.weights_fingerprint.clone(),
         w_rej: 1.0,
         mix: 0.0,
         seed: 0,

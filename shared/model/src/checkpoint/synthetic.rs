@@ -10,6 +10,7 @@ use crate::{
     computation::NumberFormat,
     config::ModelConfig,
     decoder::tensors::TensorNames,
+    random::SplitMix,
     weights::{
         WeightsError, encode,
         file::{TensorFile, TensorInfo},
@@ -68,24 +69,6 @@ pub(super) fn file(
         bytes: Box::new(bytes),
         tensors,
     })
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014).
-pub(super) struct SplitMix(pub(super) u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform in [-1, 1).
-    pub(super) fn next_signed(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1_u32 << 23) as f32 - 1.0
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use thiserror::Error;
 use super::BadReference;
 use crate::checkpoint::CheckpointError;
 use crate::computation::{ComputeDevice, UnknownComputation};
+use crate::config::ModelConfigError;
+use crate::gguf::GgufError;
 use crate::head::HeadError;
 use crate::tokenizer::TokenizerError;
 
@@ -61,6 +63,25 @@ pub enum SourceError {
          (docs/llama-cpp.md)"
     )]
     NoLlamaCpp,
+    /// A family that our own runtime does not have, and nobody said who computes it.
+    #[error(
+        "'{path}': {}; these are the families of engine outrider, and `outrider models families` lists those of others",
+        causes(source)
+    )]
+    NoEngine {
+        /// Where it is.
+        path: String,
+        /// The family.
+        source: CheckpointError,
+    },
+    /// candle-transformers cannot compute it, or not so.
+    #[error("engine candle, '{path}': {}", causes(source))]
+    Candle {
+        /// The model.
+        path: String,
+        /// What stands in the way.
+        source: Box<super::candle::CandleSourceError>,
+    },
     /// llama.cpp cannot compute it, or not so.
     #[cfg(feature = "llama-cpp")]
     #[error("engine llama-cpp, '{path}': {}", causes(source))]
@@ -122,9 +143,15 @@ pub enum SourceError {
 impl SourceError {
     /// Says of an error that it is of the checkpoint at `path`.
     pub(super) fn checkpoint(path: &str) -> impl Fn(CheckpointError) -> Self {
-        move |source| Self::Checkpoint {
-            path: path.to_owned(),
-            source,
+        move |source| {
+            let path = path.to_owned();
+            match source {
+                CheckpointError::Config(ModelConfigError::UnsupportedModel { .. })
+                | CheckpointError::Gguf(GgufError::Architecture { .. }) => {
+                    Self::NoEngine { path, source }
+                }
+                _ => Self::Checkpoint { path, source },
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::located::{Located, folder_of};
 use super::{EngineKind, ModelReference, ModelSource, SourceError, unobserved};
 use crate::checkpoint::{Checkpoint, SpecialTokens, TokenizerFiles};
-use crate::computation::{Computation, ComputeDeviceError, UnknownComputation};
+use crate::computation::{Computation, ComputeDeviceError, NumberFormat, UnknownComputation};
 use crate::embedded;
 use crate::head::{self, AcceptanceHead, HeadError};
 use crate::tokenizer::{self, Tokenizer, token_bound, vocabulary_fingerprint};
@@ -25,14 +25,35 @@ pub struct Outline {
 
 /// A model whose files are in order, as far as can be seen without reading its weights.
 pub struct Inspected {
-    /// Its files, and where it is to be computed and in which numbers; none of one for llama.cpp.
+    /// Its files, and where it is to be computed and in which numbers; none of one for another engine.
     pub own: Option<(Checkpoint, Computation)>,
+    /// What computes it, `outrider` also where that is an engine elsewhere.
+    pub engine: EngineKind,
+    /// What engine candle needs for it, if that computes it.
+    pub by_candle: Option<NeedsOfCandle>,
+    /// Length of the hidden states that heads may read; 0 if there are none.
+    pub(super) hidden_size: usize,
     /// Bytes of its weights, by the format that the files hold them in.
     pub stored: BTreeMap<String, u64>,
     /// What its peers must know of it.
     pub outline: Outline,
     /// How texts and chats become its tokens.
     pub text: TextEncoding,
+}
+
+/// What engine candle needs for a model.
+#[derive(Clone, Copy, Debug)]
+pub struct NeedsOfCandle {
+    /// Format of weights, keys and values.
+    pub format: NumberFormat,
+    /// Longest sequence, in tokens.
+    pub context_len: usize,
+    /// Bytes of the weights.
+    pub weight_bytes: u64,
+    /// Most bytes of the keys and values of a token, with the copies by which sequences forget.
+    pub token_bytes: u64,
+    /// Whether they are on a CPU.
+    pub is_on_cpu: bool,
 }
 
 /// How texts and chats become a model's tokens.
@@ -157,8 +178,13 @@ impl ModelSource {
             #[cfg(not(feature = "llama-cpp"))]
             return Err(SourceError::NoLlamaCpp);
         }
-        self.computation()?;
-        Ok(())
+        let own = self.computation().map(drop).map_err(SourceError::from);
+        match self.engine {
+            EngineKind::Candle => self.check_for_candle(),
+            // Which of the two it is the model's files tell.
+            EngineKind::Auto if own.is_err() => self.check_for_candle().or(own),
+            _ => own,
+        }
     }
 
     /// Looks at the model's files as loading does, but for the bytes of the weights; none if it is one of the hub's
@@ -177,8 +203,22 @@ impl ModelSource {
                 None => Ok(None),
             };
         }
-        check_place(self.computation()?).map_err(UnknownComputation::from)?;
-        let Some(located) = self.locate_here()? else {
+        self.check()?;
+        let located = self.locate_here()?;
+        let engine = located.as_ref().map(|located| self.engine_for(located));
+        if let (Some(located), Some(EngineKind::Candle)) = (&located, engine) {
+            let inspected = self.inspect_for_candle(located)?;
+            let heads = inspected.check_heads(located);
+            heads.map_err(SourceError::head(&self.path))?;
+            return Ok(Some(inspected));
+        }
+        match self.computation() {
+            Ok(computation) => check_place(computation).map_err(UnknownComputation::from)?,
+            // It may be a format of candle's.
+            Err(_) if located.is_none() => {}
+            Err(error) => return Err(error.into()),
+        }
+        let Some(located) = located else {
             return Ok(None);
         };
         let checkpoint = self.open_located(&located, &unobserved())?;
@@ -191,6 +231,9 @@ impl ModelSource {
             outline,
             stored: checkpoint.stored_bytes(),
             text,
+            engine: EngineKind::Outrider,
+            by_candle: None,
+            hidden_size: checkpoint.config().hidden_size,
             own: Some((checkpoint, computation)),
         };
         let heads = inspected.check_heads(&located);
@@ -239,9 +282,7 @@ impl Inspected {
     /// # Errors
     /// Names the head's file.
     pub fn fit(&self, head: AcceptanceHead) -> Result<AcceptanceHead, HeadError> {
-        // llama.cpp gives no hidden states, as a model without any width.
-        let own = self.own.as_ref();
-        head.check_width(own.map_or(0, |(checkpoint, _)| checkpoint.config().hidden_size))?;
+        head.check_width(self.hidden_size)?;
         Ok(head)
     }
 
@@ -251,7 +292,8 @@ impl Inspected {
             return Ok(());
         };
         let own = self.own.as_ref();
-        if own.is_none_or(|(checkpoint, _)| checkpoint.weights().is_gguf()) {
+        let is_converted = own.is_some_and(|(checkpoint, _)| checkpoint.weights().is_gguf());
+        if self.hidden_size == 0 || is_converted {
             return Ok(());
         }
         head::fitting_in(folder_of(path), |head| self.fit(head)).map(drop)

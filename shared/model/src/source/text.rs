@@ -7,7 +7,7 @@ use speculation::TokenId;
 
 use super::inspected::FittingTokenizer;
 use super::located::Located;
-use super::{Inspected, ModelSource, Outline, SourceError, TextEncoding, unobserved};
+use super::{EngineKind, Inspected, ModelSource, Outline, SourceError, TextEncoding, unobserved};
 use crate::checkpoint::{Checkpoint, CheckpointError, TokenizerFiles, optional};
 use crate::config::{ModelConfigError, OneOrMany};
 use crate::python_json;
@@ -84,6 +84,9 @@ impl From<ModelText> for Inspected {
     fn from(text: ModelText) -> Self {
         Self {
             own: None,
+            engine: EngineKind::Outrider,
+            by_candle: None,
+            hidden_size: 0,
             stored: BTreeMap::new(),
             outline: text.outline,
             text: text.text,

@@ -1,7 +1,7 @@
 //! A verifier for training.
 
 use model::Model;
-use model::source::{EngineKind, ModelSource, ServedModel, serve};
+use model::source::{ModelSource, ServedModel};
 use ops::process::Process;
 use ops::service_error::ServiceError;
 use outrider::cluster;
@@ -13,13 +13,7 @@ use anyhow::Context;
 
 /// Loads a model without acceptance heads: those it has may be for other weights.
 pub(super) fn without_heads(source: &ModelSource) -> anyhow::Result<ServedModel<Model>> {
-    if source.engine == EngineKind::LlamaCpp {
-        return Ok(source.load()?);
-    }
-    let checkpoint = source.open()?;
-    let computation = source.computation_of(&checkpoint)?;
-    let name = source.served_name();
-    Ok(serve(&checkpoint, computation, name, &source.path)?)
+    Ok(source.load_without_heads()?)
 }
 
 /// A verifier in this process, on loopback.

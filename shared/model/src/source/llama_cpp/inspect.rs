@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::OpenedGguf;
 use crate::source::located::Located;
-use crate::source::{Inspected, ModelSource, SourceError, SpecialTokens};
+use crate::source::{EngineKind, Inspected, ModelSource, SourceError, SpecialTokens};
 use crate::weights::file::main_format;
 
 impl ModelSource {
@@ -42,6 +42,9 @@ impl ModelSource {
         );
         Ok(Some(Inspected {
             own: None,
+            engine: EngineKind::LlamaCpp,
+            by_candle: None,
+            hidden_size: 0,
             stored: BTreeMap::from([(format, bytes)]),
             outline: tokenizer.outline(self.served_name()),
             text: tokenizer.encoding(special, opened.chat_template).1,

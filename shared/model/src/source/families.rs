@@ -1,0 +1,52 @@
+//! The families of models, and what computes each.
+
+use super::EngineKind;
+use crate::candle::family::FAMILIES as BY_CANDLE;
+use crate::config::architecture::FAMILIES as OWN;
+
+/// A family of models that a program of this build computes by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct FamilyOfModels {
+    /// Values of `model_type` in `config.json`.
+    pub model_types: &'static [&'static str],
+    /// Names of its models in `architectures`.
+    pub classes: &'static [&'static str],
+    /// What computes it where nobody says.
+    pub engine: EngineKind,
+    /// Its `general.architecture` in GGUF files, if our own runtime reads those.
+    pub gguf: Option<&'static str>,
+}
+
+/// All families that this program computes without being told how: of each `model_type` there is one.
+pub fn families() -> impl Iterator<Item = FamilyOfModels> {
+    let own = OWN.iter().map(|family| FamilyOfModels {
+        model_types: family.model_types,
+        classes: family.classes,
+        engine: EngineKind::Outrider,
+        gguf: family.gguf.as_ref().map(|form| form.architecture),
+    });
+    let by_candle = BY_CANDLE.iter().map(|family| FamilyOfModels {
+        model_types: family.model_types,
+        classes: family.classes,
+        engine: EngineKind::Candle,
+        gguf: None,
+    });
+    own.chain(by_candle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else it would not be told by its files who computes a model.
+    #[test]
+    fn no_model_type_is_of_two_families() {
+        let types = families().flat_map(|family| family.model_types);
+        let mut types: Vec<_> = types.collect();
+        let count = types.len();
+        types.sort_unstable();
+        types.dedup();
+        assert_eq!(types.len(), count);
+        assert!(types.contains(&&"llama") && types.contains(&&"qwen3_moe"));
+    }
+}

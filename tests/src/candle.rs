@@ -1,0 +1,27 @@
+//! Small configurations of the families that engine candle computes.
+
+/// Their `model_type`s.
+pub const FAMILIES: [&str; 3] = ["qwen3_moe", "glm4", "smollm3"];
+
+/// The `config.json` of a small model of the family `model_type`.
+///
+/// # Panics
+/// If it is none of [`FAMILIES`].
+pub fn config(model_type: &str, vocab_size: usize) -> String {
+    let own = match model_type {
+        // Every second layer is dense.
+        "qwen3_moe" => {
+            r#""head_dim": 16, "moe_intermediate_size": 24, "num_experts": 6, "num_experts_per_tok": 2,
+               "norm_topk_prob": true, "decoder_sparse_step": 2"#
+        }
+        "glm4" => r#""head_dim": 16, "partial_rotary_factor": 0.5, "attention_bias": true"#,
+        "smollm3" => r#""no_rope_layer_interval": 2, "tie_word_embeddings": true"#,
+        other => panic!("{other} is none of engine candle's"),
+    };
+    format!(
+        r#"{{"model_type": "{model_type}", "vocab_size": {vocab_size}, "hidden_size": 64, "intermediate_size": 96,
+            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu",
+            "max_position_embeddings": 640, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "bos_token_id": 1,
+            "eos_token_id": 2, {own}}}"#
+    )
+}
