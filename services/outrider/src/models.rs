@@ -1,5 +1,7 @@
 //! `outrider models`: what of the hub is here, and bringing more.
 
+mod families;
+
 use std::io::Write;
 
 use anstream::stdout;
@@ -37,6 +39,12 @@ enum ModelsAction {
         #[arg(required = true, value_name = "MODEL")]
         models: Vec<String>,
     },
+    /// Lists the families of models, and the engines that compute each; the first is chosen where nobody says.
+    Families {
+        /// Prints one JSON array.
+        #[arg(long)]
+        json: bool,
+    },
     /// Lists the models in the hub's cache, and those built in. Of downloads that did not end it is said what
     /// they lack.
     List {
@@ -69,6 +77,7 @@ pub(crate) async fn run(args: ModelsArgs) -> anyhow::Result<()> {
         ModelsAction::Pull { .. } => {
             bail!("this build cannot ask the hub: build with the feature \"hub\"")
         }
+        ModelsAction::Families { json } => families::list(json),
         ModelsAction::List { json } => list(json),
     }
 }

@@ -86,8 +86,9 @@ struct PeerArgs {
     /// Where the model is computed: cpu, or cuda or cuda:N for a GPU.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// What computes the model: outrider, this program's own runtime, or llama-cpp for any GGUF file that llama.cpp
-    /// loads, in programs built with the feature of that name.
+    /// What computes the model: outrider, this program's own runtime; candle for folders of some other families; or
+    /// llama-cpp for any GGUF file that llama.cpp loads, in programs built with the feature of that name. auto is the
+    /// first of the first two that knows the family; `outrider models families` lists them.
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
 }

@@ -128,6 +128,13 @@ fn describe(findings: &mut Findings, setting: &str, model: &Inspected) {
         ));
         return;
     }
+    if let Some(needs) = &model.by_candle {
+        findings.ok(format!(
+            "{weights}, computed by candle-transformers in {}, context of {} tokens",
+            needs.format, needs.context_len
+        ));
+        return;
+    }
     let Some((checkpoint, computation)) = &model.own else {
         findings.ok(format!(
             "{weights}, computed by llama.cpp, which reads the rest when it is served"

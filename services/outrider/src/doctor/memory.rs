@@ -36,18 +36,21 @@ pub(super) fn findings(config: &Config, models: &InspectedModels, free: Option<u
 impl MemoryNeed {
     /// Returns none on a GPU, which has memory of its own, and with llama.cpp, which sizes its own buffers.
     fn of(service: &'static str, model: &Inspected, engine: &EngineConfig) -> Option<Self> {
-        let (checkpoint, computation) = model.own.as_ref()?;
-        let Computation::Cpu(format) = computation else {
-            return None;
+        let (weights, a_token) = match (&model.own, &model.by_candle) {
+            (Some((checkpoint, computation @ Computation::Cpu(format))), _) => {
+                let config = checkpoint.config();
+                let heads = 2 * config.layers * config.kv_heads;
+                let a_token = heads * format.kv.head_bytes(config.head_dim);
+                (checkpoint.computed_bytes(*computation), a_token as u64)
+            }
+            (None, Some(needs)) if needs.is_on_cpu => (needs.weight_bytes, needs.token_bytes),
+            _ => return None,
         };
-        let config = checkpoint.config();
-        let heads = 2 * config.layers * config.kv_heads;
-        let a_token = heads * format.kv.head_bytes(config.head_dim);
         let tokens = (engine.kv_tokens > 0).then_some(engine.kv_tokens as u64);
         Some(Self {
             service,
-            weights: checkpoint.computed_bytes(*computation),
-            keys_and_values: tokens.map(|tokens| tokens.saturating_mul(a_token as u64)),
+            weights,
+            keys_and_values: tokens.map(|tokens| tokens.saturating_mul(a_token)),
         })
     }
 }

@@ -83,6 +83,25 @@ fn a_pair_is_served_by_its_names_on_the_hub() {
     assert_eq!(setup.server.seen().len(), requested);
 }
 
+/// Of a family that another engine computes.
+#[test]
+fn a_mixture_of_experts_is_served_by_its_name_on_the_hub() {
+    let setup = Setup::new();
+    for (name, bytes) in super::families::mixture() {
+        setup.server.add("org/mixture", name, bytes);
+    }
+    let args =
+        words("generate --json --prompt Once --max-tokens 8 --seed 5 --target-model org/mixture");
+    let (printed, reported) = succeeds(&mut setup.command(&args));
+    let answer: Value = serde_json::from_str(&printed).expect("JSON");
+    assert!(
+        answer["token_ids"]
+            .as_array()
+            .is_some_and(|ids| !ids.is_empty())
+    );
+    says(&reported, COMMIT);
+}
+
 #[test]
 fn models_are_pulled_and_listed() {
     let setup = Setup::new();

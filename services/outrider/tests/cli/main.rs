@@ -12,6 +12,7 @@ mod doctor;
 mod drafter;
 #[cfg(unix)]
 mod draining;
+mod families;
 mod flags;
 mod generate;
 mod health;
