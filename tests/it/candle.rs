@@ -46,7 +46,9 @@ fn source(folder: &TempDir) -> ModelSource {
 fn served(family: &str, seed: u64) -> ServedModel<Model> {
     let folder = TempDir::new().expect("a folder");
     write(folder.path(), family, seed);
-    source(&folder).load().expect("a model")
+    let mut source = source(&folder);
+    source.engine = EngineKind::Candle;
+    source.load().expect("a model")
 }
 
 #[tokio::test]
@@ -199,6 +201,7 @@ fn numerics_tell_formats_apart_and_weights_do_not() {
     write(folder.path(), "smollm3", 1);
     let [exact, rounded] = ["auto", "bf16"].map(|dtype| {
         let mut source = source(&folder);
+        source.engine = EngineKind::Candle;
         source.dtype = dtype.to_owned();
         source.load().expect("a model")
     });

@@ -48,10 +48,11 @@ impl CandleConfig {
         })
     }
 
-    /// Whether this `config.json` is of a family that candle-transformers computes, whatever else it says.
-    pub fn is_known(json: &[u8]) -> bool {
+    /// The `model_type` of this `config.json`, if candle-transformers computes its family, whatever else it says.
+    pub(crate) fn known_type(json: &[u8]) -> Option<String> {
         let found = RawConfig::read(json).and_then(|raw| model_type(&raw));
-        found.is_ok_and(|found| named(&found).is_some())
+        let found = found.ok().filter(|found| named(found).is_some());
+        found.map(Into::into)
     }
 
     /// The name of its family.

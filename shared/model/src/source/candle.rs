@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use speculation::pipeline;
 use thiserror::Error;
 
+use super::families::is_own;
 use super::inspected::{FittingTokenizer, NeedsOfCandle};
 use super::located::Located;
 use super::{EngineKind, Inspected, ModelSource, Numerics, ServedModel, SourceError};
@@ -100,7 +101,7 @@ impl ModelSource {
         let mut opened = OpenedFolder::of(located).map_err(refused)?;
         let format = self.format_for_candle(&opened.config).map_err(refused)?;
         let name = self.served_name();
-        opened.weights.progress = LoadProgress::of(&name, Arc::clone(observer));
+        opened.weights.progress = Arc::new(LoadProgress::of(&name, Arc::clone(observer)));
         let OpenedFolder {
             config,
             weights,
@@ -296,5 +297,6 @@ fn is_for_candle(path: &Path) -> bool {
         return false;
     }
     let config = optional(&path.join("config.json")).ok().flatten();
-    config.is_some_and(|json| CandleConfig::is_known(&json))
+    let known = config.and_then(|json| CandleConfig::known_type(&json));
+    known.is_some_and(|model_type| !is_own(&model_type))
 }

@@ -25,7 +25,10 @@ pub fn families() -> impl Iterator<Item = FamilyOfModels> {
         engine: EngineKind::Outrider,
         gguf: family.gguf.as_ref().map(|form| form.architecture),
     });
-    let by_candle = BY_CANDLE.iter().map(|family| FamilyOfModels {
+    let by_candle = BY_CANDLE
+        .iter()
+        .filter(|family| !family.model_types.iter().any(|name| is_own(name)));
+    let by_candle = by_candle.map(|family| FamilyOfModels {
         model_types: family.model_types,
         classes: family.classes,
         engine: EngineKind::Candle,
@@ -34,11 +37,17 @@ pub fn families() -> impl Iterator<Item = FamilyOfModels> {
     own.chain(by_candle)
 }
 
+/// Whether our own runtime computes models of this `model_type`.
+pub(super) fn is_own(model_type: &str) -> bool {
+    let mut types = OWN.iter().flat_map(|family| family.model_types);
+    types.any(|own| *own == model_type)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Else it would not be told by its files who computes a model.
+    /// Else it would not be told by its files who computes a model. SmolLM3 is one that candle computes where it is asked to.
     #[test]
     fn no_model_type_is_of_two_families() {
         let types = families().flat_map(|family| family.model_types);
@@ -48,5 +57,10 @@ mod tests {
         types.dedup();
         assert_eq!(types.len(), count);
         assert!(types.contains(&&"llama") && types.contains(&&"qwen3_moe"));
+        let smollm3 = families().find(|family| family.model_types.contains(&"smollm3"));
+        assert_eq!(
+            smollm3.map(|family| family.engine),
+            Some(EngineKind::Outrider)
+        );
     }
 }
