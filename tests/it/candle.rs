@@ -24,6 +24,9 @@ const WAYS: [Way; 4] = [
     |requested| requested.with("drafting", "max-gram"),
 ];
 
+/// What is set otherwise.
+type Change = fn(&mut ModelSource);
+
 /// A folder with a model of `family` whose vocabulary is that of the built-in pair.
 fn write(folder: &Path, family: &str, seed: u64) {
     let own = embedded::draft().expect("embedded");
@@ -129,7 +132,7 @@ fn who_computes_a_model_follows_from_its_family() {
     );
     assert!(matches!(target().model, Model::Decoder(_)));
 
-    let by = |engine, change: fn(&mut ModelSource)| {
+    let by = |engine, change: Change| {
         let mut source = ModelSource {
             engine,
             ..source.clone()
@@ -140,7 +143,7 @@ fn who_computes_a_model_follows_from_its_family() {
         assert_eq!(before, refused);
         refused
     };
-    let unchanged: fn(&mut ModelSource) = |_| {};
+    let unchanged: Change = |_| {};
     let words = by(EngineKind::Outrider, unchanged);
     for part in [
         "\"qwen3_moe\" is not supported: llama",
@@ -148,19 +151,19 @@ fn who_computes_a_model_follows_from_its_family() {
     ] {
         assert!(words.contains(part), "{words}");
     }
-    let cases: [(&str, fn(&mut ModelSource)); 4] = [
+    let cases: [(&str, Change); 4] = [
         ("Hugging Face layout only", |source| {
-            source.path = "embedded:draft".into()
+            source.path = "embedded:draft".into();
         }),
         (
             "dtype is \"q8_0\", expected auto, f32, bf16 or f16",
             |source| source.dtype = "q8_0".into(),
         ),
         ("kv_dtype is \"f16\"", |source| {
-            source.kv_dtype = "f16".into()
+            source.kv_dtype = "f16".into();
         }),
         ("device: no device \"tpu\"", |source| {
-            source.device = "tpu".into()
+            source.device = "tpu".into();
         }),
     ];
     for (part, change) in cases {

@@ -1,6 +1,7 @@
 //! `outrider-bench decode`: what a decoding step costs, how much of it is not spent in matrix
 //! products, how near it is to what memory allows, and what more positions cost.
 
+mod candle;
 mod llama_cpp;
 mod metrics;
 mod products;
@@ -11,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use model::gguf_writer::{self, FileFormat};
 use model::{Checkpoint, Cpu, WeightFormat};
 
@@ -34,6 +35,10 @@ const BLOCK: usize = 5;
 pub(super) struct DecodeArgs {
     #[command(flatten)]
     models: MeasuredModelArgs,
+    /// What computes: our own runtime, or candle, of each of whose families a random model of the sizes given is measured
+    /// in f32, positions alone.
+    #[arg(long, value_name = "ENGINE", default_value = "outrider")]
+    engine: MeasuredEngine,
     /// Formats of the weights.
     #[arg(
         long,
@@ -66,6 +71,15 @@ pub(super) struct DecodeArgs {
     python: PathBuf,
 }
 
+/// What computes the models that are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MeasuredEngine {
+    /// Our own runtime.
+    Outrider,
+    /// candle-transformers.
+    Candle,
+}
+
 /// What is measured in a turn.
 #[derive(Clone, Copy, Debug)]
 enum DecodeCase {
@@ -85,6 +99,10 @@ pub(super) fn run(args: &DecodeArgs, report: &mut BenchReport) -> anyhow::Result
     ensure!(!args.formats.is_empty(), "--formats: none is named");
     args.models.check()?;
     report.title(format!("Decoding after {} tokens", args.context));
+    if args.engine == MeasuredEngine::Candle {
+        ensure!(!args.llama_cpp, "--llama-cpp: not beside --engine candle");
+        return candle::run(args, report);
+    }
     if args.llama_cpp {
         progress::show("loading llama.cpp")?;
         let written = written_gguf(args)?;

@@ -51,8 +51,7 @@ impl CandleConfig {
     /// The `model_type` of this `config.json`, if candle-transformers computes its family, whatever else it says.
     pub(crate) fn known_type(json: &[u8]) -> Option<String> {
         let found = RawConfig::read(json).and_then(|raw| model_type(&raw));
-        let found = found.ok().filter(|found| named(found).is_some());
-        found.map(Into::into)
+        found.ok().filter(|found| named(found).is_some())
     }
 
     /// The name of its family.
@@ -97,7 +96,7 @@ impl CandleConfig {
     }
 
     /// Most copies of a token's keys and values that there are, itself included.
-    pub fn copies(&self) -> usize {
+    pub fn token_copies(&self) -> usize {
         self.family.keeping.pages_a_run
     }
 

@@ -169,7 +169,7 @@ impl ModelSource {
     pub(super) fn check_for_candle(&self) -> Result<(), SourceError> {
         let place = self.place_for_candle();
         let format = self.number_for_candle();
-        let checked = place.and_then(|_| format);
+        let checked = place.and(format);
         checked
             .map(drop)
             .map_err(|error| self.refused_by_candle(error))
@@ -212,7 +212,7 @@ impl ModelSource {
                 format,
                 context_len: config.shape().context_len,
                 weight_bytes: numbers * bytes,
-                token_bytes: (config.token_numbers() * config.copies()) as u64 * bytes,
+                token_bytes: (config.token_numbers() * config.token_copies()) as u64 * bytes,
                 is_on_cpu: self
                     .place_for_candle()
                     .is_ok_and(|place| place == ComputeDevice::Cpu),

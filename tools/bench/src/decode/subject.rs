@@ -56,12 +56,16 @@ impl DecodeSubject {
         checkpoint: &Checkpoint,
         format: impl Into<Computation>,
     ) -> anyhow::Result<Self> {
-        let model = checkpoint.load(format).context("the model")?;
-        Ok(Self {
+        Ok(Self::of(checkpoint.load(format).context("the model")?))
+    }
+
+    /// Takes a model; its sequence is empty.
+    pub(crate) fn of(model: Model) -> Self {
+        Self {
             cache: model.new_cache(),
             model,
             rows: Rows::default(),
-        })
+        }
     }
 
     /// Fills the sequence up to `context` tokens.

@@ -16,140 +16,46 @@ fn changed(family: &str, over: &str) -> String {
     config.to_string()
 }
 
+/// Families, keys with other values, and what is said of them.
+const CONFIGS: &str = r#"
+qwen3_moe | {"model_type": "qwen2_moe"} | model type "qwen2_moe" is not supported: qwen3_moe, glm4, smollm3 are
+qwen3_moe | {"model_type": "qwen3"} | model type "qwen3" is not supported
+qwen3_moe | {"architectures": ["Qwen3MoeForSequenceClassification"]} | Qwen3MoeForCausalLM is
+qwen3_moe | {"num_experts": 0} | num_experts is 0: it must be between 1
+qwen3_moe | {"num_experts_per_tok": 7} | num_experts_per_tok is 7: it must be at most num_experts
+qwen3_moe | {"num_experts_per_tok": 0} | num_experts_per_tok is 0
+qwen3_moe | {"decoder_sparse_step": 0} | decoder_sparse_step is 0
+qwen3_moe | {"mlp_only_layers": [1]} | mlp_only_layers is [1]
+qwen3_moe | {"shared_expert_intermediate_size": 32} | shared_expert_intermediate_size is 32
+qwen3_moe | {"use_sliding_window": true} | use_sliding_window is true
+qwen3_moe | {"rope_scaling": {"rope_type": "linear", "factor": 2.0}} | rope_scaling is given
+qwen3_moe | {"rope_scaling": {"rope_type": "yarn", "factor": 2.0}} | rope type "yarn"
+qwen3_moe | {"num_key_value_heads": 3} | num_key_value_heads is 3: it must divide
+qwen3_moe | {"head_dim": 15} | head_dim is 15: it must be even
+qwen3_moe | {"hidden_act": "gelu"} | hidden_act "gelu"
+qwen3_moe | {"rms_norm_eps": 0.0} | rms_norm_eps is 0
+qwen3_moe | {"rope_theta": 1.0} | rope_theta is 1
+qwen3_moe | {"quantization_config": {"quant_method": "fp8"}} | quantised by "fp8"
+glm4 | {"model_type": "glm"} | model type "glm"
+glm4 | {"model_type": "chatglm"} | model type "chatglm"
+glm4 | {"sliding_window": 128} | sliding_window is 128
+glm4 | {"partial_rotary_factor": 1.0} | partial_rotary_factor is 1
+glm4 | {"partial_rotary_factor": 0.2} | an even number
+smollm3 | {"head_dim": 32} | head_dim is 32: engine candle takes hidden_size
+smollm3 | {"no_rope_layers": [1]} | no_rope_layers is [1]
+smollm3 | {"no_rope_layers": [1, 2]} | no_rope_layers is [1, 2]
+smollm3 | {"no_rope_layer_interval": 0} | no_rope_layer_interval is 0
+smollm3 | {"layer_types": ["full_attention", "sliding_attention"]} | layer_types is sliding_attention
+"#;
+
 #[test]
 fn configs_that_candle_would_compute_otherwise_are_refused_by_key() {
-    for (family, over, said) in [
-        (
-            "qwen3_moe",
-            r#"{"model_type": "qwen2_moe"}"#,
-            r#"model type "qwen2_moe" is not supported: qwen3_moe, glm4, smollm3 are"#,
-        ),
-        (
-            "qwen3_moe",
-            r#"{"model_type": "qwen3"}"#,
-            r#"model type "qwen3" is not supported"#,
-        ),
-        (
-            "qwen3_moe",
-            r#"{"architectures": ["Qwen3MoeForSequenceClassification"]}"#,
-            "Qwen3MoeForCausalLM is",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"num_experts": 0}"#,
-            "num_experts is 0: it must be between 1",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"num_experts_per_tok": 7}"#,
-            "num_experts_per_tok is 7: it must be at most num_experts",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"num_experts_per_tok": 0}"#,
-            "num_experts_per_tok is 0",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"decoder_sparse_step": 0}"#,
-            "decoder_sparse_step is 0",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"mlp_only_layers": [1]}"#,
-            "mlp_only_layers is [1]",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"shared_expert_intermediate_size": 32}"#,
-            "shared_expert_intermediate_size is 32",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"use_sliding_window": true}"#,
-            "use_sliding_window is true",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"rope_scaling": {"rope_type": "linear", "factor": 2.0}}"#,
-            "rope_scaling is given",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}"#,
-            r#"rope type "yarn""#,
-        ),
-        (
-            "qwen3_moe",
-            r#"{"num_key_value_heads": 3}"#,
-            "num_key_value_heads is 3: it must divide",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"head_dim": 15}"#,
-            "head_dim is 15: it must be even",
-        ),
-        (
-            "qwen3_moe",
-            r#"{"hidden_act": "gelu"}"#,
-            r#"hidden_act "gelu""#,
-        ),
-        ("qwen3_moe", r#"{"rms_norm_eps": 0.0}"#, "rms_norm_eps is 0"),
-        ("qwen3_moe", r#"{"rope_theta": 1.0}"#, "rope_theta is 1"),
-        (
-            "qwen3_moe",
-            r#"{"quantization_config": {"quant_method": "fp8"}}"#,
-            r#"quantised by "fp8""#,
-        ),
-        ("glm4", r#"{"model_type": "glm"}"#, r#"model type "glm""#),
-        (
-            "glm4",
-            r#"{"model_type": "chatglm"}"#,
-            r#"model type "chatglm""#,
-        ),
-        (
-            "glm4",
-            r#"{"sliding_window": 128}"#,
-            "sliding_window is 128",
-        ),
-        (
-            "glm4",
-            r#"{"partial_rotary_factor": 1.0}"#,
-            "partial_rotary_factor is 1",
-        ),
-        (
-            "glm4",
-            r#"{"partial_rotary_factor": 0.2}"#,
-            "an even number",
-        ),
-        (
-            "smollm3",
-            r#"{"head_dim": 32}"#,
-            "head_dim is 32: engine candle takes hidden_size",
-        ),
-        (
-            "smollm3",
-            r#"{"no_rope_layers": [1]}"#,
-            "no_rope_layers is [1]",
-        ),
-        (
-            "smollm3",
-            r#"{"no_rope_layers": [1, 2]}"#,
-            "no_rope_layers is [1, 2]",
-        ),
-        (
-            "smollm3",
-            r#"{"no_rope_layer_interval": 0}"#,
-            "no_rope_layer_interval is 0",
-        ),
-        (
-            "smollm3",
-            r#"{"layer_types": ["full_attention", "sliding_attention"]}"#,
-            "layer_types is sliding_attention",
-        ),
-    ] {
+    let lines = CONFIGS.lines().filter(|line| !line.is_empty());
+    for line in lines {
+        let mut parts = line.splitn(3, " | ");
+        let [family, over, said] = [(); 3].map(|()| parts.next().expect("three parts"));
         let config = changed(family, over);
-        let refused = CandleConfig::from_json(config.as_bytes()).expect_err(over);
+        let refused = CandleConfig::from_json(config.as_bytes()).expect_err(line);
         let refused = refused.to_string();
         assert!(refused.contains(said), "{over}: {refused}");
     }
@@ -205,7 +111,7 @@ fn tensors_of_another_model_are_refused_by_name() {
                 tensors.push((
                     "model.layers.1.mlp.experts.6.up_proj.weight".to_owned(),
                     vec![24, 64],
-                ))
+                ));
             },
             "tensors that a model of this config does not: model.layers.1.mlp.experts.6.up_proj.weight",
         ),
@@ -215,7 +121,7 @@ fn tensors_of_another_model_are_refused_by_name() {
                 tensors.push((
                     "model.layers.1.mlp.shared_expert.up_proj.weight".to_owned(),
                     vec![24, 64],
-                ))
+                ));
             },
             "model.layers.1.mlp.shared_expert.up_proj.weight",
         ),
