@@ -1,7 +1,7 @@
 //! Models of candle-transformers behind the engine port: families that this crate's own runtime does not have.
 //!
 //! candle computes one sequence a forward, and its sums depend on how many rows there are: a row's numbers depend on its
-//! own sequence up to rounding only. [`cache`] says how a sequence forgets tokens.
+//! own sequence up to rounding only. `cache.rs` says how a sequence forgets tokens.
 
 mod body;
 mod cache;
