@@ -29,7 +29,7 @@ qwen3_moe | {"mlp_only_layers": [1]} | mlp_only_layers is [1]
 qwen3_moe | {"shared_expert_intermediate_size": 32} | shared_expert_intermediate_size is 32
 qwen3_moe | {"use_sliding_window": true} | use_sliding_window is true
 qwen3_moe | {"rope_scaling": {"rope_type": "linear", "factor": 2.0}} | rope_scaling is given
-qwen3_moe | {"rope_scaling": {"rope_type": "yarn", "factor": 2.0}} | rope type "yarn"
+qwen3_moe | {"rope_scaling": {"rope_type": "yarn", "factor": 2.0}} | rope_scaling is given
 qwen3_moe | {"num_key_value_heads": 3} | num_key_value_heads is 3: it must divide
 qwen3_moe | {"head_dim": 15} | head_dim is 15: it must be even
 qwen3_moe | {"hidden_act": "gelu"} | hidden_act "gelu"
