@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::mapped::PlainBlock;
 use super::packed::{LANES, OutputSums, PackedBlock, VECTORS};
 use super::rows::RowPart;
 
@@ -14,6 +15,9 @@ const CHUNK: usize = 128;
 
 /// Weights of one input.
 pub(super) type DenseWeights = [[f32; LANES]; VECTORS];
+
+// SAFETY: an array of f32.
+unsafe impl PlainBlock for DenseWeights {}
 
 /// Takes some inputs of `output`, as many as there are `weights`.
 pub(super) fn pack(weights: &mut [DenseWeights], output: usize, row: &RowPart<'_>) {

@@ -5,7 +5,8 @@ use std::arch::x86_64::*;
 
 use super::{
     dense::DenseWeights,
-    packed::{LINE, OutputSums, VECTORS, Wide},
+    packed::{OutputSums, VECTORS, Wide},
+    storage::LINE,
     x86::ask,
 };
 

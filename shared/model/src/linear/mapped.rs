@@ -8,7 +8,7 @@ use std::{
 
 use memmap2::Mmap;
 
-use super::{dense::DenseWeights, packed::LINE, q4::Q4Block, q8::Q8Block, storage::Storage};
+use super::storage::{LINE, Storage};
 
 /// How numbers stand in the blocks of all formats: to be raised with every change of it, so that no file that was
 /// written before is read.
@@ -19,15 +19,6 @@ pub(crate) const LAYOUT: u32 = 1;
 /// # Safety
 /// There are no bytes between the fields, and every pattern of bits is a block.
 pub(super) unsafe trait PlainBlock: Copy {}
-
-// SAFETY: integers and f16, which takes any bits; the sizes add up.
-unsafe impl PlainBlock for Q8Block {}
-const _: () = assert!(size_of::<Q8Block>() == 32 * (32 + 2));
-// SAFETY: integers and f32; the sizes add up.
-unsafe impl PlainBlock for Q4Block {}
-const _: () = assert!(size_of::<Q4Block>() == 32 * (128 + 8 + 8 + 4 + 4));
-// SAFETY: an array of f32.
-unsafe impl PlainBlock for DenseWeights {}
 
 /// Blocks that are only read.
 #[derive(Clone, Debug)]

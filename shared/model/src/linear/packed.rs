@@ -17,8 +17,6 @@ use crate::cpu::Threads;
 pub(super) const LANES: usize = 16;
 /// Vectors of outputs that share one reading of the activations: a group.
 pub(super) const VECTORS: usize = GROUP / LANES;
-/// Bytes of a cache line.
-pub(super) const LINE: usize = 64;
 /// About how many bytes of weights a chunk has: two of them fit into the innermost cache.
 const CHUNK_BYTES: usize = 18 << 10;
 /// Bytes ahead of its reading that a kernel asks memory for.
@@ -301,6 +299,7 @@ fn dot<B: Wide, const ROWS: usize>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::storage::LINE;
     use super::*;
 
     #[test]

@@ -17,6 +17,7 @@ use self::quantize::quantize;
 use super::{
     ggml::{Q4KBlock, q4_k},
     inputs::{BLOCK, InputBlock, STEPS},
+    mapped::PlainBlock,
     packed::{LANES, OutputSums, PackedBlock, VECTORS},
     rows::RowPart,
 };
@@ -38,6 +39,10 @@ pub(super) struct Q4Block {
     pub(super) scales: [[f32; LANES]; VECTORS],
     pub(super) min_scales: [[f32; LANES]; VECTORS],
 }
+
+// SAFETY: integers and f32; the sizes add up.
+unsafe impl PlainBlock for Q4Block {}
+const _: () = assert!(size_of::<Q4Block>() == 32 * (128 + 8 + 8 + 4 + 4));
 
 /// A block's inputs of `ROWS` rows.
 pub(super) type Q4Inputs<const ROWS: usize> = [[InputBlock; ROWS]; SUBS];

@@ -15,6 +15,7 @@ use speculation::simd::{Kernel, Level};
 use super::{
     ggml,
     inputs::{BLOCK, InputBlock, STEPS, quantize_block},
+    mapped::PlainBlock,
     packed::{LANES, OutputSums, PackedBlock, VECTORS},
     rows::RowPart,
 };
@@ -28,6 +29,10 @@ pub(super) struct Q8Block {
     /// As files have them: products wait for memory, so what is read is kept small.
     pub(super) scales: [[f16; LANES]; VECTORS],
 }
+
+// SAFETY: integers and f16, which takes any bits; the sizes add up.
+unsafe impl PlainBlock for Q8Block {}
+const _: () = assert!(size_of::<Q8Block>() == 32 * (32 + 2));
 
 impl Q8Block {
     /// `quants` have 128 added.

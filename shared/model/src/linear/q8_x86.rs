@@ -6,8 +6,9 @@ use std::arch::x86_64::*;
 
 use super::{
     inputs::{InputBlock, STEPS},
-    packed::{LINE, OutputSums, VECTORS, Wide},
+    packed::{OutputSums, VECTORS, Wide},
     q8::Q8Block,
+    storage::LINE,
     x86::{ask, load, store},
 };
 

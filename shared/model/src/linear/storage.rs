@@ -21,7 +21,7 @@ const SLAB: usize = 8 * LARGE_PAGE;
 /// Most bytes that share a slab; what is larger has one of its own.
 const SHARED: usize = SLAB / 2;
 /// Bytes of a cache line.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 
 /// The slab that is being filled.
 static ROOM: Mutex<OpenSlab> = Mutex::new(OpenSlab {
