@@ -180,7 +180,7 @@ fn who_computes_a_model_follows_from_its_family() {
     assert!(words.contains(expected), "{words}");
 }
 
-/// One that is nearly known is nobody's, and it is told where to look.
+/// A family that resembles a known one is computed by no engine, and the error names the command that lists families.
 #[test]
 fn a_family_that_no_engine_knows_is_refused() {
     let folder = TempDir::new().expect("a folder");

@@ -19,14 +19,14 @@ use sha2::{Digest, Sha256};
 use self::file::PackedFile;
 use self::writer::PackedWriter;
 
-/// What files are called at their ends.
+/// Extension of a cache file's name.
 const ENDING: &str = "packed";
 
 /// The file of a model's matrices in one format.
 #[derive(Debug)]
 pub(crate) struct CacheEntry {
     path: PathBuf,
-    /// What decides its bytes.
+    /// Digest of everything that determines the file's bytes: model, format and layout.
     of: String,
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn head(label: AcceptanceLabel) -> AcceptanceHead {
     head_of(&draft_with_heads(), label)
 }
 
-/// The same of any model.
+/// An untrained head whose input is the hidden state of the model `served`.
 pub(crate) fn head_of(served: &ServedModel<Model>, label: AcceptanceLabel) -> AcceptanceHead {
     let hidden = served.model.shape().hidden_size;
     let info = HeadInfo {

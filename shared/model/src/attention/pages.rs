@@ -18,7 +18,7 @@ const BLOCK: usize = ValueBlock::NUMBERS;
 /// What a page holds, for kernels. Where it is not what these take, it is brought into `room` first, once for all
 /// queries that go together.
 pub(super) trait ReadPage: PageFormat {
-    /// What kernels take.
+    /// The number type that the kernels read keys and values in.
     type Number: LaneNumber;
 
     /// Keys of the first `16 * blocks` slots, `(4, head_dim, 16)`; whatever it is behind these.

@@ -22,7 +22,7 @@ const HARMLESS: [&str; 2] = ["rotary_emb.inv_freq", HEAD];
 /// Most names in a message.
 const MOST_NAMED: usize = 4;
 
-/// What tensors are made of.
+/// Where tensors come from.
 #[derive(Clone, Copy)]
 pub(super) enum Origin<'a> {
     /// The numbers of a checkpoint.
@@ -33,7 +33,7 @@ pub(super) enum Origin<'a> {
     Assumed,
 }
 
-/// What was asked for.
+/// Tensors that candle requested while it built the model.
 #[derive(Default)]
 struct Asked {
     /// Shapes by name.

@@ -1,5 +1,5 @@
-//! candle computes what it must, within rounding, forgets what it is told to, and is given no model that it would
-//! compute otherwise than it was trained.
+//! Models on engine candle return candle-transformers' own logits up to rounding, truncation removes tokens from a
+//! sequence, and a model that candle would compute otherwise than it was trained is refused.
 
 mod refusals;
 

@@ -54,7 +54,7 @@ impl<B: Copy> Deref for Blocks<B> {
 pub(super) struct MappedBlocks<B> {
     start: NonNull<B>,
     len: usize,
-    /// What they are in.
+    /// The mapped file that contains the blocks, kept mapped while they are used.
     map: Arc<Mmap>,
 }
 

@@ -34,9 +34,9 @@ pub enum CandleSourceError {
     Setting {
         /// Its name.
         key: &'static str,
-        /// What it is.
+        /// The setting's value.
         value: String,
-        /// What it could be.
+        /// The values that it may have.
         expected: String,
     },
     /// The device.

@@ -79,7 +79,7 @@ pub enum SourceError {
     Candle {
         /// The model.
         path: String,
-        /// What stands in the way.
+        /// Why candle refuses the model.
         source: Box<super::candle::CandleSourceError>,
     },
     /// llama.cpp cannot compute it, or not so.

@@ -9,9 +9,9 @@ use super::table_format::TableFormat;
 /// A format that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, From)]
 pub(crate) enum TensorFormat {
-    /// One that candle knows.
+    /// A format that candle decodes.
     Candle(GgmlDType),
-    /// One that it does not.
+    /// A format of 4-bit indices into a table, which candle cannot decode.
     Table(TableFormat),
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// What a file begins with.
+/// First bytes of every cache file.
 pub(super) const MAGIC: [u8; 8] = *b"OUTRPACK";
 /// How this version of the file is laid out.
 pub(super) const VERSION: u64 = 1;
@@ -43,10 +43,10 @@ pub(crate) enum BadPackedFile {
     OtherWeights(String),
 }
 
-/// What a file holds.
+/// Index of a cache file: the matrices that it holds, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PackedIndex {
-    /// What decides its bytes.
+    /// Digest of everything that determines the file's bytes: model, format and layout.
     pub(super) of: String,
     /// Start and length in bytes of each matrix, by what is packed there and how.
     pub(super) matrices: BTreeMap<String, (u64, u64)>,

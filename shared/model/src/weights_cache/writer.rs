@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::file::{self, PAGE, PackedIndex};
 
-/// What the names of files end with that are being written.
+/// Extension of a file that is still being written.
 const UNFINISHED: &str = "unfinished";
 
 /// A file that is being written. Dropped before it is finished it is gone.
