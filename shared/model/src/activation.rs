@@ -52,6 +52,13 @@ pub(crate) fn add(x: &mut [f32], update: &[f32]) {
     }
 }
 
+/// Adds what a block made of the hidden states `x`, times `scale`, to them.
+pub(crate) fn add_scaled(x: &mut [f32], update: &[f32], scale: f32) {
+    for (x, update) in x.iter_mut().zip(update) {
+        *x += scale * update;
+    }
+}
+
 /// The hyperbolic tangent, within about 1e-7.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {

@@ -35,6 +35,8 @@ pub enum Architecture {
     Phi3,
     /// SmolLM3: layers that do not rotate.
     SmolLm3,
+    /// Granite 3: multipliers of embeddings, scores, blocks and logits.
+    Granite,
     /// T5, original and v1.1: encoder and decoder.
     T5,
 }
@@ -121,8 +123,12 @@ pub struct ModelConfig {
     pub attention_softcap: Option<f32>,
     /// Logits likewise.
     pub logit_softcap: Option<f32>,
-    /// What embeddings are multiplied by (Gemma).
+    /// What logits are divided by (Granite).
+    pub logit_divisor: Option<f32>,
+    /// What embeddings are multiplied by (Gemma, Granite).
     pub embedding_scale: Option<f32>,
+    /// What each block's output is multiplied by before it is added (Granite).
+    pub residual_scale: Option<f32>,
     /// What final hidden states are multiplied by before the LM head (T5 with tied embeddings).
     pub output_scale: Option<f32>,
     /// Rotation in layers that see everything, `None` for models without (T5).
@@ -171,7 +177,9 @@ impl ModelConfig {
             attention_scale: 0.125,
             attention_softcap: None,
             logit_softcap: None,
+            logit_divisor: None,
             embedding_scale: None,
+            residual_scale: None,
             output_scale: None,
             rope: Some(RopeConfig {
                 theta: 10_000.0,

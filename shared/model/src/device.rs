@@ -199,6 +199,9 @@ impl DeviceModel {
         let hidden = self.norm.forward(&selection.of(x)?)?;
         let head = self.head.as_ref().unwrap_or(&self.embedding);
         let mut logits = head.forward(&hidden)?.to_dtype(DType::F32)?;
+        if let Some(divisor) = self.config.logit_divisor {
+            logits = (logits / f64::from(divisor))?;
+        }
         if let Some(cap) = self.config.logit_softcap {
             let cap = f64::from(cap);
             logits = ((logits / cap)?.tanh()? * cap)?;

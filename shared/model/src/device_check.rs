@@ -108,7 +108,9 @@ fn kinds() -> [(&'static str, ModelConfig, &'static [NumberFormat]); 3] {
     let everything = ModelConfig {
         attention_softcap: Some(2.0),
         logit_softcap: Some(3.0),
+        logit_divisor: Some(0.5),
         embedding_scale: Some(1.5),
+        residual_scale: Some(0.5),
         qk_norm: true,
         qkv_bias: true,
         post_norms: true,

@@ -137,6 +137,11 @@ impl Ends {
         rows.logits.resize(last.len() / hidden * vocab_size, 0.0);
         self.head()
             .forward_before(next, cpu, normed, &mut rows.logits, linear);
+        if let Some(divisor) = config.logit_divisor {
+            for logit in &mut rows.logits {
+                *logit /= divisor;
+            }
+        }
         if let Some(cap) = config.logit_softcap {
             let values = &mut rows.logits;
             cpu.level.run(SoftCap { cap, values });

@@ -1,7 +1,9 @@
 //! The families: configurations of each, and candle's models of them.
 
 use candle_core::{Device, Result, Tensor};
-use candle_transformers::models::{gemma2, gemma3, llama, mistral, phi3, qwen2, qwen3, smol, t5};
+use candle_transformers::models::{
+    gemma2, gemma3, granite, llama, mistral, phi3, qwen2, qwen3, smol, t5,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use speculation::TokenId;
@@ -143,6 +145,46 @@ pub(super) const FAMILIES: &[Family] = &[
             logits(&model.forward(&input(tokens)?, 0)?)
         },
         faults: &[("no_rope_layer_interval", "2"), ("rms_norm_eps", "0.01")],
+    },
+    Family {
+        name: "granite",
+        norm_plus_one: false,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = base("granite", variant);
+            config.as_object_mut().unwrap().remove("head_dim");
+            config["tie_word_embeddings"] = json!(variant % 2 == 0);
+            config["attention_bias"] = json!(variant >= 3);
+            config["mlp_bias"] = json!(variant >= 4);
+            let number = variant as f64;
+            config["embedding_multiplier"] = json!(12.0 - number);
+            config["attention_multiplier"] = json!(0.1 + 0.1 * number);
+            config["residual_multiplier"] = json!(0.22 + 0.2 * number);
+            config["logits_scaling"] = json!(0.3 + 0.2 * number);
+            config
+        },
+        candle: |config, weights, tokens| {
+            let folded = weights.builder_times(granites_multipliers(config));
+            if config["attention_bias"] == false {
+                let config = read::<granite::GraniteConfig>(config).into_config(false);
+                let mut cache =
+                    granite::Cache::new(false, candle_core::DType::F32, &config, &Device::Cpu)?;
+                let model = granite::Granite::load(folded, &config)?;
+                return logits(&model.forward(&input(tokens)?, 0, &mut cache)?);
+            }
+            let mut config = config.clone();
+            config["tie_word_embeddings"] = json!(false);
+            config["no_rope_layer_interval"] = json!(TEXT);
+            let mut model = smol::smollm3::ModelForCausalLM::new(&read(&config), folded)?;
+            logits(&model.forward(&input(tokens)?, 0)?)
+        },
+        faults: &[
+            ("embedding_multiplier", "1.0"),
+            ("attention_multiplier", "0.3535533905932738"),
+            ("residual_multiplier", "1.0"),
+            ("logits_scaling", "1.0"),
+        ],
     },
     Family {
         name: "gemma2",
@@ -308,6 +350,25 @@ fn gemma(model_type: &str, variant: u64) -> Value {
     config["query_pre_attn_scalar"] = config["head_dim"].clone();
     config["tie_word_embeddings"] = json!(true);
     config
+}
+
+/// What Granite's constants make of each tensor, were they a part of the weights.
+fn granites_multipliers(config: &Value) -> impl Fn(&str) -> f64 + Send + Sync + 'static {
+    let number = |key: &str| config[key].as_f64().unwrap();
+    let heads = number("hidden_size") / number("num_attention_heads");
+    let scores = number("attention_multiplier") * heads.sqrt();
+    let (embedding, block) = (
+        number("embedding_multiplier"),
+        number("residual_multiplier"),
+    );
+    let logits = 1.0 / number("logits_scaling");
+    move |name| match name.split('.').rev().nth(1) {
+        Some("embed_tokens") => embedding,
+        Some("q_proj") => scores,
+        Some("o_proj" | "down_proj") => block,
+        Some("lm_head") => logits,
+        _ => 1.0,
+    }
 }
 
 /// The same, where the window means to candle what it means to the model.

@@ -45,6 +45,19 @@ impl RandomWeights {
         VarBuilder::from_backend(Box::new(self.clone()), DType::F32, Device::Cpu)
     }
 
+    /// The same, each tensor times what `factor` says of its name. A head that is the embedding is asked for by its own
+    /// name, so that the two may differ.
+    pub(super) fn builder_times(
+        &self,
+        factor: impl Fn(&str) -> f64 + Send + Sync + 'static,
+    ) -> VarBuilder<'static> {
+        let multiplied = MultipliedWeights {
+            weights: self.clone(),
+            factor: Box::new(factor),
+        };
+        VarBuilder::from_backend(Box::new(multiplied), DType::F32, Device::Cpu)
+    }
+
     /// A safetensors file of all tensors that candle has requested.
     pub(super) fn file(&self) -> Vec<u8> {
         let tensors = self.tensors.lock().unwrap();
@@ -99,5 +112,32 @@ impl SimpleBackend for RandomWeights {
 
     fn contains_tensor(&self, name: &str) -> bool {
         name == "shared.weight" || name == "lm_head.weight" && !self.tied
+    }
+}
+
+/// Weights that are multiplied when candle requests them.
+struct MultipliedWeights {
+    weights: RandomWeights,
+    /// By what a tensor is, by its name.
+    factor: Box<dyn Fn(&str) -> f64 + Send + Sync>,
+}
+
+impl SimpleBackend for MultipliedWeights {
+    fn get(&self, shape: Shape, name: &str, h: Init, t: DType, device: &Device) -> Result<Tensor> {
+        let is_embedding = self.weights.tied && name == "lm_head.weight";
+        let stored = if is_embedding {
+            "model.embed_tokens.weight"
+        } else {
+            name
+        };
+        self.weights.get(shape, stored, h, t, device)? * (self.factor)(name)
+    }
+
+    fn get_unchecked(&self, name: &str, dtype: DType, device: &Device) -> Result<Tensor> {
+        self.weights.get_unchecked(name, dtype, device)
+    }
+
+    fn contains_tensor(&self, name: &str) -> bool {
+        self.weights.contains_tensor(name)
     }
 }

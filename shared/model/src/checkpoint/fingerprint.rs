@@ -49,7 +49,9 @@ fn all(config: &ModelConfig) -> String {
         attention_scale,
         attention_softcap,
         logit_softcap,
+        logit_divisor,
         embedding_scale,
+        residual_scale,
         output_scale,
         rope,
         window_rope,
@@ -65,11 +67,17 @@ fn all(config: &ModelConfig) -> String {
     let [rope, window_rope] = [rope, window_rope]
         .map(|rope| optional(rope.as_ref().map(|rope| self::rope(rope, *context_len))));
     let encoder = optional(encoder.map(self::encoder));
-    let unrotated = if unrotated.contains(&true) {
-        format!(", unrotated: {unrotated:?}")
-    } else {
-        String::new()
-    };
+    // What came later is named only where a model has it: the fingerprints of those without stay.
+    let constant =
+        |name: &str, number: &Option<f32>| number.map(|number| format!(", {name}: {number:?}"));
+    let later = [
+        unrotated
+            .contains(&true)
+            .then(|| format!(", unrotated: {unrotated:?}")),
+        constant("logit_divisor", logit_divisor),
+        constant("residual_scale", residual_scale),
+    ];
+    let later: String = later.into_iter().flatten().collect();
     format!(
         "ModelConfig {{ architecture: {architecture}, vocab_size: {vocab_size}, hidden_size: {hidden_size}, \
          intermediate_size: {intermediate_size}, layers: {layers}, heads: {heads}, kv_heads: {kv_heads}, \
@@ -79,7 +87,7 @@ fn all(config: &ModelConfig) -> String {
          attention_softcap: {attention_softcap:?}, logit_softcap: {logit_softcap:?}, \
          embedding_scale: {embedding_scale:?}, output_scale: {output_scale:?}, rope: {rope}, \
          window_rope: {window_rope}, window: {window:?}, windowed: {windowed:?}, context_len: 0, \
-         tie_word_embeddings: {tie_word_embeddings}, encoder: {encoder}, bos_token_id: None, eos_token_ids: []{unrotated} }}"
+         tie_word_embeddings: {tie_word_embeddings}, encoder: {encoder}, bos_token_id: None, eos_token_ids: []{later} }}"
     )
 }
 

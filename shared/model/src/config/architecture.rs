@@ -4,6 +4,7 @@
 //! a line in [`FAMILIES`].
 
 mod gemma;
+mod granite;
 mod llama;
 mod phi3;
 mod qwen;
@@ -39,6 +40,8 @@ pub(crate) struct GgufFamily {
     pub(crate) rotary_pairs: bool,
     /// Which layers may have a window.
     pub(crate) windows: GgufWindows,
+    /// Whether its metadata has what embeddings, scores and blocks are multiplied by, and what logits are divided by.
+    pub(crate) multipliers: bool,
 }
 
 impl GgufFamily {
@@ -48,6 +51,7 @@ impl GgufFamily {
             architecture,
             rotary_pairs: false,
             windows,
+            multipliers: false,
         }
     }
 }
@@ -73,6 +77,7 @@ pub(crate) static FAMILIES: &[&ModelFamily] = &[
     &gemma::GEMMA3,
     &phi3::FAMILY,
     &smollm3::FAMILY,
+    &granite::FAMILY,
     &t5::FAMILY,
 ];
 

@@ -12,7 +12,7 @@ use super::{
     },
 };
 use crate::{
-    activation::add,
+    activation::{add, add_scaled},
     attention::{Attention, AttentionScoring, View, Views},
     cache::{CpuCache, LayerCache},
     config::ModelConfig,
@@ -42,6 +42,8 @@ pub(super) struct GatedLayer {
     mlp: GatedMlp,
     /// Norm of what the feed-forward network adds, if there is one.
     mlp_post_norm: Option<RmsNorm>,
+    /// What is added to the hidden states is multiplied by it, if there is one.
+    residual_scale: Option<f32>,
     query_dim: usize,
     kv_dim: usize,
     scoring: AttentionScoring,
@@ -80,6 +82,7 @@ impl GatedLayer {
             mlp_norm: weights.norm(MlpNorm)?,
             mlp: weights.mlp()?,
             mlp_post_norm: weights.optional_norm(MlpPostNorm)?,
+            residual_scale: config.residual_scale,
             query_dim: config.heads * config.head_dim,
             kv_dim: config.kv_heads * config.head_dim,
             scoring: AttentionScoring {
@@ -137,10 +140,7 @@ impl GatedLayer {
             &mut scratch.update,
             &mut scratch.linear,
         );
-        if let Some(norm) = &self.attention_post_norm {
-            norm.forward_in_place(level, &mut scratch.update);
-        }
-        add(x, &scratch.update);
+        self.add(level, self.attention_post_norm.as_ref(), x, scratch);
 
         self.mlp_norm.forward(level, x, &mut scratch.normed);
         self.mlp.forward_before(
@@ -151,10 +151,18 @@ impl GatedLayer {
             &mut scratch.mlp,
             &mut scratch.linear,
         );
-        if let Some(norm) = &self.mlp_post_norm {
+        self.add(level, self.mlp_post_norm.as_ref(), x, scratch);
+    }
+
+    /// Adds what a block made of the hidden states `x`, `(rows, hidden)`, to them, normalised if there is a norm.
+    fn add(&self, level: Level, norm: Option<&RmsNorm>, x: &mut [f32], scratch: &mut LayerScratch) {
+        if let Some(norm) = norm {
             norm.forward_in_place(level, &mut scratch.update);
         }
-        add(x, &scratch.update);
+        match self.residual_scale {
+            Some(scale) => add_scaled(x, &scratch.update, scale),
+            None => add(x, &scratch.update),
+        }
     }
 
     /// Rotates queries and keys, and writes keys and values to the caches; all attend.

@@ -39,7 +39,7 @@ fn config() -> ModelConfig {
 }
 
 /// The same with what Gemma has: norms on all sides that count from 1, caps, scales, a window in one
-/// layer of two, and a rotation of its own there.
+/// layer of two, and a rotation of its own there; and Granite's constants.
 fn gemma() -> ModelConfig {
     ModelConfig {
         architecture: Architecture::Gemma3,
@@ -49,7 +49,9 @@ fn gemma() -> ModelConfig {
         activation: Activation::GeluTanh,
         attention_softcap: Some(5.0),
         logit_softcap: Some(3.0),
+        logit_divisor: Some(1.5),
         embedding_scale: Some(48_f32.sqrt()),
+        residual_scale: Some(0.7),
         window: Some(7),
         windowed: vec![true, false],
         window_rope: Some(RopeConfig {

@@ -37,6 +37,8 @@ pub(super) struct DeviceLayer {
     down: DeviceLinear,
     /// Of what the feed-forward network adds.
     mlp_post_norm: Option<Norm>,
+    /// What is added to the hidden states is multiplied by it.
+    residual_scale: Option<f32>,
     activation: Activation,
     heads: AttentionHeads,
     scale: f32,
@@ -74,6 +76,7 @@ impl DeviceLayer {
             gate_up: loader.stack(index, &[Gate, Up])?,
             down: loader.stack(index, &[Down])?,
             mlp_post_norm: loader.optional_norm(index, MlpPostNorm)?,
+            residual_scale: config.residual_scale,
             activation: config.activation,
             heads: AttentionHeads {
                 query: config.heads,
@@ -98,9 +101,9 @@ impl DeviceLayer {
         x: &Tensor,
     ) -> Result<Tensor> {
         let update = self.attend(pass, caches, &self.attention_norm.forward(x)?)?;
-        let x = (x + normed(self.attention_post_norm.as_ref(), &update)?)?;
+        let x = (x + self.added(self.attention_post_norm.as_ref(), &update)?)?;
         let update = self.feed_forward(&self.mlp_norm.forward(&x)?)?;
-        x + normed(self.mlp_post_norm.as_ref(), &update)?
+        x + self.added(self.mlp_post_norm.as_ref(), &update)?
     }
 
     fn attend(
@@ -166,14 +169,17 @@ impl DeviceLayer {
         }?;
         self.down.forward(&(gate * part(self.intermediate)?)?)
     }
-}
 
-/// Returns what a block adds to the hidden states, in f32, normalised if there is a norm.
-fn normed(norm: Option<&Norm>, update: &Tensor) -> Result<Tensor> {
-    let update = update.to_dtype(DType::F32)?;
-    match norm {
-        Some(norm) => norm.forward(&update),
-        None => Ok(update),
+    /// Returns what a block that made `update` adds to the hidden states, in f32, normalised if there is a norm.
+    fn added(&self, norm: Option<&Norm>, update: &Tensor) -> Result<Tensor> {
+        let mut update = update.to_dtype(DType::F32)?;
+        if let Some(norm) = norm {
+            update = norm.forward(&update)?;
+        }
+        match self.residual_scale {
+            Some(scale) => update * f64::from(scale),
+            None => Ok(update),
+        }
     }
 }
 

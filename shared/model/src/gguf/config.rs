@@ -19,6 +19,14 @@ use crate::decoder::tensors::{GGUF_EMBEDDING, GGUF_HEAD};
 pub(crate) const EOS_TOKEN_IDS: &str = "outrider.eos_token_ids";
 /// Gemma's `query_pre_attn_scalar`, where it is not the head's dimension.
 pub(crate) const QUERY_SCALAR: &str = "outrider.query_pre_attn_scalar";
+/// What embeddings are multiplied by, within the keys of an architecture.
+pub(crate) const EMBEDDING_SCALE: &str = "embedding_scale";
+/// What scores are.
+pub(crate) const ATTENTION_SCALE: &str = "attention.scale";
+/// What is added to hidden states is.
+pub(crate) const RESIDUAL_SCALE: &str = "residual_scale";
+/// What logits are divided by.
+pub(crate) const LOGIT_SCALE: &str = "logit_scale";
 /// What YaRN multiplies cosines and sines by, where that is not what follows from its factor.
 pub(crate) const ROPE_ATTENTION: &str = "outrider.rope_attention_factor";
 /// Most layers; no model comes near this. What is made for each of them would fill any memory otherwise.
@@ -94,6 +102,7 @@ fn json(file: &GgufModel) -> Result<Json, GgufError> {
     let rows = file
         .tensor(GGUF_EMBEDDING)
         .and_then(|(info, _)| info.shape.first().copied());
+    let has_bias = ["llama", "granite"].contains(&architecture) && has("blk.0.attn_q.bias");
     let mut config = json!({
         "model_type": family.model_types[0],
         "vocab_size": rows.map_or_else(|| whole("vocab_size"), |rows| Ok(rows as u64))?,
@@ -106,7 +115,7 @@ fn json(file: &GgufModel) -> Result<Json, GgufError> {
         "max_position_embeddings": whole("context_length")?,
         "rms_norm_eps": keys.required(epsilon, keys.real(epsilon)?)?,
         "tie_word_embeddings": !has(GGUF_HEAD),
-        "attention_bias": architecture == "llama" && has("blk.0.attn_q.bias"),
+        "attention_bias": has_bias,
         "mlp_bias": has("blk.0.ffn_gate.bias"),
         // Null where the file has none: no family's default takes its place.
         "bos_token_id": bos(metadata)?,
@@ -122,11 +131,30 @@ fn json(file: &GgufModel) -> Result<Json, GgufError> {
         let rotated = rotated.unwrap_or(head_dim);
         config["partial_rotary_factor"] = (rotated as f64 / head_dim.max(1) as f64).into();
     }
+    if family.gguf.as_ref().is_some_and(|gguf| gguf.multipliers) {
+        multipliers(&keys, head_dim, &mut config)?;
+    }
     if windows(family) == GgufWindows::All {
         let window = keys.whole("attention.sliding_window")?.filter(|&n| n > 0);
         config["sliding_window"] = window.into();
     }
     Ok(config)
+}
+
+/// Adds what embeddings, scores and blocks are multiplied by, and what logits are divided by. As in llama.cpp, none and
+/// zero leave scores as they are in a Llama with heads of `head_dim` dimensions, and everything else as it is.
+fn multipliers(keys: &Keys<'_>, head_dim: u64, config: &mut Json) -> Result<(), GgufError> {
+    let of_scores = 1.0 / (head_dim.max(1) as f64).sqrt();
+    for (name, key, usual) in [
+        (EMBEDDING_SCALE, "embedding_multiplier", 1.0),
+        (ATTENTION_SCALE, "attention_multiplier", of_scores),
+        (RESIDUAL_SCALE, "residual_multiplier", 1.0),
+        (LOGIT_SCALE, "logits_scaling", 1.0),
+    ] {
+        let found = keys.real(name)?.filter(|&number| number != 0.0);
+        config[key] = found.unwrap_or(usual).into();
+    }
+    Ok(())
 }
 
 fn windows(family: &ModelFamily) -> GgufWindows {

@@ -6,7 +6,9 @@ use super::error::GgufWriteError;
 use crate::checkpoint::Checkpoint;
 use crate::config::ModelConfig;
 use crate::config::architecture::{GgufWindows, smollm3};
-use crate::gguf::config::{EOS_TOKEN_IDS, QUERY_SCALAR};
+use crate::gguf::config::{
+    ATTENTION_SCALE, EMBEDDING_SCALE, EOS_TOKEN_IDS, LOGIT_SCALE, QUERY_SCALAR, RESIDUAL_SCALE,
+};
 use crate::gguf::container::ALIGNMENT;
 use crate::gguf_writer::header::MetadataFields;
 
@@ -67,10 +69,10 @@ pub(super) fn write(
             reason: "llama.cpp knows none but every fourth layer".to_owned(),
         });
     }
-    let scalar = 1.0 / (f64::from(config.attention_scale) * f64::from(config.attention_scale));
-    if (scalar - config.head_dim as f64).abs() > 1e-3 {
-        // llama.cpp does not read it: it knows the scale of each published size.
-        metadata.insert(QUERY_SCALAR, scalar.round());
+    if gguf.multipliers {
+        multipliers(config, &key, metadata);
+    } else {
+        query_scalar(config, metadata);
     }
     let ends = checkpoint.eos_token_ids();
     for (name, id) in [
@@ -86,6 +88,28 @@ pub(super) fn write(
     }
     metadata.insert(EOS_TOKEN_IDS, ends);
     Ok(())
+}
+
+/// What embeddings, scores and blocks are multiplied by, and what logits are divided by.
+fn multipliers(config: &ModelConfig, key: &impl Fn(&str) -> String, metadata: &mut MetadataFields) {
+    for (name, number) in [
+        (EMBEDDING_SCALE, config.embedding_scale),
+        (ATTENTION_SCALE, Some(config.attention_scale)),
+        (RESIDUAL_SCALE, config.residual_scale),
+        (LOGIT_SCALE, config.logit_divisor),
+    ] {
+        // llama.cpp refuses a file without the last one.
+        metadata.insert(key(name), number.unwrap_or(1.0));
+    }
+}
+
+/// What follows from the scale of scores, where that is not the usual one. llama.cpp does not read it: it knows the
+/// scale of each published size.
+fn query_scalar(config: &ModelConfig, metadata: &mut MetadataFields) {
+    let scalar = 1.0 / (f64::from(config.attention_scale) * f64::from(config.attention_scale));
+    if (scalar - config.head_dim as f64).abs() > 1e-3 {
+        metadata.insert(QUERY_SCALAR, scalar.round());
+    }
 }
 
 /// Which layers have a window, and how long it is.

@@ -159,6 +159,33 @@ fn layers_that_do_not_rotate_come_out_if_they_are_every_fourth() {
 }
 
 #[test]
+fn multipliers_come_out() {
+    let plain = ModelConfig {
+        architecture: Architecture::Granite,
+        windowed: Vec::new(),
+        ..config()
+    };
+    let granite = ModelConfig {
+        attention_scale: 0.1,
+        embedding_scale: Some(12.0),
+        residual_scale: Some(0.22),
+        logit_divisor: Some(6.0),
+        ..plain.clone()
+    };
+    let [plain, granite] = [plain, granite].map(|config| {
+        let checkpoint = Checkpoint::random(config, 3).unwrap();
+        let (written, _) = written(&checkpoint, FileFormat::Q8_0);
+        let read = Checkpoint::open(written.path()).unwrap();
+        assert_eq!(read.config(), checkpoint.config());
+        let found = logits(&read, WeightFormat::Q8_0);
+        assert_eq!(found, logits(&checkpoint, WeightFormat::Q8_0));
+        (found, checkpoint.fingerprint().clone())
+    });
+    assert_ne!(plain.0, granite.0);
+    assert_ne!(plain.1, granite.1);
+}
+
+#[test]
 fn the_file_is_the_model_to_the_last_bit() {
     let checkpoint = Checkpoint::random(config(), 3).unwrap();
     assert_eq!(checkpoint.best_format(), WeightFormat::Q8_0);

@@ -56,6 +56,8 @@ fn families_have_the_defaults_of_their_own() {
         ("qwen3", &all, 128, false, (false, false)),
         ("qwen3", &biased, 128, false, (true, true)),
         ("smollm3", &all, 16, true, (false, false)),
+        ("granite", &all, 16, false, (false, false)),
+        ("granite", &biased, 16, false, (true, true)),
         ("gemma2", &all, 256, true, (false, false)),
         ("gemma3_text", &all, 256, true, (false, false)),
     ] {
@@ -225,4 +227,25 @@ fn smollm3_leaves_layers_unrotated() {
     let windows = json!({"use_sliding_window": true, "sliding_window": 8});
     assert_eq!(layers(windows), of("RRRnRR", "fffWff"));
     assert!((0..6).all(|layer| read("llama", &json!({})).is_rotated(layer)));
+}
+
+#[test]
+fn granite_has_multipliers() {
+    let found = |changes: Value| {
+        let config = read("granite", &changes);
+        let (scores, logits) = (config.attention_scale, config.logit_divisor);
+        (
+            config.embedding_scale,
+            scores,
+            config.residual_scale,
+            logits,
+        )
+    };
+    // As IBM published Granite 3.3 2B.
+    let published = json!({
+        "embedding_multiplier": 12.0, "attention_multiplier": 0.015_625, "residual_multiplier": 0.22, "logits_scaling": 8.0,
+    });
+    let expected = (Some(12.0), 0.015_625, Some(0.22), Some(8.0));
+    assert_eq!(found(published), expected);
+    assert_eq!(found(json!({})), (None, 1.0, None, None));
 }

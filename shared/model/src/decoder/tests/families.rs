@@ -70,6 +70,7 @@ fn random_models_of_every_family_run() {
         "gemma2",
         "gemma3_text",
         "phi3",
+        "granite",
     ] {
         for format in WeightFormat::ALL {
             let mut model = load(small(model_type), format);

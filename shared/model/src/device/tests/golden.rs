@@ -232,3 +232,19 @@ fn phi3_is_near_what_the_cpu_computes() {
     let (found, _) = fresh(&mut load(&checkpoint, NumberFormat::F32), &text(30, 1));
     assert_near(&found, &expected, "phi3");
 }
+
+#[test]
+fn granite_is_near_what_the_cpu_computes() {
+    let config = ModelConfig {
+        attention_scale: 0.2,
+        embedding_scale: Some(12.0),
+        residual_scale: Some(0.22),
+        logit_divisor: Some(0.25),
+        ..config()
+    };
+    let checkpoint = Checkpoint::random(config, 7).unwrap();
+    let mut expected = checkpoint.load(WeightFormat::F32).unwrap();
+    let (expected, _) = fresh(&mut expected, &text(30, 1));
+    let (found, _) = fresh(&mut load(&checkpoint, NumberFormat::F32), &text(30, 1));
+    assert_near(&found, &expected, "granite");
+}

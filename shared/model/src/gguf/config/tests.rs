@@ -130,6 +130,28 @@ fn gemma_has_windows_by_pattern() {
 }
 
 #[test]
+fn granite_has_multipliers() {
+    let found = |more: &str| {
+        let config = config("granite", more);
+        let (scores, logits) = (config.attention_scale, config.logit_divisor);
+        (
+            config.embedding_scale,
+            scores,
+            config.residual_scale,
+            logits,
+        )
+    };
+    let all = "embedding_scale=12.0 attention.scale=0.015625 residual_scale=0.22 logit_scale=8.0";
+    let expected = (Some(12.0), 0.015_625, Some(0.22), Some(8.0));
+    assert_eq!(found(all), expected);
+    let usual = (None, 0.25, None, None);
+    assert_eq!(found(""), usual);
+    assert_eq!(found("attention.scale=0.0 residual_scale=0.0"), usual);
+    let names = ["blk.0.attn_q.bias"];
+    assert!(read_with(&model("granite", ""), &names).unwrap().qkv_bias);
+}
+
+#[test]
 fn tokens_that_end_turns_are_found_by_name() {
     let mut metadata = model("qwen2", "tokenizer.ggml.eos_token_id=3");
     let tokens = strings(&["a", "<|im_end|>", "<|eot_id|>", "<|endoftext|>"]);
@@ -199,6 +221,8 @@ fn what_is_missing_or_wrong_is_named() {
         "llama | block_count=0 | num_hidden_layers",
         "gemma2 | block_count=4097 | gemma2.block_count is 4097, expected at most 4096",
         "llama | attention.head_count=0 | num_attention_heads",
+        "granite | logit_scale=-8.0 | logits_scaling is -8",
+        "granite | residual_scale=much | granite.residual_scale is the string",
         "qwen2 | rope.scaling.type=ntk | ntk",
         "qwen2 | rope.scaling.type=yarn | its metadata has no qwen2.rope.scaling.factor",
         "qwen2 | rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.yarn_ext_factor=0.5 | qwen2.rope.scaling.yarn_ext_factor is 0.5",
