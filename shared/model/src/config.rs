@@ -35,6 +35,8 @@ pub enum Architecture {
     Phi3,
     /// SmolLM3: layers that do not rotate.
     SmolLm3,
+    /// OLMo 2: norms after each block and none before, and on whole queries and keys.
+    Olmo2,
     /// Granite 3: multipliers of embeddings, scores, blocks and logits.
     Granite,
     /// T5, original and v1.1: encoder and decoder.
@@ -103,10 +105,15 @@ pub struct ModelConfig {
     pub rms_norm_eps: f32,
     /// Whether norms multiply by 1 + weight (Gemma) and not by weight.
     pub norm_plus_one: bool,
-    /// Whether each block's output is normalised too, before it is added (Gemma).
+    /// Whether each block's input is normalised; all but OLMo 2.
+    pub pre_norms: bool,
+    /// Whether each block's output is normalised, before it is added (Gemma, OLMo 2).
     pub post_norms: bool,
-    /// Whether each head's query and key are normalised before they are rotated (Qwen 3, Gemma 3).
+    /// Whether queries and keys are normalised before they are rotated, each head by itself (Qwen 3, Gemma 3) unless
+    /// `qk_norm_whole` is set.
     pub qk_norm: bool,
+    /// Whether those norms are over all heads at once (OLMo 2).
+    pub qk_norm_whole: bool,
     /// Whether the projections to query, key and value have biases.
     pub qkv_bias: bool,
     /// Whether the output projection of attention has.
@@ -167,8 +174,10 @@ impl ModelConfig {
             head_dim: 64,
             rms_norm_eps: 1e-5,
             norm_plus_one: false,
+            pre_norms: true,
             post_norms: false,
             qk_norm: false,
+            qk_norm_whole: false,
             qkv_bias: false,
             output_bias: false,
             mlp_bias: false,

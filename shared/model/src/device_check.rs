@@ -91,7 +91,7 @@ fn compare(config: ModelConfig, format: NumberFormat, place: ComputeDevice) -> R
 }
 
 /// Models that together have every operation, with what they try and the formats they are compared in.
-fn kinds() -> [(&'static str, ModelConfig, &'static [NumberFormat]); 3] {
+fn kinds() -> [(&'static str, ModelConfig, &'static [NumberFormat]); 4] {
     let plain = ModelConfig {
         vocab_size: 101,
         hidden_size: 48,
@@ -119,6 +119,13 @@ fn kinds() -> [(&'static str, ModelConfig, &'static [NumberFormat]); 3] {
         windowed: vec![true, false],
         ..plain.clone()
     };
+    let norms_after = ModelConfig {
+        pre_norms: false,
+        post_norms: true,
+        qk_norm: true,
+        qk_norm_whole: true,
+        ..plain.clone()
+    };
     let blocks = ModelConfig {
         hidden_size: 256,
         intermediate_size: 512,
@@ -132,6 +139,11 @@ fn kinds() -> [(&'static str, ModelConfig, &'static [NumberFormat]); 3] {
         (
             "windows, soft caps, biases and norms of heads",
             everything,
+            &PLAIN,
+        ),
+        (
+            "norms after blocks alone and of all heads at once",
+            norms_after,
             &PLAIN,
         ),
         ("products with weights in blocks", blocks, &BLOCKS),
@@ -187,7 +199,7 @@ mod tests {
     #[test]
     fn the_devices_code_passes_on_the_cpu_and_a_wrong_number_does_not() {
         let outcomes = self_check(ComputeDevice::Cpu).expect("it computes");
-        assert_eq!(outcomes.len(), 8);
+        assert_eq!(outcomes.len(), 11);
         for outcome in &outcomes {
             assert!(outcome.is_near(), "{outcome}");
         }

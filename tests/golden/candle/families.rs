@@ -2,7 +2,7 @@
 
 use candle_core::{Device, Result, Tensor};
 use candle_transformers::models::{
-    gemma2, gemma3, granite, llama, mistral, phi3, qwen2, qwen3, smol, t5,
+    gemma2, gemma3, granite, llama, mistral, olmo2, phi3, qwen2, qwen3, smol, t5,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -185,6 +185,24 @@ pub(super) const FAMILIES: &[Family] = &[
             ("residual_multiplier", "1.0"),
             ("logits_scaling", "1.0"),
         ],
+    },
+    Family {
+        name: "olmo2",
+        norm_plus_one: false,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = base("olmo2", variant);
+            config.as_object_mut().unwrap().remove("head_dim");
+            config["tie_word_embeddings"] = json!(variant % 2 == 1);
+            config["attention_bias"] = json!(variant >= 3);
+            config
+        },
+        candle: |config, weights, tokens| {
+            let mut model = olmo2::Model::new(&read(config), weights.builder())?;
+            logits(&model.forward(&input(tokens)?, 0)?)
+        },
+        faults: &[("rope_theta", "20000.0"), ("rms_norm_eps", "0.01")],
     },
     Family {
         name: "gemma2",

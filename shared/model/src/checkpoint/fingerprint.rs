@@ -39,8 +39,10 @@ fn all(config: &ModelConfig) -> String {
         head_dim,
         rms_norm_eps,
         norm_plus_one,
+        pre_norms,
         post_norms,
         qk_norm,
+        qk_norm_whole,
         qkv_bias,
         output_bias,
         mlp_bias,
@@ -74,6 +76,8 @@ fn all(config: &ModelConfig) -> String {
         unrotated
             .contains(&true)
             .then(|| format!(", unrotated: {unrotated:?}")),
+        (!pre_norms).then(|| ", pre_norms: false".to_owned()),
+        qk_norm_whole.then(|| ", qk_norm_whole: true".to_owned()),
         constant("logit_divisor", logit_divisor),
         constant("residual_scale", residual_scale),
     ];

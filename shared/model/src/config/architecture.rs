@@ -6,6 +6,7 @@
 mod gemma;
 mod granite;
 mod llama;
+mod olmo2;
 mod phi3;
 mod qwen;
 pub(crate) mod smollm3;
@@ -78,6 +79,7 @@ pub(crate) static FAMILIES: &[&ModelFamily] = &[
     &phi3::FAMILY,
     &smollm3::FAMILY,
     &granite::FAMILY,
+    &olmo2::FAMILY,
     &t5::FAMILY,
 ];
 

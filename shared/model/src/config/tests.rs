@@ -115,7 +115,7 @@ fn a_missing_key_and_what_is_no_object_are_refused() {
 
 /// A small file of each family, what is changed in it, and what is said then: all of it, or how it begins.
 const REFUSALS: &str = r#"
-llama | {"model_type": "mamba"} | model type "mamba" is not supported: llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma3, phi3, smollm3, granite, t5 are
+llama | {"model_type": "mamba"} | model type "mamba" is not supported: llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma3, phi3, smollm3, granite, olmo2, t5 are
 llama | {"architectures": ["LlamaForSequenceClassification"]} | architecture "LlamaForSequenceClassification" is not supported: LlamaForCausalLM is
 llama | {"rope_scaling": {"type": "ntk", "factor": 4.0}} | rope type "ntk" is not supported: default, linear, dynamic, llama3, yarn and longrope are
 llama | {"rope_scaling": {"factor": 4.0}} | rope_scaling has factor and no rope_type: add the kind that it is, as default, linear, dynamic, llama3, yarn or longrope

@@ -28,17 +28,19 @@ use crate::{
 /// Weights of a layer. Projections of the same input are one matrix.
 #[derive(Clone, Debug)]
 pub(super) struct GatedLayer {
-    attention_norm: RmsNorm,
+    attention_norm: Option<RmsNorm>,
     /// Query, key and value: `((heads + 2 * kv_heads) * head_dim, hidden)`.
     qkv: Linear,
-    /// Norms of each head's query and key, if there are.
+    /// Norms of queries and keys, if there are.
     query_norm: Option<RmsNorm>,
     key_norm: Option<RmsNorm>,
+    /// Whether they are over all heads at once, and not over each.
+    qk_norm_whole: bool,
     /// `(hidden, heads * head_dim)`.
     output: Linear,
     /// Norm of what attention adds, if there is one.
     attention_post_norm: Option<RmsNorm>,
-    mlp_norm: RmsNorm,
+    mlp_norm: Option<RmsNorm>,
     mlp: GatedMlp,
     /// Norm of what the feed-forward network adds, if there is one.
     mlp_post_norm: Option<RmsNorm>,
@@ -73,13 +75,14 @@ impl GatedLayer {
         weights: &LayerWeights<'_>,
     ) -> Result<Self, WeightsError> {
         Ok(Self {
-            attention_norm: weights.norm(AttentionNorm)?,
+            attention_norm: weights.optional_norm(AttentionNorm)?,
             qkv: weights.stack(&[Query, Key, Value])?,
             query_norm: weights.optional_norm(QueryNorm)?,
             key_norm: weights.optional_norm(KeyNorm)?,
+            qk_norm_whole: config.qk_norm_whole,
             output: weights.stack(&[Output])?,
             attention_post_norm: weights.optional_norm(AttentionPostNorm)?,
-            mlp_norm: weights.norm(MlpNorm)?,
+            mlp_norm: weights.optional_norm(MlpNorm)?,
             mlp: weights.mlp()?,
             mlp_post_norm: weights.optional_norm(MlpPostNorm)?,
             residual_scale: config.residual_scale,
@@ -122,12 +125,12 @@ impl GatedLayer {
         scratch.update.resize(x.len(), 0.0);
         let rows = x.len() / self.output.outputs();
 
-        self.attention_norm.forward(level, x, &mut scratch.normed);
+        let input = normed(level, self.attention_norm.as_ref(), x, &mut scratch.normed);
         scratch.projected.resize(rows * self.qkv.outputs(), 0.0);
         self.qkv.forward_before(
             Some(&self.output),
             cpu,
-            &scratch.normed,
+            input,
             &mut scratch.projected,
             &mut scratch.linear,
         );
@@ -142,11 +145,11 @@ impl GatedLayer {
         );
         self.add(level, self.attention_post_norm.as_ref(), x, scratch);
 
-        self.mlp_norm.forward(level, x, &mut scratch.normed);
+        let input = normed(level, self.mlp_norm.as_ref(), x, &mut scratch.normed);
         self.mlp.forward_before(
             Some(pass.next),
             cpu,
-            &scratch.normed,
+            input,
             &mut scratch.update,
             &mut scratch.mlp,
             &mut scratch.linear,
@@ -165,6 +168,19 @@ impl GatedLayer {
         }
     }
 
+    /// Normalises queries and keys over all heads at once, in rows of `qkv`, each of query, key and value.
+    fn normalise_whole(&self, level: Level, qkv: &mut [f32]) {
+        for row in qkv.chunks_exact_mut(self.qkv.outputs()) {
+            let (query, rest) = row.split_at_mut(self.query_dim);
+            let key = &mut rest[..self.kv_dim];
+            for (norm, heads) in [(&self.query_norm, query), (&self.key_norm, key)] {
+                if let Some(norm) = norm {
+                    norm.forward_in_place(level, heads);
+                }
+            }
+        }
+    }
+
     /// Rotates queries and keys, and writes keys and values to the caches; all attend.
     fn attend(
         &self,
@@ -174,6 +190,9 @@ impl GatedLayer {
         scratch: &mut LayerScratch,
     ) {
         let width = self.qkv.outputs();
+        if self.qk_norm_whole {
+            self.normalise_whole(pass.cpu.level, &mut scratch.projected);
+        }
         let qkv = SharedSlice::new(&mut scratch.projected);
         let heads = LayerHeads {
             batch,
@@ -197,6 +216,13 @@ impl GatedLayer {
         let output = &mut scratch.attended;
         attention.forward(pass.cpu, output, &mut scratch.attention);
     }
+}
+
+/// The input of a block: the hidden states `x`, which `norm` writes to `to`, if there is one.
+fn normed<'a>(level: Level, norm: Option<&RmsNorm>, x: &'a [f32], to: &'a mut [f32]) -> &'a [f32] {
+    let Some(norm) = norm else { return x };
+    norm.forward(level, x, to);
+    to
 }
 
 /// What the projections of a layer gave, and what the rows of the batch see of it and of what was before.
@@ -235,7 +261,12 @@ impl Views for LayerHeads<'_, '_> {
         let cache = self.cache(segment);
         let head_dim = cache.head_dim();
         let GatedLayer {
-            query_dim, kv_dim, ..
+            ref query_norm,
+            ref key_norm,
+            qk_norm_whole,
+            query_dim,
+            kv_dim,
+            ..
         } = *self.layer;
         let group_dim = query_dim / cache.kv_heads();
         for row in 0..self.rows(segment) {
@@ -249,11 +280,12 @@ impl Views for LayerHeads<'_, '_> {
                     self.qkv.range(key + kv_dim, head_dim),
                 )
             };
-            if let Some(norm) = &self.layer.query_norm {
-                norm.forward_in_place(self.level, query);
-            }
-            if let Some(norm) = &self.layer.key_norm {
-                norm.forward_in_place(self.level, key);
+            if !qk_norm_whole {
+                for (norm, heads) in [(query_norm, &mut *query), (key_norm, &mut *key)] {
+                    if let Some(norm) = norm {
+                        norm.forward_in_place(self.level, heads);
+                    }
+                }
             }
             let slot = self.batch[segment].cache.len() + row;
             // The row sees its own position last.

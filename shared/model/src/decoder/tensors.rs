@@ -21,7 +21,7 @@ pub(crate) enum LayerPart {
     Value,
     /// The three as one matrix, in checkpoints that have them so.
     QueryKeyValue,
-    /// Norms of each head's query and key.
+    /// Norms of queries and keys, of each head or of all at once.
     QueryNorm,
     KeyNorm,
     Output,
@@ -70,15 +70,17 @@ impl LayerPart {
 
     /// The parts that a checkpoint of `config` has.
     pub(crate) fn of(config: &ModelConfig) -> impl Iterator<Item = Self> {
-        let (qk_norm, post_norms) = (config.qk_norm, config.post_norms);
+        let (pre_norms, post_norms) = (config.pre_norms, config.post_norms);
+        let qk_norm = config.qk_norm;
         let fused = config.architecture.family().fused;
         let all = Self::TABLE.into_iter().map(|(part, ..)| part);
         all.filter(move |part| match part {
             Self::Query | Self::Key | Self::Value | Self::Gate | Self::Up => !fused,
             Self::QueryKeyValue | Self::GateUp => fused,
             Self::QueryNorm | Self::KeyNorm => qk_norm,
+            Self::AttentionNorm | Self::MlpNorm => pre_norms,
             Self::AttentionPostNorm | Self::MlpPostNorm => post_norms,
-            Self::AttentionNorm | Self::Output | Self::MlpNorm | Self::Down => true,
+            Self::Output | Self::Down => true,
         })
     }
 
@@ -126,6 +128,8 @@ impl LayerPart {
             Self::AttentionNorm | Self::AttentionPostNorm | Self::MlpNorm | Self::MlpPostNorm => {
                 vec![hidden]
             }
+            Self::QueryNorm if config.qk_norm_whole => vec![query],
+            Self::KeyNorm if config.qk_norm_whole => vec![kv],
             Self::QueryNorm | Self::KeyNorm => vec![config.head_dim],
             Self::Query => vec![query, hidden],
             Self::Key | Self::Value => vec![kv, hidden],

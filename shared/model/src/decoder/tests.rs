@@ -63,6 +63,18 @@ fn gemma() -> ModelConfig {
     }
 }
 
+/// The first with OLMo 2's norms: after each block and none before, and over all heads at once.
+fn olmo2() -> ModelConfig {
+    ModelConfig {
+        architecture: Architecture::Olmo2,
+        pre_norms: false,
+        post_norms: true,
+        qk_norm: true,
+        qk_norm_whole: true,
+        ..config()
+    }
+}
+
 fn load(config: ModelConfig, format: impl Into<CpuFormat>) -> Decoder {
     let checkpoint = Checkpoint::random(config, 7).unwrap();
     Decoder::load(checkpoint.config(), checkpoint.weights(), format).unwrap()
@@ -72,9 +84,9 @@ fn model(format: WeightFormat) -> Decoder {
     load(config(), format)
 }
 
-/// Both models in all formats of weights, and with keys and values in blocks, each with its name.
+/// These models in all formats of weights, and with keys and values in blocks, each with its name.
 fn models() -> impl Iterator<Item = (String, Decoder)> {
-    let configs = [config(), gemma()].into_iter();
+    let configs = [config(), gemma(), olmo2()].into_iter();
     configs.flat_map(|config| {
         let formats = WeightFormat::ALL.into_iter().map(CpuFormat::from);
         let formats = formats.chain([CpuFormat {

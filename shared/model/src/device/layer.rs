@@ -20,17 +20,18 @@ use crate::{
 /// Weights of a layer. Projections of the same input are one matrix.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceLayer {
-    attention_norm: Norm,
+    attention_norm: Option<Norm>,
     /// Query, key and value: `((heads + 2 * kv_heads) * head_dim, hidden)`.
     qkv: DeviceLinear,
-    /// Over the dimensions of a head.
     query_norm: Option<Norm>,
     key_norm: Option<Norm>,
+    /// Whether they are over all heads at once, and not over each.
+    qk_norm_whole: bool,
     /// `(hidden, heads * head_dim)`.
     output: DeviceLinear,
     /// Of what attention adds.
     attention_post_norm: Option<Norm>,
-    mlp_norm: Norm,
+    mlp_norm: Option<Norm>,
     /// Gate and up: `(2 * intermediate, hidden)`.
     gate_up: DeviceLinear,
     /// `(hidden, intermediate)`.
@@ -66,13 +67,14 @@ impl DeviceLayer {
         let config = loader.config;
         let windowed = config.is_windowed(index);
         Ok(Self {
-            attention_norm: loader.norm(index, AttentionNorm)?,
+            attention_norm: loader.optional_norm(index, AttentionNorm)?,
             qkv: loader.stack(index, &[Query, Key, Value])?,
             query_norm: loader.optional_norm(index, QueryNorm)?,
             key_norm: loader.optional_norm(index, KeyNorm)?,
+            qk_norm_whole: config.qk_norm_whole,
             output: loader.stack(index, &[Output])?,
             attention_post_norm: loader.optional_norm(index, AttentionPostNorm)?,
-            mlp_norm: loader.norm(index, MlpNorm)?,
+            mlp_norm: loader.optional_norm(index, MlpNorm)?,
             gate_up: loader.stack(index, &[Gate, Up])?,
             down: loader.stack(index, &[Down])?,
             mlp_post_norm: loader.optional_norm(index, MlpPostNorm)?,
@@ -100,9 +102,10 @@ impl DeviceLayer {
         caches: &[&DeviceLayerCache],
         x: &Tensor,
     ) -> Result<Tensor> {
-        let update = self.attend(pass, caches, &self.attention_norm.forward(x)?)?;
+        let input = normed(self.attention_norm.as_ref(), x)?;
+        let update = self.attend(pass, caches, &input)?;
         let x = (x + self.added(self.attention_post_norm.as_ref(), &update)?)?;
-        let update = self.feed_forward(&self.mlp_norm.forward(&x)?)?;
+        let update = self.feed_forward(&normed(self.mlp_norm.as_ref(), &x)?)?;
         x + self.added(self.mlp_post_norm.as_ref(), &update)?
     }
 
@@ -124,12 +127,12 @@ impl DeviceLayer {
         let (query_dim, kv_dim) = (heads * head_dim, kv_heads * head_dim);
         let part = |first: usize, width: usize| qkv.narrow(1, first, width);
         let turned = |part: Tensor, count: usize, norm: Option<&Norm>| {
-            let mut heads = part
-                .to_dtype(DType::F32)?
-                .reshape((rows * count, head_dim))?;
-            if let Some(norm) = norm {
-                heads = norm.forward(&heads)?;
-            }
+            let shape = if self.qk_norm_whole {
+                (rows, count * head_dim)
+            } else {
+                (rows * count, head_dim)
+            };
+            let heads = normed(norm, &part.to_dtype(DType::F32)?.reshape(shape)?)?;
             let heads = heads.reshape((1, rows, count, head_dim))?;
             match pass.rotation {
                 Some(rotation) => rotation.apply(&heads),
@@ -172,14 +175,19 @@ impl DeviceLayer {
 
     /// Returns what a block that made `update` adds to the hidden states, in f32, normalised if there is a norm.
     fn added(&self, norm: Option<&Norm>, update: &Tensor) -> Result<Tensor> {
-        let mut update = update.to_dtype(DType::F32)?;
-        if let Some(norm) = norm {
-            update = norm.forward(&update)?;
-        }
+        let update = normed(norm, &update.to_dtype(DType::F32)?)?;
         match self.residual_scale {
             Some(scale) => update * f64::from(scale),
             None => Ok(update),
         }
+    }
+}
+
+/// The rows of `x`, `(rows, width)` in f32, normalised if there is a norm.
+fn normed(norm: Option<&Norm>, x: &Tensor) -> Result<Tensor> {
+    match norm {
+        Some(norm) => norm.forward(x),
+        None => Ok(x.clone()),
     }
 }
 

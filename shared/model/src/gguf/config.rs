@@ -79,6 +79,10 @@ fn json(file: &GgufModel) -> Result<Json, GgufError> {
     if keys.whole("expert_count")?.unwrap_or(0) > 0 {
         return Err(unsupported(format!("{architecture} with experts")));
     }
+    let window = keys.whole("attention.sliding_window")?.unwrap_or(0);
+    if family.architecture == Architecture::Olmo2 && window > 0 {
+        return Err(unsupported(format!("{architecture} with windows (OLMo 3)")));
+    }
     let whole = |name: &str| -> Result<u64, GgufError> { keys.required(name, keys.whole(name)?) };
     let layers = whole("block_count")?;
     if layers > MOST_LAYERS {
@@ -102,7 +106,8 @@ fn json(file: &GgufModel) -> Result<Json, GgufError> {
     let rows = file
         .tensor(GGUF_EMBEDDING)
         .and_then(|(info, _)| info.shape.first().copied());
-    let has_bias = ["llama", "granite"].contains(&architecture) && has("blk.0.attn_q.bias");
+    let has_bias =
+        ["llama", "granite", "olmo2"].contains(&architecture) && has("blk.0.attn_q.bias");
     let mut config = json!({
         "model_type": family.model_types[0],
         "vocab_size": rows.map_or_else(|| whole("vocab_size"), |rows| Ok(rows as u64))?,

@@ -159,6 +159,36 @@ fn layers_that_do_not_rotate_come_out_if_they_are_every_fourth() {
 }
 
 #[test]
+fn norms_after_blocks_come_out() {
+    let config = ModelConfig {
+        architecture: Architecture::Olmo2,
+        pre_norms: false,
+        post_norms: true,
+        qk_norm: true,
+        qk_norm_whole: true,
+        ..config()
+    };
+    let checkpoint = Checkpoint::random(config, 3).unwrap();
+    let (written, report) = written(&checkpoint, FileFormat::Q8_0);
+    // Three of the ends, and eleven in each layer.
+    assert_eq!(report.tensors, 3 + 2 * 11);
+    let file = crate::gguf::GgufModel::open(written.path()).unwrap();
+    for (name, width) in [
+        ("attn_q_norm", 256),
+        ("attn_k_norm", 128),
+        ("post_attention_norm", 256),
+        ("post_ffw_norm", 256),
+    ] {
+        let (info, _) = file.tensor(&format!("blk.1.{name}.weight")).unwrap();
+        assert_eq!(info.shape, [width], "{name}");
+    }
+    let read = Checkpoint::open(written.path()).unwrap();
+    assert_eq!(read.config(), checkpoint.config());
+    let found = logits(&read, WeightFormat::Q8_0);
+    assert_eq!(found, logits(&checkpoint, WeightFormat::Q8_0));
+}
+
+#[test]
 fn multipliers_come_out() {
     let plain = ModelConfig {
         architecture: Architecture::Granite,

@@ -56,6 +56,8 @@ fn families_have_the_defaults_of_their_own() {
         ("qwen3", &all, 128, false, (false, false)),
         ("qwen3", &biased, 128, false, (true, true)),
         ("smollm3", &all, 16, true, (false, false)),
+        ("olmo2", &all, 16, false, (false, false)),
+        ("olmo2", &biased, 16, false, (true, true)),
         ("granite", &all, 16, false, (false, false)),
         ("granite", &biased, 16, false, (true, true)),
         ("gemma2", &all, 256, true, (false, false)),
@@ -66,12 +68,12 @@ fn families_have_the_defaults_of_their_own() {
         assert_eq!(shape, (head_dim, tied), "{name}");
         let found = (config.qkv_bias, config.output_bias);
         assert_eq!(found, biases, "{name}");
-        assert_eq!(config.qk_norm, name == "qwen3" || name == "gemma3_text");
-        let is_gemma = name.starts_with("gemma");
-        assert_eq!(
-            (config.post_norms, config.norm_plus_one),
-            (is_gemma, is_gemma)
-        );
+        let normed = ["qwen3", "gemma3_text", "olmo2"].contains(&name);
+        assert_eq!(config.qk_norm, normed, "{name}");
+        let (is_gemma, is_olmo) = (name.starts_with("gemma"), name == "olmo2");
+        assert_eq!(config.norm_plus_one, is_gemma, "{name}");
+        let norms = (config.pre_norms, config.post_norms, config.qk_norm_whole);
+        assert_eq!(norms, (!is_olmo, is_gemma || is_olmo, is_olmo), "{name}");
     }
     assert_eq!(windows(&read("llama", &all)), "ffffff");
     let mistral = read("mistral", &all);

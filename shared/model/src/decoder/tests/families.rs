@@ -71,6 +71,7 @@ fn random_models_of_every_family_run() {
         "gemma3_text",
         "phi3",
         "granite",
+        "olmo2",
     ] {
         for format in WeightFormat::ALL {
             let mut model = load(small(model_type), format);
@@ -106,12 +107,24 @@ fn tensors_that_a_family_needs_are_named() {
         ("qwen3", "self_attn.q_norm.weight"),
         ("gemma3_text", "self_attn.q_norm.weight"),
         ("gemma2", "pre_feedforward_layernorm.weight"),
+        ("olmo2", "self_attn.q_norm.weight"),
     ] {
         assert_eq!(
             missing(model_type),
             format!("tensor model.layers.0.{part} is missing")
         );
     }
+}
+
+#[test]
+fn norms_of_each_head_are_not_those_of_all() {
+    let of_heads = Checkpoint::random(small("qwen3"), 7).unwrap();
+    let refused = Decoder::load(&small("olmo2"), of_heads.weights(), WeightFormat::F32);
+    let norm = "tensor model.layers.0.self_attn.q_norm.weight";
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        format!("{norm} has shape [12], the config implies [48]")
+    );
 }
 
 /// The same tensors where models that see pictures keep them.

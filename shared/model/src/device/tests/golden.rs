@@ -215,6 +215,15 @@ fn a_plain_file_is_brought_into_blocks_where_rows_are_whole_ones() {
     }
 }
 
+/// Compares a random model of `config` with this crate's own kernels.
+fn is_near_the_cpu(config: ModelConfig, name: &str) {
+    let checkpoint = Checkpoint::random(config, 7).unwrap();
+    let mut expected = checkpoint.load(WeightFormat::F32).unwrap();
+    let (expected, _) = fresh(&mut expected, &text(30, 1));
+    let (found, _) = fresh(&mut load(&checkpoint, NumberFormat::F32), &text(30, 1));
+    assert_near(&found, &expected, name);
+}
+
 /// Fused matrices, and heads that rotate in part.
 #[test]
 fn phi3_is_near_what_the_cpu_computes() {
@@ -226,11 +235,19 @@ fn phi3_is_near_what_the_cpu_computes() {
         }),
         ..config()
     };
-    let checkpoint = Checkpoint::random(config, 7).unwrap();
-    let mut expected = checkpoint.load(WeightFormat::F32).unwrap();
-    let (expected, _) = fresh(&mut expected, &text(30, 1));
-    let (found, _) = fresh(&mut load(&checkpoint, NumberFormat::F32), &text(30, 1));
-    assert_near(&found, &expected, "phi3");
+    is_near_the_cpu(config, "phi3");
+}
+
+#[test]
+fn olmo2_is_near_what_the_cpu_computes() {
+    let config = ModelConfig {
+        pre_norms: false,
+        post_norms: true,
+        qk_norm: true,
+        qk_norm_whole: true,
+        ..config()
+    };
+    is_near_the_cpu(config, "olmo2");
 }
 
 #[test]
@@ -242,9 +259,5 @@ fn granite_is_near_what_the_cpu_computes() {
         logit_divisor: Some(0.25),
         ..config()
     };
-    let checkpoint = Checkpoint::random(config, 7).unwrap();
-    let mut expected = checkpoint.load(WeightFormat::F32).unwrap();
-    let (expected, _) = fresh(&mut expected, &text(30, 1));
-    let (found, _) = fresh(&mut load(&checkpoint, NumberFormat::F32), &text(30, 1));
-    assert_near(&found, &expected, "granite");
+    is_near_the_cpu(config, "granite");
 }

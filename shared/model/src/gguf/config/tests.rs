@@ -221,6 +221,7 @@ fn what_is_missing_or_wrong_is_named() {
         "llama | block_count=0 | num_hidden_layers",
         "gemma2 | block_count=4097 | gemma2.block_count is 4097, expected at most 4096",
         "llama | attention.head_count=0 | num_attention_heads",
+        r#"olmo2 | attention.sliding_window=8 | "olmo2 with windows (OLMo 3)""#,
         "granite | logit_scale=-8.0 | logits_scaling is -8",
         "granite | residual_scale=much | granite.residual_scale is the string",
         "qwen2 | rope.scaling.type=ntk | ntk",
