@@ -15,6 +15,7 @@
 //! | granite | knows no multiplier, and ties no embeddings | they are multiplied into the weights that it is given |
 //! | granite | reads no biases, no `head_dim` and of rope scalings llama3 alone | with biases it is candle's SmolLM3 that computes; the others are not varied |
 //! | olmo2 | reads no `head_dim` and no rope scaling | none of them varied |
+//! | glm4 | reads no rope scaling, and rotates no whole head | neither varied |
 //! | gemma2 | windows every layer instead of every second | none, by a window longer than the text |
 //! | gemma3 | takes no prompt of several tokens where there are several heads of keys and values | one token after the other |
 //! | phi3 | multiplies frequencies by LongRoPE's factors, where the model divides | it is given their reciprocals |

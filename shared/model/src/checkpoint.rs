@@ -31,7 +31,7 @@ use crate::computation::ComputeDeviceError;
 use crate::computation::{Computation, CpuFormat, NumberFormat};
 use crate::config::{ModelConfig, ModelConfigError};
 use crate::decoder::Decoder;
-use crate::decoder::tensors::{LayerPart, TensorNames, row_ranges, tensors};
+use crate::decoder::tensors::{LayerPart, TensorNames, layouts, row_ranges, tensors};
 #[cfg(feature = "device")]
 use crate::device::{DeviceError, DeviceModel};
 use crate::gguf::{self, GgufError};
@@ -146,9 +146,9 @@ impl Checkpoint {
         if config.output_bias && config.encoder.is_none() {
             config.output_bias = weights.contains(&names.bias(&config, 0, LayerPart::Output));
         }
-        let fused = row_ranges(&config, names);
+        let (fused, layouts) = (row_ranges(&config, names), layouts(&config, names));
         Self {
-            weights: weights.with_row_ranges(fused),
+            weights: weights.with_row_ranges(fused).with_layouts(layouts),
             config,
             text: TokenizerFiles::default(),
             weights_digest: OnceLock::new(),

@@ -35,6 +35,8 @@ pub enum Architecture {
     Phi3,
     /// SmolLM3: layers that do not rotate.
     SmolLm3,
+    /// GLM-4-0414: norms before and after each block, heads that rotate in part.
+    Glm4,
     /// OLMo 2: norms after each block and none before, and on whole queries and keys.
     Olmo2,
     /// Granite 3: multipliers of embeddings, scores, blocks and logits.
@@ -107,7 +109,7 @@ pub struct ModelConfig {
     pub norm_plus_one: bool,
     /// Whether each block's input is normalised; all but OLMo 2.
     pub pre_norms: bool,
-    /// Whether each block's output is normalised, before it is added (Gemma, OLMo 2).
+    /// Whether each block's output is normalised, before it is added (Gemma, OLMo 2, GLM-4).
     pub post_norms: bool,
     /// Whether queries and keys are normalised before they are rotated, each head by itself (Qwen 3, Gemma 3) unless
     /// `qk_norm_whole` is set.

@@ -183,14 +183,14 @@ fn contents(
         }
         encode(name, &values, format)?
     };
-    let TensorLayout::RotaryPairs { heads } = tensor.layout else {
+    let TensorLayout::RotaryPairs { heads, dims } = tensor.layout else {
         return Ok(bytes);
     };
     let rows = tensor.shape[0];
     let row = bytes.len() / rows;
     let mut ordered = Vec::with_capacity(bytes.len());
     for at in 0..rows {
-        let source = rotary_source(at, rows, heads);
+        let source = rotary_source(at, rows, heads, dims);
         ordered.extend_from_slice(&bytes[source * row..][..row]);
     }
     Ok(ordered)

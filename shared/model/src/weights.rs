@@ -32,6 +32,8 @@ pub struct Weights {
     names: Option<Arc<BTreeMap<String, NamedTensor>>>,
     /// Tensors that are rows of others, by their names.
     row_ranges: Arc<BTreeMap<String, RowRange>>,
+    /// Of safetensors files, the tensors that stand there otherwise than they are given, by their names.
+    layouts: Arc<BTreeMap<String, TensorLayout>>,
     /// How many of their bytes were read.
     pub(crate) progress: Arc<LoadProgress>,
     /// Where matrices are that were packed before, or are kept.
@@ -73,6 +75,7 @@ impl Weights {
             files: files.into(),
             names: names.map(Arc::new),
             row_ranges: Arc::default(),
+            layouts: Arc::default(),
             progress: Arc::default(),
             packed: None,
         }
@@ -119,6 +122,12 @@ impl Weights {
     pub(crate) fn with_row_ranges(self, row_ranges: BTreeMap<String, RowRange>) -> Self {
         let row_ranges = Arc::new(row_ranges);
         Self { row_ranges, ..self }
+    }
+
+    /// The same, where the tensors of `layouts` stand so in safetensors files.
+    pub(crate) fn with_layouts(self, layouts: BTreeMap<String, TensorLayout>) -> Self {
+        let layouts = Arc::new(layouts);
+        Self { layouts, ..self }
     }
 
     /// The same, whose matrices are taken from `store`, or kept there.
@@ -213,11 +222,12 @@ impl Weights {
 
     /// The tensor as it is stored, if it is there by itself.
     fn stored(&self, name: &str) -> Option<StoredTensor<'_>> {
-        let (name, layout) = match &self.names {
-            Some(names) => names
-                .get(name)
-                .map(|named| (named.gguf.as_str(), named.layout))?,
-            None => (name, TensorLayout::Same),
+        let (name, layout) = if let Some(names) = &self.names {
+            let named = names.get(name)?;
+            (named.gguf.as_str(), named.layout)
+        } else {
+            let layout = self.layouts.get(name).copied();
+            (name, layout.unwrap_or(TensorLayout::Same))
         };
         let (info, bytes) = self.files.iter().find_map(|file| file.get(name))?;
         Some(StoredTensor {
@@ -257,16 +267,19 @@ impl Weights {
     }
 }
 
-/// How a tensor's contents in the file differ from the Hugging Face checkpoint's.
+/// How a tensor's contents in the file differ from what a model computes with, which is as in most Hugging Face
+/// checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TensorLayout {
     /// Not at all.
     Same,
-    /// Rows of a head stand in the order in which llama.cpp rotates them for the Llama family: a
+    /// Rows of a head stand in the order in which llama.cpp rotates them for the Llama family, and GLM-4 anywhere: a
     /// dimension beside the one it is paired with.
     RotaryPairs {
         /// Heads the rows belong to.
         heads: usize,
+        /// Dimensions of a head that rotate, its first ones.
+        dims: usize,
     },
     /// One is added to each weight: Gemma multiplies by 1 + weight, and llama.cpp by what it finds.
     PlusOne,
@@ -281,21 +294,27 @@ pub(crate) struct NamedTensor {
     pub(crate) layout: TensorLayout,
 }
 
-/// Which row of a checkpoint stands at row `row` of the file, `rows` being those of all `heads`.
+/// Which row of a model stands at row `row` of the file, `rows` being those of all `heads`, of each of which `dims`
+/// dimensions rotate.
 ///
-/// A checkpoint pairs dimension i of a head with i + half; the file has them side by side.
-pub(crate) fn rotary_source(row: usize, rows: usize, heads: usize) -> usize {
+/// The model pairs dimension i of a head with i + dims / 2; the file has them side by side.
+pub(crate) fn rotary_source(row: usize, rows: usize, heads: usize, dims: usize) -> usize {
     let head_dim = rows / heads;
-    let (head, within) = (row / head_dim, row % head_dim);
-    head * head_dim + within % 2 * (head_dim / 2) + within / 2
+    let within = row % head_dim;
+    if within >= dims {
+        return row;
+    }
+    row - within + within % 2 * (dims / 2) + within / 2
 }
 
-/// At which row of the file the row `row` of a checkpoint stands: the inverse of [`rotary_source`].
-fn rotary_place(row: usize, rows: usize, heads: usize) -> usize {
+/// At which row of the file the row `row` of the model stands: the inverse of [`rotary_source`].
+fn rotary_place(row: usize, rows: usize, heads: usize, dims: usize) -> usize {
     let head_dim = rows / heads;
-    let (head, within) = (row / head_dim, row % head_dim);
-    let half = head_dim / 2;
-    head * head_dim + within % half * 2 + within / half
+    let (within, half) = (row % head_dim, dims / 2);
+    if within >= dims {
+        return row;
+    }
+    row - within + within % half * 2 + within / half
 }
 
 #[cfg(test)]

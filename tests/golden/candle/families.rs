@@ -2,7 +2,7 @@
 
 use candle_core::{Device, Result, Tensor};
 use candle_transformers::models::{
-    gemma2, gemma3, granite, llama, mistral, olmo2, phi3, qwen2, qwen3, smol, t5,
+    gemma2, gemma3, glm4_new, granite, llama, mistral, olmo2, phi3, qwen2, qwen3, smol, t5,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -203,6 +203,31 @@ pub(super) const FAMILIES: &[Family] = &[
             logits(&model.forward(&input(tokens)?, 0)?)
         },
         faults: &[("rope_theta", "20000.0"), ("rms_norm_eps", "0.01")],
+    },
+    Family {
+        name: "glm4",
+        norm_plus_one: false,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = base("glm4", variant);
+            // Of heads of 8 and of 12 dimensions.
+            config["partial_rotary_factor"] = json!(if variant == 4 { 0.25 } else { 0.5 });
+            config["attention_bias"] = json!(variant % 3 != 0);
+            config["tie_word_embeddings"] = json!(variant % 2 == 1);
+            config["eos_token_id"] = json!([2, 3]);
+            config
+        },
+        candle: |config, weights, tokens| {
+            let mut model = glm4_new::ModelForCausalLM::new(&read(config), weights.builder())?;
+            logits(&model.forward(&input(tokens)?, 0)?)
+        },
+        faults: &[
+            ("partial_rotary_factor", "0.25"),
+            ("partial_rotary_factor", "1.0"),
+            ("rope_theta", "20000.0"),
+            ("rms_norm_eps", "0.01"),
+        ],
     },
     Family {
         name: "gemma2",

@@ -49,7 +49,8 @@ fn families_are_listed_with_who_computes_them() {
         families.find(types).expect("a family")["engine"].clone()
     };
     for (family, engine) in [
-        ("glm4", "candle"),
+        ("glm4", "outrider"),
+        ("qwen3_moe", "candle"),
         ("t5", "outrider"),
         ("gemma3_text", "outrider"),
     ] {

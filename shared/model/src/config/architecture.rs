@@ -4,6 +4,7 @@
 //! a line in [`FAMILIES`].
 
 mod gemma;
+mod glm4;
 mod granite;
 mod llama;
 mod olmo2;
@@ -26,10 +27,41 @@ pub(crate) struct ModelFamily {
     pub(crate) read: fn(&RawConfig) -> Result<ModelConfig, ModelConfigError>,
     /// What its files call common keys otherwise: the common name, then its own.
     pub(crate) keys: &'static [(&'static str, &'static str)],
-    /// Whether its checkpoints have one matrix for query, key and value, and one for gate and up.
-    pub(crate) fused: bool,
+    /// The form of its checkpoints.
+    pub(crate) form: CheckpointForm,
     /// Its form in GGUF; `None` if it has none here.
     pub(crate) gguf: Option<GgufFamily>,
+}
+
+/// How the tensors of a family stand in its checkpoints.
+#[derive(Debug)]
+pub(crate) struct CheckpointForm {
+    /// Which matrices are one.
+    pub(crate) fused: FusedMatrices,
+    /// Whether rows of queries and keys stand in the order in which llama.cpp rotates them.
+    pub(crate) rotary_pairs: bool,
+    /// Parts of a layer that are called otherwise than in most families: the name in GGUF files, then its own.
+    pub(crate) names: &'static [(&'static str, &'static str)],
+}
+
+impl CheckpointForm {
+    /// The form of most families.
+    const USUAL: Self = Self {
+        fused: FusedMatrices::None,
+        rotary_pairs: false,
+        names: &[],
+    };
+}
+
+/// Which matrices of a layer are one in the checkpoints of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FusedMatrices {
+    /// None.
+    None,
+    /// Gate and up.
+    GateUp,
+    /// These, and query, key and value.
+    All,
 }
 
 /// The form of a family in GGUF files.
@@ -39,6 +71,8 @@ pub(crate) struct GgufFamily {
     pub(crate) architecture: &'static str,
     /// Whether rows of queries and keys stand in the order in which llama.cpp rotates them.
     pub(crate) rotary_pairs: bool,
+    /// Whether heads may rotate in part.
+    pub(crate) partial_rotary: bool,
     /// Which layers may have a window.
     pub(crate) windows: GgufWindows,
     /// Whether its metadata has what embeddings, scores and blocks are multiplied by, and what logits are divided by.
@@ -51,6 +85,7 @@ impl GgufFamily {
         Self {
             architecture,
             rotary_pairs: false,
+            partial_rotary: false,
             windows,
             multipliers: false,
         }
@@ -80,6 +115,7 @@ pub(crate) static FAMILIES: &[&ModelFamily] = &[
     &smollm3::FAMILY,
     &granite::FAMILY,
     &olmo2::FAMILY,
+    &glm4::FAMILY,
     &t5::FAMILY,
 ];
 

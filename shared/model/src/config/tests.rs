@@ -115,7 +115,7 @@ fn a_missing_key_and_what_is_no_object_are_refused() {
 
 /// A small file of each family, what is changed in it, and what is said then: all of it, or how it begins.
 const REFUSALS: &str = r#"
-llama | {"model_type": "mamba"} | model type "mamba" is not supported: llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma3, phi3, smollm3, granite, olmo2, t5 are
+llama | {"model_type": "mamba"} | model type "mamba" is not supported: llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma3, phi3, smollm3, granite, olmo2, glm4, t5 are
 llama | {"architectures": ["LlamaForSequenceClassification"]} | architecture "LlamaForSequenceClassification" is not supported: LlamaForCausalLM is
 llama | {"rope_scaling": {"type": "ntk", "factor": 4.0}} | rope type "ntk" is not supported: default, linear, dynamic, llama3, yarn and longrope are
 llama | {"rope_scaling": {"factor": 4.0}} | rope_scaling has factor and no rope_type: add the kind that it is, as default, linear, dynamic, llama3, yarn or longrope
@@ -160,6 +160,10 @@ gemma3_text | {"sliding_window_pattern": 0} | sliding_window_pattern is 0: every
 gemma3_text | {"rope_parameters": {"full_attention": {"rope_theta": 5e5}}} | config.json has no rope_parameters.sliding_attention
 smollm3 | {"no_rope_layers": [1, 0]} | no_rope_layers is a list of 2: it must have an entry for each of num_hidden_layers
 smollm3 | {"no_rope_layer_interval": 0} | no_rope_layer_interval is 0: every so many layers one does not rotate, so it must be 1 or more
+glm4 | {"head_dim": 12, "partial_rotary_factor": 0.25} | partial_rotary_factor is 3 of 12 dimensions: an even number of a head's dimensions must rotate
+glm4 | {"partial_rotary_factor": 0.0} | partial_rotary_factor is 0: it must be above 0 and at most 1
+glm4 | {"hidden_act": "gelu"} | hidden_act "gelu" is not supported: silu or swish is
+glm4 | {"model_type": "chatglm"} | model type "chatglm" is not supported: ...
 granite | {"embedding_multiplier": 0.0} | embedding_multiplier is 0: it must be positive, and neither too small nor too large for f32
 granite | {"residual_multiplier": -0.22} | residual_multiplier is -0.22: it must be positive, ...
 granite | {"attention_multiplier": 1e-50} | attention_multiplier is ...

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::config::ModelConfig;
+use crate::config::architecture::FusedMatrices;
 use crate::weights::{NamedTensor, RowRange, TensorLayout, Weights};
 
 /// The embedding table in a GGUF file.
@@ -72,11 +73,13 @@ impl LayerPart {
     pub(crate) fn of(config: &ModelConfig) -> impl Iterator<Item = Self> {
         let (pre_norms, post_norms) = (config.pre_norms, config.post_norms);
         let qk_norm = config.qk_norm;
-        let fused = config.architecture.family().fused;
+        let fused = config.architecture.family().form.fused;
         let all = Self::TABLE.into_iter().map(|(part, ..)| part);
         all.filter(move |part| match part {
-            Self::Query | Self::Key | Self::Value | Self::Gate | Self::Up => !fused,
-            Self::QueryKeyValue | Self::GateUp => fused,
+            Self::Query | Self::Key | Self::Value => fused != FusedMatrices::All,
+            Self::QueryKeyValue => fused == FusedMatrices::All,
+            Self::Gate | Self::Up => fused == FusedMatrices::None,
+            Self::GateUp => fused != FusedMatrices::None,
             Self::QueryNorm | Self::KeyNorm => qk_norm,
             Self::AttentionNorm | Self::MlpNorm => pre_norms,
             Self::AttentionPostNorm | Self::MlpPostNorm => post_norms,
@@ -93,29 +96,39 @@ impl LayerPart {
         }
     }
 
-    /// Returns its name within a layer. Only models with norms after each block mean what they call the norm after
-    /// attention.
+    /// Returns its name within a layer. Of the families without names of their own, only those with norms after each
+    /// block mean what they call the norm after attention.
     fn name(self, config: &ModelConfig) -> &'static str {
-        match self {
-            Self::MlpNorm if config.post_norms => "pre_feedforward_layernorm",
-            part => Self::TABLE[part as usize].1,
+        let (_, usual, gguf) = Self::TABLE[self as usize];
+        let mut own = config.architecture.family().form.names.iter();
+        match own.find(|(part, _)| *part == gguf) {
+            Some((_, own)) => own,
+            None if self == Self::MlpNorm && config.post_norms => "pre_feedforward_layernorm",
+            None => usual,
         }
+    }
+
+    /// The order in which llama.cpp rotates, of queries and keys.
+    fn rotary_pairs(self, config: &ModelConfig) -> Option<TensorLayout> {
+        let heads = match self {
+            Self::Query => config.heads,
+            Self::Key => config.kv_heads,
+            _ => return None,
+        };
+        let dims = config.rope.as_ref().and_then(|rope| rope.dims);
+        let dims = dims.unwrap_or(config.head_dim);
+        Some(TensorLayout::RotaryPairs { heads, dims })
     }
 
     /// Returns how its contents in a GGUF file differ from the checkpoint's.
     fn layout(self, config: &ModelConfig) -> TensorLayout {
         let gguf = config.architecture.family().gguf.as_ref();
         let rotated = gguf.is_some_and(|gguf| gguf.rotary_pairs);
-        match self {
-            Self::Query if rotated => TensorLayout::RotaryPairs {
-                heads: config.heads,
-            },
-            Self::Key if rotated => TensorLayout::RotaryPairs {
-                heads: config.kv_heads,
-            },
+        match self.rotary_pairs(config).filter(|_| rotated) {
+            Some(pairs) => pairs,
             // A vector is a norm.
-            part if part.shape(config).len() == 1 => norm_layout(config),
-            _ => TensorLayout::Same,
+            None if self.shape(config).len() == 1 => norm_layout(config),
+            None => TensorLayout::Same,
         }
     }
 
@@ -298,6 +311,24 @@ pub(crate) fn row_ranges(config: &ModelConfig, names: TensorNames) -> BTreeMap<S
         }
     }
     ranges
+}
+
+/// The tensors whose contents in a checkpoint of `config` stand otherwise than they are computed with, by their names.
+pub(crate) fn layouts(config: &ModelConfig, names: TensorNames) -> BTreeMap<String, TensorLayout> {
+    let mut layouts = BTreeMap::new();
+    if !config.architecture.family().form.rotary_pairs {
+        return layouts;
+    }
+    for layer in 0..config.layers {
+        for part in LayerPart::of(config) {
+            let Some(pairs) = part.rotary_pairs(config) else {
+                continue;
+            };
+            layouts.insert(names.weight(config, layer, part), pairs);
+            layouts.insert(names.bias(config, layer, part), pairs);
+        }
+    }
+    layouts
 }
 
 #[cfg(test)]

@@ -79,6 +79,10 @@ fn json(file: &GgufModel) -> Result<Json, GgufError> {
     if keys.whole("expert_count")?.unwrap_or(0) > 0 {
         return Err(unsupported(format!("{architecture} with experts")));
     }
+    let sections = metadata.wholes(&keys.key("rope.dimension_sections"))?;
+    if sections.unwrap_or_default().iter().any(|&dims| dims > 0) {
+        return Err(unsupported(format!("{architecture} that sees pictures")));
+    }
     let window = keys.whole("attention.sliding_window")?.unwrap_or(0);
     if family.architecture == Architecture::Olmo2 && window > 0 {
         return Err(unsupported(format!("{architecture} with windows (OLMo 3)")));
@@ -96,10 +100,10 @@ fn json(file: &GgufModel) -> Result<Json, GgufError> {
     let heads = whole("attention.head_count")?;
     let share = hidden.checked_div(heads).unwrap_or_default();
     let rotated = keys.whole("rope.dimension_count")?;
+    let is_partial = family.gguf.as_ref().is_some_and(|gguf| gguf.partial_rotary);
     let head_dim = match keys.whole("attention.key_length")? {
         Some(head_dim) => head_dim,
-        // Heads of this family may rotate in part.
-        None if family.architecture == Architecture::Phi3 => share,
+        None if is_partial => share,
         None => rotated.unwrap_or(share),
     };
     let epsilon = "attention.layer_norm_rms_epsilon";
@@ -107,7 +111,7 @@ fn json(file: &GgufModel) -> Result<Json, GgufError> {
         .tensor(GGUF_EMBEDDING)
         .and_then(|(info, _)| info.shape.first().copied());
     let has_bias =
-        ["llama", "granite", "olmo2"].contains(&architecture) && has("blk.0.attn_q.bias");
+        ["llama", "granite", "olmo2", "glm4"].contains(&architecture) && has("blk.0.attn_q.bias");
     let mut config = json!({
         "model_type": family.model_types[0],
         "vocab_size": rows.map_or_else(|| whole("vocab_size"), |rows| Ok(rows as u64))?,
@@ -132,7 +136,7 @@ fn json(file: &GgufModel) -> Result<Json, GgufError> {
     }
     config["hidden_act"] = "silu".into();
     config["rope_parameters"] = rope::parameters(file, &keys)?;
-    if family.architecture == Architecture::Phi3 {
+    if is_partial {
         let rotated = rotated.unwrap_or(head_dim);
         config["partial_rotary_factor"] = (rotated as f64 / head_dim.max(1) as f64).into();
     }

@@ -189,6 +189,42 @@ fn norms_after_blocks_come_out() {
 }
 
 #[test]
+fn heads_that_rotate_in_part_come_out_as_they_stand() {
+    let config = ModelConfig {
+        architecture: Architecture::Glm4,
+        post_norms: true,
+        qkv_bias: true,
+        rope: config().rope.map(|rope| RopeConfig {
+            dims: Some(32),
+            ..rope
+        }),
+        ..config()
+    };
+    let checkpoint = Checkpoint::random(config, 3).unwrap();
+    let (written, report) = written(&checkpoint, FileFormat::F32);
+    // Three of the ends, and in each layer ten and three biases.
+    assert_eq!(report.tensors, 3 + 2 * 13);
+    let read = Checkpoint::open(written.path()).unwrap();
+    assert_eq!(read.config(), checkpoint.config());
+    for format in WeightFormat::ALL {
+        assert_eq!(logits(&read, format), logits(&checkpoint, format));
+    }
+    // llama.cpp rotates the rows in the order of the checkpoint.
+    let file = crate::gguf::GgufModel::open(written.path()).unwrap();
+    let (_, bytes) = file.tensor("blk.1.attn_q.weight").unwrap();
+    let numbers: Vec<f32> = bytes
+        .chunks_exact(4)
+        .map(|word| f32::from_le_bytes(word.try_into().unwrap()))
+        .collect();
+    let name = "model.layers.1.self_attn.q_proj.weight";
+    let turned = checkpoint.weights().tensor(name, &[256, 256]).unwrap();
+    let row = |all: &[f32], index: usize| all[index * 256..][..256].to_vec();
+    for (place, of_model) in [(0, 0), (1, 16), (2, 1), (31, 31), (32, 32), (65, 80)] {
+        assert_eq!(row(&numbers, place), row(&turned, of_model), "{place}");
+    }
+}
+
+#[test]
 fn multipliers_come_out() {
     let plain = ModelConfig {
         architecture: Architecture::Granite,

@@ -47,7 +47,7 @@ pub(super) fn is_own(model_type: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Else it would not be told by its files who computes a model. SmolLM3 is one that candle computes where it is asked to.
+    /// Else it would not be told by its files who computes a model. SmolLM3 and GLM-4 are two that candle computes where it is asked to.
     #[test]
     fn no_model_type_is_of_two_families() {
         let types = families().flat_map(|family| family.model_types);
@@ -57,10 +57,10 @@ mod tests {
         types.dedup();
         assert_eq!(types.len(), count);
         assert!(types.contains(&&"llama") && types.contains(&&"qwen3_moe"));
-        let smollm3 = families().find(|family| family.model_types.contains(&"smollm3"));
-        assert_eq!(
-            smollm3.map(|family| family.engine),
-            Some(EngineKind::Outrider)
-        );
+        for name in ["smollm3", "glm4"] {
+            let family = families().find(|family| family.model_types.contains(&name));
+            let engine = family.map(|family| family.engine);
+            assert_eq!(engine, Some(EngineKind::Outrider), "{name}");
+        }
     }
 }

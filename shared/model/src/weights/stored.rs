@@ -31,9 +31,9 @@ impl<'a> StoredTensor<'a> {
         }
     }
 
-    /// The bytes, rows in the order of a Hugging Face checkpoint.
+    /// The bytes, rows in the order that a model computes with.
     pub(super) fn rows(&self, format: TensorFormat) -> Cow<'_, [u8]> {
-        let TensorLayout::RotaryPairs { heads } = self.layout else {
+        let TensorLayout::RotaryPairs { heads, dims } = self.layout else {
             return Cow::Borrowed(self.bytes);
         };
         let (rows, row) = self.row_bytes(format);
@@ -42,17 +42,17 @@ impl<'a> StoredTensor<'a> {
         }
         let mut ordered = vec![0; self.bytes.len()];
         for (at, source) in self.bytes.chunks_exact(row).enumerate() {
-            let to = rotary_source(at, rows, heads);
+            let to = rotary_source(at, rows, heads, dims);
             ordered[to * row..][..row].copy_from_slice(source);
         }
         Cow::Owned(ordered)
     }
 
-    /// A row as it is stored, which stands at `index` in a Hugging Face checkpoint and takes `row` bytes.
+    /// A row as it is stored, which a model has at `index` and takes `row` bytes.
     pub(super) fn row(&self, index: usize, row: usize) -> &'a [u8] {
         let at = match self.layout {
-            TensorLayout::RotaryPairs { heads } => {
-                super::rotary_place(index, self.bytes.len() / row, heads)
+            TensorLayout::RotaryPairs { heads, dims } => {
+                super::rotary_place(index, self.bytes.len() / row, heads, dims)
             }
             TensorLayout::Same | TensorLayout::PlusOne => index,
         };

@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use super::{GgufFamily, GgufWindows, ModelFamily, llama::decoder_only};
+use super::{CheckpointForm, GgufFamily, GgufWindows, ModelFamily, llama::decoder_only};
 use crate::config::{Activation, Architecture, ModelConfig, ModelConfigError, RawConfig, unless};
 
 pub(super) static GEMMA2: ModelFamily = ModelFamily {
@@ -13,7 +13,7 @@ pub(super) static GEMMA2: ModelFamily = ModelFamily {
     classes: &["Gemma2ForCausalLM"],
     read: gemma2,
     keys: &[],
-    fused: false,
+    form: CheckpointForm::USUAL,
     gguf: Some(GgufFamily::named("gemma2", GgufWindows::Pattern)),
 };
 
@@ -23,7 +23,7 @@ pub(super) static GEMMA3: ModelFamily = ModelFamily {
     classes: &["Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"],
     read: gemma3,
     keys: &[],
-    fused: false,
+    form: CheckpointForm::USUAL,
     gguf: Some(GgufFamily::named("gemma3", GgufWindows::Pattern)),
 };
 

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{GgufFamily, GgufWindows, ModelFamily, llama::like_llama};
+use super::{CheckpointForm, GgufFamily, GgufWindows, ModelFamily, llama::like_llama};
 use crate::config::{Architecture, ModelConfig, ModelConfigError, RawConfig, unless};
 
 pub(super) static FAMILY: ModelFamily = ModelFamily {
@@ -12,7 +12,7 @@ pub(super) static FAMILY: ModelFamily = ModelFamily {
     classes: &["GraniteForCausalLM"],
     read,
     keys: &[],
-    fused: false,
+    form: CheckpointForm::USUAL,
     gguf: Some(GgufFamily {
         rotary_pairs: true,
         multipliers: true,

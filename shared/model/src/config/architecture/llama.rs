@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{GgufFamily, GgufWindows, ModelFamily};
+use super::{CheckpointForm, GgufFamily, GgufWindows, ModelFamily};
 use crate::config::{Activation, Architecture, ModelConfig, ModelConfigError, RawConfig};
 
 pub(super) static LLAMA: ModelFamily = ModelFamily {
@@ -12,7 +12,7 @@ pub(super) static LLAMA: ModelFamily = ModelFamily {
     classes: &["LlamaForCausalLM"],
     read: llama,
     keys: &[],
-    fused: false,
+    form: CheckpointForm::USUAL,
     gguf: Some(GgufFamily {
         rotary_pairs: true,
         ..GgufFamily::named("llama", GgufWindows::None)
@@ -25,7 +25,7 @@ pub(super) static MISTRAL: ModelFamily = ModelFamily {
     classes: &["MistralForCausalLM"],
     read: mistral,
     keys: &[],
-    fused: false,
+    form: CheckpointForm::USUAL,
     gguf: Some(GgufFamily {
         rotary_pairs: true,
         ..GgufFamily::named("llama", GgufWindows::All)

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::llama::decoder_only;
-use super::{GgufFamily, GgufWindows, ModelFamily};
+use super::{CheckpointForm, FusedMatrices, GgufFamily, GgufWindows, ModelFamily};
 use crate::config::{Activation, Architecture, ModelConfig, ModelConfigError, RawConfig};
 
 pub(super) static FAMILY: ModelFamily = ModelFamily {
@@ -13,8 +13,14 @@ pub(super) static FAMILY: ModelFamily = ModelFamily {
     classes: &["Phi3ForCausalLM"],
     read,
     keys: &[],
-    fused: true,
-    gguf: Some(GgufFamily::named("phi3", GgufWindows::All)),
+    form: CheckpointForm {
+        fused: FusedMatrices::All,
+        ..CheckpointForm::USUAL
+    },
+    gguf: Some(GgufFamily {
+        partial_rotary: true,
+        ..GgufFamily::named("phi3", GgufWindows::All)
+    }),
 };
 
 fn read(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{GgufFamily, GgufWindows, ModelFamily, llama::like_llama};
+use super::{CheckpointForm, GgufFamily, GgufWindows, ModelFamily, llama::like_llama};
 use crate::config::{Architecture, ModelConfig, ModelConfigError, RawConfig};
 
 pub(super) static QWEN2: ModelFamily = ModelFamily {
@@ -12,7 +12,7 @@ pub(super) static QWEN2: ModelFamily = ModelFamily {
     classes: &["Qwen2ForCausalLM"],
     read: qwen2,
     keys: &[],
-    fused: false,
+    form: CheckpointForm::USUAL,
     gguf: Some(GgufFamily::named("qwen2", GgufWindows::None)),
 };
 
@@ -22,7 +22,7 @@ pub(super) static QWEN3: ModelFamily = ModelFamily {
     classes: &["Qwen3ForCausalLM"],
     read: qwen3,
     keys: &[],
-    fused: false,
+    form: CheckpointForm::USUAL,
     gguf: Some(GgufFamily::named("qwen3", GgufWindows::None)),
 };
 

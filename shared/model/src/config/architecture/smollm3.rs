@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{GgufFamily, GgufWindows, ModelFamily, llama::like_llama};
+use super::{CheckpointForm, GgufFamily, GgufWindows, ModelFamily, llama::like_llama};
 use crate::config::{Architecture, ModelConfig, ModelConfigError, RawConfig, unless};
 
 /// Layers in a row of which the last does not rotate, where the file says nothing; in GGUF files it never does.
@@ -14,7 +14,7 @@ pub(super) static FAMILY: ModelFamily = ModelFamily {
     classes: &["SmolLM3ForCausalLM"],
     read,
     keys: &[],
-    fused: false,
+    form: CheckpointForm::USUAL,
     gguf: Some(GgufFamily {
         rotary_pairs: true,
         ..GgufFamily::named("smollm3", GgufWindows::None)

@@ -1,7 +1,7 @@
 //! T5 (Raffel et al. 2020), original and v1.1 (Shazeer 2020), and so FLAN-T5: an encoder reads the
 //! source, a decoder writes.
 
-use super::ModelFamily;
+use super::{CheckpointForm, ModelFamily};
 use crate::config::{
     Activation, Architecture, EncoderConfig, ModelConfig, ModelConfigError, RawConfig,
 };
@@ -13,7 +13,7 @@ pub(super) static FAMILY: ModelFamily = ModelFamily {
     classes: &["T5ForConditionalGeneration", "T5WithLMHeadModel"],
     read,
     keys: &KEYS,
-    fused: false,
+    form: CheckpointForm::USUAL,
     gguf: None,
 };
 

@@ -56,6 +56,8 @@ fn families_have_the_defaults_of_their_own() {
         ("qwen3", &all, 128, false, (false, false)),
         ("qwen3", &biased, 128, false, (true, true)),
         ("smollm3", &all, 16, true, (false, false)),
+        ("glm4", &all, 128, false, (false, false)),
+        ("glm4", &biased, 128, false, (true, false)),
         ("olmo2", &all, 16, false, (false, false)),
         ("olmo2", &biased, 16, false, (true, true)),
         ("granite", &all, 16, false, (false, false)),
@@ -73,7 +75,8 @@ fn families_have_the_defaults_of_their_own() {
         let (is_gemma, is_olmo) = (name.starts_with("gemma"), name == "olmo2");
         assert_eq!(config.norm_plus_one, is_gemma, "{name}");
         let norms = (config.pre_norms, config.post_norms, config.qk_norm_whole);
-        assert_eq!(norms, (!is_olmo, is_gemma || is_olmo, is_olmo), "{name}");
+        let after = is_gemma || is_olmo || name == "glm4";
+        assert_eq!(norms, (!is_olmo, after, is_olmo), "{name}");
     }
     assert_eq!(windows(&read("llama", &all)), "ffffff");
     let mistral = read("mistral", &all);
@@ -250,4 +253,19 @@ fn granite_has_multipliers() {
     let expected = (Some(12.0), 0.015_625, Some(0.22), Some(8.0));
     assert_eq!(found(published), expected);
     assert_eq!(found(json!({})), (None, 1.0, None, None));
+}
+
+#[test]
+fn glm4_rotates_half_of_a_head() {
+    for (changes, dims) in [
+        (json!({}), Some(64)),
+        (json!({"partial_rotary_factor": 0.25}), Some(32)),
+        (
+            json!({"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 1.0}}),
+            None,
+        ),
+    ] {
+        let expected = RopeConfig { dims, ..rope(1e4) };
+        assert_eq!(read("glm4", &changes).rope, Some(expected), "{changes}");
+    }
 }

@@ -72,6 +72,7 @@ fn random_models_of_every_family_run() {
         "phi3",
         "granite",
         "olmo2",
+        "glm4",
     ] {
         for format in WeightFormat::ALL {
             let mut model = load(small(model_type), format);
@@ -108,6 +109,7 @@ fn tensors_that_a_family_needs_are_named() {
         ("gemma3_text", "self_attn.q_norm.weight"),
         ("gemma2", "pre_feedforward_layernorm.weight"),
         ("olmo2", "self_attn.q_norm.weight"),
+        ("glm4", "post_self_attn_layernorm.weight"),
     ] {
         assert_eq!(
             missing(model_type),

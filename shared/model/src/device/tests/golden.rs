@@ -239,6 +239,20 @@ fn phi3_is_near_what_the_cpu_computes() {
 }
 
 #[test]
+fn glm4_is_near_what_the_cpu_computes() {
+    let config = ModelConfig {
+        architecture: Architecture::Glm4,
+        post_norms: true,
+        rope: config().rope.map(|rope| RopeConfig {
+            dims: Some(4),
+            ..rope
+        }),
+        ..config()
+    };
+    is_near_the_cpu(config, "glm4");
+}
+
+#[test]
 fn olmo2_is_near_what_the_cpu_computes() {
     let config = ModelConfig {
         pre_norms: false,

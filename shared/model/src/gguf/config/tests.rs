@@ -130,6 +130,21 @@ fn gemma_has_windows_by_pattern() {
 }
 
 #[test]
+fn heads_may_rotate_in_part() {
+    for architecture in ["phi3", "glm4"] {
+        let half = config(architecture, "rope.dimension_count=8");
+        let dims = half.rope.unwrap().dims;
+        assert_eq!((half.head_dim, dims), (16, Some(8)), "{architecture}");
+    }
+    let mut pictures = model("glm4", "");
+    let sections = wholes(&[8, 12, 12, 0]);
+    let key = "glm4.rope.dimension_sections".to_owned();
+    pictures.0.insert(key, sections);
+    let refused = message(&pictures);
+    assert!(refused.contains("glm4 that sees pictures"), "{refused}");
+}
+
+#[test]
 fn granite_has_multipliers() {
     let found = |more: &str| {
         let config = config("granite", more);

@@ -125,13 +125,23 @@ fn rows_that_llama_cpp_rotates_side_by_side_are_put_back() {
     // Two heads of six dimensions; row r holds r. In the file 0 stands beside 3, 1 beside 4, …
     let order = [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11];
     let values: Vec<f32> = order.iter().flat_map(|&row| [row as f32; 32]).collect();
-    let layout = TensorLayout::RotaryPairs { heads: 2 };
+    let layout = TensorLayout::RotaryPairs { heads: 2, dims: 6 };
     let expected: Vec<f32> = (0..12_u8).flat_map(|row| [f32::from(row); 32]).collect();
     let weights = one(&[12, 32], GgmlDType::F32, floats(&values), layout);
     assert_eq!(weights.tensor("a", &[12, 32]).unwrap(), expected);
     // Biases are vectors of the same rows.
     let biases: Vec<f32> = order.iter().map(|&row| row as f32).collect();
     let weights = one(&[12], GgmlDType::F32, floats(&biases), layout);
+    let expected: Vec<f32> = (0..12_u8).map(f32::from).collect();
+    assert_eq!(weights.tensor("a", &[12]).unwrap(), expected);
+}
+
+#[test]
+fn rows_of_dimensions_that_do_not_rotate_stay() {
+    let order = [0, 2, 1, 3, 4, 5, 6, 8, 7, 9, 10, 11];
+    let values: Vec<f32> = order.iter().map(|&row| row as f32).collect();
+    let layout = TensorLayout::RotaryPairs { heads: 2, dims: 4 };
+    let weights = one(&[12], GgmlDType::F32, floats(&values), layout);
     let expected: Vec<f32> = (0..12_u8).map(f32::from).collect();
     assert_eq!(weights.tensor("a", &[12]).unwrap(), expected);
 }

@@ -27,7 +27,10 @@ fn two(formats: [GgmlDType; 2]) -> Weights {
     let values = numbers((2 * ROWS * INPUTS) as u32);
     let shape = [ROWS, INPUTS];
     let layouts = [
-        TensorLayout::RotaryPairs { heads: HEADS },
+        TensorLayout::RotaryPairs {
+            heads: HEADS,
+            dims: ROWS / HEADS,
+        },
         TensorLayout::Same,
     ];
     let of = |index: usize| {
@@ -177,10 +180,18 @@ fn of_several_that_are_wrong_the_first_is_named() {
 
 #[test]
 fn each_row_of_a_file_is_found_where_it_was_put() {
-    for (rows, heads) in [(12, 2), (64, 1), (48, 3), (256, 4)] {
+    for (rows, heads, dims) in [
+        (12, 2, 6),
+        (64, 1, 64),
+        (64, 2, 16),
+        (48, 3, 16),
+        (48, 3, 2),
+        (256, 4, 64),
+    ] {
         for row in 0..rows {
-            let place = rotary_place(row, rows, heads);
-            assert_eq!(rotary_source(place, rows, heads), row, "{rows}, {heads}");
+            let place = rotary_place(row, rows, heads, dims);
+            let found = rotary_source(place, rows, heads, dims);
+            assert_eq!(found, row, "{rows}, {heads}, {dims}");
         }
     }
 }
