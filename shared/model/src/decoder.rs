@@ -1,6 +1,7 @@
 //! Decoder-only models: layers of grouped-query attention with rotary positions, and gated feed-forward
 //! networks, each behind a root mean square norm. Families differ by what [`ModelConfig`] says.
 
+mod heads;
 mod layer;
 mod loading;
 pub(crate) mod tensors;
@@ -45,7 +46,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Reads every tensor and brings it to the format of weights.
+    /// Reads every tensor and brings it to the format of weights. `weights` are those of a
+    /// [`Checkpoint`](crate::Checkpoint), which knows in what order rows stand.
     ///
     /// # Errors
     /// If a tensor is missing, or has another shape than `config` implies; the message names it.

@@ -102,7 +102,8 @@ impl DeviceError {
 
 impl DeviceModel {
     /// Reads every tensor and brings it to `place` in `format`. On [`ComputeDevice::Cpu`] it is candle that computes,
-    /// not this crate's kernels.
+    /// not this crate's kernels. `weights` are those of a [`Checkpoint`](crate::Checkpoint), which knows in what order
+    /// rows stand.
     ///
     /// # Errors
     /// If there is no such device, a tensor is missing or has another shape than `config` implies, or the

@@ -1,20 +1,20 @@
-//! One decoder layer, and what the rows of a batch see in it.
+//! One decoder layer.
 
-use speculation::ports::{KvCache, Segment};
+use speculation::ports::Segment;
 use speculation::simd::Level;
 use speculation::tree_paths::TreePaths;
 
 use super::{
+    heads::{HeadNorms, LayerHeads},
     loading::LayerWeights,
     tensors::LayerPart::{
-        AttentionNorm, AttentionPostNorm, Key, KeyNorm, MlpNorm, MlpPostNorm, Output, Query,
-        QueryNorm, Value,
+        AttentionNorm, AttentionPostNorm, Key, MlpNorm, MlpPostNorm, Output, Query, Value,
     },
 };
 use crate::{
     activation::{add, add_scaled},
-    attention::{Attention, AttentionScoring, View, Views},
-    cache::{CpuCache, LayerCache},
+    attention::{Attention, AttentionScoring},
+    cache::CpuCache,
     config::ModelConfig,
     cpu::{Cpu, SharedSlice},
     ends::LayerScratch,
@@ -32,10 +32,7 @@ pub(super) struct GatedLayer {
     /// Query, key and value: `((heads + 2 * kv_heads) * head_dim, hidden)`.
     qkv: Linear,
     /// Norms of queries and keys, if there are.
-    query_norm: Option<RmsNorm>,
-    key_norm: Option<RmsNorm>,
-    /// Whether they are over all heads at once, and not over each.
-    qk_norm_whole: bool,
+    head_norms: Option<HeadNorms>,
     /// `(hidden, heads * head_dim)`.
     output: Linear,
     /// Norm of what attention adds, if there is one.
@@ -77,9 +74,7 @@ impl GatedLayer {
         Ok(Self {
             attention_norm: weights.optional_norm(AttentionNorm)?,
             qkv: weights.stack(&[Query, Key, Value])?,
-            query_norm: weights.optional_norm(QueryNorm)?,
-            key_norm: weights.optional_norm(KeyNorm)?,
-            qk_norm_whole: config.qk_norm_whole,
+            head_norms: HeadNorms::load(weights)?,
             output: weights.stack(&[Output])?,
             attention_post_norm: weights.optional_norm(AttentionPostNorm)?,
             mlp_norm: weights.optional_norm(MlpNorm)?,
@@ -168,19 +163,6 @@ impl GatedLayer {
         }
     }
 
-    /// Normalises queries and keys over all heads at once, in rows of `qkv`, each of query, key and value.
-    fn normalise_whole(&self, level: Level, qkv: &mut [f32]) {
-        for row in qkv.chunks_exact_mut(self.qkv.outputs()) {
-            let (query, rest) = row.split_at_mut(self.query_dim);
-            let key = &mut rest[..self.kv_dim];
-            for (norm, heads) in [(&self.query_norm, query), (&self.key_norm, key)] {
-                if let Some(norm) = norm {
-                    norm.forward_in_place(level, heads);
-                }
-            }
-        }
-    }
-
     /// Rotates queries and keys, and writes keys and values to the caches; all attend.
     fn attend(
         &self,
@@ -190,14 +172,16 @@ impl GatedLayer {
         scratch: &mut LayerScratch,
     ) {
         let width = self.qkv.outputs();
-        if self.qk_norm_whole {
-            self.normalise_whole(pass.cpu.level, &mut scratch.projected);
+        let dims = (self.query_dim, self.kv_dim);
+        if let Some(norms) = &self.head_norms {
+            norms.over_all(pass.cpu.level, &mut scratch.projected, dims);
         }
         let qkv = SharedSlice::new(&mut scratch.projected);
         let heads = LayerHeads {
             batch,
             trees: pass.trees,
-            layer: self,
+            norms: self.head_norms.as_ref(),
+            dims,
             index,
             level: pass.cpu.level,
             rotary: match pass.window_rotary {
@@ -223,79 +207,4 @@ fn normed<'a>(level: Level, norm: Option<&RmsNorm>, x: &'a [f32], to: &'a mut [f
     let Some(norm) = norm else { return x };
     norm.forward(level, x, to);
     to
-}
-
-/// What the projections of a layer gave, and what the rows of the batch see of it and of what was before.
-struct LayerHeads<'a, 'b> {
-    batch: &'a [Segment<'b, CpuCache>],
-    trees: &'a [TreePaths],
-    layer: &'a GatedLayer,
-    /// Index of the layer.
-    index: usize,
-    level: Level,
-    /// None of a layer that does not rotate.
-    rotary: Option<&'a Rotary>,
-    /// Query, key and value of each row: `(rows, query_dim + 2 * kv_dim)`.
-    qkv: SharedSlice<'a, f32>,
-}
-
-impl Views for LayerHeads<'_, '_> {
-    fn segments(&self) -> usize {
-        self.batch.len()
-    }
-
-    fn rows(&self, segment: usize) -> usize {
-        self.batch[segment].tokens.len()
-    }
-
-    fn cache(&self, segment: usize) -> &LayerCache {
-        &self.batch[segment].cache.layers[self.index]
-    }
-
-    fn view(&self, segment: usize, row: usize) -> View<'_> {
-        View::of_row(&self.batch[segment], &self.trees[segment], row)
-    }
-
-    /// Normalises and rotates queries and keys where they stand, and writes keys and values to the cache.
-    unsafe fn place(&self, segment: usize, first: usize, kv_head: usize) {
-        let cache = self.cache(segment);
-        let head_dim = cache.head_dim();
-        let GatedLayer {
-            ref query_norm,
-            ref key_norm,
-            qk_norm_whole,
-            query_dim,
-            kv_dim,
-            ..
-        } = *self.layer;
-        let group_dim = query_dim / cache.kv_heads();
-        for row in 0..self.rows(segment) {
-            let at = (first + row) * (query_dim + 2 * kv_dim);
-            let key = at + query_dim + kv_head * head_dim;
-            // SAFETY: this head's alone, which nobody else has, as the caller promises.
-            let (query, key, value) = unsafe {
-                (
-                    self.qkv.range(at + kv_head * group_dim, group_dim),
-                    self.qkv.range(key, head_dim),
-                    self.qkv.range(key + kv_dim, head_dim),
-                )
-            };
-            if !qk_norm_whole {
-                for (norm, heads) in [(query_norm, &mut *query), (key_norm, &mut *key)] {
-                    if let Some(norm) = norm {
-                        norm.forward_in_place(self.level, heads);
-                    }
-                }
-            }
-            let slot = self.batch[segment].cache.len() + row;
-            // The row sees its own position last.
-            let position = self.view(segment, row).visible - 1;
-            if let Some(rotary) = self.rotary {
-                rotary.apply(self.level, query, position);
-                rotary.apply(self.level, key, position);
-            }
-            // SAFETY: as above.
-            unsafe { cache.write_head(slot, kv_head, key, value) };
-        }
-    }
 }
