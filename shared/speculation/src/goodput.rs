@@ -96,4 +96,7 @@ pub struct MeasuredRound {
     /// Time from the verification request to its verdict. None where the time does not count, for the same reasons at
     /// the verifier.
     pub verify: Option<Duration>,
+    /// Time from the verdict before to the draft request, in which its tokens were handed out. None where another request
+    /// came between, or none before.
+    pub between: Option<Duration>,
 }

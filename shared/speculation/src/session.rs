@@ -110,6 +110,10 @@ pub struct Session {
 struct RoundTiming {
     /// How long the drafter took in this round, if that counts.
     draft_took: Option<Duration>,
+    /// When the last verdict came, if the target decoded nothing alone since.
+    verdict_at: Option<Duration>,
+    /// How long after that this round's draft was asked for.
+    between: Option<Duration>,
     /// Whether the target decodes alone in this round because drafting does not pay.
     rests: bool,
     /// Drafts in a row that were empty because no token was worth it.

@@ -55,7 +55,7 @@ enum DraftingState {
 /// the length of highest throughput, [`RoundCosts`] being sums of both. Acceptance is the session's own, for each position
 /// of a draft by itself, with that of all sessions of the kind as its prior. Times are those of all sessions of the
 /// kind at the same load of the verifier: draft time is fitted as fixed + slope · levels and verify time as fixed +
-/// slope · (nodes + 1), round trips included; one round that took far longer than expected changes little. What
+/// slope · (nodes + 1), round trips included, and what lies between two rounds is their mean; one round that took far longer than expected changes little. What
 /// others wait comes from what the peers say of their engines ([`Price`]).
 #[derive(Clone, Debug, Default)]
 pub struct Estimator {
@@ -118,6 +118,10 @@ impl Estimator {
         // Steps of the target alone say nothing of acceptance, and must not make it forgotten: drafting
         // that does not pay for want of it would begin anew after a few of them.
         let has_drafts = round.levels > 0;
+        let peers = round.draft.zip(round.verify);
+        let peers = peers.map(|(draft, verify)| draft + verify);
+        // A longer time than both peers take is that of a client that does not read.
+        let between = round.between.filter(|between| Some(*between) <= peers);
         let alone = self.ledger.with(|pages| {
             if has_drafts {
                 pages.survival.observe(round.accepted, round.refused);
@@ -132,6 +136,9 @@ impl Estimator {
                 let scored = f64::from(round.nodes) + 1.0;
                 costs.verify.observe(scored, took.as_secs_f64());
             }
+            if let Some(between) = between {
+                costs.between.observe(0.0, between.as_secs_f64());
+            }
             costs.drafted += u64::from(emitted);
             costs.alone.fixed()
         });
@@ -139,8 +146,8 @@ impl Estimator {
             return;
         }
         self.survival.observe(round.accepted, round.refused);
-        if let (Some(draft), Some(verify)) = (round.draft, round.verify) {
-            self.spent += (draft + verify).as_secs_f64();
+        if let Some(peers) = peers {
+            self.spent += (peers + between.unwrap_or_default()).as_secs_f64();
             self.saved += alone * f64::from(emitted);
         }
         if let DraftingState::Tries(left) = &mut self.way
@@ -309,7 +316,8 @@ impl Estimator {
             return None;
         }
         let (row, drafting) = self.loads.waits();
-        let fixed = costs.draft.fixed() + costs.verify.fixed() + costs.verify.slope() + row;
+        let peers = costs.draft.fixed() + costs.verify.fixed() + costs.verify.slope();
+        let fixed = costs.between.fixed() + peers + row;
         Some(RoundCosts {
             fixed,
             per_token: costs.draft.slope() + drafting + (costs.verify.slope() + row) * width,

@@ -72,6 +72,9 @@ pub(super) struct LoadCosts {
     /// Seconds from a verification request to its verdict, as a line of the positions scored.
     #[default(CostLine::new(MEMORY, 0.0))]
     pub(super) verify: CostLine,
+    /// Seconds from a verdict to the next draft request.
+    #[default(CostLine::new(MEMORY, 0.0))]
+    pub(super) between: CostLine,
     /// Seconds that the target takes for a token when it decodes alone.
     #[default(CostLine::new(MEMORY, 0.0))]
     pub(super) alone: CostLine,
@@ -107,6 +110,7 @@ impl LoadCosts {
             self.rest = self.rest.max(least.clamp(REST.0, REST.1) as u64);
             self.draft.fade(FORGOTTEN);
             self.verify.fade(FORGOTTEN);
+            self.between.fade(FORGOTTEN);
         }
         begins
     }

@@ -47,6 +47,11 @@ impl Session {
             CacheState::Output => true,
         };
         self.timing.draft_took = took.filter(|_| counts);
+        let verdict_at = self.timing.verdict_at.take().filter(|_| counts);
+        self.timing.between = outstanding
+            .sent
+            .zip(verdict_at)
+            .map(|(sent, at)| sent.saturating_sub(at));
         self.timing.drafter_cache = CacheState::Output;
         let looked_ahead = answer.stop == DraftStop::Policy
             || bonus_q && !check::ends_block(&self.config, &answer.drafts);
@@ -74,6 +79,7 @@ impl Session {
         let took = took.filter(|_| self.timing.verifier_follows);
         self.timing.verifier_follows = true;
         self.measure(drafts, accepted, last, took);
+        self.timing.verdict_at = Some(now);
         if let Plan::TokenCascade { max_run } = self.config.plan
             && self.run.is_full(max_run)
         {
@@ -147,6 +153,7 @@ impl Session {
         }
         let took = took.filter(|_| self.timing.verifier_follows);
         self.timing.verifier_follows = true;
+        self.timing.verdict_at = None;
         if self.timing.drafter_cache == CacheState::Output {
             self.timing.drafter_cache = CacheState::Prompt;
         }
@@ -239,6 +246,7 @@ impl Session {
             refused: !ended && (accepted as u32) < levels,
             draft: self.timing.draft_took,
             verify: took,
+            between: self.timing.between,
         });
     }
 }

@@ -17,6 +17,7 @@ impl Session {
         self.round += 1;
         self.drafter_heard = false;
         self.timing.draft_took = None;
+        self.timing.between = None;
         self.timing.rests = false;
         let remaining = self.remaining();
         let request = match self.config.plan {

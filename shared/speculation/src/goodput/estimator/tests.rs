@@ -100,6 +100,7 @@ impl World {
                 .then(|| took(self.draft, len, uniform(100)))
                 .flatten(),
             verify: took(self.verify, len + 1, uniform(101)),
+            between: None,
         }
     }
 
@@ -388,4 +389,38 @@ fn wide_levels_cost_the_verifier_more() {
     let costs = estimator.costs().expect("both were measured");
     // 1 ms of drafting and 8 scored nodes of 1 ms.
     assert!((costs.per_token - 0.009).abs() < 0.001, "{costs:?}");
+}
+
+/// The price of a round is all that lies between two verdicts, as that of a token of the target alone is all between two
+/// tokens.
+#[test]
+fn what_lies_between_rounds_is_a_part_of_their_cost() {
+    let ms = Duration::from_millis;
+    let round = MeasuredRound {
+        levels: 2,
+        nodes: 2,
+        accepted: 2,
+        draft: Some(ms(4)),
+        verify: Some(ms(10)),
+        ..MeasuredRound::default()
+    };
+    let costs = |between| {
+        let mut estimator = Estimator::default();
+        estimator.observe_alone(SAMPLE, Some(ms(8) * SAMPLE));
+        for _ in 0..40 {
+            estimator.observe(MeasuredRound { between, ..round });
+        }
+        let gain = estimator.measured_gain().expect("both were measured");
+        (estimator.costs().expect("both were measured"), gain)
+    };
+    let (none, gain) = costs(None);
+    assert!((gain - 24.0 / 14.0).abs() < 1e-9, "{gain}");
+    let (some, gain) = costs(Some(ms(6)));
+    assert!((gain - 24.0 / 20.0).abs() < 1e-9, "{gain}");
+    assert!((some.fixed - none.fixed - 6e-3).abs() < 1e-9);
+    assert_eq!((some.per_token, some.alone), (none.per_token, none.alone));
+    // A client that does not read makes no round dearer.
+    let (unread, gain) = costs(Some(ms(15)));
+    assert_eq!(unread, none);
+    assert!((gain - 24.0 / 14.0).abs() < 1e-9, "{gain}");
 }

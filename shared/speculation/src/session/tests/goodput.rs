@@ -17,6 +17,8 @@ struct World {
     /// What the drafter takes besides for each token that was decoded without it.
     catch_up: u32,
     accepts: u32,
+    /// Milliseconds that handing out the tokens of an answer takes.
+    emit: u32,
 }
 
 /// What became of a request.
@@ -49,6 +51,9 @@ impl World {
         let mut missed = 0;
         while let Some(action) = session.poll(now) {
             let Action::Send { round, request, .. } = action else {
+                if matches!(action, Action::Emit(_)) {
+                    now += self.emit * MS;
+                }
                 continue;
             };
             now += std::mem::take(&mut prefill[request.peer() as usize]) * MS;
@@ -102,6 +107,7 @@ const QUICK: World = World {
     prefill: 0,
     catch_up: 50,
     accepts: 6,
+    emit: 0,
 };
 
 /// A drafter slower than the target, and never right.
@@ -112,6 +118,7 @@ const SLOW: World = World {
     prefill: 0,
     catch_up: 50,
     accepts: 0,
+    emit: 0,
 };
 
 #[test]
@@ -258,4 +265,13 @@ fn repeated_requests_are_not_timed() {
         assert_eq!(estimator.costs(), None, "{retried:?} was not timed");
         assert!(estimator.acceptance() < 0.7, "but what it decided counts");
     }
+}
+
+/// While tokens are handed out no peer computes for the request, and that time is a round's too.
+#[test]
+fn handing_out_tokens_is_a_part_of_a_round() {
+    let emitting = World { emit: 5, ..QUICK };
+    let costs = emitting.run(Some(Estimator::default()), 5, 500).costs();
+    assert!((costs.fixed - 0.057).abs() < 0.003, "{costs:?}");
+    assert!((costs.alone - 0.051).abs() < 1e-6, "{costs:?}");
 }
