@@ -29,9 +29,11 @@ FIGURES = (
 )
 # Answers in which the model is sure of most tokens: elsewhere roundings decide, and two that are right soon part.
 AGREEMENT = FIGURES[1]
-PREFILL = Figure("prefill, tokens/s", "long", "decode")
+# One answer gives both: its first token comes after the prompt, the others tell what decoding takes after so many.
+PREFILL = Figure("prefill of the long prompt, tokens/s", "long", "decode")
+LATE = Figure("decode after the long prompt, tokens/s", "long", "decode")
 # What is done before memory is read.
-ALONE = (FIGURES[0], PREFILL)
+ALONE = (FIGURES[0], LATE)
 
 
 class Measured:
@@ -48,7 +50,7 @@ class Measured:
         """Measures all, after each peer has done each once: what it needs is loaded then, and processors are awake."""
         for figure in ALONE:
             for peer in self.peers:
-                self.generate(peer, figure, self.prompts[figure.prompt][0], self.count(figure))
+                self.generate(peer, figure, self.prompts[figure.prompt][0], self.size.new_tokens)
         # Before anything that drafts is loaded.
         self.memory_mib = {peer.name: peer.ask(memory=True)["mib"] for peer in self.peers}
         for figure in FIGURES:
@@ -56,22 +58,15 @@ class Measured:
                 self.generate(peer, figure, self.prompts[figure.prompt][0], 4)
         for repeat in range(self.size.repeats):
             turn = repeat % len(self.peers)
-            for figure in (*FIGURES, PREFILL):
+            for figure in (*FIGURES, LATE):
                 for peer in self.peers[turn:] + self.peers[:turn]:
                     self.measure(peer, figure)
             say(f"repeat {repeat + 1} of {self.size.repeats}")
 
-    def count(self, figure):
-        """New tokens of an answer."""
-        return 1 if figure is PREFILL else self.size.new_tokens
-
     def measure(self, peer, figure):
         prompts = self.prompts[figure.prompt]
-        answers = [self.generate(peer, figure, prompt, self.count(figure)) for prompt in prompts]
+        answers = [self.generate(peer, figure, prompt, self.size.new_tokens) for prompt in prompts]
         if None in answers:
-            return
-        if figure is PREFILL:
-            self.add(peer, figure, self.size.prefill_tokens / answers[0]["seconds"][0])
             return
         # Tokens that came after the first moment, over the time from it.
         firsts = [answer["seconds"][0] for answer in answers]
@@ -81,6 +76,8 @@ class Measured:
         took = sum(answer["seconds"][-1] - first for answer, first in zip(answers, firsts, strict=True))
         self.add(peer, figure, later / took)
         self.tokens[peer.name][figure] = [answer["tokens"] for answer in answers]
+        if figure is LATE:
+            self.add(peer, PREFILL, self.size.long_tokens / firsts[0])
         if figure is FIGURES[0]:
             self.numbers[peer.name].setdefault("first", []).append(median(firsts) * 1000)
 

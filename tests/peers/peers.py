@@ -12,8 +12,6 @@ HERE = Path(__file__).resolve().parent
 NAMES = ("outrider", "llama.cpp", "transformers")
 # Threads of each, which are as many processors.
 THREADS = 2
-# Longest sequence, in tokens.
-CONTEXT = 2560
 # Seconds before each request, in which the threads of the peer before fall asleep: OpenMP's spin for a moment.
 PAUSE = 0.1
 
@@ -29,10 +27,10 @@ class Cannot(Exception):
 class Peer:
     """One of them, until its block ends."""
 
-    def __init__(self, name, model, assistant, program, log):
+    def __init__(self, name, model, assistant, program, context, log):
         self.name = name
         driver = HERE / "drivers" / f"by_{name.replace('.', '_')}.py"
-        arguments = [model, THREADS, CONTEXT, assistant, program]
+        arguments = [model, THREADS, context, assistant, program]
         command = [environments.python(name), "-B", driver, *arguments]
         self.log = log / f"{name}.log"
         with self.log.open("w") as errors:

@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from measure import AGREEMENT, FIGURES, PREFILL
+from measure import AGREEMENT, FIGURES, LATE, PREFILL
 
 
 def spread(numbers, digits=1):
@@ -44,9 +44,9 @@ def markdown(measured, told):
     for what in ("version", "command", "weights"):
         rows.append([what, *(told[name][what] for name in names)])
     rows += [[figure.name, *(cell(measured, name, figure) for name in names)] for figure in FIGURES]
-    rows.append(
-        [f"prefill of {size.prefill_tokens:,} tokens, tokens/s", *(cell(measured, name, PREFILL) for name in names)]
-    )
+    for what, figure in (("prefill of", PREFILL), ("decode after", LATE)):
+        name_of_row = f"{what} {size.long_tokens:,} tokens, tokens/s"
+        rows.append([name_of_row, *(cell(measured, name, figure) for name in names)])
     length = len(prompts["story"][0])
     rows.append(
         [f"first token after a prompt of {length}, ms", *(spread(measured.numbers[name]["first"]) for name in names)]

@@ -18,11 +18,17 @@ class Size:
     repeats: int
     prompts: int
     new_tokens: int
-    prefill_tokens: int
+    # Of the long prompt.
+    long_tokens: int
+
+    @property
+    def context(self):
+        """Longest sequence, in tokens; answers to the other prompts are far shorter."""
+        return max(self.long_tokens + self.new_tokens, 2048)
 
 
-FULL = Size(repeats=5, prompts=2, new_tokens=64, prefill_tokens=2000)
-QUICK = Size(repeats=2, prompts=1, new_tokens=24, prefill_tokens=500)
+FULL = Size(repeats=5, prompts=2, new_tokens=64, long_tokens=4000)
+QUICK = Size(repeats=2, prompts=1, new_tokens=24, long_tokens=500)
 
 
 def prompts(outrider, size):
@@ -31,9 +37,9 @@ def prompts(outrider, size):
     long = [json.loads(line)["text"] for line in LONG.read_text(encoding="utf-8").splitlines()]
     passages = [" ".join(text.split()[:PASSAGE]) for text in long[: size.prompts]]
     # A word is a token at least.
-    words = " ".join(long).split()[: size.prefill_tokens]
+    words = " ".join(long).split()[: size.long_tokens]
     return {
         "story": [outrider.ask(text=text, chat=False)["tokens"] for text in stories[: size.prompts]],
         "repeat": [outrider.ask(text=f"Repeat this text: {text}", chat=True)["tokens"] for text in passages],
-        "long": [outrider.ask(text=" ".join(words), chat=False)["tokens"][: size.prefill_tokens]],
+        "long": [outrider.ask(text=" ".join(words), chat=False)["tokens"][: size.long_tokens]],
     }
