@@ -1,7 +1,9 @@
 //! A checkpoint: a folder in the Hugging Face layout, the same files in memory, or a GGUF file.
 
 mod cached;
+mod error;
 mod fingerprint;
+mod numerics;
 mod synthetic;
 mod tensors;
 mod text_files;
@@ -16,11 +18,10 @@ use std::{
 };
 
 use candle_core::quantized::GgmlDType;
-use sha2::{Digest, Sha256};
-use speculation::{TokenId, pipeline};
-use thiserror::Error;
+use speculation::TokenId;
 use tokenizers::Tokenizer;
 
+pub use self::error::CheckpointError;
 pub(crate) use self::tensors::Matrices;
 use self::text_files::chat_template;
 pub(crate) use self::text_files::{TokenizerFiles, optional};
@@ -28,19 +29,20 @@ pub use self::tokenizer_json::SpecialTokens;
 
 #[cfg(not(feature = "device"))]
 use crate::computation::ComputeDeviceError;
-use crate::computation::{Computation, CpuFormat, NumberFormat};
-use crate::config::{ModelConfig, ModelConfigError};
+use crate::computation::{Computation, CpuFormat};
+use crate::config::ModelConfig;
 use crate::decoder::Decoder;
 use crate::decoder::tensors::{LayerPart, TensorNames, layouts, row_ranges, tensors};
 #[cfg(feature = "device")]
-use crate::device::{DeviceError, DeviceModel};
-use crate::gguf::{self, GgufError};
+use crate::device::DeviceModel;
+use crate::gguf;
 use crate::linear::WeightFormat;
 use crate::progress::{LoadProgress, ProgressObserver};
 use crate::runtime::Model;
 use crate::t5::T5;
 use crate::tokenizer::{self, TokenizerError};
-use crate::weights::{UnreadableFile, Weights, WeightsError};
+use crate::weights::Weights;
+use crate::weights::digest::WeightsDigest;
 
 /// A model as it is stored: config, weights, and what text needs.
 pub struct Checkpoint {
@@ -48,7 +50,7 @@ pub struct Checkpoint {
     weights: Weights,
     pub(crate) text: TokenizerFiles,
     /// Digest of the weights, once it was asked for.
-    weights_digest: OnceLock<Sha256>,
+    weights_digest: OnceLock<WeightsDigest>,
     /// The folder that packed weights are kept in.
     cache: Option<PathBuf>,
 }
@@ -64,61 +66,6 @@ pub struct CheckpointFiles {
     pub tokenizer: Option<Cow<'static, [u8]>>,
     /// `tokenizer_config.json`, if there is one.
     pub tokenizer_config: Option<Cow<'static, [u8]>>,
-}
-
-/// Why a checkpoint cannot be opened or loaded.
-#[derive(Debug, Error)]
-pub enum CheckpointError {
-    /// The folder is no model's.
-    #[error("{} has no config.json; a model's folder holds config.json, tokenizer.json and the weights, *.safetensors", .0.display())]
-    NoConfig(PathBuf),
-    /// A file cannot be read.
-    #[error(transparent)]
-    Unreadable(#[from] UnreadableFile),
-    /// A file holds something else than its name says.
-    #[error("{} cannot be used: {what}", path.display())]
-    Mistaken {
-        /// The file.
-        path: PathBuf,
-        /// What it is.
-        what: &'static str,
-    },
-    /// Tensors that would change what the layers compute, and that no model of this config has.
-    #[error(
-        "its layers have tensors that a model of its config does not: {names}; without them it would be another model"
-    )]
-    Unread {
-        /// Their names in the file.
-        names: String,
-    },
-    /// `config.json` describes no model that can be run.
-    #[error("the model's config is refused")]
-    Config(#[from] ModelConfigError),
-    /// `tokenizer_config.json` makes no sense.
-    #[error("tokenizer_config.json cannot be read")]
-    TokenizerConfig(#[source] serde_json::Error),
-    /// `generation_config.json` makes no sense.
-    #[error("generation_config.json cannot be read")]
-    GenerationConfig(#[source] serde_json::Error),
-    /// The weights are missing, or do not fit the config.
-    #[error("the model's weights are refused")]
-    Weights(#[from] WeightsError),
-    /// A GGUF file cannot be used.
-    #[error("the GGUF file is refused")]
-    Gguf(#[from] GgufError),
-    /// This build computes nothing on devices.
-    #[cfg(not(feature = "device"))]
-    #[error(transparent)]
-    Place(#[from] ComputeDeviceError),
-    /// The model cannot be brought to a device.
-    #[cfg(feature = "device")]
-    #[error("the model cannot be loaded onto the device")]
-    Device(#[from] DeviceError),
-    /// The default pair is asked for, and not there.
-    #[error(
-        "this build has no embedded models: name a checkpoint folder, or build with the feature \"embedded\""
-    )]
-    NotEmbedded,
 }
 
 impl Checkpoint {
@@ -187,43 +134,6 @@ impl Checkpoint {
             },
             ..Self::of(config, Weights::from_bytes(files.weights)?)
         })
-    }
-
-    /// A model of random weights, the same for the same `seed`: it babbles, but costs and behaves
-    /// like a trained one of its size.
-    ///
-    /// # Errors
-    /// If the config's sizes are too large to be stored.
-    pub fn random(config: ModelConfig, seed: u64) -> Result<Self, CheckpointError> {
-        Self::random_scaled(config, seed, |_| 1.0)
-    }
-
-    /// The same with every matrix multiplied by what `scale` says of its name. Matrices are drawn layer after
-    /// layer, so a model of fewer layers has the same first ones.
-    ///
-    /// # Errors
-    /// As [`Checkpoint::random`].
-    pub fn random_scaled(
-        config: ModelConfig,
-        seed: u64,
-        scale: impl Fn(&str) -> f32,
-    ) -> Result<Self, CheckpointError> {
-        let file = synthetic::file(&config, seed, NumberFormat::F32, usize::MAX, scale)?;
-        Ok(Self::of(config, Weights::from_file(file)))
-    }
-
-    /// A model of random weights for timing, of which the same rows are repeated in large matrices: one of billions of
-    /// weights is made in seconds. They are stored as `format` computes with them.
-    ///
-    /// # Errors
-    /// If there are numbers that cannot be in `format`.
-    pub fn synthetic(
-        config: ModelConfig,
-        seed: u64,
-        format: NumberFormat,
-    ) -> Result<Self, CheckpointError> {
-        let file = synthetic::file(&config, seed, format, synthetic::DRAWN, |_| 1.0)?;
-        Ok(Self::of(config, Weights::from_file(file)))
     }
 
     /// Adds a tokenizer, the bytes of a `tokenizer.json`, to a checkpoint that has none or another.
@@ -299,14 +209,14 @@ impl Checkpoint {
         Ok(model)
     }
 
-    /// The same, which `observer` watches under the name `name`.
+    /// Has `observer` watch the loading under the name `name`.
     #[must_use]
     pub fn observed(mut self, name: &str, observer: Arc<dyn ProgressObserver>) -> Self {
         self.weights.progress = Arc::new(LoadProgress::of(name, observer));
         self
     }
 
-    /// The same, whose weights as CPUs compute with them are kept in `folder`: packed by the first process that loads
+    /// Has the weights, as CPUs compute with them, kept in `folder`: packed by the first process that loads
     /// them, and mapped by all. What is wrong with the folder is warned of, and stops nothing.
     #[must_use]
     pub fn cached_in(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -336,37 +246,6 @@ impl Checkpoint {
         } else {
             Model::Decoder(Decoder::load(config, weights, format)?)
         })
-    }
-
-    /// Fingerprint of everything that determines the bits of a logit and what token is drawn for it: weights,
-    /// constants, weight format, kernel family and that of the distributions; 16 hexadecimal digits. Reads every
-    /// byte of the weights.
-    ///
-    /// Two engines on CPUs with the same fingerprint compute the same bits, whatever the CPUs; two on
-    /// devices, the same numbers up to rounding.
-    pub fn numerics(&self, computation: impl Into<Computation>) -> String {
-        let kernels = computation.into().kernel_family();
-        self.digest(&format!("{kernels} {}", pipeline::FAMILY))
-    }
-
-    /// Fingerprint of the model itself, its weights and constants, whatever format it is computed in; 16
-    /// hexadecimal digits. Reads every byte of the weights.
-    pub fn fingerprint(&self) -> String {
-        self.digest("model")
-    }
-
-    /// A digest of weights, constants and `what`.
-    fn digest(&self, what: &str) -> String {
-        // Every byte is read once, however many digests begin with them.
-        let weights = self.weights_digest.get_or_init(|| {
-            let mut hash = Sha256::new();
-            self.weights.digest(&mut hash);
-            hash
-        });
-        let mut hash = weights.clone();
-        let constants = fingerprint::constants(&self.config);
-        hash.update(format!("{what} {constants}"));
-        hex(&hash.finalize()[..8])
     }
 }
 

@@ -144,7 +144,7 @@ pub struct ModelConfig {
     pub rope: Option<RopeConfig>,
     /// Rotation in layers with a window, where it differs (Gemma 3).
     pub window_rope: Option<RopeConfig>,
-    /// Which layers do not rotate, one entry each; empty: all do (SmolLM3).
+    /// True for each layer that does not rotate (SmolLM3); empty where all do.
     pub unrotated: Vec<bool>,
     /// Most positions a layer with a window sees, its own included.
     pub window: Option<usize>,

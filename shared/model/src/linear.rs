@@ -19,6 +19,8 @@ macro_rules! packed {
 }
 
 mod activations;
+mod ahead;
+mod block;
 mod blocked;
 mod dense;
 #[cfg(target_arch = "x86_64")]
@@ -38,6 +40,7 @@ mod q8;
 mod q8_x86;
 mod rows;
 mod shares;
+mod slab;
 mod storage;
 
 pub(crate) use self::{
@@ -50,9 +53,10 @@ pub(crate) use self::{
     storage::Storage,
 };
 use self::{
+    block::Wide,
     blocked::{ProductOutput, multiply},
     inputs::{InputBlock, quantize_rows},
-    packed::{Packed, Wide},
+    packed::Packed,
     shares::Shares,
 };
 pub use self::{

@@ -24,7 +24,7 @@ pub struct RopeConfig {
 pub(crate) struct Rotary {
     /// Radians a position, one for each pair of dimensions that rotates, `(dims / 2)`.
     frequencies: Vec<f32>,
-    /// What cosines and sines are multiplied by.
+    /// The factor of cosines and sines.
     scale: f32,
     /// Dimensions of a head, at least those that rotate.
     head_dim: usize,

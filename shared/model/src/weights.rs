@@ -1,9 +1,11 @@
 //! Tensors of a checkpoint: safetensors files, bytes in memory, or GGUF files.
 
+pub(crate) mod digest;
 mod error;
 pub(crate) mod file;
 pub(crate) mod ggml_type;
 mod matrices;
+mod places;
 mod rows;
 pub(crate) mod shards;
 mod stored;
@@ -12,13 +14,12 @@ mod table_format;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    ops::Range,
     path::Path,
     sync::Arc,
 };
 
-use sha2::{Digest, Sha256};
-
+use self::places::rotary_place;
+pub(crate) use self::places::{NamedTensor, RowRange, TensorLayout, rotary_source};
 pub(crate) use self::stored::encode;
 pub use self::{error::WeightsError, file::UnreadableFile};
 use self::{file::TensorFile, stored::StoredTensor};
@@ -38,17 +39,6 @@ pub struct Weights {
     pub(crate) progress: Arc<LoadProgress>,
     /// Where matrices are that were packed before, or are kept.
     packed: Option<Arc<PackedStore>>,
-}
-
-/// Where the rows of a tensor lie in another one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RowRange {
-    /// The other tensor's name.
-    pub(crate) of: String,
-    /// The rows of it.
-    pub(crate) rows: Range<usize>,
-    /// How many it has.
-    pub(crate) total: usize,
 }
 
 impl Weights {
@@ -118,19 +108,19 @@ impl Weights {
         Self::of(files, Some(names))
     }
 
-    /// The same, where the tensors that `row_ranges` names are rows of others unless they are there by themselves.
+    /// These tensors, of which those that `row_ranges` names are rows of others unless they are there by themselves.
     pub(crate) fn with_row_ranges(self, row_ranges: BTreeMap<String, RowRange>) -> Self {
         let row_ranges = Arc::new(row_ranges);
         Self { row_ranges, ..self }
     }
 
-    /// The same, where the tensors of `layouts` stand so in safetensors files.
+    /// These tensors, of which those that `layouts` names stand so in safetensors files.
     pub(crate) fn with_layouts(self, layouts: BTreeMap<String, TensorLayout>) -> Self {
         let layouts = Arc::new(layouts);
         Self { layouts, ..self }
     }
 
-    /// The same, whose matrices are taken from `store`, or kept there.
+    /// These tensors, with matrices taken from `store`, or kept there.
     pub(crate) fn packed_in(&self, store: &Arc<PackedStore>) -> Self {
         Self {
             packed: Some(Arc::clone(store)),
@@ -209,17 +199,6 @@ impl Weights {
         self.names.is_some()
     }
 
-    /// Feeds names, types, shapes and contents to `hash`, in the order of the names: the same
-    /// weights give the same digest however they are sharded.
-    pub(crate) fn digest(&self, hash: &mut Sha256) {
-        let mut tensors: Vec<_> = self.files.iter().flat_map(TensorFile::iter).collect();
-        tensors.sort_by_key(|(name, ..)| *name);
-        for (name, info, bytes) in tensors {
-            hash.update(format!("{name} {} {:?}\n", info.format_name, info.shape));
-            hash.update(bytes);
-        }
-    }
-
     /// The tensor as it is stored, if it is there by itself.
     fn stored(&self, name: &str) -> Option<StoredTensor<'_>> {
         let (name, layout) = if let Some(names) = &self.names {
@@ -265,56 +244,6 @@ impl Weights {
         let named = self.names.as_ref().and_then(|names| names.get(name));
         named.map_or(name, |named| &named.gguf).to_owned()
     }
-}
-
-/// How a tensor's contents in the file differ from what a model computes with, which is as in most Hugging Face
-/// checkpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TensorLayout {
-    /// Not at all.
-    Same,
-    /// Rows of a head stand in the order in which llama.cpp rotates them for the Llama family, and GLM-4 anywhere: a
-    /// dimension beside the one it is paired with.
-    RotaryPairs {
-        /// Heads the rows belong to.
-        heads: usize,
-        /// Dimensions of a head that rotate, its first ones.
-        dims: usize,
-    },
-    /// One is added to each weight: Gemma multiplies by 1 + weight, and llama.cpp by what it finds.
-    PlusOne,
-}
-
-/// A tensor under both names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NamedTensor {
-    pub(crate) hugging_face: String,
-    pub(crate) gguf: String,
-    pub(crate) shape: Vec<usize>,
-    pub(crate) layout: TensorLayout,
-}
-
-/// Which row of a model stands at row `row` of the file, `rows` being those of all `heads`, of each of which `dims`
-/// dimensions rotate.
-///
-/// The model pairs dimension i of a head with i + dims / 2; the file has them side by side.
-pub(crate) fn rotary_source(row: usize, rows: usize, heads: usize, dims: usize) -> usize {
-    let head_dim = rows / heads;
-    let within = row % head_dim;
-    if within >= dims {
-        return row;
-    }
-    row - within + within % 2 * (dims / 2) + within / 2
-}
-
-/// At which row of the file the row `row` of the model stands: the inverse of [`rotary_source`].
-fn rotary_place(row: usize, rows: usize, heads: usize, dims: usize) -> usize {
-    let head_dim = rows / heads;
-    let (within, half) = (row % head_dim, dims / 2);
-    if within >= dims {
-        return row;
-    }
-    row - within + within % half * 2 + within / half
 }
 
 #[cfg(test)]

@@ -37,16 +37,16 @@ pub(super) struct LoadingArgs {
     repeats: usize,
 }
 
-/// What is timed.
+/// A start that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LoadingCase {
     /// The bytes of all weights, read into the same buffer again and again by one thread.
     Reading,
     /// From closed files to a model that computes.
     Loading,
-    /// What a service does: the same, and the fingerprints that peers compare.
+    /// Loading as a service does it: with the tokenizer, and the fingerprints that peers compare.
     Starting,
-    /// The same, with packed weights from the folder.
+    /// Starting with packed weights from the folder.
     StartingFromCache,
 }
 

@@ -15,7 +15,7 @@ use crate::cache::{
 /// Numbers of a block.
 const BLOCK: usize = ValueBlock::NUMBERS;
 
-/// What a page holds, for kernels. Where it is not what these take, it is brought into `room` first, once for all
+/// Keys and values of a page as kernels read them. Where they are held otherwise, they are unpacked into `room` first, once for all
 /// queries that go together.
 pub(super) trait ReadPage: PageFormat {
     /// The number type that the kernels read keys and values in.

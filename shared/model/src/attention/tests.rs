@@ -119,7 +119,7 @@ fn attend_on(cpu: &Cpu, rows: &Rows<'_>, scoring: AttentionScoring) -> Vec<f32> 
     output
 }
 
-/// What a cache in `format` holds where `numbers` of all heads were written.
+/// The numbers that a cache in `format` gives back after `numbers` of all heads were written.
 fn held(format: KvFormat, numbers: &[f32], head_dim: usize) -> Vec<f32> {
     let half = |number| half::f16::from_f32(number).to_f32();
     match format {

@@ -7,7 +7,7 @@ use super::{KvFormat, LANES, PAGE, blocks::PageBlocks, heads::HeadNumbers};
 /// Numbers of a key that are rounded at a time.
 const ROUNDED: usize = 64;
 
-/// What a page holds in one of the formats.
+/// Keys and values of a page in one of the formats.
 pub(crate) trait PageFormat: Sized {
     /// Returns what is held, if it is in this format.
     fn of(numbers: &Numbers) -> Option<&Self>;

@@ -6,19 +6,59 @@ use std::collections::BTreeMap;
 use candle_core::quantized::GgmlDType;
 
 use super::tensors::shapes;
+use super::{Checkpoint, CheckpointError};
 use crate::{
     computation::NumberFormat,
     config::ModelConfig,
     decoder::tensors::TensorNames,
     random::SplitMix,
     weights::{
-        WeightsError, encode,
+        Weights, WeightsError, encode,
         file::{TensorFile, TensorInfo},
     },
 };
 
 /// Most numbers of a matrix that are drawn where only the time counts; longer matrices repeat these rows.
-pub(super) const DRAWN: usize = 1 << 20;
+const DRAWN: usize = 1 << 20;
+
+impl Checkpoint {
+    /// A model of random weights, the same for the same `seed`: it babbles, but costs and behaves
+    /// like a trained one of its size.
+    ///
+    /// # Errors
+    /// If the config's sizes are too large to be stored.
+    pub fn random(config: ModelConfig, seed: u64) -> Result<Self, CheckpointError> {
+        Self::random_scaled(config, seed, |_| 1.0)
+    }
+
+    /// [`Checkpoint::random`] with every matrix multiplied by what `scale` says of its name. Matrices are drawn layer after
+    /// layer, so a model of fewer layers has the same first ones.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::random`].
+    pub fn random_scaled(
+        config: ModelConfig,
+        seed: u64,
+        scale: impl Fn(&str) -> f32,
+    ) -> Result<Self, CheckpointError> {
+        let file = file(&config, seed, NumberFormat::F32, usize::MAX, scale)?;
+        Ok(Self::of(config, Weights::from_file(file)))
+    }
+
+    /// A model of random weights for timing, of which the same rows are repeated in large matrices: one of billions of
+    /// weights is made in seconds. They are stored as `format` computes with them.
+    ///
+    /// # Errors
+    /// If there are numbers that cannot be in `format`.
+    pub fn synthetic(
+        config: ModelConfig,
+        seed: u64,
+        format: NumberFormat,
+    ) -> Result<Self, CheckpointError> {
+        let file = file(&config, seed, format, DRAWN, |_| 1.0)?;
+        Ok(Self::of(config, Weights::from_file(file)))
+    }
+}
 
 /// A file in memory with every tensor that `config` implies. Matrices are uniform with the variance 1 / inputs, so that
 /// hidden states neither vanish nor explode, times what `scale` says of their name; norms multiply by 1, biases are 0, and

@@ -3,6 +3,7 @@ use std::fs;
 use safetensors::{Dtype, tensor::TensorView};
 
 use super::*;
+use crate::computation::NumberFormat;
 use crate::linear::WeightFormat;
 
 const CONFIG: &str = r#"{"model_type": "llama", "vocab_size": 33, "hidden_size": 32,

@@ -24,7 +24,7 @@ impl LayerWeights<'_> {
         self.ordered(OutputOrder::AsGiven, parts)
     }
 
-    /// The same, the outputs in `order`.
+    /// [`Linear::new`] with the outputs in `order`.
     fn ordered(&self, order: OutputOrder, parts: &[LayerPart]) -> Result<Linear, WeightsError> {
         let (config, index) = (self.config, self.index);
         let (mut matrices, mut bias) = (Vec::new(), None);

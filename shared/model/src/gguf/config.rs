@@ -19,15 +19,15 @@ use crate::decoder::tensors::{GGUF_EMBEDDING, GGUF_HEAD};
 pub(crate) const EOS_TOKEN_IDS: &str = "outrider.eos_token_ids";
 /// Gemma's `query_pre_attn_scalar`, where it is not the head's dimension.
 pub(crate) const QUERY_SCALAR: &str = "outrider.query_pre_attn_scalar";
-/// What embeddings are multiplied by, within the keys of an architecture.
+/// The factor of embeddings, within the keys of an architecture.
 pub(crate) const EMBEDDING_SCALE: &str = "embedding_scale";
-/// What scores are.
+/// The factor of scores.
 pub(crate) const ATTENTION_SCALE: &str = "attention.scale";
-/// What is added to hidden states is.
+/// The factor of what each half of a layer adds to hidden states.
 pub(crate) const RESIDUAL_SCALE: &str = "residual_scale";
-/// What logits are divided by.
+/// The divisor of logits.
 pub(crate) const LOGIT_SCALE: &str = "logit_scale";
-/// What YaRN multiplies cosines and sines by, where that is not what follows from its factor.
+/// YaRN's factor of cosines and sines, where it does not follow from the frequencies' factor.
 pub(crate) const ROPE_ATTENTION: &str = "outrider.rope_attention_factor";
 /// Most layers; no model comes near this. What is made for each of them would fill any memory otherwise.
 const MOST_LAYERS: u64 = 1 << 12;

@@ -12,7 +12,7 @@ const DIGITS: usize = 5;
 pub(crate) struct PartName<'a> {
     /// What all names begin with; of files in folders these, too.
     stem: &'a str,
-    /// Which file it is, from 1 on.
+    /// Its number among the files, from 1 on.
     pub(crate) number: u32,
     /// How many there are.
     pub(crate) count: u32,

@@ -96,7 +96,7 @@ fn yarn_comes_out_with_any_factor_of_attention() {
     let other = Yarn {
         beta_fast: 3.0,
         beta_slow: 0.5,
-        // What llama.cpp would multiply by for it comes out as another number.
+        // llama.cpp's factor for it comes out as another number.
         attention_factor: 1.26,
         ..usual.clone()
     };

@@ -13,8 +13,10 @@ use std::ops::Range;
 use speculation::simd::Level;
 
 use super::{
+    ahead::Ahead,
+    block::{LANES, OutputSums, VECTORS, Wide},
     order::GROUP,
-    packed::{Ahead, LANES, OutputSums, Packed, VECTORS, Wide},
+    packed::Packed,
 };
 use crate::cpu::SharedSlice;
 

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
+use super::block::{LANES, OutputSums, PackedBlock, VECTORS};
 use super::mapped::PlainBlock;
-use super::packed::{LANES, OutputSums, PackedBlock, VECTORS};
 use super::rows::RowPart;
 
 /// Inputs of a chunk.

@@ -4,9 +4,9 @@
 use std::arch::x86_64::*;
 
 use super::{
+    block::{OutputSums, VECTORS, Wide},
     dense::DenseWeights,
-    packed::{OutputSums, VECTORS, Wide},
-    storage::LINE,
+    slab::LINE,
     x86::ask,
 };
 

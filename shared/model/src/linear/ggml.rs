@@ -27,7 +27,7 @@ pub(super) fn q8_0(block: &[u8; Q8_0_BYTES]) -> (f16, [u8; 32]) {
     (f16::from_le_bytes([*low, *high]), quants.map(|q| q ^ 0x80))
 }
 
-/// What a Q4_K block says: weight `i` of sub-block `s` is `scale * scales[s] * quant - min_scale * mins[s]`.
+/// The fields of a Q4_K block: weight `i` of sub-block `s` is `scale * scales[s] * quant - min_scale * mins[s]`.
 pub(super) struct Q4KBlock {
     pub(super) scale: f32,
     pub(super) min_scale: f32,

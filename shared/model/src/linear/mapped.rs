@@ -8,7 +8,8 @@ use std::{
 
 use memmap2::Mmap;
 
-use super::storage::{LINE, Storage};
+use super::slab::LINE;
+use super::storage::Storage;
 
 /// How numbers stand in the blocks of all formats: to be raised with every change of it, so that no file that was
 /// written before is read.

@@ -24,7 +24,7 @@ impl Linear {
         Self::in_order(OutputOrder::AsGiven, weights, bias, inputs, format)
     }
 
-    /// The same, the outputs in `order`.
+    /// [`Linear::new`] with the outputs in `order`.
     pub(crate) fn in_order(
         order: OutputOrder,
         weights: &[f32],

@@ -15,10 +15,10 @@ use speculation::simd::{Kernel, Level};
 
 use self::quantize::quantize;
 use super::{
+    block::{LANES, OutputSums, PackedBlock, VECTORS},
     ggml::{Q4KBlock, q4_k},
     inputs::{BLOCK, InputBlock, STEPS},
     mapped::PlainBlock,
-    packed::{LANES, OutputSums, PackedBlock, VECTORS},
     rows::RowPart,
 };
 

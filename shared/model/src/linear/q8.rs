@@ -13,10 +13,10 @@ use half::f16;
 use speculation::simd::{Kernel, Level};
 
 use super::{
+    block::{LANES, OutputSums, PackedBlock, VECTORS},
     ggml,
     inputs::{BLOCK, InputBlock, STEPS, quantize_block},
     mapped::PlainBlock,
-    packed::{LANES, OutputSums, PackedBlock, VECTORS},
     rows::RowPart,
 };
 

@@ -5,10 +5,10 @@
 use std::arch::x86_64::*;
 
 use super::{
+    block::{OutputSums, VECTORS, Wide},
     inputs::{InputBlock, STEPS},
-    packed::{OutputSums, VECTORS, Wide},
     q8::Q8Block,
-    storage::LINE,
+    slab::LINE,
     x86::{ask, load, store},
 };
 

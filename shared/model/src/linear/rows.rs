@@ -6,14 +6,14 @@ use std::ops::Range;
 pub(crate) enum RowPart<'a> {
     /// Numbers, to be brought to the matrix's format.
     Numbers(&'a [f32]),
-    /// Whole blocks of ggml's format of that name, to be taken as they are.
+    /// Whole blocks of ggml's format of that name, which are copied and not quantised again.
     Blocks(&'a [u8]),
 }
 
 /// The rows of a matrix, one an output. Threads read them in any order, each some inputs at a time.
 pub(crate) trait MatrixRows: Sync {
     /// The inputs `inputs` of `output`. They begin at a multiple of [`READ_INPUTS`], and end at one or with the row.
-    /// What is not at hand is put into `buffer`.
+    /// Numbers that must be decoded first are put into `buffer`.
     fn read<'a>(
         &'a self,
         output: usize,

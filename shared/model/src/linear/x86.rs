@@ -3,8 +3,8 @@
 #[allow(clippy::wildcard_imports, reason = "names of instructions")]
 use std::arch::x86_64::*;
 
-use super::packed::OutputSums;
-use super::storage::LINE;
+use super::block::OutputSums;
+use super::slab::LINE;
 
 /// Does `part` for `first..first + COUNT` of `rows` rows, 1 to 8, in as many parts as they are listed in below.
 macro_rules! in_parts {

@@ -41,7 +41,7 @@ impl RopeScaling {
         }
     }
 
-    /// What cosines and sines are multiplied by.
+    /// The factor of cosines and sines.
     pub(crate) fn attention_factor(&self) -> f32 {
         match self {
             Self::Yarn(yarn) => yarn.attention_factor,
@@ -94,7 +94,7 @@ pub struct LongRope {
     pub long_factors: Vec<f32>,
     /// Context the frequencies were first trained on, in tokens.
     pub original_context_len: usize,
-    /// What cosines and sines are multiplied by.
+    /// The factor of cosines and sines.
     pub attention_factor: f32,
 }
 

@@ -16,7 +16,7 @@ pub struct Yarn {
     pub beta_slow: f64,
     /// Whether the ramp's ends are rounded outwards to whole pairs of dimensions; false in few models.
     pub truncate: bool,
-    /// What cosines and sines are multiplied by.
+    /// The factor of cosines and sines.
     pub attention_factor: f32,
 }
 

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sha2::{Digest, Sha256};
 use speculation::pipeline;
 use thiserror::Error;
 
@@ -14,11 +13,12 @@ use super::inspected::{FittingTokenizer, NeedsOfCandle};
 use super::located::Located;
 use super::{EngineKind, Inspected, ModelSource, Numerics, ServedModel, SourceError};
 use crate::candle::{CandleConfig, CandleError, CandleModel, VERSION};
-use crate::checkpoint::{CheckpointError, TokenizerFiles, hex, optional};
+use crate::checkpoint::{CheckpointError, TokenizerFiles, optional};
 use crate::computation::{AUTOMATIC, ComputeDevice, ComputeDeviceError, NumberFormat};
 use crate::linear::WeightFormat;
 use crate::progress::{LoadProgress, ProgressObserver};
 use crate::runtime::Model;
+use crate::weights::digest::WeightsDigest;
 use crate::weights::{Weights, WeightsError};
 
 /// Why engine candle does not serve a model.
@@ -108,22 +108,11 @@ impl ModelSource {
             text,
         } = opened;
         let tokenizer = FittingTokenizer::of(&text, config.shape().vocab_size, &self.path)?;
-        let (model, digest) = std::thread::scope(|scope| {
-            let digest = scope.spawn(|| {
-                let mut hash = Sha256::new();
-                weights.digest(&mut hash);
-                hash
-            });
-            let model = CandleModel::load(&config, &weights, format, place);
-            (model, digest.join().unwrap_or_default())
-        });
+        let model = CandleModel::load(&config, &weights, format, place);
         let model = model.map_err(|error| refused(error.into()))?;
-        let digest = |what: &str| {
-            let hash = digest
-                .clone()
-                .chain_update(format!("{what} {}", config.fingerprinted()));
-            hex(&hash.finalize()[..8])
-        };
+        let digest = WeightsDigest::of(&weights);
+        let fingerprint =
+            |what: &str| digest.fingerprint(&format!("{what} {}", config.fingerprinted()));
         let kernels = kernels(format, place);
         let outline = tokenizer.outline(name);
         let mut eos_token_ids = config.eos_token_ids().to_vec();
@@ -148,12 +137,12 @@ impl ModelSource {
             outline,
             text: tokenizer.encoding(special, text.chat_template).1,
             numerics: Numerics {
-                weights: digest(&format!("{kernels} {}", pipeline::FAMILY)),
+                weights: fingerprint(&format!("{kernels} {}", pipeline::FAMILY)),
                 dtype: dtype.to_owned(),
                 kernels,
             },
             is_on_processors: place == ComputeDevice::Cpu,
-            weights_fingerprint: digest("model"),
+            weights_fingerprint: fingerprint("model"),
             is_converted: false,
             head_format: WeightFormat::F32,
             heads: Vec::new(),

@@ -181,7 +181,7 @@ impl ModelSource {
         let own = self.computation().map(drop).map_err(SourceError::from);
         match self.engine {
             EngineKind::Candle => self.check_for_candle(),
-            // Which of the two it is the model's files tell.
+            // The model's files tell which of the two it is.
             EngineKind::Auto if own.is_err() => self.check_for_candle().or(own),
             _ => own,
         }

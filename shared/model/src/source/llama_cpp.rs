@@ -7,7 +7,6 @@ use std::path::Path;
 use std::time::Instant;
 
 use ::llama_cpp::{Build, KvType, LoadError, Settings, VERSION, build};
-use sha2::{Digest, Sha256};
 use speculation::pipeline;
 use speculation::ports::LanguageModel;
 use thiserror::Error;
@@ -15,13 +14,13 @@ use thiserror::Error;
 use super::inspected::FittingTokenizer;
 use super::located::Located;
 use super::{ModelSource, Numerics, ServedModel, SourceError, SpecialTokens};
-use crate::checkpoint::hex;
 use crate::computation::AUTOMATIC;
 use crate::gguf::{self, GgufError, GgufMetadata, GgufModel};
 use crate::linear::WeightFormat;
 use crate::llama_cpp::LlamaModel;
 use crate::runtime::Model;
 use crate::tokenizer::TokenizerError;
+use crate::weights::digest::WeightsDigest;
 use crate::weights::file::main_format;
 
 /// Why llama.cpp does not serve a model.
@@ -59,23 +58,19 @@ impl ModelSource {
             .map_err(|error| self.refused(error))?;
         let began = Instant::now();
         let opened = OpenedGguf::of(path).map_err(|error| self.refused(error))?;
-        let (model, weights) = std::thread::scope(|scope| {
-            let digest = scope.spawn(|| opened.digest());
-            let model = LlamaModel::load(path, &self.llama_cpp, kv);
-            (model, digest.join().unwrap_or_default())
-        });
+        let model = LlamaModel::load(path, &self.llama_cpp, kv);
         let model = model.map_err(|error| self.refused(error))?;
+        let digest = WeightsDigest::of_files(&opened.model.files);
         let metadata = &opened.model.metadata;
         let json = (opened.tokenizer).or_else(|refused| self.by_pieces(metadata, &model, refused));
         let tokenizer = self.tokenizer(json, model.shape().vocab_size)?;
         let Build { features, gpus } = build();
         let kernels = kernels(&self.llama_cpp, kv, model.context().threads(), &gpus);
         let numerics = format!(
-            "{weights} {kernels} {features} {} {}",
+            "{kernels} {features} {} {}",
             gpus.join(" "),
             pipeline::FAMILY
         );
-        let numerics = Sha256::digest(numerics);
         let model_layers = model.context().layers();
         let load_time = began.elapsed();
         let outline = tokenizer.outline(self.served_name());
@@ -91,13 +86,13 @@ impl ModelSource {
             outline,
             text: tokenizer.encoding(special, opened.chat_template).1,
             numerics: Numerics {
-                weights: hex(&numerics[..8]),
+                weights: digest.fingerprint(&numerics),
                 dtype: main_format(&opened.model.files).to_lowercase(),
                 kernels,
             },
             // The output is one layer more.
             is_on_processors: gpus.is_empty() || self.llama_cpp.gpu_layers <= model_layers,
-            weights_fingerprint: weights,
+            weights_fingerprint: digest.fingerprint("model"),
             is_converted: true,
             head_format: WeightFormat::F32,
             heads: Vec::new(),
@@ -235,15 +230,6 @@ impl OpenedGguf {
             chat_template: chat_template.map(str::to_owned),
             model,
         })
-    }
-
-    /// A digest of all bytes of its files, 16 hexadecimal digits.
-    fn digest(&self) -> String {
-        let mut hash = Sha256::new();
-        for file in &self.model.files {
-            hash.update(&file.bytes[..]);
-        }
-        hex(&hash.finalize()[..8])
     }
 }
 

@@ -64,11 +64,7 @@ pub fn serve(
     let computation = computation.into();
     let began = Instant::now();
     let (outline, text) = described(checkpoint, name, path)?;
-    let model = std::thread::scope(|scope| {
-        // Reads every byte: begun here, it is there when it is asked for.
-        scope.spawn(|| checkpoint.fingerprint());
-        checkpoint.load(computation)
-    });
+    let model = checkpoint.load(computation);
     let model = model.map_err(SourceError::checkpoint(path))?;
     let numerics = Numerics {
         weights: checkpoint.numerics(computation),

@@ -57,7 +57,7 @@ impl Weights {
         Ok(linear)
     }
 
-    /// The same, of what the files hold.
+    /// Packs the matrices from the tensors in the files.
     fn pack(
         &self,
         parts: &[(String, [usize; 2])],
@@ -68,7 +68,7 @@ impl Weights {
         let [outputs, inputs] = shape_of(parts);
         let wanted = blocks_of(format, inputs).filter(|wanted| self.is_any_stored(parts, *wanted));
         let rows = StackedRows::of(self, parts, wanted);
-        // What is wrong with one before those that cannot be read by rows comes first.
+        // An error in an earlier matrix comes before that of one that cannot be read by rows.
         let Ok(Some(mut rows)) = rows else {
             let mut values = Vec::with_capacity(outputs * inputs);
             for (name, shape) in parts {

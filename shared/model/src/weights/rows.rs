@@ -27,7 +27,7 @@ struct StoredMatrix<'a> {
     format: TensorFormat,
     /// Bytes of a row.
     row: usize,
-    /// Which rows of all they are.
+    /// Their rows among those of all matrices.
     rows: Range<usize>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> StackedRows<'a> {
         self.too_large.load(Ordering::Relaxed)
     }
 
-    /// The same, all of whose rows are read as numbers.
+    /// Reads all rows as numbers from now on.
     pub(super) fn into_numbers(self) -> Self {
         Self {
             wanted: None,

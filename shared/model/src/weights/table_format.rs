@@ -13,11 +13,11 @@ pub(crate) enum TableFormat {
     Mxfp4,
 }
 
-/// What the numbers of IQ4_NL and IQ4_XS stand for, in units of the scale.
+/// The numbers of the quants of IQ4_NL and IQ4_XS, in units of the scale.
 const NON_LINEAR: [i8; 16] = [
     -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
 ];
-/// What those of MXFP4 stand for, in halves: sign, two bits of exponent, one of mantissa.
+/// The numbers of MXFP4's quants, in halves: sign, two bits of exponent, one of mantissa.
 const E2M1: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
 const IQ4_NL_BYTES: usize = 18;

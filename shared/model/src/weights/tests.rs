@@ -6,6 +6,7 @@ use std::{collections::HashMap, fs};
 
 use safetensors::{Dtype, serialize, tensor::TensorView};
 
+use super::digest::WeightsDigest;
 use super::shards::{INDEX, SINGLE};
 use super::*;
 
@@ -37,10 +38,8 @@ fn reads_a_file_and_its_bytes_alike() {
     assert_eq!(digest(&from_file), digest(&from_bytes));
 }
 
-fn digest(weights: &Weights) -> Vec<u8> {
-    let mut hash = Sha256::new();
-    weights.digest(&mut hash);
-    hash.finalize().to_vec()
+fn digest(weights: &Weights) -> String {
+    WeightsDigest::of(weights).fingerprint("model")
 }
 
 #[test]

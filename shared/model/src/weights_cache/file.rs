@@ -19,7 +19,7 @@ use thiserror::Error;
 pub(super) const MAGIC: [u8; 8] = *b"OUTRPACK";
 /// How this version of the file is laid out.
 pub(super) const VERSION: u64 = 1;
-/// What matrices begin at multiples of: a page, and so a cache line.
+/// Matrices begin at multiples of a page, and so of a cache line.
 pub(super) const PAGE: u64 = 4096;
 /// Bytes of the header: magic, version, length of the file, start and length of the index, digest.
 const HEADER: usize = 8 + 4 * 8 + 32;

@@ -15,7 +15,7 @@ const UNFINISHED: &str = "unfinished";
 #[derive(Debug)]
 pub(crate) struct PackedWriter {
     file: File,
-    /// Where it is written; none once it has its own name.
+    /// Its temporary path; none once it has its own name.
     at: Option<PathBuf>,
     /// Its name when it is whole.
     path: PathBuf,
@@ -33,7 +33,8 @@ impl PackedWriter {
         remove_unfinished(path);
         let mut writer = loop {
             let writer = Self::named(path, of)?;
-            // Who finds it locked knows that somebody writes it; who found it before that has removed it.
+            // A process that finds the file locked knows that it is being written. One that found it before it was
+            // locked has removed it, and then another is begun.
             writer.file.lock()?;
             if writer.at.as_ref().is_some_and(|at| at.exists()) {
                 break writer;

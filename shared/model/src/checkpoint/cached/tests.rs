@@ -23,7 +23,7 @@ fn model() -> Checkpoint {
     Checkpoint::random(config, 1).unwrap()
 }
 
-/// What its matrices hold, and whether a file holds it.
+/// The bytes of its matrices, and whether all are mapped from a file.
 fn matrices(model: &Model) -> (Vec<Vec<u8>>, bool) {
     let Model::Decoder(model) = model else {
         panic!("no decoder")

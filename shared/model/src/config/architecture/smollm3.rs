@@ -53,7 +53,7 @@ fn read(raw: &RawConfig) -> Result<ModelConfig, ModelConfigError> {
     })
 }
 
-/// Which of `layers` layers do not rotate: those that have a 0 in the list, or else the last of every interval.
+/// The layers of `layers` that do not rotate: those that have a 0 in the list, or else the last of every interval.
 fn unrotated(raw: &RawConfig, layers: usize) -> Result<Vec<bool>, ModelConfigError> {
     if let Some(rotated) = raw.optional::<Vec<u32>>("no_rope_layers")? {
         unless(
@@ -74,7 +74,7 @@ fn unrotated(raw: &RawConfig, layers: usize) -> Result<Vec<bool>, ModelConfigErr
     Ok(every(interval, layers))
 }
 
-/// Which of `layers` layers are the last of `interval`.
+/// Marks the last layer of every interval among `layers` layers.
 pub(crate) fn every(interval: usize, layers: usize) -> Vec<bool> {
     let last = |layer: usize| (layer + 1).is_multiple_of(interval);
     (0..layers).map(last).collect()

@@ -8,7 +8,7 @@ use crate::rope::{LongRope, RopeScaling, Yarn};
 const KIND: &str = "longrope";
 const ORIGINAL: &str = "original_max_position_embeddings";
 const CONTEXT: &str = "max_position_embeddings";
-/// What a section may hold that stretches nothing.
+/// Keys of a section that stretch nothing.
 const UNSTRETCHED: [&str; 2] = ["rope_theta", "partial_rotary_factor"];
 
 impl RawConfig {
@@ -28,7 +28,7 @@ impl RawConfig {
             "dynamic" => self.factor("dynamic").map(|_| RopeScaling::Default),
             "llama3" => self.llama3(file),
             "yarn" => self.yarn(file),
-            // What the first releases of Phi-3 called it.
+            // The name in the first releases of Phi-3.
             "longrope" | "su" => self.long_rope(file),
             other => Err(ModelConfigError::UnsupportedRope(other.to_owned())),
         }

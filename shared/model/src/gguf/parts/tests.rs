@@ -13,7 +13,7 @@ struct Model {
     folder: TempDir,
 }
 
-/// What file `number` of three says of itself.
+/// The metadata of file `number` of three.
 fn keys(number: u32) -> MetadataFields {
     let mut metadata = MetadataFields::default();
     metadata.insert(NUMBER, number - 1);
@@ -47,7 +47,7 @@ impl Model {
         fs::write(self.path(number), bytes(metadata, &[tensor])).unwrap();
     }
 
-    /// What is said of the model when file `number` is opened.
+    /// The error of opening file `number`.
     fn refused(&self, number: u32) -> String {
         let error = GgufModel::open(&self.path(number)).err().expect("refused");
         error.to_string()

@@ -128,7 +128,7 @@ fn fit(x: &[Lanes; BLOCK]) -> (Lanes, Lanes) {
     (scale, min)
 }
 
-/// What is common to the numbers of the sub-blocks, in half precision, and each as a multiple of it.
+/// The unit of the sub-blocks' numbers, in half precision, and each number as a multiple of it.
 #[inline(always)]
 fn in_6_bits(values: &Lanes) -> (f32, [u8; SUBS]) {
     let largest = values.iter().fold(0.0_f32, |most, value| value.max(most));

@@ -1,4 +1,4 @@
-//! What transformers turns positions by: `golden/rotations.py` says how its numbers were made.
+//! The angles by which transformers turns positions: `golden/rotations.py` says how its numbers were made.
 
 use serde_json::Value;
 

@@ -93,7 +93,7 @@ fn iq4_xs_has_a_scale_for_each_32() {
     }
 }
 
-/// What number `i` of a block of any format is, by the definitions, in double precision.
+/// Number `i` of a block of any format, by the formats' definitions, in double precision.
 fn defined(format: u8, block: &[u8], i: usize) -> f64 {
     const NON_LINEAR: [f64; 16] = [
         -127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0, 1.0, 13.0, 25.0, 38.0, 53.0,

@@ -1,0 +1,153 @@
+//! The second half of a stretch: values times weights.
+
+use std::ops::Range;
+
+use super::super::{
+    ahead::NeededLines,
+    lanes::Lanes,
+    mixing::{add_scaled, mix},
+    pages::ReadPage,
+    spans::{SeenSpan, shared_slots, trunk_slots},
+};
+use super::{StretchWork, tiles};
+use crate::cache::PAGE;
+
+impl<L: Lanes, P: ReadPage> StretchWork<'_, '_, L, P> {
+    /// Sums values times weights: over the trunk page by page, first what each query sees before the slots that
+    /// it has in common with its neighbours, then these, then the rest, so that every sum is in order.
+    #[inline(always)]
+    pub(super) fn mix(&mut self, spans: &[SeenSpan], next: Option<usize>) {
+        let of_query = 2 * self.item.head_dim;
+        let is_shared = self.is_shared();
+        let kv_head = self.item.kv_head;
+        let mut sums = std::mem::take(&mut self.scratch.values);
+        let mut room = std::mem::take(&mut self.scratch.unpacked);
+        for page in self.stretch.pages() {
+            let values = self
+                .held(page)
+                .values::<L>(kv_head, self.slots(page), &mut room);
+            let ahead = match next {
+                _ if is_shared => NeededLines::NONE,
+                _ if page + 1 < self.stretch.end_page => self.held(page + 1).value_lines(kv_head),
+                Some(next) => self.held(next).key_lines(kv_head),
+                None => NeededLines::NONE,
+            };
+            let chunk = self.chunk_of(page * PAGE);
+            let sums = &mut sums[chunk * spans.len() * of_query..][..spans.len() * of_query];
+            for tile in tiles::<L>(spans.len()) {
+                let (first, count) = (tile.start, tile.len());
+                let ahead = ahead.share(tile.clone(), spans.len());
+                let spans = &spans[tile];
+                let sums = &mut sums[first * of_query..][..count * of_query];
+                let shared = shared_slots(spans, page);
+                self.mix_alone(first, page, values, spans, sums, |seen| {
+                    seen.start..seen.end.min(shared.start)
+                });
+                if shared.start < PAGE {
+                    let (of, values) = ((first, page), (values, ahead));
+                    match count {
+                        8.. if const { L::TILE > 7 } => {
+                            self.mix_tile::<8>(of, values, shared.clone(), sums);
+                        }
+                        7 if const { L::TILE > 6 } => {
+                            self.mix_tile::<7>(of, values, shared.clone(), sums);
+                        }
+                        6 if const { L::TILE > 5 } => {
+                            self.mix_tile::<6>(of, values, shared.clone(), sums);
+                        }
+                        5 if const { L::TILE > 4 } => {
+                            self.mix_tile::<5>(of, values, shared.clone(), sums);
+                        }
+                        4 if const { L::TILE > 3 } => {
+                            self.mix_tile::<4>(of, values, shared.clone(), sums);
+                        }
+                        3 if const { L::TILE > 2 } => {
+                            self.mix_tile::<3>(of, values, shared.clone(), sums);
+                        }
+                        2 => self.mix_tile::<2>(of, values, shared.clone(), sums),
+                        _ => self.mix_tile::<1>(of, values, shared.clone(), sums),
+                    }
+                }
+                self.mix_alone(first, page, values, spans, sums, |seen| {
+                    seen.start.max(shared.end)..seen.end
+                });
+            }
+        }
+        self.mix_branches(spans, &mut sums, &mut room);
+        self.scratch.values = sums;
+        self.scratch.unpacked = room;
+    }
+
+    /// The stretch's chunk that `position` is in.
+    #[inline(always)]
+    fn chunk_of(&self, position: usize) -> usize {
+        (position / super::super::CHUNK)
+            .saturating_sub(self.stretch.chunks().start)
+            .min(self.stretch.chunks().len() - 1)
+    }
+
+    /// Adds for each of the queries from `first` on the slots that `part` leaves of those it sees.
+    #[inline(always)]
+    fn mix_alone(
+        &self,
+        first: usize,
+        page: usize,
+        values: &[P::Number],
+        spans: &[SeenSpan],
+        sums: &mut [f32],
+        part: impl Fn(Range<usize>) -> Range<usize>,
+    ) {
+        let sums = sums.chunks_exact_mut(2 * self.item.head_dim);
+        for (n, (span, sums)) in spans.iter().zip(sums).enumerate() {
+            let slots = part(trunk_slots(span, page));
+            if slots.start < slots.end {
+                self.mix_tile::<1>((first + n, page), (values, NeededLines::NONE), slots, sums);
+            }
+        }
+    }
+
+    /// Weights of query `index`, by slot of the page.
+    #[inline(always)]
+    fn weights(&self, index: usize, page: usize) -> &[f32] {
+        let at = index * self.width + (page - self.stretch.first_page) * PAGE;
+        &self.scratch.scores[at..][..PAGE]
+    }
+
+    /// The slots `slots` of one page, for `N` queries from `first` on.
+    #[inline(always)]
+    fn mix_tile<const N: usize>(
+        &self,
+        (first, page): (usize, usize),
+        values: (&[P::Number], NeededLines),
+        slots: Range<usize>,
+        sums: &mut [f32],
+    ) {
+        let weights: [&[f32]; N] = std::array::from_fn(|n| self.weights(first + n, page));
+        mix::<L, P::Number, N>(weights, values, slots, self.item.head_dim, sums);
+    }
+
+    /// The branches, whose values stand anywhere behind the trunk.
+    #[inline(always)]
+    fn mix_branches(&self, spans: &[SeenSpan], sums: &mut [f32], room: &mut Vec<f32>) {
+        let head_dim = self.item.head_dim;
+        let base = self.stretch.first_page * PAGE;
+        for (index, span) in spans.iter().enumerate() {
+            if !self.stretch.has_branch(span) {
+                continue;
+            }
+            let row = self.item.row + index / self.item.group;
+            let view = self.attention.views.view(self.item.segment, row);
+            for (position, &node) in (span.trunk..).zip(view.branch) {
+                if position < span.first {
+                    continue;
+                }
+                let slot = span.trunk + node as usize;
+                let page = self.held(slot / PAGE);
+                let value = page.value::<L>(self.item.kv_head, slot % PAGE, room);
+                let weight = self.scratch.scores[index * self.width + position - base];
+                let sum = 2 * (self.chunk_of(position) * spans.len() + index) + position % 2;
+                add_scaled::<L, P::Number>(&mut sums[sum * head_dim..][..head_dim], value, weight);
+            }
+        }
+    }
+}
