@@ -1,35 +1,30 @@
-//! Models that candle-transformers computes: their folders, read and served.
+//! Models that candle-transformers computes: which folders are theirs, and what is read of them.
 
-use std::collections::BTreeMap;
+mod inspect;
+mod serve;
+mod settings;
+
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Instant;
 
-use speculation::pipeline;
 use thiserror::Error;
 
 use super::families::is_own;
-use super::inspected::{FittingTokenizer, NeedsOfCandle};
 use super::located::Located;
-use super::{EngineKind, Inspected, ModelSource, Numerics, ServedModel, SourceError};
-use crate::candle::{CandleConfig, CandleError, CandleModel, VERSION};
+use super::{EngineKind, ModelSource, SourceError};
+use crate::candle::{CandleConfig, CandleError};
 use crate::checkpoint::{CheckpointError, TokenizerFiles, optional};
-use crate::computation::{AUTOMATIC, ComputeDevice, ComputeDeviceError, NumberFormat};
-use crate::linear::WeightFormat;
-use crate::progress::{LoadProgress, ProgressObserver};
-use crate::runtime::Model;
-use crate::weights::digest::WeightsDigest;
+use crate::computation::ComputeDeviceError;
 use crate::weights::{Weights, WeightsError};
 
 /// Why engine candle does not serve a model.
 #[derive(Debug, Error)]
 pub enum CandleSourceError {
-    /// No folder.
+    /// The path names something else than a folder.
     #[error(
         "it reads folders in the Hugging Face layout only, no GGUF files and none of the built-in models"
     )]
     NoFolder,
-    /// A setting that it has no such value of.
+    /// A setting has a value that this engine does not know.
     #[error("{key} is {value:?}, {expected}")]
     Setting {
         /// Its name.
@@ -39,13 +34,13 @@ pub enum CandleSourceError {
         /// The values that it may have.
         expected: String,
     },
-    /// The device.
+    /// The device is unknown, or is not here.
     #[error("device: {0}")]
     Place(#[from] ComputeDeviceError),
-    /// A file of the folder.
+    /// A file of the folder is missing or cannot be read.
     #[error(transparent)]
     Files(#[from] CheckpointError),
-    /// The model.
+    /// candle-transformers does not compute the model as it was trained, or its weights do not fit its config.
     #[error(transparent)]
     Model(#[from] CandleError),
 }
@@ -56,7 +51,7 @@ impl From<WeightsError> for CandleSourceError {
     }
 }
 
-/// A folder, and what is read of it before the weights are.
+/// What is read of a model's folder before its weights are.
 struct OpenedFolder {
     config: CandleConfig,
     weights: Weights,
@@ -80,136 +75,14 @@ impl OpenedFolder {
 }
 
 impl ModelSource {
-    /// The engine that computes the model in `located`: the one that is set, or else candle's for families that it alone
-    /// knows, and our own.
+    /// Returns the engine that computes the model in `located`: the one that is set; otherwise candle, if it alone knows the
+    /// family, or our own runtime.
     pub(super) fn engine_for(&self, located: &Located) -> EngineKind {
         match (self.engine, located) {
             (EngineKind::Auto, Located::Stored(path)) if is_for_candle(path) => EngineKind::Candle,
             (EngineKind::Auto, _) => EngineKind::Outrider,
             (set, _) => set,
         }
-    }
-
-    pub(super) fn serve_by_candle(
-        &self,
-        located: &Located,
-        observer: &Arc<dyn ProgressObserver>,
-    ) -> Result<ServedModel<Model>, SourceError> {
-        let refused = |error: CandleSourceError| self.refused_by_candle(error);
-        let place = self.place_for_candle().map_err(refused)?;
-        let began = Instant::now();
-        let mut opened = OpenedFolder::of(located).map_err(refused)?;
-        let format = self.format_for_candle(&opened.config).map_err(refused)?;
-        let name = self.served_name();
-        opened.weights.progress = Arc::new(LoadProgress::of(&name, Arc::clone(observer)));
-        let OpenedFolder {
-            config,
-            weights,
-            text,
-        } = opened;
-        let tokenizer = FittingTokenizer::of(&text, config.shape().vocab_size, &self.path)?;
-        let model = CandleModel::load(&config, &weights, format, place);
-        let model = model.map_err(|error| refused(error.into()))?;
-        let digest = WeightsDigest::of(&weights);
-        let fingerprint =
-            |what: &str| digest.fingerprint(&format!("{what} {}", config.fingerprinted()));
-        let kernels = kernels(format, place);
-        let outline = tokenizer.outline(name);
-        let mut eos_token_ids = config.eos_token_ids().to_vec();
-        let special =
-            text.special_tokens(config.bos_token_id(), &eos_token_ids, &tokenizer.tokenizer);
-        eos_token_ids.extend(text.more_ends);
-        eos_token_ids.sort_unstable();
-        eos_token_ids.dedup();
-        let load_time = began.elapsed();
-        let load_ms = load_time.as_millis() as u64;
-        let (family, dtype) = (config.family(), format.name());
-        tracing::info!(
-            model = outline.name,
-            family,
-            dtype,
-            kernels,
-            load_ms,
-            "model loaded"
-        );
-        Ok(ServedModel {
-            model: Model::Candle(model),
-            outline,
-            text: tokenizer.encoding(special, text.chat_template).1,
-            numerics: Numerics {
-                weights: fingerprint(&format!("{kernels} {}", pipeline::FAMILY)),
-                dtype: dtype.to_owned(),
-                kernels,
-            },
-            is_on_processors: place == ComputeDevice::Cpu,
-            weights_fingerprint: fingerprint("model"),
-            is_converted: false,
-            head_format: WeightFormat::F32,
-            heads: Vec::new(),
-            eos_token_ids,
-            load_time,
-        })
-    }
-
-    /// Checks the settings that candle would refuse for every model.
-    ///
-    /// # Errors
-    /// Names the setting.
-    pub(super) fn check_for_candle(&self) -> Result<(), SourceError> {
-        let place = self.place_for_candle();
-        let format = self.number_for_candle();
-        let checked = place.and(format);
-        checked
-            .map(drop)
-            .map_err(|error| self.refused_by_candle(error))
-    }
-
-    /// Looks at a folder as serving it does, but for the bytes of the weights.
-    ///
-    /// # Errors
-    /// As serving.
-    pub(super) fn inspect_for_candle(&self, located: &Located) -> Result<Inspected, SourceError> {
-        let refused = |error: CandleSourceError| self.refused_by_candle(error);
-        self.check_for_candle()?;
-        let OpenedFolder {
-            config,
-            weights,
-            text,
-        } = OpenedFolder::of(located).map_err(refused)?;
-        let format = self.format_for_candle(&config).map_err(refused)?;
-        let tokenizer = FittingTokenizer::of(&text, config.shape().vocab_size, &self.path)?;
-        let numbers = CandleModel::check(&config, &weights);
-        let numbers = numbers.map_err(|error| refused(error.into()))?;
-        let special = text.special_tokens(
-            config.bos_token_id(),
-            config.eos_token_ids(),
-            &tokenizer.tokenizer,
-        );
-        let bytes = match format {
-            NumberFormat::F32 => 4,
-            _ => 2,
-        };
-        let mut stored = BTreeMap::new();
-        for (format, size) in weights.sizes() {
-            *stored.entry(format.to_owned()).or_default() += size as u64;
-        }
-        Ok(Inspected {
-            own: None,
-            engine: EngineKind::Candle,
-            hidden_size: config.shape().hidden_size,
-            by_candle: Some(NeedsOfCandle {
-                format,
-                context_len: config.shape().context_len,
-                weight_bytes: numbers * bytes,
-                token_bytes: (config.token_numbers() * config.token_copies()) as u64 * bytes,
-                is_on_cpu: self
-                    .place_for_candle()
-                    .is_ok_and(|place| place == ComputeDevice::Cpu),
-            }),
-            stored,
-            outline: tokenizer.outline(self.served_name()),
-            text: tokenizer.encoding(special, text.chat_template).1,
-        })
     }
 
     /// Says of which model engine candle or its settings stand in the way.
@@ -219,68 +92,10 @@ impl ModelSource {
             source: Box::new(error),
         }
     }
-
-    fn place_for_candle(&self) -> Result<ComputeDevice, CandleSourceError> {
-        Ok(self.device.parse::<ComputeDevice>()?)
-    }
-
-    /// The format that is set, none for that of the family.
-    fn number_for_candle(&self) -> Result<Option<NumberFormat>, CandleSourceError> {
-        let setting = |key, value: &str, expected: &str| CandleSourceError::Setting {
-            key,
-            value: value.to_owned(),
-            expected: expected.to_owned(),
-        };
-        if self.kv_dtype != AUTOMATIC && self.kv_dtype != self.dtype {
-            let expected = "keys and values are in the format of the weights: leave it at auto";
-            return Err(setting("kv_dtype", &self.kv_dtype, expected));
-        }
-        if self.dtype == AUTOMATIC {
-            return Ok(None);
-        }
-        match self.dtype.parse() {
-            Ok(format @ (NumberFormat::F32 | NumberFormat::Bf16 | NumberFormat::F16)) => {
-                Ok(Some(format))
-            }
-            _ => Err(setting(
-                "dtype",
-                &self.dtype,
-                "expected auto, f32, bf16 or f16",
-            )),
-        }
-    }
-
-    fn format_for_candle(&self, config: &CandleConfig) -> Result<NumberFormat, CandleSourceError> {
-        let formats = config.formats();
-        let Some(format) = self.number_for_candle()? else {
-            return Ok(formats[0]);
-        };
-        if formats.contains(&format) {
-            return Ok(format);
-        }
-        let known: Vec<_> = formats.iter().map(|format| format.name()).collect();
-        Err(CandleSourceError::Setting {
-            key: "dtype",
-            value: self.dtype.clone(),
-            expected: format!(
-                "expected auto or {} of a {}",
-                known.join(" or "),
-                config.family()
-            ),
-        })
-    }
 }
 
-/// Names what numbers depend on beside the weights and the machine.
-fn kernels(format: NumberFormat, place: ComputeDevice) -> String {
-    let backend = match place {
-        ComputeDevice::Cpu => "cpu",
-        ComputeDevice::Cuda(_) => "cuda",
-    };
-    format!("candle-transformers-{VERSION}-{backend}-{format}")
-}
-
-/// Whether `path` is the folder of a model that candle alone knows. What cannot be read is told when it is opened.
+/// Returns whether `path` is the folder of a model that candle alone knows. A folder whose config cannot be read is none;
+/// whoever opens it says why.
 fn is_for_candle(path: &Path) -> bool {
     if path.is_file() {
         return false;
