@@ -1,13 +1,15 @@
 //! Services whose models candle-transformers computes: their output is their own target's for the seed. Weights are random,
 //! so that two tokens are nearly equally likely at hardly any position.
 
+mod drafters;
+
 use std::fs;
 use std::path::Path;
 
 use model::candle::{CandleConfig, random};
 use model::source::{EngineKind, ModelSource, ServedModel};
 use model::{Model, embedded};
-use outrider_tests::candle::{FAMILIES, config};
+use outrider_tests::candle::{DRAFTERS, FAMILIES, config};
 use speculation::verification::AcceptanceLabel;
 use tempfile::TempDir;
 
@@ -27,10 +29,19 @@ const WAYS: [Way; 4] = [
 /// What is set otherwise.
 type Change = fn(&mut ModelSource);
 
+/// Length of the vocabulary of the built-in pair.
+fn vocab_size() -> usize {
+    embedded::draft().expect("embedded").config().vocab_size
+}
+
 /// A folder with a model of `family` whose vocabulary is that of the built-in pair.
 fn write(folder: &Path, family: &str, seed: u64) {
+    write_of(folder, &config(family, vocab_size()), seed);
+}
+
+/// A folder with a model of the `config.json` that is given, and the tokenizer of the built-in pair.
+fn write_of(folder: &Path, json: &str, seed: u64) {
     let own = embedded::draft().expect("embedded");
-    let json = config(family, own.config().vocab_size);
     let config = CandleConfig::from_json(json.as_bytes()).expect("a config");
     let file = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).expect("written");
     file("config.json", json.as_bytes());
@@ -49,7 +60,11 @@ fn source(folder: &TempDir) -> ModelSource {
 fn served(family: &str, seed: u64) -> ServedModel<Model> {
     let folder = TempDir::new().expect("a folder");
     write(folder.path(), family, seed);
-    let mut source = source(&folder);
+    load(&folder)
+}
+
+fn load(folder: &TempDir) -> ServedModel<Model> {
+    let mut source = source(folder);
     source.engine = EngineKind::Candle;
     source.load().expect("a model")
 }
@@ -64,7 +79,7 @@ async fn targets_on_candle_give_their_own_tokens() {
 
 #[tokio::test]
 async fn targets_of_our_own_runtime_do_with_drafters_on_candle() {
-    for family in FAMILIES {
+    for family in FAMILIES.into_iter().chain(DRAFTERS) {
         let cluster = Cluster::of(served(family, 7), target()).await;
         equals_target_only(&cluster, 1, &WAYS).await;
     }
@@ -176,7 +191,8 @@ fn who_computes_a_model_follows_from_its_family() {
     let words = by(EngineKind::Candle, |source| {
         source.path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/models/llama").to_owned();
     });
-    let expected = "model type \"llama\" is not supported: qwen3_moe, glm4, smollm3 are";
+    let expected =
+        "model type \"llama\" is not supported: qwen3_moe, glm4, smollm3, phi, falcon are";
     assert!(words.contains(expected), "{words}");
 }
 

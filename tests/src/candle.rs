@@ -1,12 +1,15 @@
 //! Small configurations of the families that engine candle computes.
 
-/// Their `model_type`s.
+/// The `model_type`s of those that may be targets.
 pub const FAMILIES: [&str; 3] = ["qwen3_moe", "glm4", "smollm3"];
+
+/// The `model_type`s of those that draft only.
+pub const DRAFTERS: [&str; 2] = ["phi", "falcon"];
 
 /// The `config.json` of a small model of the family `model_type`.
 ///
 /// # Panics
-/// If it is none of [`FAMILIES`].
+/// If it is none of [`FAMILIES`] and [`DRAFTERS`].
 pub fn config(model_type: &str, vocab_size: usize) -> String {
     let own = match model_type {
         // Every second layer is dense.
@@ -16,11 +19,13 @@ pub fn config(model_type: &str, vocab_size: usize) -> String {
         }
         "glm4" => r#""head_dim": 16, "partial_rotary_factor": 0.5, "attention_bias": true"#,
         "smollm3" => r#""no_rope_layer_interval": 2, "tie_word_embeddings": true"#,
+        "phi" => r#""layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5"#,
+        "falcon" => r#""layer_norm_epsilon": 1e-5, "num_kv_heads": 4"#,
         other => panic!("{other} is none of engine candle's"),
     };
     format!(
         r#"{{"model_type": "{model_type}", "vocab_size": {vocab_size}, "hidden_size": 64, "intermediate_size": 96,
-            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu",
+            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
             "max_position_embeddings": 640, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "bos_token_id": 1,
             "eos_token_id": 2, {own}}}"#
     )

@@ -58,6 +58,8 @@ pub fn load(
     }
     let model = config.model.load_observed(observer);
     let model = model.map_err(|error| ServiceError::setting(ROLE, "model", error))?;
+    let checked = model.model.check_target();
+    checked.map_err(|error| ServiceError::setting(ROLE, "model", error))?;
     Ok(LoadedTarget::Local(Box::new(model)))
 }
 
@@ -77,7 +79,12 @@ pub fn inspect(config: &VerifierConfig) -> Result<Option<Inspected>, ServiceErro
     } else {
         config.model.inspect()
     };
-    inspected.map_err(|error| ServiceError::setting(ROLE, "model", error))
+    let inspected = inspected.map_err(|error| ServiceError::setting(ROLE, "model", error))?;
+    if let Some(model) = &inspected {
+        let checked = model.check_target();
+        checked.map_err(|error| ServiceError::setting(ROLE, "model", error))?;
+    }
+    Ok(inspected)
 }
 
 /// Binds, loads, warms up and serves until `shutdown` completes; then drains. If that is before the model is

@@ -2,12 +2,16 @@
 //!
 //! candle computes one sequence a forward, and its sums depend on how many rows there are: a row's numbers depend on its
 //! own sequence up to rounding only. `cache.rs` says how a sequence forgets tokens.
+//!
+//! Some of its models return the last row of a forward only. They draft, and give the rows of several positions at the price
+//! of as many forwards: as targets they would gain nothing from drafts, so [`DraftsOnly`] refuses them there.
 
 mod body;
 mod cache;
 mod config;
 mod error;
 pub(crate) mod family;
+mod place;
 mod random;
 mod tensors;
 #[cfg(test)]
@@ -24,11 +28,12 @@ use speculation::tree_paths::TreePaths;
 use self::body::Body;
 pub use self::cache::CandleCache;
 pub use self::config::CandleConfig;
-pub use self::error::CandleError;
+pub use self::error::{CandleError, DraftsOnly};
+use self::place::{dtype, open};
 pub use self::random::random;
 use self::tensors::{Origin, build};
-use crate::candle_failure::failure;
-use crate::computation::{ComputeDevice, ComputeDeviceError, NumberFormat};
+use crate::candle_failure::{failure, first_line};
+use crate::computation::{ComputeDevice, NumberFormat};
 use crate::forward_error::{ForwardError, check_segment};
 use crate::free_memory;
 use crate::weights::Weights;
@@ -42,10 +47,12 @@ const SHARE: (u64, u64) = (2, 5);
 #[derive(Clone, Debug)]
 pub struct CandleModel {
     config: CandleConfig,
-    /// All but the LM head, with a sequence of no token.
+    /// candle's model, with a sequence of no token.
     empty: Arc<dyn Body>,
-    /// The LM head, `(hidden_size, vocab_size)`.
-    head: Tensor,
+    /// The LM head, `(hidden_size, vocab_size)`, where candle's model returns hidden states.
+    head: Option<Tensor>,
+    /// Format of weights, keys and values.
+    dtype: DType,
     device: Device,
     /// Weights that are read for a token.
     weights_per_token: u64,
@@ -66,15 +73,19 @@ impl CandleModel {
     ) -> std::result::Result<Self, CandleError> {
         let device = open(place)?;
         weights.progress.begin(weights.bytes());
-        let parts = build(config, Origin::Read(weights), dtype(format), &device)?;
+        let dtype = dtype(format);
+        let mut parts = build(config, Origin::Read(weights), dtype, &device)?;
         weights.progress.end();
-        let head = parts.head.t();
-        let head = head.map_err(|error| CandleError::Refused(error.to_string()))?;
+        let refused = |error: candle_core::Error| CandleError::Refused(first_line(&error));
+        let head = parts.head.map(|head| head.t()).transpose();
+        let head = head.map_err(refused)?;
+        parts.body.prepare(&device).map_err(refused)?;
         Ok(Self {
             weights_per_token: weights_per_token(config, &parts.shapes),
             config: config.clone(),
             empty: Arc::from(parts.body),
             head,
+            dtype,
             device,
             pages: Arc::default(),
         })
@@ -103,7 +114,7 @@ impl CandleModel {
         &self.config
     }
 
-    /// Weights that are read for a token of the output: of experts, those that it is sent to.
+    /// Returns how many weights are read for a token of the output; of experts only the chosen ones count.
     pub fn weights_per_token(&self) -> u64 {
         self.weights_per_token
     }
@@ -111,53 +122,36 @@ impl CandleModel {
     /// Bytes that a page takes.
     fn page_bytes(&self) -> usize {
         let numbers = self.config.token_numbers() * self.config.family.keeping.page_tokens;
-        numbers * self.head.dtype().size_in_bytes()
+        numbers * self.dtype.size_in_bytes()
     }
 
     /// Appends a segment, and its scored rows to `rows`.
     fn append(&self, segment: &mut Segment<'_, CandleCache>, rows: &mut Rows) -> Result<()> {
-        let hidden = segment.cache.append(segment.tokens, &self.device)?;
         let scored = segment.tokens.len().saturating_sub(segment.scored_from);
-        if scored == 0 {
+        let appended = (segment.cache).append(segment.tokens, scored, &self.device)?;
+        let Some(last) = appended else {
             return Ok(());
-        }
-        let hidden = hidden.narrow(0, segment.scored_from, scored)?;
+        };
         let numbers =
             |tensor: &Tensor| tensor.to_dtype(DType::F32)?.flatten_all()?.to_vec1::<f32>();
-        rows.logits.extend(numbers(&hidden.matmul(&self.head)?)?);
-        if rows.want_hidden {
-            rows.hidden.extend(numbers(&hidden)?);
+        match &self.head {
+            Some(head) => rows.logits.extend(numbers(&last.matmul(head)?)?),
+            None => rows.logits.extend(numbers(&last)?),
+        }
+        if rows.want_hidden && self.head.is_some() {
+            rows.hidden.extend(numbers(&last)?);
         }
         Ok(())
     }
 }
 
-/// Opens `place` for candle.
-fn open(place: ComputeDevice) -> std::result::Result<Device, ComputeDeviceError> {
-    match place {
-        ComputeDevice::Cpu => Ok(Device::Cpu),
-        #[cfg(feature = "device")]
-        place @ ComputeDevice::Cuda(_) => crate::device::open(place),
-        #[cfg(not(feature = "device"))]
-        place @ ComputeDevice::Cuda(_) => Err(ComputeDeviceError::NotBuilt(place)),
-    }
-}
-
-/// candle's name of a format of floating-point numbers.
-fn dtype(format: NumberFormat) -> DType {
-    match format {
-        NumberFormat::Bf16 => DType::BF16,
-        NumberFormat::F16 => DType::F16,
-        NumberFormat::F32 | NumberFormat::Q8_0 | NumberFormat::Q4_K => DType::F32,
-    }
-}
-
+/// Returns how many weights of a model with tensors of these `shapes` are read for a token of the output.
 fn weights_per_token(config: &CandleConfig, shapes: &BTreeMap<String, Vec<usize>>) -> u64 {
     let active = config.active_experts();
     let tied = config.constants.is_tied();
     let matrices = shapes.iter().map(|(name, shape)| match shape[..] {
-        // Of the table a token reads one row, unless it is the head.
-        [rows, inputs] if tied || !name.ends_with("embed_tokens.weight") => {
+        // A token reads one row of the embedding table, but all of it where the table is the LM head too.
+        [rows, inputs] if tied || !tensors::is_table(name) => {
             let share = if name.contains(".experts.") {
                 active
             } else {
@@ -188,8 +182,9 @@ impl LanguageModel for CandleModel {
     }
 
     fn new_cache(&self) -> CandleCache {
-        let keeping = self.config.family.keeping;
-        CandleCache::new(Arc::clone(&self.empty), keeping, Arc::clone(&self.pages))
+        let family = self.config.family;
+        let kind = (family.returns, family.keeping);
+        CandleCache::new(Arc::clone(&self.empty), kind, Arc::clone(&self.pages))
     }
 
     fn memory(&self) -> Option<KvMemory> {
@@ -236,7 +231,7 @@ impl LanguageModel for CandleModel {
         let before: Vec<usize> = batch.iter().map(|segment| segment.cache.len()).collect();
         for index in 0..batch.len() {
             if let Err(error) = self.append(&mut batch[index], rows) {
-                // Those before it were in order, and forget what they were given.
+                // The segments before it were computed, and forget their tokens again.
                 for (segment, &len) in batch.iter_mut().zip(&before) {
                     segment.cache.truncate(len);
                 }

@@ -169,7 +169,10 @@ impl AcceptanceHead {
             file: self.origin.clone(),
             field: "hidden_size",
             found: self.info.hidden_size.to_string(),
-            expected: format!("{hidden_size}, the draft model's"),
+            expected: match hidden_size {
+                0 => "no head: the draft model gives no hidden states".to_owned(),
+                _ => format!("{hidden_size}, the draft model's"),
+            },
         })
     }
 

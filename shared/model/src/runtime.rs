@@ -11,7 +11,7 @@ use crate::device::{DeviceCache, DeviceModel};
 use crate::llama_cpp::{LlamaCache, LlamaModel};
 use crate::{
     cache::CpuCache,
-    candle::{CandleCache, CandleModel},
+    candle::{CandleCache, CandleModel, DraftsOnly},
     config::ModelConfig,
     decoder::Decoder,
     forward_error::ForwardError,
@@ -76,6 +76,17 @@ impl Model {
             Self::Device(model) => Some(model.config()),
             #[cfg(feature = "llama-cpp")]
             Self::LlamaCpp(_) => None,
+        }
+    }
+
+    /// Checks that it can be a target: that the rows of all positions of a block take one forward.
+    ///
+    /// # Errors
+    /// If engine candle gets the last row of a forward only.
+    pub fn check_target(&self) -> Result<(), DraftsOnly> {
+        match self {
+            Self::Candle(model) => model.config().check_target(),
+            _ => Ok(()),
         }
     }
 

@@ -150,7 +150,7 @@ impl ModelSource {
         let located = self.locate(observer)?;
         let mut served = self.serve(&located, observer)?;
         if served.model.shape().hidden_size == 0 {
-            // llama.cpp offers no hidden states, which heads read.
+            // Heads read hidden states, which llama.cpp and some of candle's models do not give.
             return Ok(served);
         }
         let heads = match &located {

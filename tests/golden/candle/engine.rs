@@ -1,8 +1,9 @@
 //! Engine candle against candle-transformers' own models, which are given the text in one go and answer with their last
-//! row: reading of configs, rows of all positions, and ways of cutting a text must not change a number.
+//! row: reading of configs, rows of all positions, and ways of cutting a text must not change a number. So it is with the
+//! models that give the last row only, of which the engine makes the rows of all positions token by token.
 
 use candle_core::Result;
-use candle_transformers::models::{glm4_new, qwen3_moe, smol::smollm3};
+use candle_transformers::models::{falcon, glm4_new, phi, qwen3_moe, smol::smollm3};
 use model::candle::{CandleConfig, CandleModel};
 use model::weights::Weights;
 use model::{ComputeDevice, NumberFormat};
@@ -25,7 +26,7 @@ struct Family {
     faults: &'static [(&'static str, &'static str)],
 }
 
-const FAMILIES: [Family; 3] = [
+const FAMILIES: [Family; 5] = [
     Family {
         name: "qwen3_moe",
         config: |variant| {
@@ -88,6 +89,55 @@ const FAMILIES: [Family; 3] = [
             logits(&model.forward(&input(tokens)?, 0)?)
         },
         faults: &[("no_rope_layer_interval", "3"), ("rope_theta", "20000.0")],
+    },
+    Family {
+        name: "phi",
+        config: |variant| {
+            let mut config = base("phi", variant);
+            config["hidden_act"] = json!("gelu_new");
+            config["layer_norm_eps"] = json!(1e-5);
+            // Of heads of 8 dimensions.
+            config["partial_rotary_factor"] = json!([0.5, 0.25, 0.75][(variant % 3) as usize]);
+            config["qk_layernorm"] = json!(false);
+            config
+        },
+        candle: |config, weights, tokens| {
+            let mut model = phi::Model::new(&read(config), weights.builder())?;
+            logits(&model.forward(&input(tokens)?)?)
+        },
+        faults: &[
+            ("partial_rotary_factor", "0.25"),
+            ("layer_norm_eps", "0.01"),
+            ("rope_theta", "20000.0"),
+        ],
+    },
+    Family {
+        name: "falcon",
+        config: |variant| {
+            let mut config = base("falcon", variant);
+            config["rope_theta"] = json!(10_000.0);
+            config["tie_word_embeddings"] = json!(variant % 2 == 1);
+            config["bias"] = json!(variant >= 3);
+            config["parallel_attn"] = json!(variant % 3 != 2);
+            for (key, value) in [
+                ("alibi", json!(false)),
+                ("multi_query", json!(true)),
+                ("new_decoder_architecture", json!(false)),
+                ("layer_norm_epsilon", json!(1e-5)),
+                ("initializer_range", json!(0.02)),
+                ("use_cache", json!(true)),
+                ("hidden_dropout", json!(0.0)),
+                ("attention_dropout", json!(0.0)),
+            ] {
+                config[key] = value;
+            }
+            config
+        },
+        candle: |config, weights, tokens| {
+            let mut model = falcon::Falcon::load(weights.builder(), read(config))?;
+            logits(&model.forward(&input(tokens)?)?)
+        },
+        faults: &[("layer_norm_epsilon", "0.01")],
     },
 ];
 

@@ -82,6 +82,11 @@ impl RandomWeights {
             _ if name.contains("norm") => (if self.norm_plus_one { 0.0 } else { 1.0 }, 0.3),
             _ => (0.0, 0.5),
         };
+        // Falcon asks for a head in any case.
+        let name = match name {
+            "lm_head.weight" if self.tied => "transformer.word_embeddings.weight",
+            name => name,
+        };
         let mut state = hash(&format!("{} {name}", self.seed));
         (0..shape.iter().product())
             .map(|_| {

@@ -22,13 +22,19 @@ pub(super) fn list(as_json: bool) -> anyhow::Result<()> {
     }
     writeln!(
         out,
-        "{:<28} {:<9} others that may compute it",
+        "{:<28} {:<22} others that may compute it",
         "model_type", "chosen"
     )?;
     for family in families() {
         let types = family.model_types.join(", ");
         let (chosen, others) = engines(&family);
-        writeln!(out, "{types:<28} {chosen:<9} {}", others.join(", "))?;
+        let only = if family.drafts_only {
+            ", drafters only"
+        } else {
+            ""
+        };
+        let chosen = format!("{chosen}{only}");
+        writeln!(out, "{types:<28} {chosen:<22} {}", others.join(", "))?;
     }
     writeln!(out, "{OTHERS}")?;
     Ok(())
@@ -57,6 +63,7 @@ fn object(family: &FamilyOfModels) -> Value {
         "model_types": family.model_types,
         "architectures": family.classes,
         "engine": chosen,
+        "drafts_only": family.drafts_only,
         "other_engines": others,
         "gguf": family.gguf,
     })

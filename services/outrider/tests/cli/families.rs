@@ -36,6 +36,8 @@ fn families_are_listed_with_who_computes_them() {
         let line = listed.lines().find(|line| line.starts_with(family));
         says(line.expect(family), &format!("{engine} | llama-cpp"));
     }
+    let line = listed.lines().find(|line| line.starts_with("falcon"));
+    says(line.expect("falcon"), "candle, drafters only");
     says(&listed, "docs/llama-cpp.md | docs/engines.md");
     let (printed, _) = succeeds(&mut outrider(&["models", "families", "--json"]));
     let families: Vec<Value> = serde_json::from_str(&printed).expect("JSON");
@@ -46,7 +48,7 @@ fn families_are_listed_with_who_computes_them() {
                 .as_array()
                 .is_some_and(|types| types.contains(&family.into()))
         };
-        families.find(types).expect("a family")["engine"].clone()
+        families.find(types).expect("a family")
     };
     for (family, engine) in [
         ("glm4", "outrider"),
@@ -54,7 +56,10 @@ fn families_are_listed_with_who_computes_them() {
         ("t5", "outrider"),
         ("gemma3_text", "outrider"),
     ] {
-        assert_eq!(of(family), engine);
+        assert_eq!(of(family)["engine"], engine);
+    }
+    for (family, drafts_only) in [("phi", true), ("glm4", false), ("llama", false)] {
+        assert_eq!(of(family)["drafts_only"], drafts_only, "{family}");
     }
 }
 

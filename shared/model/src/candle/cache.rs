@@ -3,6 +3,9 @@
 //! candle's models keep keys and values to themselves and cannot forget the last of them. So a copy of the sequence is
 //! kept from before each forward; to forget is to go back to a copy, and the next forward reads the tokens again that
 //! stood between it and what was to stay.
+//!
+//! Where a model computes several tokens at once only at the beginning of a sequence, a prompt that comes in parts is read
+//! in one go when the first row is wanted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use candle_core::{Device, Result, Tensor};
 use speculation::{TokenId, ports::KvCache};
 
-use super::body::Body;
+use super::body::{Body, Returns};
 
 /// Tokens that the copies of a sequence cover at least, so that a draft block can be forgotten which was drafted token by
 /// token.
@@ -19,8 +22,10 @@ const REACH: usize = 16;
 /// How the sequences of a family hold their memory, and how many copies of one are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keeping {
-    /// Most copies.
+    /// Most copies that are kept of a sequence.
     copies: usize,
+    /// How many of them, the newest, are kept however close to each other they stand.
+    newest: usize,
     /// Tokens that memory is taken for at once.
     pub(crate) page_tokens: usize,
     /// Most pages that a page of tokens takes, those of the copies included.
@@ -28,17 +33,28 @@ pub(crate) struct Keeping {
 }
 
 impl Keeping {
-    /// A forward writes keys and values anew, so every copy has memory of its own.
+    /// A forward writes the keys and values of all tokens anew, so every copy has memory of its own.
     pub(crate) const ANEW: Self = Self {
         copies: 3,
+        newest: 1,
         page_tokens: 1,
         pages_a_run: 4,
+    };
+
+    /// As [`Keeping::ANEW`], for models that compute tokens one by one: every token that is read again costs a forward, so a
+    /// draft block of up to 5 tokens has a copy to go back to wherever it ends.
+    pub(crate) const ANEW_ONE_BY_ONE: Self = Self {
+        copies: 7,
+        newest: 5,
+        page_tokens: 1,
+        pages_a_run: 8,
     };
 
     /// A forward writes behind those that are there: copies share their memory with the sequence, until that has grown by
     /// a page, and what one wrote another must never read. To go back to one is to drop all that are longer.
     pub(crate) const IN_PLACE: Self = Self {
         copies: 24,
+        newest: 1,
         page_tokens: 512,
         pages_a_run: 3,
     };
@@ -54,24 +70,30 @@ impl Keeping {
 pub struct CandleCache {
     /// The model with a sequence of no token.
     empty: Arc<dyn Body>,
+    returns: Returns,
     keeping: Keeping,
     /// All tokens held.
     tokens: Vec<TokenId>,
-    /// The model with the first `computed` of them. The others are computed with the next forward.
+    /// The model with keys and values of the first `computed` tokens. The next forward computes the others.
     body: Box<dyn Body>,
     computed: usize,
-    /// What the sequence was before the last forwards, with how many tokens, the shortest first.
+    /// Copies from before the last forwards, each with the number of tokens that it holds, the shortest first.
     copies: Vec<(usize, Box<dyn Body>)>,
-    /// Pages taken, and those of all sequences of the model.
+    /// Pages that this sequence takes, and that all sequences of the model take together.
     pages: usize,
     all_pages: Arc<AtomicUsize>,
 }
 
 impl CandleCache {
-    pub(super) fn new(empty: Arc<dyn Body>, keeping: Keeping, all_pages: Arc<AtomicUsize>) -> Self {
+    pub(super) fn new(
+        empty: Arc<dyn Body>,
+        (returns, keeping): (Returns, Keeping),
+        all_pages: Arc<AtomicUsize>,
+    ) -> Self {
         Self {
             body: empty.copy(),
             empty,
+            returns,
             keeping,
             tokens: Vec::new(),
             computed: 0,
@@ -81,17 +103,28 @@ impl CandleCache {
         }
     }
 
-    /// Appends `tokens`. Returns what the final norm makes of each, `(tokens, hidden_size)`.
+    /// Appends `tokens`. Returns what the body returns of the last `scored` of them, `(scored, width)`; none if that is 0.
     ///
     /// # Errors
     /// What candle refuses; the sequence is then what it was before.
-    pub(super) fn append(&mut self, tokens: &[TokenId], device: &Device) -> Result<Tensor> {
-        let (held, at) = (self.tokens.len(), self.computed);
+    pub(super) fn append(
+        &mut self,
+        tokens: &[TokenId],
+        scored: usize,
+        device: &Device,
+    ) -> Result<Option<Tensor>> {
+        let held = self.tokens.len();
+        let is_prompt = self.computed == 0 && scored == 0;
+        if is_prompt && self.returns == Returns::LastRow {
+            self.tokens.extend_from_slice(tokens);
+            self.count();
+            return Ok(None);
+        }
         self.keep_copy();
         self.tokens.extend_from_slice(tokens);
-        let appended = self.compute(held - at, device);
+        let appended = self.compute(scored, device);
         if appended.is_err() {
-            // Not even a part of them stays.
+            // Some layers may hold a part of the tokens: all of them are forgotten.
             self.computed = self.tokens.len();
             self.truncate(held);
         }
@@ -99,11 +132,10 @@ impl CandleCache {
         appended
     }
 
-    /// Computes what is not computed yet. Returns the rows but for the first `again`.
-    fn compute(&mut self, again: usize, device: &Device) -> Result<Tensor> {
+    /// Computes the tokens that are not computed yet. Returns the last `scored` rows, `(scored, width)`.
+    fn compute(&mut self, scored: usize, device: &Device) -> Result<Option<Tensor>> {
         let new = &self.tokens[self.computed..];
-        let input = Tensor::new(new, device)?.unsqueeze(0)?;
-        let rows = self.body.append(&input, self.computed)?.squeeze(0)?;
+        let rows = self.body.append(new, self.computed, scored, device)?;
         let page = |tokens: usize| tokens.div_ceil(self.keeping.page_tokens);
         self.computed = self.tokens.len();
         if self.keeping.page_tokens > 1 {
@@ -114,18 +146,22 @@ impl CandleCache {
             self.copies
                 .retain(|(len, _)| index.next() == Some(last) || page(*len) + 1 >= pages);
         }
-        rows.narrow(0, again, rows.dim(0)? - again)
+        if scored == 0 {
+            return Ok(None);
+        }
+        rows.narrow(0, rows.dim(0)? - scored, scored).map(Some)
     }
 
-    /// Keeps a copy of what the sequence is, and not more than there may be: of those that stand close to each other some
-    /// go first, then the shortest.
+    /// Keeps a copy of what the sequence is, and not more than there may be: of the older ones that stand close to each other
+    /// some go first, then the shortest.
     fn keep_copy(&mut self) {
         self.copies.push((self.computed, self.body.copy()));
         if self.copies.len() <= self.keeping.copies {
             return;
         }
         let is_close = |three: &[(usize, Box<dyn Body>)]| three[2].0 - three[0].0 < REACH;
-        let close = self.copies.windows(3).position(is_close);
+        let older = &self.copies[..=self.copies.len() - self.keeping.newest];
+        let close = older.windows(3).position(is_close);
         self.copies.remove(close.map_or(0, |at| at + 1));
     }
 
@@ -190,3 +226,6 @@ impl Drop for CandleCache {
         self.all_pages.fetch_sub(self.pages, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 use speculation::{TokenId, ports::ModelShape};
 
+use super::body::Returns;
+use super::error::DraftsOnly;
 use super::family::{CandleFamily, Constants, FAMILIES, named};
 use crate::computation::NumberFormat;
 use crate::config::{ModelConfigError, RawConfig};
@@ -48,7 +50,7 @@ impl CandleConfig {
         })
     }
 
-    /// The `model_type` of this `config.json`, if candle-transformers computes its family, whatever else it says.
+    /// Returns the `model_type` that `json`, a `config.json`, names, if engine candle knows it. Other keys are not looked at.
     pub(crate) fn known_type(json: &[u8]) -> Option<String> {
         let found = RawConfig::read(json).and_then(|raw| model_type(&raw));
         found.ok().filter(|found| named(found).is_some())
@@ -57,6 +59,18 @@ impl CandleConfig {
     /// The name of its family.
     pub fn family(&self) -> &'static str {
         self.family.name
+    }
+
+    /// Checks that it can be a target.
+    ///
+    /// # Errors
+    /// If candle's model gives the last row of a forward only.
+    pub fn check_target(&self) -> Result<(), DraftsOnly> {
+        let family = self.family.name;
+        if self.family.drafts_only() {
+            return Err(DraftsOnly { family });
+        }
+        Ok(())
     }
 
     /// Formats that it may be computed in, the default first.
@@ -74,33 +88,37 @@ impl CandleConfig {
         &self.eos_token_ids
     }
 
-    /// Everything that changes numbers and is no tensor, as text for fingerprints.
+    /// Returns all that the model's numbers depend on beside its tensors, as text for fingerprints.
     pub fn fingerprinted(&self) -> String {
         format!("{} {}", self.family.name, self.constants.value())
     }
 
     /// Returns what the engine must know of the model's sizes.
     pub fn shape(&self) -> ModelShape {
+        let hidden_size = match self.family.returns {
+            Returns::HiddenStates => self.constants.number("hidden_size"),
+            Returns::LastRow => 0,
+        };
         ModelShape {
             vocab_size: self.constants.number("vocab_size"),
-            hidden_size: self.constants.number("hidden_size"),
+            hidden_size,
             context_len: self.constants.number("max_position_embeddings"),
             source_len: 0,
         }
     }
 
-    /// Numbers that the keys and values of a token are.
+    /// Returns how many numbers the keys and values of a token are, in all layers.
     pub fn token_numbers(&self) -> usize {
         let number = |key| self.constants.number(key);
         2 * number("num_hidden_layers") * number("num_key_value_heads") * number("head_dim")
     }
 
-    /// Most copies of a token's keys and values that there are, itself included.
+    /// Returns how many times the keys and values of a token are in memory at most, the copies of its sequence included.
     pub fn token_copies(&self) -> usize {
         self.family.keeping.pages_a_run
     }
 
-    /// Which part of the experts a token is sent to; 1 of a model without.
+    /// Returns the share of the experts that compute a token, above 0 and at most 1; 1 for a model without experts.
     pub(super) fn active_experts(&self) -> f64 {
         let number = |key| self.constants.number(key) as f64;
         match number("num_experts") {

@@ -33,3 +33,14 @@ pub enum CandleError {
     #[error("weights cannot be written: {0}")]
     Written(#[from] safetensors::SafeTensorError),
 }
+
+/// Why a model cannot be a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "engine candle computes {family} only as a drafter: candle's model gives the last row of a forward, and to verify a \
+     block of drafts takes the rows of all its positions"
+)]
+pub struct DraftsOnly {
+    /// The name of its family.
+    pub family: &'static str,
+}

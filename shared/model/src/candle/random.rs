@@ -19,7 +19,12 @@ pub fn random(config: &CandleConfig, seed: u64) -> Result<Vec<u8>, CandleError> 
     let drawn = parts.shapes.iter().map(|(name, shape)| {
         let (middle, width) = match shape[..] {
             [_, inputs] => (0.0, (3.0 / inputs as f32).sqrt()),
-            _ if name.contains("norm") => (1.0, 0.3),
+            _ if ["norm.weight", "ln_f.weight"]
+                .iter()
+                .any(|end| name.ends_with(end)) =>
+            {
+                (1.0, 0.3)
+            }
             _ => (0.0, 0.1),
         };
         let count = shape.iter().product::<usize>();

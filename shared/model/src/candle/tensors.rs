@@ -8,16 +8,20 @@ use candle_nn::var_builder::SimpleBackend;
 use candle_nn::{Init, VarBuilder};
 use parking_lot::Mutex;
 
-use super::body::Body;
+use super::body::{Body, Returns};
 use super::config::CandleConfig;
 use super::error::CandleError;
 use crate::candle_failure::first_line;
 use crate::weights::{Weights, WeightsError};
 
-/// The embedding table, which may be the LM head too.
-const TABLE: &str = "model.embed_tokens.weight";
+/// Names of the embedding table, which may be the LM head too.
+const TABLES: [&str; 2] = [
+    "model.embed_tokens.weight",
+    "transformer.word_embeddings.weight",
+];
 const HEAD: &str = "lm_head.weight";
-/// Ends of names of tensors that a model computes itself, or that a tied head makes needless.
+/// Ends of names of tensors that may lie in a file unread: a model computes the first itself, and has no use for the second
+/// where its head is the embedding table.
 const HARMLESS: [&str; 2] = ["rotary_emb.inv_freq", HEAD];
 /// Most names in a message.
 const MOST_NAMED: usize = 4;
@@ -25,12 +29,17 @@ const MOST_NAMED: usize = 4;
 /// Where tensors come from.
 #[derive(Clone, Copy)]
 pub(super) enum Origin<'a> {
-    /// The numbers of a checkpoint.
+    /// A checkpoint, whose numbers are read.
     Read(&'a Weights),
-    /// Zeros that take no memory, where a checkpoint has a tensor of that name and shape.
+    /// A checkpoint whose numbers are not read: zeros that take no memory stand for every tensor that it has.
     Checked(&'a Weights),
-    /// The same without a checkpoint.
+    /// No checkpoint: zeros that take no memory stand for whatever candle asks for.
     Assumed,
+}
+
+/// Whether the tensor `name` is an embedding table.
+pub(super) fn is_table(name: &str) -> bool {
+    TABLES.contains(&name)
 }
 
 /// Tensors that candle requested while it built the model.
@@ -39,21 +48,23 @@ struct Asked {
     /// Shapes by name.
     shapes: BTreeMap<String, Vec<usize>>,
     table: Option<Tensor>,
-    /// What was wrong first, which candle's own error would only cite.
+    /// The first tensor that was refused. candle's own error would only cite it.
     refused: Option<WeightsError>,
 }
 
 #[derive(Clone)]
 struct AskedTensors<'a> {
     origin: Origin<'a>,
+    /// Whether the LM head is the embedding table.
+    is_tied: bool,
     asked: Arc<Mutex<Asked>>,
 }
 
-/// A model's parts.
+/// A model that was built, and what it was built from.
 pub(super) struct Parts {
     pub(super) body: Box<dyn Body>,
-    /// The LM head, `(vocab_size, hidden_size)`.
-    pub(super) head: Tensor,
+    /// The LM head, `(vocab_size, hidden_size)`, unless it is a part of the body.
+    pub(super) head: Option<Tensor>,
     /// Shapes of all its tensors by name.
     pub(super) shapes: BTreeMap<String, Vec<usize>>,
 }
@@ -70,6 +81,7 @@ pub(super) fn build(
 ) -> std::result::Result<Parts, CandleError> {
     let tensors = AskedTensors {
         origin,
+        is_tied: config.constants.is_tied(),
         asked: Arc::default(),
     };
     let backend = Box::new(tensors.clone());
@@ -77,10 +89,11 @@ pub(super) fn build(
     let constants = config.constants.value();
     let made = (config.family.load)(&constants, builder.clone()).and_then(|body| {
         let shape = config.shape();
-        let table = tensors.asked.lock().table.clone();
-        let head = match table.filter(|_| config.constants.is_tied()) {
-            Some(table) => table,
-            None => builder.get((shape.vocab_size, shape.hidden_size), HEAD)?,
+        let head = match config.family.returns {
+            Returns::HiddenStates => {
+                Some(builder.get((shape.vocab_size, shape.hidden_size), HEAD)?)
+            }
+            Returns::LastRow => None,
         };
         Ok((body, head))
     });
@@ -125,6 +138,12 @@ impl SimpleBackend for AskedTensors<'_> {
         device: &Device,
     ) -> Result<Tensor> {
         let shape = shape.into_dims();
+        if name == HEAD
+            && self.is_tied
+            && let Some(table) = &self.asked.lock().table
+        {
+            return Ok(table.clone());
+        }
         let found = match self.origin {
             Origin::Read(weights) => weights.tensor(name, &shape).map(Some),
             Origin::Checked(weights) => weights.check(name, &shape).map(|()| None),
@@ -146,7 +165,7 @@ impl SimpleBackend for AskedTensors<'_> {
                 .to_device(device)?,
             None => Tensor::zeros((), dtype, device)?.broadcast_as(shape)?,
         };
-        if name == TABLE {
+        if is_table(name) {
             asked.table = Some(tensor.clone());
         }
         Ok(tensor)

@@ -3,7 +3,7 @@
 
 mod refusals;
 
-use outrider_tests::candle::{FAMILIES, config};
+use outrider_tests::candle::{DRAFTERS, FAMILIES, config};
 use speculation::TokenId;
 use speculation::ports::KvCache;
 
@@ -12,6 +12,11 @@ use crate::tests::{extend, forward, fresh, holds, text};
 
 /// Tokens of each vocabulary.
 const VOCAB: usize = 101;
+
+/// Targets and drafters.
+fn every() -> impl Iterator<Item = &'static str> {
+    FAMILIES.into_iter().chain(DRAFTERS)
+}
 
 /// The random model of a `config.json`.
 fn model(config: &str) -> CandleModel {
@@ -31,7 +36,7 @@ fn near(found: &[f32], expected: &[f32], what: &str) {
 
 #[test]
 fn the_contract_holds_within_rounding() {
-    for family in FAMILIES {
+    for family in every() {
         holds(&mut model(&config(family, VOCAB)), near, family);
     }
 }
@@ -40,7 +45,7 @@ fn the_contract_holds_within_rounding() {
 /// sequences in place to grow within a block.
 #[test]
 fn blocks_are_forgotten_wherever_they_end() {
-    for family in FAMILIES {
+    for family in every() {
         let mut model = model(&config(family, VOCAB));
         let tokens = text(560, 3);
         let expected = fresh(&mut model, &tokens);
@@ -71,7 +76,7 @@ fn blocks_are_forgotten_wherever_they_end() {
 /// Sequences of one model, going on by turns, and clones of the model.
 #[test]
 fn sequences_know_nothing_of_each_other() {
-    for family in FAMILIES {
+    for family in every() {
         let mut model = model(&config(family, VOCAB));
         let mut clone = model.clone();
         let texts = [1, 2, 3].map(|seed| text(60, seed));
@@ -107,6 +112,18 @@ fn what_is_too_far_back_is_forgotten_whole() {
     assert_eq!((cache.len(), cache.pages()), (0, 0));
     let (found, _) = extend(&mut model, &mut cache, &tokens);
     near(&found, &fresh(&mut model, &tokens).0, "from nothing");
+}
+
+/// A drafter gives no hidden states, and says so by the width of none.
+#[test]
+fn what_gives_the_last_row_only_is_no_target() {
+    for family in every() {
+        let model = model(&config(family, VOCAB));
+        let refused = model.config().check_target().err();
+        let is_drafter = DRAFTERS.contains(&family);
+        assert_eq!(refused.map(|it| it.family), is_drafter.then_some(family));
+        assert_eq!(model.shape().hidden_size == 0, is_drafter, "{family}");
+    }
 }
 
 #[test]

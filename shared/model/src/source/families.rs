@@ -13,16 +13,19 @@ pub struct FamilyOfModels {
     pub classes: &'static [&'static str],
     /// What computes it where nobody says.
     pub engine: EngineKind,
+    /// Whether that engine computes it as a drafter only.
+    pub drafts_only: bool,
     /// Its `general.architecture` in GGUF files, if our own runtime reads those.
     pub gguf: Option<&'static str>,
 }
 
-/// All families that this program computes without being told how: of each `model_type` there is one.
+/// Returns all families that this program computes where no engine is named. Each `model_type` belongs to one of them.
 pub fn families() -> impl Iterator<Item = FamilyOfModels> {
     let own = OWN.iter().map(|family| FamilyOfModels {
         model_types: family.model_types,
         classes: family.classes,
         engine: EngineKind::Outrider,
+        drafts_only: false,
         gguf: family.gguf.as_ref().map(|form| form.architecture),
     });
     let by_candle = BY_CANDLE
@@ -32,6 +35,7 @@ pub fn families() -> impl Iterator<Item = FamilyOfModels> {
         model_types: family.model_types,
         classes: family.classes,
         engine: EngineKind::Candle,
+        drafts_only: family.drafts_only(),
         gguf: None,
     });
     own.chain(by_candle)
@@ -47,7 +51,8 @@ pub(super) fn is_own(model_type: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Else it would not be told by its files who computes a model. SmolLM3 and GLM-4 are two that candle computes where it is asked to.
+    /// A model's files tell who computes it, so no `model_type` may be in two families. Both engines know SmolLM3 and GLM-4, and
+    /// our own is the one listed.
     #[test]
     fn no_model_type_is_of_two_families() {
         let types = families().flat_map(|family| family.model_types);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::located::{Located, folder_of};
 use super::{EngineKind, ModelReference, ModelSource, SourceError, unobserved};
+use crate::candle::DraftsOnly;
 use crate::checkpoint::{Checkpoint, SpecialTokens, TokenizerFiles};
 use crate::computation::{Computation, ComputeDeviceError, NumberFormat, UnknownComputation};
 use crate::embedded;
@@ -52,6 +53,8 @@ pub struct NeedsOfCandle {
     pub weight_bytes: u64,
     /// Most bytes of the keys and values of a token, with the copies by which sequences forget.
     pub token_bytes: u64,
+    /// Why it cannot be a target, if it cannot.
+    pub drafts_only: Option<DraftsOnly>,
     /// Whether they are on a CPU.
     pub is_on_cpu: bool,
 }
@@ -276,6 +279,15 @@ fn is_decoder_only(checkpoint: &Checkpoint) -> bool {
 }
 
 impl Inspected {
+    /// Checks that it can be a target, as [`Model::check_target`](crate::Model::check_target) does.
+    ///
+    /// # Errors
+    /// If engine candle gets the last row of a forward only.
+    pub fn check_target(&self) -> Result<(), DraftsOnly> {
+        let drafts_only = self.by_candle.and_then(|needs| needs.drafts_only);
+        drafts_only.map_or(Ok(()), Err)
+    }
+
     /// Takes an acceptance head if it is for a model of this width. Whether it was trained for these weights is seen
     /// when they are loaded.
     ///

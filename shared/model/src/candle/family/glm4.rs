@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::constants::no_window;
 use super::{CandleFamily, Constants, candles};
+use crate::candle::body::Returns;
 use crate::candle::cache::Keeping;
 use crate::computation::NumberFormat::F32;
 use crate::config::{ModelConfigError, RawConfig, unless};
@@ -20,6 +21,7 @@ pub(super) static FAMILY: CandleFamily = CandleFamily {
         let config = candles(constants)?;
         Ok(Box::new(glm4_new::Model::new(&config, tensors)?))
     },
+    returns: Returns::HiddenStates,
     keeping: Keeping::IN_PLACE,
     // candle rotates in the format of the weights: in 8 or 11 bits positions beyond 256 or 2048 would be rounded.
     formats: &[F32],

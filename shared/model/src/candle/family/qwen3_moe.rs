@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::constants::no_window;
 use super::{CandleFamily, Constants, candles};
+use crate::candle::body::Returns;
 use crate::candle::cache::Keeping;
 use crate::computation::NumberFormat::{Bf16, F16, F32};
 use crate::config::{ModelConfigError, RawConfig, unless};
@@ -18,6 +19,7 @@ pub(super) static FAMILY: CandleFamily = CandleFamily {
         let config = candles(constants)?;
         Ok(Box::new(qwen3_moe::Model::new(&config, tensors)?))
     },
+    returns: Returns::HiddenStates,
     keeping: Keeping::ANEW,
     formats: &[F32, Bf16, F16],
 };

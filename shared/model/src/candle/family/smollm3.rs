@@ -3,8 +3,9 @@
 use candle_transformers::models::smol::smollm3;
 use serde_json::json;
 
-use super::constants::no_window;
+use super::constants::{no_window, shared_out};
 use super::{CandleFamily, Constants, candles};
+use crate::candle::body::Returns;
 use crate::candle::cache::Keeping;
 use crate::computation::NumberFormat::{Bf16, F16, F32};
 use crate::config::{ModelConfigError, RawConfig, unless};
@@ -18,6 +19,7 @@ pub(super) static FAMILY: CandleFamily = CandleFamily {
         let config = candles(constants)?;
         Ok(Box::new(smollm3::Model::new(&config, tensors)?))
     },
+    returns: Returns::HiddenStates,
     keeping: Keeping::IN_PLACE,
     formats: &[F32, Bf16, F16],
 };
@@ -32,12 +34,7 @@ fn read(raw: &RawConfig) -> Result<Constants, ModelConfigError> {
         "tie_word_embeddings": true,
     }));
     no_window(&raw)?;
-    let heads: usize = raw.required("num_attention_heads")?;
-    let hidden_size: usize = raw.required("hidden_size")?;
-    let expected = "it must divide hidden_size";
-    let holds = heads > 0 && hidden_size.is_multiple_of(heads);
-    unless(holds, "num_attention_heads", heads, expected)?;
-    let head_dim = hidden_size / heads;
+    let head_dim = shared_out(&raw)?;
     let named: usize = raw.optional("head_dim")?.unwrap_or(head_dim);
     let expected = "engine candle takes hidden_size / num_attention_heads";
     unless(named == head_dim, "head_dim", named, expected)?;

@@ -18,7 +18,7 @@ fn changed(family: &str, over: &str) -> String {
 
 /// Families, keys with other values, and what is said of them.
 const CONFIGS: &str = r#"
-qwen3_moe | {"model_type": "qwen2_moe"} | model type "qwen2_moe" is not supported: qwen3_moe, glm4, smollm3 are
+qwen3_moe | {"model_type": "qwen2_moe"} | model type "qwen2_moe" is not supported: qwen3_moe, glm4, smollm3, phi, falcon are
 qwen3_moe | {"model_type": "qwen3"} | model type "qwen3" is not supported
 qwen3_moe | {"architectures": ["Qwen3MoeForSequenceClassification"]} | Qwen3MoeForCausalLM is
 qwen3_moe | {"num_experts": 0} | num_experts is 0: it must be between 1
@@ -46,6 +46,21 @@ smollm3 | {"no_rope_layers": [1]} | no_rope_layers is [1]
 smollm3 | {"no_rope_layers": [1, 2]} | no_rope_layers is [1, 2]
 smollm3 | {"no_rope_layer_interval": 0} | no_rope_layer_interval is 0
 smollm3 | {"layer_types": ["full_attention", "sliding_attention"]} | layer_types is sliding_attention
+phi | {"qk_layernorm": true} | qk_layernorm is true
+phi | {"tie_word_embeddings": true} | tie_word_embeddings is true
+phi | {"partial_rotary_factor": 1.0} | partial_rotary_factor is 1
+phi | {"hidden_act": "gelu"} | hidden_act "gelu"
+phi | {"layer_norm_eps": -1.0} | layer_norm_eps is -1
+phi | {"rope_scaling": {"rope_type": "linear", "factor": 2.0}} | rope_scaling is given
+phi | {"num_attention_heads": 5} | num_attention_heads is 5: it must divide hidden_size
+phi | {"model_type": "phi-msft"} | model type "phi-msft"
+falcon | {"alibi": true} | alibi is true
+falcon | {"new_decoder_architecture": true} | new_decoder_architecture is true
+falcon | {"multi_query": false} | multi_query is false
+falcon | {"activation": "relu"} | activation is relu
+falcon | {"ffn_hidden_size": 128} | ffn_hidden_size is 128: engine candle takes 4 * hidden_size
+falcon | {"rope_theta": 500000.0} | rope_theta is 500000
+falcon | {"max_position_embeddings": 8192} | max_position_embeddings is 8192
 "#;
 
 #[test]

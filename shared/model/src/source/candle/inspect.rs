@@ -51,6 +51,7 @@ impl ModelSource {
                 context_len: config.shape().context_len,
                 weight_bytes: numbers * bytes,
                 token_bytes: (config.token_numbers() * config.token_copies()) as u64 * bytes,
+                drafts_only: config.check_target().err(),
                 is_on_cpu: self
                     .place_for_candle()
                     .is_ok_and(|place| place == ComputeDevice::Cpu),
