@@ -9,7 +9,7 @@ use std::path::Path;
 use model::candle::{CandleConfig, random};
 use model::source::{EngineKind, ModelSource, ServedModel};
 use model::{Model, embedded};
-use outrider_tests::candle::{DRAFTERS, FAMILIES, config};
+use outrider_tests::candle::{DRAFTERS, FAMILIES, config, mixture_of_60_million};
 use speculation::verification::AcceptanceLabel;
 use tempfile::TempDir;
 
@@ -92,6 +92,30 @@ async fn what_is_accepted_is_not_computed_otherwise() {
     for family in FAMILIES {
         let cluster = Cluster::of(served(family, 7), served(family, 7)).await;
         equals_target_only(&cluster, 2, &WAYS).await;
+    }
+}
+
+/// Large enough for candle to compute in several threads and in blocks.
+#[tokio::test]
+async fn a_mixture_of_60_million_is_target_and_drafter() {
+    let folder = TempDir::new().expect("a folder");
+    write_of(folder.path(), &mixture_of_60_million(vocab_size()), 7);
+    for (drafter, target) in [(draft(), load(&folder)), (load(&folder), target())] {
+        let cluster = Cluster::of(drafter, target).await;
+        let requested = request("Once upon a time", 24).temperature(0.0);
+        let alone = requested.clone().method("target-only");
+        let alone = generate(&cluster.coordinator, alone).await;
+        assert_eq!(alone.tokens.len(), 24);
+        let by = |schedule: &'static str| {
+            let requested = requested.clone().with("schedule", schedule);
+            generate(&cluster.coordinator, requested)
+        };
+        let (rounds, stream) = (by("rounds").await, by("stream").await);
+        for answer in [&rounds, &stream] {
+            assert_eq!(answer.tokens, alone.tokens);
+            assert_eq!(answer.fallbacks(), 0);
+        }
+        assert!(rounds.statistics().num_draft_tokens > 0);
     }
 }
 

@@ -30,3 +30,13 @@ pub fn config(model_type: &str, vocab_size: usize) -> String {
             "eos_token_id": 2, {own}}}"#
     )
 }
+
+/// The `config.json` of a mixture of 60 million parameters, 8 experts of which 2 compute a token.
+pub fn mixture_of_60_million(vocab_size: usize) -> String {
+    format!(
+        r#"{{"model_type": "qwen3_moe", "vocab_size": {vocab_size}, "hidden_size": 512, "num_hidden_layers": 8,
+            "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64, "moe_intermediate_size": 512,
+            "num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": true, "max_position_embeddings": 640,
+            "tie_word_embeddings": true, "bos_token_id": 1, "eos_token_id": 2}}"#
+    )
+}
