@@ -45,9 +45,9 @@ fn digest(weights: &Weights) -> String {
 #[test]
 fn reads_shards_and_digests_them_as_one_file() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("x.safetensors"), file(&[("a", &[2, 3])])).unwrap();
-    fs::write(folder.path().join("y.safetensors"), file(&[("b", &[1])])).unwrap();
-    let index = r#"{"metadata": {}, "weight_map": {"b": "y.safetensors", "a": "x.safetensors"}}"#;
+    fs::write(folder.path().join("x.safetensors"), file(&[("b", &[1])])).unwrap();
+    fs::write(folder.path().join("y.safetensors"), file(&[("a", &[2, 3])])).unwrap();
+    let index = r#"{"metadata": {}, "weight_map": {"b": "x.safetensors", "a": "y.safetensors"}}"#;
     fs::write(folder.path().join(INDEX), index).unwrap();
     let weights = Weights::open(folder.path()).unwrap();
     assert_eq!(weights.tensor("b", &[1]).unwrap(), [0.0]);

@@ -10,6 +10,11 @@ use crate::linear::WeightFormat;
 
 /// A model whose matrices are in Q4_K as far as they can be, and that has biases.
 fn model() -> Checkpoint {
+    drawn(1)
+}
+
+/// A model of these sizes with weights of this seed.
+fn drawn(seed: u64) -> Checkpoint {
     let config = ModelConfig {
         hidden_size: 256,
         intermediate_size: 288,
@@ -20,7 +25,7 @@ fn model() -> Checkpoint {
         mlp_bias: true,
         ..config()
     };
-    Checkpoint::random(config, 1).unwrap()
+    Checkpoint::random(config, seed).unwrap()
 }
 
 /// The bytes of its matrices, and whether all are mapped from a file.
@@ -81,9 +86,14 @@ fn a_file_that_is_not_whole_or_of_something_else_is_made_anew() {
     };
     let whole = fs::read(file).unwrap();
     let other = TempDir::new().unwrap();
-    let another = Checkpoint::random(config(), 2).unwrap();
-    another.cached_in(other.path()).load(format).unwrap();
+    drawn(2).cached_in(other.path()).load(format).unwrap();
     let of_another = fs::read(&files(&other, "packed")[0]).unwrap();
+    let kernels = format.kernel_family();
+    let entry = CacheEntry::new(other.path(), &model().fingerprint(), kernels, LAYOUT);
+    let empty = entry.create().and_then(|begun| entry.finish(begun));
+    assert!(empty.is_some());
+    let name = file.file_name().unwrap();
+    let without_matrices = fs::read(other.path().join(name)).unwrap();
     let changed = |at: usize| {
         let mut bytes = whole.clone();
         bytes[at] ^= 1;
@@ -103,6 +113,7 @@ fn a_file_that_is_not_whole_or_of_something_else_is_made_anew() {
         ("another digest", changed(70)),
         ("another index", changed(whole.len() - 5)),
         ("another model", of_another),
+        ("no matrices", without_matrices),
     ] {
         // A new file, as those that are mapped must not change.
         fs::remove_file(file).unwrap();
