@@ -7,6 +7,7 @@ mod heads;
 mod inspected;
 #[cfg(feature = "llama-cpp")]
 mod llama_cpp;
+mod loading;
 mod located;
 mod served;
 mod text;
@@ -20,21 +21,15 @@ pub use served::{Numerics, ServedModel, serve};
 pub use text::ModelText;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use speculation::ports::LanguageModel;
 
 use crate::checkpoint::Checkpoint;
 pub use crate::checkpoint::SpecialTokens;
 use crate::computation::{self, Computation, ComputeDevice, UnknownComputation};
-use crate::embedded;
 use crate::linear::WeightFormat;
-use crate::progress::{ProgressLines, ProgressObserver};
-use crate::runtime::Model;
 use ::llama_cpp::Settings;
-use located::Located;
 
 /// A model as a section of a service's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -128,49 +123,6 @@ impl ModelSource {
         )
     }
 
-    /// Opens and loads the model and its acceptance heads: those compiled in with an embedded model, or
-    /// `head-*.safetensors` beside the weights; beside a GGUF file those that fit its width, one for each
-    /// label.
-    ///
-    /// # Errors
-    /// [`SourceError`] naming the setting or the file that is wrong; a head that was trained for other
-    /// weights is one, but beside a GGUF file, whose folder may hold other models' ([`ServedModel::fit`]).
-    pub fn load(&self) -> Result<ServedModel<Model>, SourceError> {
-        self.load_observed(&unobserved())
-    }
-
-    /// The same, which `observer` watches; of a model of the hub its download, too.
-    ///
-    /// # Errors
-    /// As [`ModelSource::load`].
-    pub fn load_observed(
-        &self,
-        observer: &Arc<dyn ProgressObserver>,
-    ) -> Result<ServedModel<Model>, SourceError> {
-        let located = self.locate(observer)?;
-        let mut served = self.serve(&located, observer)?;
-        if served.model.shape().hidden_size == 0 {
-            // Heads read hidden states, which llama.cpp and some of candle's models do not give.
-            return Ok(served);
-        }
-        let heads = match &located {
-            Located::Embedded(role) => embedded::heads(role)
-                .and_then(|heads| heads.into_iter().map(|head| served.fit(head)).collect()),
-            Located::Stored(path) => served.heads_in(located::folder_of(path)),
-        };
-        served.heads = heads.map_err(SourceError::head(&self.path))?;
-        Ok(served)
-    }
-
-    /// Opens and loads the model alone: heads beside it may be for other weights.
-    ///
-    /// # Errors
-    /// As [`ModelSource::load`], but for heads.
-    pub fn load_without_heads(&self) -> Result<ServedModel<Model>, SourceError> {
-        let observer = unobserved();
-        self.serve(&self.locate(&observer)?, &observer)
-    }
-
     /// The name the model is served under.
     pub fn served_name(&self) -> String {
         if !self.name.is_empty() {
@@ -208,110 +160,6 @@ impl ModelSource {
     fn computation_in(&self, best: WeightFormat) -> Result<Computation, UnknownComputation> {
         Computation::read(&self.device, &self.dtype, &self.kv_dtype, best)
     }
-
-    /// Opens the model's files, without loading its weights.
-    ///
-    /// # Errors
-    /// [`SourceError`] naming the path.
-    pub fn open(&self) -> Result<Checkpoint, SourceError> {
-        self.open_observed(&unobserved())
-    }
-
-    /// The same, and `observer` watches the download of a model of the hub, and how the weights are loaded later.
-    ///
-    /// # Errors
-    /// As [`ModelSource::open`].
-    pub fn open_observed(
-        &self,
-        observer: &Arc<dyn ProgressObserver>,
-    ) -> Result<Checkpoint, SourceError> {
-        self.open_located(&self.locate(observer)?, observer)
-    }
-
-    /// Finds the model, and downloads it if it is one of the hub's that is not here.
-    #[cfg_attr(
-        not(feature = "hub"),
-        expect(unused_variables, reason = "nothing is downloaded")
-    )]
-    fn locate(&self, observer: &Arc<dyn ProgressObserver>) -> Result<Located, SourceError> {
-        match ModelReference::parse(&self.path)? {
-            #[cfg(feature = "hub")]
-            ModelReference::Hub(wanted) => {
-                let hub = crate::hub::Hub::from_env()?.observed(Arc::clone(observer));
-                let snapshot = hub.fetch(&wanted)?;
-                tracing::info!(model = %wanted, commit = snapshot.commit, "model from the hub");
-                Ok(Located::Stored(snapshot.path))
-            }
-            reference => self.on_this_machine(reference),
-        }
-    }
-
-    /// Finds the model without a download; none if it is one of the hub's that is not here yet.
-    fn locate_here(&self) -> Result<Option<Located>, SourceError> {
-        match ModelReference::parse(&self.path)? {
-            #[cfg(feature = "hub")]
-            ModelReference::Hub(wanted) => {
-                let held = crate::hub::Hub::from_env()?.held(&wanted)?;
-                Ok(held.map(|snapshot| Located::Stored(snapshot.path)))
-            }
-            reference => self.on_this_machine(reference).map(Some),
-        }
-    }
-
-    fn on_this_machine(&self, reference: ModelReference) -> Result<Located, SourceError> {
-        match reference {
-            ModelReference::Embedded(role) => Ok(Located::Embedded(role)),
-            ModelReference::Local(path) if path.exists() => Located::stored(path),
-            #[cfg(not(feature = "hub"))]
-            ModelReference::Hub(_) => Err(SourceError::NoHub(self.path.clone())),
-            _ => Err(SourceError::NotHere(self.path.clone())),
-        }
-    }
-
-    fn serve(
-        &self,
-        located: &Located,
-        observer: &Arc<dyn ProgressObserver>,
-    ) -> Result<ServedModel<Model>, SourceError> {
-        if self.engine == EngineKind::LlamaCpp {
-            #[cfg(feature = "llama-cpp")]
-            return self.serve_by_llama_cpp(located);
-            #[cfg(not(feature = "llama-cpp"))]
-            return Err(SourceError::NoLlamaCpp);
-        }
-        if self.engine_for(located) == EngineKind::Candle {
-            return self.serve_by_candle(located, observer);
-        }
-        let checkpoint = self.open_located(located, observer)?;
-        let computation = self.computation_of(&checkpoint)?;
-        // How the built-in models are computed is part of what they are.
-        if matches!(located, Located::Stored(_))
-            && let Some(warning) = served::rounding_warning(self, &checkpoint, computation)
-        {
-            tracing::warn!(model = self.served_name(), "{warning}");
-        }
-        serve(&checkpoint, computation, self.served_name(), &self.path)
-    }
-
-    fn open_located(
-        &self,
-        located: &Located,
-        observer: &Arc<dyn ProgressObserver>,
-    ) -> Result<Checkpoint, SourceError> {
-        let opened = match located {
-            Located::Embedded(role) if !embedded::ROLES.contains(&role.as_str()) => {
-                return Err(SourceError::UnknownEmbedded(self.path.clone()));
-            }
-            Located::Embedded(role) => embedded::model(role),
-            Located::Stored(path) => Checkpoint::open(path),
-        };
-        let opened = opened.map_err(SourceError::checkpoint(&self.path))?;
-        let opened = opened.observed(&self.served_name(), Arc::clone(observer));
-        Ok(match self.weights_cache.as_str() {
-            "" => opened,
-            folder => opened.cached_in(folder),
-        })
-    }
 }
 
 /// Shares the cores that this process may use among those of `sources` that llama.cpp computes, as
@@ -326,76 +174,5 @@ pub fn share_threads<'a>(sources: impl IntoIterator<Item = &'a mut ModelSource>)
     );
 }
 
-/// For those who do not watch.
-fn unobserved() -> Arc<dyn ProgressObserver> {
-    Arc::new(ProgressLines::default())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    #[cfg(feature = "embedded")]
-    use crate::head::AcceptanceHead;
-
-    #[test]
-    fn wrong_settings_are_named() {
-        type Change = fn(&mut ModelSource);
-        let hub = "org/name[@revision]";
-        let changes: [(&str, &str, Change); 5] = [
-            ("embedded:other", "", |s| s.path = "embedded:other".into()),
-            ("int3", "", |s| s.dtype = "int3".into()),
-            ("fp8", "", |s| s.kv_dtype = "fp8".into()),
-            ("tpu", "", |s| s.device = "tpu".into()),
-            ("no/such/folder", hub, |s| s.path = "no/such/folder".into()),
-        ];
-        for (named, advice, change) in changes {
-            let mut source = ModelSource::embedded("target");
-            change(&mut source);
-            let reported = source.load().expect_err(named).to_string();
-            assert!(
-                reported.contains(named) && reported.contains(advice),
-                "{reported}"
-            );
-        }
-    }
-
-    /// The target's rows of 384 are no whole blocks of 256, those of 1024 are.
-    #[test]
-    #[cfg(feature = "embedded")]
-    fn what_is_computed_in_another_format_than_asked_for_is_told() {
-        let dtype = |role: &str, dtype: &str| {
-            let source = ModelSource {
-                dtype: dtype.to_owned(),
-                ..ModelSource::embedded(role)
-            };
-            source.load().expect("a model").numerics.dtype
-        };
-        assert_eq!(dtype("target", "q4_k"), "q4_k, q8_0 in 43 of 50 matrices");
-        assert_eq!(dtype("draft", "q4_k"), "q8_0");
-        assert_eq!(dtype("draft", "q8_0"), "q8_0");
-        assert_eq!(dtype("draft", "f32"), "f32");
-    }
-
-    #[test]
-    #[cfg(feature = "embedded")]
-    fn the_embedded_pair_shares_one_vocabulary() {
-        let target = ModelSource::embedded("target").load().expect("a target");
-        let draft = ModelSource::embedded("draft").load().expect("a draft");
-        let fingerprint = |served: &ServedModel<Model>| served.outline.vocab_fingerprint;
-        assert_eq!(fingerprint(&target), fingerprint(&draft));
-        assert_eq!(
-            (target.outline.vocab_size, target.outline.name.as_str()),
-            (4096, "default-target")
-        );
-        assert_ne!(target.numerics, draft.numerics);
-        let labels = |heads: &[AcceptanceHead]| -> Vec<String> {
-            heads
-                .iter()
-                .map(|head| head.info().label.to_string())
-                .collect()
-        };
-        assert_eq!(labels(&draft.heads), ["coupled", "rejection"]);
-        assert!(target.heads.is_empty());
-        assert_eq!(target.eos_token_ids, [2]);
-    }
-}
+mod tests;

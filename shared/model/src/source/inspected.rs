@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::loading::unobserved;
 use super::located::{Located, folder_of};
-use super::{EngineKind, ModelReference, ModelSource, SourceError, unobserved};
+use super::{EngineKind, ModelReference, ModelSource, SourceError};
 use crate::candle::DraftsOnly;
 use crate::checkpoint::{Checkpoint, SpecialTokens, TokenizerFiles};
 use crate::computation::{Computation, ComputeDeviceError, NumberFormat, UnknownComputation};

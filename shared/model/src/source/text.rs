@@ -6,8 +6,9 @@ use serde::Deserialize;
 use speculation::TokenId;
 
 use super::inspected::FittingTokenizer;
+use super::loading::unobserved;
 use super::located::Located;
-use super::{EngineKind, Inspected, ModelSource, Outline, SourceError, TextEncoding, unobserved};
+use super::{EngineKind, Inspected, ModelSource, Outline, SourceError, TextEncoding};
 use crate::checkpoint::{Checkpoint, CheckpointError, TokenizerFiles, optional};
 use crate::config::{ModelConfigError, OneOrMany};
 use crate::python_json;
