@@ -102,8 +102,9 @@ async fn a_conversation_goes_where_its_beginning_lies() {
     let forwarded = verifiers
         .each_ref()
         .map(|(_, monitor)| monitor.engine().forwarded_tokens);
+    // A conversation is some 300 tokens; which verifier it goes to depends on their addresses.
     assert!(
-        forwarded.iter().all(|tokens| *tokens > 1_000),
+        forwarded.iter().all(|tokens| *tokens > 250),
         "{forwarded:?}"
     );
 }

@@ -21,6 +21,7 @@ pub use served::{Numerics, ServedModel, serve};
 pub use text::ModelText;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,7 @@ use crate::checkpoint::Checkpoint;
 pub use crate::checkpoint::SpecialTokens;
 use crate::computation::{self, Computation, ComputeDevice, UnknownComputation};
 use crate::linear::WeightFormat;
+use crate::progress::{ProgressLines, ProgressObserver};
 use ::llama_cpp::Settings;
 
 /// A model as a section of a service's configuration.
@@ -172,6 +174,11 @@ pub fn share_threads<'a>(sources: impl IntoIterator<Item = &'a mut ModelSource>)
         by_llama_cpp.map(|source| &mut source.llama_cpp),
         cores as u32,
     );
+}
+
+/// The observer where nobody watches: it logs.
+fn unobserved() -> Arc<dyn ProgressObserver> {
+    Arc::new(ProgressLines::default())
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::loading::unobserved;
 use super::located::{Located, folder_of};
-use super::{EngineKind, ModelReference, ModelSource, SourceError};
+use super::{EngineKind, ModelReference, ModelSource, SourceError, unobserved};
 use crate::candle::DraftsOnly;
 use crate::checkpoint::{Checkpoint, SpecialTokens, TokenizerFiles};
 use crate::computation::{Computation, ComputeDeviceError, NumberFormat, UnknownComputation};

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use speculation::ports::LanguageModel;
 
 use super::located::{self, Located};
-use super::{EngineKind, ModelReference, ModelSource, ServedModel, SourceError, serve, served};
+use super::{
+    EngineKind, ModelReference, ModelSource, ServedModel, SourceError, serve, served, unobserved,
+};
 use crate::checkpoint::Checkpoint;
 use crate::embedded;
-use crate::progress::{ProgressLines, ProgressObserver};
+use crate::progress::ProgressObserver;
 use crate::runtime::Model;
 
 impl ModelSource {
@@ -158,9 +160,4 @@ impl ModelSource {
             folder => opened.cached_in(folder),
         })
     }
-}
-
-/// The observer where nobody watches: it logs.
-pub(super) fn unobserved() -> Arc<dyn ProgressObserver> {
-    Arc::new(ProgressLines::default())
 }

@@ -6,9 +6,8 @@ use serde::Deserialize;
 use speculation::TokenId;
 
 use super::inspected::FittingTokenizer;
-use super::loading::unobserved;
 use super::located::Located;
-use super::{EngineKind, Inspected, ModelSource, Outline, SourceError, TextEncoding};
+use super::{EngineKind, Inspected, ModelSource, Outline, SourceError, TextEncoding, unobserved};
 use crate::checkpoint::{Checkpoint, CheckpointError, TokenizerFiles, optional};
 use crate::config::{ModelConfigError, OneOrMany};
 use crate::python_json;
