@@ -2,6 +2,7 @@
 
 mod families;
 pub(crate) mod gguf;
+mod own_families;
 pub(crate) mod suites;
 
 use candle_core::quantized::gguf_file::Value;

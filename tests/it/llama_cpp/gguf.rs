@@ -76,6 +76,15 @@ impl Gguf {
         })
     }
 
+    /// The same constants and shapes with other weights, so that no norm is all ones and no bias zero.
+    pub(super) fn redrawn(self) -> Self {
+        self.changed(|_, held| {
+            for (name, tensor) in held {
+                *tensor = weights(name, tensor.shape().dims());
+            }
+        })
+    }
+
     /// The same file with other metadata and tensors.
     fn changed(
         mut self,
