@@ -36,10 +36,14 @@ def prompts(outrider, size):
     stories = [json.loads(line)["prompt"] for line in STORIES.read_text(encoding="utf-8").splitlines()]
     long = [json.loads(line)["text"] for line in LONG.read_text(encoding="utf-8").splitlines()]
     passages = [" ".join(text.split()[:PASSAGE]) for text in long[: size.prompts]]
-    # A word is a token at least.
-    words = " ".join(long).split()[: size.long_tokens]
+    joined = []
+    for text in long:
+        # One by one: together they may be longer than the model takes.
+        joined += outrider.ask(text=text, chat=False)["tokens"]
+        if len(joined) >= size.long_tokens:
+            break
     return {
         "story": [outrider.ask(text=text, chat=False)["tokens"] for text in stories[: size.prompts]],
         "repeat": [outrider.ask(text=f"Repeat this text: {text}", chat=True)["tokens"] for text in passages],
-        "long": [outrider.ask(text=" ".join(words), chat=False)["tokens"][: size.long_tokens]],
+        "long": [joined[: size.long_tokens]],
     }
