@@ -3,7 +3,8 @@
 //! The positions of a sequence are cut into chunks of [`CHUNK`], whoever attends to them. In a chunk every sum
 //! runs over the logical positions in a fixed order: a score over the dimensions, the normaliser over sixteen
 //! lanes of positions, a value over the even and the odd positions apart. Scores and values are chains of fused
-//! multiply-adds. Then the chunks are added up, one after the other ([`partials`]).
+//! multiply-adds of [`numbers`], or exact sums of products of bytes where keys and values are held in [`blocks`]. Then
+//! the chunks are added up, one after the other ([`partials`]).
 //! So the result depends on the sequence alone, not on how it was cut into forwards, nor on the rows that
 //! are computed beside it, nor on how many threads share its chunks.
 //!
@@ -36,12 +37,13 @@ macro_rules! unrolled {
 }
 
 mod ahead;
+mod blocks;
 mod division;
+mod exponential;
 mod kernel;
 mod lanes;
 mod merging;
-mod mixing;
-mod pages;
+mod numbers;
 mod partials;
 mod scores;
 mod spans;
@@ -216,6 +218,16 @@ impl Attention<'_> {
                 query_dim,
             });
         }
+    }
+
+    /// Query `index` of an item, `(head_dim)`.
+    #[inline(always)]
+    fn query(&self, item: &WorkItem, index: usize) -> &[f32] {
+        let head = item.kv_head * item.group + index % item.group;
+        let row = item.batch_row + index / item.group;
+        let first = row * self.stride + head * item.head_dim;
+        // SAFETY: this head's queries are placed, and nobody writes them any more.
+        unsafe { self.queries.range(first, item.head_dim) }
     }
 
     /// Places the segments of which several items attend to a head: it must be done before any of them. Where one

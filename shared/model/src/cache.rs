@@ -21,7 +21,7 @@ use self::{
     layer::UNCOMMITTED,
 };
 pub(crate) use self::{
-    blocks::{KeyBlock, PageBlocks, ValueBlock, number},
+    blocks::{KeyBlock, PageBlocks, Quads, VALUE_LANES, ValueBlock},
     held::{KvNumber, PageFormat, PageNumbers},
     layer::LayerCache,
     page::{LANES, PAGE, PagePool},

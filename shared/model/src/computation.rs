@@ -201,6 +201,6 @@ mod tests {
             }
         }
         assert_eq!(families.len(), 9, "{families:?}");
-        assert!(families.contains("outrider-q8_0-x32-v3-kv-q8_0"));
+        assert!(families.contains("outrider-q8_0-x32-v4-kv-q8_0"));
     }
 }

@@ -46,7 +46,7 @@ mod storage;
 pub(crate) use self::{
     activations::{Activations, ActivationsWriter},
     blocked::Computed,
-    inputs::{BLOCK as QUANT_BLOCK, quantize_block},
+    inputs::{BLOCK as QUANT_BLOCK, InputBlock, quantize_block},
     mapped::LAYOUT,
     order::GROUP,
     rows::{MatrixRows, RowPart},
@@ -55,7 +55,7 @@ pub(crate) use self::{
 use self::{
     block::Wide,
     blocked::{ProductOutput, multiply},
-    inputs::{InputBlock, quantize_rows},
+    inputs::quantize_rows,
     packed::Packed,
     shares::Shares,
 };

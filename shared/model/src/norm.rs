@@ -84,10 +84,12 @@ impl Kernel for NormRows<'_> {
 /// Adds sixteen partial sums in a fixed tree: halves onto halves.
 #[inline(always)]
 pub(crate) fn sum_lanes(mut sums: [f32; LANES]) -> f32 {
-    for half in [8, 4, 2, 1] {
+    let mut half = LANES / 2;
+    while half > 0 {
         for lane in 0..half {
             sums[lane] += sums[lane + half];
         }
+        half /= 2;
     }
     sums[0]
 }

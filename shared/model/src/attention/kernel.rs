@@ -8,11 +8,10 @@ use super::lanes::x86;
 use super::{
     Attention,
     division::WorkItem,
-    lanes::Lanes,
-    pages::ReadPage,
+    lanes::bytes::ByteLanes,
     partials::{ChunkSum, RunningSum},
     spans::SeenSpan,
-    stretch::{StretchScratch, StretchWork, pack},
+    stretch::{HeldFormat, PackedQueries, StretchScratch, StretchWork},
 };
 use crate::cache::{KvFormat, LANES, PageBlocks, PageNumbers};
 
@@ -34,7 +33,7 @@ pub(super) struct PartScratch {
 #[derive(Debug, Default)]
 struct ItemScratch {
     spans: Vec<SeenSpan>,
-    queries: Vec<f32>,
+    queries: PackedQueries,
     stretch: StretchScratch,
     /// `(queries)`.
     sums: Vec<RunningSum>,
@@ -76,7 +75,7 @@ impl ThreadShare<'_, '_> {
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")]
     fn run_avx512(self) {
         self.run_on::<x86::Avx512>();
     }
@@ -88,7 +87,7 @@ impl ThreadShare<'_, '_> {
     }
 
     #[inline(always)]
-    fn run_on<L: Lanes>(self) {
+    fn run_on<L: ByteLanes>(self) {
         let PartScratch {
             items,
             item: scratch,
@@ -138,7 +137,7 @@ enum ItemResults<'a> {
 impl Attention<'_> {
     /// Computes an item; its pages hold `P`.
     #[inline(always)]
-    fn attend<L: Lanes, P: ReadPage>(
+    fn attend<L: ByteLanes, P: HeldFormat<L>>(
         &self,
         item: &WorkItem,
         scratch: &mut ItemScratch,
@@ -156,7 +155,7 @@ impl Attention<'_> {
             let span = self.seen(item.segment, row);
             spans.extend((0..item.group).map(|_| span));
         }
-        pack::<L>(self, item, queries);
+        P::pack(self, item, queries);
         sums.clear();
         sums.resize(spans.len(), RunningSum::NOTHING);
         let mut stretches = item.reach.stretches().peekable();
@@ -165,7 +164,7 @@ impl Attention<'_> {
             work.compute(spans, stretches.peek().map(|next| next.first_page));
             for (index, chunk) in scratch.chunks.iter().enumerate() {
                 let query = index % spans.len();
-                let values = &scratch.values[index * 2 * head_dim..][..head_dim];
+                let values = &scratch.values[index * head_dim..][..head_dim];
                 match &mut results {
                     ItemResults::Whole(output) => {
                         if chunk.is_seen() {

@@ -3,6 +3,7 @@
 //! The compiler turns plain loops over several such sums at once into vectors only where it pleases. So
 //! the two hot loops name the instructions: fused multiply-adds, the same bits everywhere.
 
+pub(super) mod bytes;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86;
 
@@ -29,10 +30,6 @@ pub(super) trait Lanes: Copy {
     fn load(numbers: &[f32; LANES]) -> Self;
     /// These numbers, which single precision holds exactly.
     fn load_half(numbers: &[f16; LANES]) -> Self;
-    /// These numbers.
-    fn load_bytes(numbers: &[i8; LANES]) -> Self;
-    /// Sixteen times `number`.
-    fn splat_half(number: f16) -> Self;
     /// With `numbers` times `factor` added, rounded once.
     fn add_scaled(self, numbers: Self, factor: f32) -> Self;
     /// Times `factor`.
@@ -90,16 +87,6 @@ impl Lanes for [f32; LANES] {
         let mut lanes = [0.0; LANES];
         numbers.convert_to_f32_slice(&mut lanes);
         lanes
-    }
-
-    #[inline(always)]
-    fn load_bytes(numbers: &[i8; LANES]) -> Self {
-        numbers.map(f32::from)
-    }
-
-    #[inline(always)]
-    fn splat_half(number: f16) -> Self {
-        [number.to_f32(); LANES]
     }
 
     #[inline(always)]

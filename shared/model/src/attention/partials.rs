@@ -6,7 +6,7 @@
 //! M' = max(M, m_c), T' = T exp(M - M') + t_c exp(m_c - M'), V likewise. The first chunk's numbers come out
 //! as they are.
 
-use speculation::exp::exp;
+use super::exponential::exponential;
 
 /// Largest score and sum of weights of one query in one chunk.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,10 @@ impl RunningSum {
         } else {
             self.largest
         };
-        let (old, new) = (exp(self.largest - largest), exp(chunk.largest - largest));
+        let (old, new) = (
+            exponential(self.largest - largest),
+            exponential(chunk.largest - largest),
+        );
         self.largest = largest;
         self.total = self.total * old + chunk.total * new;
         for (value, more) in values.iter_mut().zip(more) {

@@ -1,86 +1,99 @@
 //! One stretch of an item: scores, weights, weighted values.
 
-mod weighted;
-
 use std::{marker::PhantomData, ops::Range};
 
 use super::{
-    Attention,
+    Attention, CHUNK,
     ahead::NeededLines,
+    blocks::SharesScratch,
     division::WorkItem,
     lanes::Lanes,
-    pages::ReadPage,
     partials::ChunkSum,
-    scores::{Products, add_bias, cap, softmax},
+    scores::{Softmax, add_bias, cap},
     spans::{SeenSpan, Stretch},
 };
-use crate::cache::{LANES, LayerCache, PAGE};
+use crate::{
+    cache::{LANES, LayerCache, PAGE, PageFormat},
+    linear::InputBlock,
+};
 
 /// Buffers of one stretch after the other.
 #[derive(Debug, Default)]
 pub(super) struct StretchScratch {
     /// `(queries, slots of the stretch's pages)`: slots, then positions, counted from the first page's first on.
-    scores: Vec<f32>,
+    pub(super) scores: Vec<f32>,
     /// `(chunks, queries)`.
     pub(super) chunks: Vec<ChunkSum>,
-    /// `(chunks, queries, 2, head_dim)`: sums over even and over odd positions, then the sum of both in the
-    /// place of the first.
+    /// Weighted values, `(chunks, queries, head_dim)`.
     pub(super) values: Vec<f32>,
-    /// Keys or values of the page being read, where they are held in blocks.
-    unpacked: Vec<f32>,
+    /// Of pages of numbers: sums over even and over odd positions, `(chunks, queries, 2, head_dim)`.
+    pub(super) halves: Vec<f32>,
+    /// Of pages of blocks.
+    pub(super) shares: SharesScratch,
 }
 
-/// The queries that go together through a page, of `queries` of an item: about as many in each.
+/// An item's queries as they are multiplied with keys.
+#[derive(Debug, Default)]
+pub(super) struct PackedQueries {
+    /// With numbers: `(head_dim, queries)` for each of the [`tiles`].
+    pub(super) numbers: Vec<f32>,
+    /// With blocks: `(blocks, queries)` for each of the tiles.
+    pub(super) blocks: Vec<InputBlock>,
+}
+
+/// What products of queries, keys and values are made of, in one format of pages.
+pub(super) trait HeldFormat<L: Lanes>: PageFormat + 'static {
+    /// Most queries whose products go on side by side.
+    const TILE: usize;
+
+    /// Brings the item's queries together, tile by tile.
+    fn pack(attention: &Attention<'_>, item: &WorkItem, packed: &mut PackedQueries);
+
+    /// Where the keys of a page lie.
+    fn key_lines(&self, kv_head: usize) -> NeededLines;
+
+    /// Where the values of a page lie.
+    fn value_lines(&self, kv_head: usize) -> NeededLines;
+
+    /// Products of the queries `tile` with the keys of the first `16 * blocks` slots of `page`, scaled; of no more
+    /// than a page. What is needed next is `ahead`.
+    fn score(
+        work: &mut StretchWork<'_, '_, L, Self>,
+        tile: Range<usize>,
+        page_and_blocks: (usize, usize),
+        ahead: NeededLines,
+    );
+
+    /// Sums values times weights. Page `next` is what the item goes on with.
+    fn mix(work: &mut StretchWork<'_, '_, L, Self>, spans: &[SeenSpan], next: Option<usize>);
+}
+
+/// The queries that go together through a page, of `queries` of an item: about as many in each, no more than `most`.
 #[inline(always)]
-fn tiles<L: Lanes>(queries: usize) -> impl Iterator<Item = Range<usize>> {
-    let count = queries.div_ceil(L::TILE);
+pub(super) fn tiles(queries: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = queries.div_ceil(most);
     (0..count).map(move |tile| queries * tile / count..queries * (tile + 1) / count)
-}
-
-/// Brings the item's queries together, `(head_dim, queries)` for each of the [`tiles`], so that a loop over the
-/// dimensions reads on.
-#[inline(always)]
-pub(super) fn pack<L: Lanes>(attention: &Attention<'_>, item: &WorkItem, packed: &mut Vec<f32>) {
-    let WorkItem {
-        group, head_dim, ..
-    } = *item;
-    // What is left over is written below.
-    packed.resize(item.queries() * head_dim, 0.0);
-    for tile in tiles::<L>(item.queries()) {
-        let packed = &mut packed[tile.start * head_dim..][..tile.len() * head_dim];
-        for (n, index) in tile.clone().enumerate() {
-            let head = item.kv_head * group + index % group;
-            let row = item.batch_row + index / group;
-            let first = row * attention.stride + head * head_dim;
-            // SAFETY: this head's queries are placed, and nobody writes them any more.
-            let query = unsafe { attention.queries.range(first, head_dim) };
-            for (packed, number) in packed.chunks_exact_mut(tile.len()).zip(query) {
-                packed[n] = *number;
-            }
-        }
-    }
 }
 
 /// One stretch being computed with `L`, of a cache whose pages hold `P`.
 pub(super) struct StretchWork<'a, 'b, L, P> {
-    attention: &'a Attention<'b>,
+    pub(super) attention: &'a Attention<'b>,
     cache: &'a LayerCache,
-    item: &'a WorkItem,
-    /// As [`pack`] leaves them.
-    queries: &'a [f32],
-    stretch: Stretch,
+    pub(super) item: &'a WorkItem,
+    pub(super) queries: &'a PackedQueries,
+    pub(super) stretch: Stretch,
     /// Slots of the pages.
-    width: usize,
-    scratch: &'a mut StretchScratch,
+    pub(super) width: usize,
+    pub(super) scratch: &'a mut StretchScratch,
     format: PhantomData<(L, P)>,
 }
 
-impl<'a, 'b, L: Lanes, P: ReadPage> StretchWork<'a, 'b, L, P> {
+impl<'a, 'b, L: Lanes, P: HeldFormat<L>> StretchWork<'a, 'b, L, P> {
     #[inline(always)]
     pub(super) fn new(
         attention: &'a Attention<'b>,
         item: &'a WorkItem,
-        queries: &'a [f32],
+        queries: &'a PackedQueries,
         stretch: Stretch,
         scratch: &'a mut StretchScratch,
     ) -> Self {
@@ -103,32 +116,21 @@ impl<'a, 'b, L: Lanes, P: ReadPage> StretchWork<'a, 'b, L, P> {
         if self.scratch.scores.len() < spans.len() * self.width {
             self.scratch.scores.resize(spans.len() * self.width, 0.0);
         }
-        self.score(spans);
+        self.score(spans.len());
         self.weigh(spans);
-        let sums = self.stretch.chunks().len() * spans.len();
-        self.scratch.values.clear();
-        self.scratch
-            .values
-            .resize(sums * 2 * self.item.head_dim, 0.0);
-        self.mix(spans, next);
-        for sums in self.scratch.values.chunks_exact_mut(2 * self.item.head_dim) {
-            let (even, odd) = sums.split_at_mut(self.item.head_dim);
-            for (even, odd) in even.iter_mut().zip(odd) {
-                *even += *odd;
-            }
-        }
+        P::mix(self, spans, next);
     }
 
     /// Whether other items of the segment read the same pages, as those of a prompt do: they are in the cache then, and
     /// asking for them ahead would only take time.
     #[inline(always)]
-    fn is_shared(&self) -> bool {
+    pub(super) fn is_shared(&self) -> bool {
         self.attention.views.rows(self.item.segment) > self.item.rows
     }
 
     /// Keys and values of `page`.
     #[inline(always)]
-    fn held(&self, page: usize) -> &'a P {
+    pub(super) fn held(&self, page: usize) -> &'a P {
         self.cache.page(page).held::<P>()
     }
 
@@ -138,15 +140,13 @@ impl<'a, 'b, L: Lanes, P: ReadPage> StretchWork<'a, 'b, L, P> {
         (self.stretch.slots - page * PAGE).min(PAGE)
     }
 
-    /// Products of all queries with all keys that one of them sees, and some more, scaled.
+    /// Products of all `queries` with all keys that one of them sees, and some more, scaled.
     #[inline(always)]
-    fn score(&mut self, spans: &[SeenSpan]) {
+    fn score(&mut self, queries: usize) {
         let is_shared = self.is_shared();
         let kv_head = self.item.kv_head;
-        let mut room = std::mem::take(&mut self.scratch.unpacked);
         for page in self.stretch.pages() {
             let blocks = self.slots(page).div_ceil(LANES);
-            let keys = self.held(page).keys::<L>(kv_head, blocks, &mut room);
             let ahead = if is_shared {
                 NeededLines::NONE
             } else if page + 1 < self.stretch.end_page {
@@ -154,45 +154,11 @@ impl<'a, 'b, L: Lanes, P: ReadPage> StretchWork<'a, 'b, L, P> {
             } else {
                 self.held(self.stretch.first_page).value_lines(kv_head)
             };
-            for tile in tiles::<L>(spans.len()) {
-                let ahead = ahead.share(tile.clone(), spans.len());
-                let (keys, of) = ((keys, ahead), (tile.start, page, blocks));
-                match tile.len() {
-                    8.. if const { L::TILE > 7 } => self.score_tile::<8, 2>(of, keys),
-                    7 if const { L::TILE > 6 } => self.score_tile::<7, 2>(of, keys),
-                    6 if const { L::TILE > 5 } => self.score_tile::<6, 4>(of, keys),
-                    5 if const { L::TILE > 4 } => self.score_tile::<5, 4>(of, keys),
-                    4 if const { L::TILE > 3 } => self.score_tile::<4, 4>(of, keys),
-                    3 if const { L::TILE > 2 } => self.score_tile::<3, 4>(of, keys),
-                    2 if const { L::SUMS >= 8 } => self.score_tile::<2, 4>(of, keys),
-                    2 => self.score_tile::<2, 2>(of, keys),
-                    _ => self.score_tile::<1, 4>(of, keys),
-                }
+            for tile in tiles(queries, P::TILE) {
+                let ahead = ahead.share(tile.clone(), queries);
+                P::score(self, tile, (page, blocks), ahead);
             }
         }
-        self.scratch.unpacked = room;
-    }
-
-    /// The products of `N` queries with a page's keys, `B` blocks of them at a time.
-    #[inline(always)]
-    fn score_tile<const N: usize, const B: usize>(
-        &mut self,
-        (first, page, blocks): (usize, usize, usize),
-        (keys, ahead): (&[[P::Number; LANES]], NeededLines),
-    ) {
-        let offset = (page - self.stretch.first_page) * PAGE;
-        let at = std::array::from_fn(|n| (first + n) * self.width + offset);
-        let scale = self.attention.scoring.scale;
-        L::run(Products::<L, P::Number, N, B> {
-            queries: &self.queries[first * self.item.head_dim..][..N * self.item.head_dim],
-            scale,
-            keys,
-            ahead,
-            blocks,
-            scores: &mut self.scratch.scores,
-            at,
-            lanes: PhantomData,
-        });
     }
 
     /// Turns products into weights, by position, chunk by chunk.
@@ -230,8 +196,27 @@ impl<'a, 'b, L: Lanes, P: ReadPage> StretchWork<'a, 'b, L, P> {
                 }
                 let to = seen.end.next_multiple_of(LANES);
                 let scores = &mut scores[from - base..to - base];
-                sums[index] = softmax(scores, seen.start - from, seen.end - from);
+                sums[index] = L::run(Softmax {
+                    scores,
+                    seen: seen.start - from..seen.end - from,
+                });
             }
         }
+    }
+
+    /// Where the scores of the `N` queries from `first` on begin that are of `page`.
+    #[inline(always)]
+    pub(super) fn scores_at<const N: usize>(&self, first: usize, page: usize) -> [usize; N] {
+        let offset = (page - self.stretch.first_page) * PAGE;
+        let (first, width) = (first * self.width + offset, self.width);
+        std::array::from_fn(|n| first + n * width)
+    }
+
+    /// The stretch's chunk that `position` is in.
+    #[inline(always)]
+    pub(super) fn chunk_of(&self, position: usize) -> usize {
+        (position / CHUNK)
+            .saturating_sub(self.stretch.chunks().start)
+            .min(self.stretch.chunks().len() - 1)
     }
 }

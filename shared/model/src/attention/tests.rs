@@ -1,11 +1,13 @@
+mod canonical;
+
 use std::sync::Arc;
 
+use self::canonical::canonical;
 use super::*;
 use speculation::simd::Level;
 
 use crate::cache::{CpuCache, KvFormat, PagePool};
 use crate::cpu::{Cpu, Threads};
-use speculation::exp::exp;
 
 const HEADS: usize = 6;
 const KV_HEADS: usize = 2;
@@ -26,12 +28,7 @@ fn pool(head_dim: usize, format: KvFormat) -> Arc<PagePool> {
     PagePool::new(KV_HEADS, head_dim, format)
 }
 
-/// A cache of `slots` slots.
-fn cache(slots: usize, head_dim: usize) -> CpuCache {
-    cache_in(KvFormat::F32, slots, head_dim)
-}
-
-/// The same, whose numbers are held in `format`.
+/// A cache of `slots` slots, whose numbers are held in `format`.
 fn cache_in(format: KvFormat, slots: usize, head_dim: usize) -> CpuCache {
     let mut cache = CpuCache::new(&pool(head_dim, format), [None]);
     cache.reserve(slots);
@@ -117,87 +114,6 @@ fn attend_on(cpu: &Cpu, rows: &Rows<'_>, scoring: AttentionScoring) -> Vec<f32> 
     };
     attention.forward(cpu, &mut output, &mut AttentionScratch::default());
     output
-}
-
-/// The numbers that a cache in `format` gives back after `numbers` of all heads were written.
-fn held(format: KvFormat, numbers: &[f32], head_dim: usize) -> Vec<f32> {
-    let half = |number| half::f16::from_f32(number).to_f32();
-    match format {
-        KvFormat::Q8_0 => {
-            let blocks = numbers
-                .chunks(head_dim)
-                .flat_map(|numbers| numbers.chunks(32));
-            let of_block = |block: &[f32]| {
-                let largest = block.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
-                let scale = half(largest / 127.0);
-                let numbers = block
-                    .iter()
-                    .map(|x| (x * (127.0 / largest)).round_ties_even() * scale);
-                numbers.collect::<Vec<f32>>()
-            };
-            blocks.flat_map(of_block).collect()
-        }
-        KvFormat::F16 => numbers.iter().copied().map(half).collect(),
-        KvFormat::F32 => numbers.to_vec(),
-    }
-}
-
-/// The canonical order of all sums, one query and one number after the other, of keys and values that are
-/// held in `format`. `slots` holds the slot of each position.
-fn canonical(
-    format: KvFormat,
-    row: usize,
-    slots: &[usize],
-    head_dim: usize,
-    scoring: AttentionScoring,
-) -> Vec<f32> {
-    // By position.
-    let rows = |number: fn(usize, usize, usize) -> f32| -> Vec<Vec<f32>> {
-        let row = |slot: &usize| {
-            let numbers = (0..KV_HEADS * head_dim).map(|i| number(*slot, i, head_dim));
-            held(format, &numbers.collect::<Vec<f32>>(), head_dim)
-        };
-        slots.iter().map(row).collect()
-    };
-    let (keys, held_values) = (rows(key), rows(value));
-    let first = (scoring.window).map_or(0, |window| slots.len().saturating_sub(window));
-    let query = query(row, head_dim);
-    let mut result = Vec::new();
-    for (head, query) in query.chunks(head_dim).enumerate() {
-        let offset = head / (HEADS / KV_HEADS) * head_dim;
-        let score = |at: usize| {
-            let dot = |sum, (d, q): (usize, &f32)| q.mul_add(keys[at][offset + d], sum);
-            let score = query.iter().enumerate().fold(0.0_f32, dot) * scoring.scale;
-            (scoring.softcap).map_or(score, |cap| cap * crate::activation::tanh(score / cap))
-        };
-        let chunks = first / CHUNK..slots.len().div_ceil(CHUNK);
-        let (mut largest, mut total) = (f32::MIN, 0.0_f32);
-        let mut values = vec![0.0_f32; head_dim];
-        for chunk in chunks {
-            let positions = first.max(chunk * CHUNK)..slots.len().min((chunk + 1) * CHUNK);
-            let scores: Vec<f32> = positions.clone().map(score).collect();
-            let own = scores.iter().copied().fold(f32::MIN, f32::max);
-            let weights: Vec<f32> = scores.iter().map(|score| exp(score - own)).collect();
-            let mut lanes = [0.0_f32; 16];
-            for (position, weight) in positions.clone().zip(&weights) {
-                lanes[position % 16] += weight;
-            }
-            let both = own.max(largest);
-            let (before, now) = (exp(largest - both), exp(own - both));
-            largest = both;
-            total = total * before + crate::norm::sum_lanes(lanes) * now;
-            for (d, all) in values.iter_mut().enumerate() {
-                let mut sums = [0.0_f32; 2];
-                for (position, weight) in positions.clone().zip(&weights) {
-                    let sum = &mut sums[position % 2];
-                    *sum = weight.mul_add(held_values[position][offset + d], *sum);
-                }
-                *all = *all * before + (sums[0] + sums[1]) * now;
-            }
-        }
-        result.extend(values.into_iter().map(|value| value / total));
-    }
-    result
 }
 
 /// Whatever goes together: rows of a chain, any number of them, windows, soft caps, all levels.
@@ -350,19 +266,38 @@ fn a_node_of_a_long_sequence_has_the_bits_of_its_path() {
 
 #[test]
 fn later_positions_change_no_bit() {
-    for visible in [22, 23] {
-        let mut cache = cache(40, 64);
+    let both = |format| [22, 23].map(|visible| (format, visible));
+    for (format, visible) in KvFormat::ALL.into_iter().flat_map(both) {
+        let mut cache = cache_in(format, 40, 64);
         let attend = |cache: &CpuCache| {
             let rows = rows(cache, [sees(visible - 1), sees(visible)]);
-            attend(Level::detect(), &rows, plain(64))
+            let of = |level| self::attend(level, &rows, plain(64));
+            Level::all().into_iter().map(of).collect::<Vec<_>>()
         };
         let before = attend(&cache);
         cache.layers[0].write(visible, &[9.0; 128], &[9.0; 128]);
         cache.layers[0].write(31, &[9.0; 128], &[f32::NAN; 128]);
-        assert_eq!(attend(&cache), before);
+        assert_eq!(attend(&cache), before, "{format}");
         // The last row's own, too, is nothing to the row before it.
         cache.layers[0].write(visible - 1, &[f32::NAN; 128], &[f32::NAN; 128]);
-        assert_eq!(attend(&cache)[..384], before[..384]);
+        for (after, before) in attend(&cache).iter().zip(&before) {
+            assert_eq!(after[..384], before[..384], "{format}");
+        }
+    }
+}
+
+/// The largest share of a chunk is what others are counted in: nothing has no inverse.
+#[test]
+fn values_of_nothing_come_to_nothing() {
+    for format in KvFormat::ALL {
+        let mut cache = cache_in(format, 40, 80);
+        for (slot, value) in (0..40).zip([0.0, -0.0].into_iter().cycle()) {
+            cache.layers[0].write(slot, &[0.5; 160], &[value; 160]);
+        }
+        for level in Level::all() {
+            let found = attend(level, &rows(&cache, [sees(31), sees(40)]), plain(80));
+            assert!(found.iter().all(|number| *number == 0.0), "{format} {level:?}");
+        }
     }
 }
 

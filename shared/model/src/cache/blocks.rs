@@ -1,47 +1,70 @@
 //! Keys and values of a page in blocks of 32 signed bytes with a half-precision scale: ggml's Q8_0.
 //!
 //! A block is 32 numbers of one slot, along the head's dimensions; the last of a head is as large where 32 does not
-//! divide these, and filled with zeros. Keys and scales of sixteen slots stand interleaved, as those of other formats
-//! do; a head's scales stand beside its numbers, so that a page of a head is one piece of memory to ask for.
+//! divide these, and filled with zeros. Four bytes stand together that one instruction multiplies and adds up: of a key
+//! four dimensions, of values those of four slots. Scales stand beside them, so that what is read together is one
+//! piece of memory to ask for.
 
 use half::f16;
 
 use super::{LANES, PAGE, heads::HeadNumbers};
 use crate::linear::{QUANT_BLOCK, quantize_block};
 
+/// Four signed bytes of each of sixteen slots or dimensions.
+pub(crate) type Quads = [[i8; 4]; LANES];
+
 /// 32 dimensions of the keys of sixteen slots.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 pub(crate) struct KeyBlock {
     pub(crate) scales: [f16; LANES],
-    /// `(dimensions, 16)`.
-    pub(crate) quants: [[i8; LANES]; QUANT_BLOCK],
+    /// `(dimensions / 4, 16 slots, 4 dimensions)`.
+    pub(crate) quants: [Quads; Self::STEPS],
 }
 
-/// 32 dimensions of the value of one slot.
+/// 32 dimensions of the values of a page's slots.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct ValueBlock {
-    pub(crate) scale: f16,
-    pub(crate) quants: [i8; QUANT_BLOCK],
+    pub(crate) scales: [f16; PAGE],
+    /// `(slots / 4, dimensions / 16, 16 dimensions, 4 slots)`.
+    pub(crate) quants: [[Quads; VALUE_LANES]; PAGE / 4],
 }
+
+/// Times sixteen dimensions of a block.
+pub(crate) const VALUE_LANES: usize = QUANT_BLOCK / LANES;
 
 impl KeyBlock {
+    /// Times four dimensions of a block.
+    pub(crate) const STEPS: usize = QUANT_BLOCK / 4;
+
     const ZERO: Self = Self {
         scales: [f16::ZERO; LANES],
-        quants: [[0; LANES]; QUANT_BLOCK],
+        quants: [[[0; 4]; LANES]; Self::STEPS],
     };
 }
 
 impl ValueBlock {
-    /// Numbers of a block.
-    pub(crate) const NUMBERS: usize = QUANT_BLOCK;
-
     const ZERO: Self = Self {
-        scale: f16::ZERO,
-        quants: [0; QUANT_BLOCK],
+        scales: [f16::ZERO; PAGE],
+        quants: [[[[0; 4]; LANES]; VALUE_LANES]; PAGE / 4],
     };
 
+    /// Number `d` of the value of `slot`, without its scale.
+    #[inline(always)]
+    pub(crate) fn quant(&self, slot: usize, d: usize) -> i8 {
+        self.quants[slot / 4][d / LANES][d % LANES][slot % 4]
+    }
+}
+
+/// 32 numbers of one key or value.
+#[derive(Clone, Copy, Debug)]
+struct HeadBlock {
+    scale: f16,
+    quants: [i8; QUANT_BLOCK],
+}
+
+impl HeadBlock {
     /// Up to 32 numbers, rounded to 127 steps of the largest. Where one of them is not finite, or the scale is more
     /// than half precision holds, all are NaN.
     fn of(numbers: &[f32]) -> Self {
@@ -57,14 +80,15 @@ impl ValueBlock {
 
 /// Returns the number that `quant` stands for.
 #[inline(always)]
-pub(crate) fn number(quant: i8, scale: f32) -> f32 {
+fn number(quant: i8, scale: f32) -> f32 {
     f32::from(quant) * scale
 }
 
 /// Bytes of 32 numbers and their scale.
-pub(super) const BLOCK_BYTES: usize = size_of::<ValueBlock>();
+pub(super) const BLOCK_BYTES: usize = size_of::<f16>() + QUANT_BLOCK;
 
 const _: () = assert!(size_of::<KeyBlock>() == LANES * BLOCK_BYTES);
+const _: () = assert!(size_of::<ValueBlock>() == PAGE * BLOCK_BYTES);
 
 /// Keys and values of a page, in blocks.
 #[derive(Debug)]
@@ -72,7 +96,7 @@ pub(crate) struct PageBlocks {
     head_dim: usize,
     /// `(kv_heads, slots / 16, blocks of a head)`.
     keys: HeadNumbers<KeyBlock>,
-    /// `(kv_heads, slots, blocks of a head)`.
+    /// `(kv_heads, blocks of a head)`.
     values: HeadNumbers<ValueBlock>,
 }
 
@@ -89,7 +113,7 @@ impl PageBlocks {
         Self {
             head_dim,
             keys: HeadNumbers::filled(KeyBlock::ZERO, kv_heads, PAGE / LANES * blocks),
-            values: HeadNumbers::filled(ValueBlock::ZERO, kv_heads, PAGE * blocks),
+            values: HeadNumbers::filled(ValueBlock::ZERO, kv_heads, blocks),
         }
     }
 
@@ -109,16 +133,21 @@ impl PageBlocks {
         // SAFETY: the caller's promise.
         let held = unsafe { self.keys.part_mut(kv_head, slot / LANES * blocks, blocks) };
         for (held, key) in held.iter_mut().zip(key.chunks(QUANT_BLOCK)) {
-            let block = ValueBlock::of(key);
+            let block = HeadBlock::of(key);
             held.scales[lane] = block.scale;
-            for (lanes, quant) in held.quants.iter_mut().zip(block.quants) {
-                lanes[lane] = quant;
+            for (lanes, four) in held.quants.iter_mut().zip(block.quants.as_chunks().0) {
+                lanes[lane] = *four;
             }
         }
         // SAFETY: as above.
-        let held = unsafe { self.values.part_mut(kv_head, slot * blocks, blocks) };
+        let held = unsafe { self.values.part_mut(kv_head, 0, blocks) };
         for (held, value) in held.iter_mut().zip(value.chunks(QUANT_BLOCK)) {
-            *held = ValueBlock::of(value);
+            let block = HeadBlock::of(value);
+            held.scales[slot] = block.scale;
+            let dimensions = held.quants[slot / 4].as_flattened_mut();
+            for (four, quant) in dimensions.iter_mut().zip(block.quants) {
+                four[slot % 4] = quant;
+            }
         }
     }
 
@@ -129,29 +158,20 @@ impl PageBlocks {
         let held = &self.keys(kv_head)[slot / LANES * blocks..][..blocks];
         for (block, key) in held.iter().zip(key.chunks_mut(QUANT_BLOCK)) {
             let scale = block.scales[lane].to_f32();
-            for (key, lanes) in key.iter_mut().zip(&block.quants) {
-                *key = number(lanes[lane], scale);
+            for (d, key) in key.iter_mut().enumerate() {
+                *key = number(block.quants[d / 4][lane][d % 4], scale);
             }
         }
-        let held = &self.values(kv_head)[slot * blocks..][..blocks];
-        for (block, value) in held.iter().zip(value.chunks_mut(QUANT_BLOCK)) {
-            let scale = block.scale.to_f32();
-            for (value, quant) in value.iter_mut().zip(block.quants) {
-                *value = number(quant, scale);
+        for (block, value) in self
+            .values(kv_head)
+            .iter()
+            .zip(value.chunks_mut(QUANT_BLOCK))
+        {
+            let scale = block.scales[slot].to_f32();
+            for (d, value) in value.iter_mut().enumerate() {
+                *value = number(block.quant(slot, d), scale);
             }
         }
-    }
-
-    /// Numbers of a head.
-    #[inline(always)]
-    pub(crate) fn head_dim(&self) -> usize {
-        self.head_dim
-    }
-
-    /// Blocks of a head.
-    #[inline(always)]
-    pub(crate) fn blocks(&self) -> usize {
-        blocks_of(self.head_dim)
     }
 
     /// Keys of `kv_head`, `(slots / 16, blocks of a head)`.
@@ -160,7 +180,7 @@ impl PageBlocks {
         self.keys.head(kv_head)
     }
 
-    /// Values of `kv_head`, `(slots, blocks of a head)`.
+    /// Values of `kv_head`, `(blocks of a head)`.
     #[inline(always)]
     pub(crate) fn values(&self, kv_head: usize) -> &[ValueBlock] {
         self.values.head(kv_head)
@@ -184,7 +204,7 @@ mod tests {
             .collect()
     }
 
-    fn bytes(block: ValueBlock) -> Vec<u8> {
+    fn bytes(block: HeadBlock) -> Vec<u8> {
         let scale = block.scale.to_le_bytes();
         scale
             .into_iter()
@@ -210,7 +230,7 @@ mod tests {
     #[test]
     fn a_block_is_that_of_ggml() {
         let numbers = numbers(32 * 400);
-        let blocks = numbers.chunks(32).map(ValueBlock::of).flat_map(bytes);
+        let blocks = numbers.chunks(32).map(HeadBlock::of).flat_map(bytes);
         let found: Vec<u8> = blocks.collect();
         let tensor = Tensor::from_slice(&numbers, numbers.len(), &Device::Cpu).expect("a tensor");
         let by_candle = QTensor::quantize(&tensor, GgmlDType::Q8_0).expect("blocks");
@@ -252,9 +272,9 @@ mod tests {
             let at = |i: usize| (i as i32 * 37 + i32::from(scale.to_bits())) % 128;
             let mut quants: [i8; 32] = std::array::from_fn(|i| at(i) as i8 * [1, -1][i % 2]);
             quants[scale.to_bits() as usize % 32] = 127;
-            let block = ValueBlock { scale, quants };
+            let block = HeadBlock { scale, quants };
             let numbers = quants.map(|quant| number(quant, scale.to_f32()));
-            let again = ValueBlock::of(&numbers);
+            let again = HeadBlock::of(&numbers);
             if scale != f16::ZERO {
                 assert_eq!(bytes(again), bytes(block), "{scale:e}");
             }

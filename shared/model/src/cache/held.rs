@@ -206,12 +206,6 @@ impl<T: KvNumber> PageNumbers<T> {
         }
     }
 
-    /// Numbers of a head.
-    #[inline(always)]
-    pub(crate) fn head_dim(&self) -> usize {
-        self.head_dim
-    }
-
     /// Keys of `kv_head`, `(slots / 16, head_dim, 16)`.
     #[inline(always)]
     pub(crate) fn keys(&self, kv_head: usize) -> &[[T; LANES]] {

@@ -55,9 +55,9 @@ impl WeightFormat {
     /// kernel that changes a bit.
     pub(crate) fn kernel_family(self) -> &'static str {
         match self {
-            Self::Q8_0 => "outrider-q8_0-x32-v3",
-            Self::Q4_K => "outrider-q4_k-x32-v4",
-            Self::F32 => "outrider-f32-c128-fma-v6",
+            Self::Q8_0 => "outrider-q8_0-x32-v4",
+            Self::Q4_K => "outrider-q4_k-x32-v5",
+            Self::F32 => "outrider-f32-c128-fma-v7",
         }
     }
 }

@@ -14,25 +14,37 @@ const PARALLEL: usize = 8 << 10;
 /// Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits.
 const ROUNDING: f32 = 12_582_912.0;
 
-/// 32 inputs of one activation row.
+/// 32 inputs of one activation row, or numbers of a query.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct InputBlock {
+pub(crate) struct InputBlock {
     /// Four signed bytes each, the first in the lowest bits.
-    pub(super) quants: [i32; STEPS],
-    pub(super) scale: f32,
-    /// -128 times the sum of the quants, which undoes the 128 added to Q8_0 weights.
-    pub(super) offset: i32,
+    pub(crate) quants: [i32; STEPS],
+    pub(crate) scale: f32,
+    /// -128 times the sum of the quants, which undoes the 128 added to Q8_0 weights and keys.
+    pub(crate) offset: i32,
     /// The sum of the quants times the scale, which Q4_K's minima are multiplied with.
     pub(super) sum: f32,
 }
 
 impl InputBlock {
-    const ZERO: Self = Self {
+    pub(crate) const ZERO: Self = Self {
         quants: [0; STEPS],
         scale: 0.0,
         offset: 0,
         sum: 0.0,
     };
+
+    /// Quantises up to 32 values.
+    #[inline(always)]
+    pub(crate) fn of(values: &[f32]) -> Self {
+        let (scale, quants) = quantize_block(values);
+        let mut packed = [0; STEPS];
+        for (packed, four) in packed.iter_mut().zip(quants.as_chunks::<4>().0) {
+            let [a, b, c, d] = *four;
+            *packed = i32::from_le_bytes([a as u8, b as u8, c as u8, d as u8]);
+        }
+        Self::new(scale, packed, quants.iter().sum())
+    }
 
     /// Quants, and the sum of them.
     #[inline(always)]
@@ -193,13 +205,7 @@ pub(super) fn quantize(level: Level, values: &[f32]) -> InputBlock {
         // SAFETY: this level is made only on CPUs with the features that the function enables.
         return unsafe { quantize_avx512(values) };
     }
-    let (scale, quants) = quantize_block(values);
-    let mut packed = [0; STEPS];
-    for (packed, four) in packed.iter_mut().zip(quants.as_chunks::<4>().0) {
-        let [a, b, c, d] = *four;
-        *packed = i32::from_le_bytes([a as u8, b as u8, c as u8, d as u8]);
-    }
-    InputBlock::new(scale, packed, quants.iter().sum())
+    InputBlock::of(values)
 }
 
 /// Quantises one block with the roundings of the portable loop, so to the same bits.

@@ -7,16 +7,16 @@ use super::{Kernel, LANES, Lanes, f16};
 
 /// One register of AVX-512.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Avx512(__m512);
+pub(in super::super) struct Avx512(pub(super) __m512);
 
 /// Two registers of AVX.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Avx2(__m256, __m256);
+pub(in super::super) struct Avx2(pub(super) __m256, pub(super) __m256);
 
 // SAFETY of what follows: only functions compiled for the instruction set use the type, which run on
 // CPUs that have it; the addresses are those of sixteen numbers.
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")]
 #[inline(never)]
 fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
@@ -56,22 +56,6 @@ impl Lanes for Avx512 {
     fn load_half(numbers: &[f16; LANES]) -> Self {
         unsafe {
             let halves = _mm256_loadu_si256(numbers.as_ptr().cast());
-            Self(_mm512_cvtph_ps(halves))
-        }
-    }
-
-    #[inline(always)]
-    fn load_bytes(numbers: &[i8; LANES]) -> Self {
-        unsafe {
-            let bytes = _mm_loadu_si128(numbers.as_ptr().cast());
-            Self(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)))
-        }
-    }
-
-    #[inline(always)]
-    fn splat_half(number: f16) -> Self {
-        unsafe {
-            let halves = _mm256_set1_epi16(number.to_bits().cast_signed());
             Self(_mm512_cvtph_ps(halves))
         }
     }
@@ -133,27 +117,6 @@ impl Lanes for Avx2 {
         unsafe {
             let [low, high] = [low, high].map(|half| _mm_loadu_si128(half.as_ptr().cast()));
             Self(_mm256_cvtph_ps(low), _mm256_cvtph_ps(high))
-        }
-    }
-
-    #[inline(always)]
-    fn load_bytes(numbers: &[i8; LANES]) -> Self {
-        let (low, high) = numbers.split_at(LANES / 2);
-        unsafe {
-            let [low, high] = [low, high].map(|half| {
-                let bytes = _mm_loadl_epi64(half.as_ptr().cast());
-                _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))
-            });
-            Self(low, high)
-        }
-    }
-
-    #[inline(always)]
-    fn splat_half(number: f16) -> Self {
-        unsafe {
-            let halves = _mm_set1_epi16(number.to_bits().cast_signed());
-            let numbers = _mm256_cvtph_ps(halves);
-            Self(numbers, numbers)
         }
     }
 

@@ -1,31 +1,34 @@
-//! The second half of a stretch: values times weights.
+//! Values of a stretch times weights.
 
 use std::ops::Range;
 
-use super::super::{
-    ahead::NeededLines,
-    lanes::Lanes,
+use super::{
+    super::{
+        ahead::NeededLines,
+        lanes::{LaneNumber, Lanes},
+        spans::{SeenSpan, shared_slots, trunk_slots},
+        stretch::{HeldFormat, StretchWork, tiles},
+    },
     mixing::{add_scaled, mix},
-    pages::ReadPage,
-    spans::{SeenSpan, shared_slots, trunk_slots},
 };
-use super::{StretchWork, tiles};
-use crate::cache::PAGE;
+use crate::cache::{PAGE, PageNumbers};
 
-impl<L: Lanes, P: ReadPage> StretchWork<'_, '_, L, P> {
+impl<L: Lanes, T: LaneNumber> StretchWork<'_, '_, L, PageNumbers<T>>
+where
+    PageNumbers<T>: HeldFormat<L>,
+{
     /// Sums values times weights: over the trunk page by page, first what each query sees before the slots that
     /// it has in common with its neighbours, then these, then the rest, so that every sum is in order.
     #[inline(always)]
-    pub(super) fn mix(&mut self, spans: &[SeenSpan], next: Option<usize>) {
+    pub(super) fn mix_numbers(&mut self, spans: &[SeenSpan], next: Option<usize>) {
         let of_query = 2 * self.item.head_dim;
         let is_shared = self.is_shared();
         let kv_head = self.item.kv_head;
-        let mut sums = std::mem::take(&mut self.scratch.values);
-        let mut room = std::mem::take(&mut self.scratch.unpacked);
+        let mut sums = std::mem::take(&mut self.scratch.halves);
+        sums.clear();
+        sums.resize(self.stretch.chunks().len() * spans.len() * of_query, 0.0);
         for page in self.stretch.pages() {
-            let values = self
-                .held(page)
-                .values::<L>(kv_head, self.slots(page), &mut room);
+            let values = self.held(page).values(kv_head);
             let ahead = match next {
                 _ if is_shared => NeededLines::NONE,
                 _ if page + 1 < self.stretch.end_page => self.held(page + 1).value_lines(kv_head),
@@ -34,7 +37,7 @@ impl<L: Lanes, P: ReadPage> StretchWork<'_, '_, L, P> {
             };
             let chunk = self.chunk_of(page * PAGE);
             let sums = &mut sums[chunk * spans.len() * of_query..][..spans.len() * of_query];
-            for tile in tiles::<L>(spans.len()) {
+            for tile in tiles(spans.len(), L::TILE) {
                 let (first, count) = (tile.start, tile.len());
                 let ahead = ahead.share(tile.clone(), spans.len());
                 let spans = &spans[tile];
@@ -73,17 +76,14 @@ impl<L: Lanes, P: ReadPage> StretchWork<'_, '_, L, P> {
                 });
             }
         }
-        self.mix_branches(spans, &mut sums, &mut room);
-        self.scratch.values = sums;
-        self.scratch.unpacked = room;
-    }
-
-    /// The stretch's chunk that `position` is in.
-    #[inline(always)]
-    fn chunk_of(&self, position: usize) -> usize {
-        (position / super::super::CHUNK)
-            .saturating_sub(self.stretch.chunks().start)
-            .min(self.stretch.chunks().len() - 1)
+        self.mix_branches(spans, &mut sums);
+        let values = &mut self.scratch.values;
+        values.clear();
+        for sums in sums.chunks_exact(of_query) {
+            let (even, odd) = sums.split_at(self.item.head_dim);
+            values.extend(even.iter().zip(odd).map(|(even, odd)| even + odd));
+        }
+        self.scratch.halves = sums;
     }
 
     /// Adds for each of the queries from `first` on the slots that `part` leaves of those it sees.
@@ -92,7 +92,7 @@ impl<L: Lanes, P: ReadPage> StretchWork<'_, '_, L, P> {
         &self,
         first: usize,
         page: usize,
-        values: &[P::Number],
+        values: &[T],
         spans: &[SeenSpan],
         sums: &mut [f32],
         part: impl Fn(Range<usize>) -> Range<usize>,
@@ -118,17 +118,17 @@ impl<L: Lanes, P: ReadPage> StretchWork<'_, '_, L, P> {
     fn mix_tile<const N: usize>(
         &self,
         (first, page): (usize, usize),
-        values: (&[P::Number], NeededLines),
+        values: (&[T], NeededLines),
         slots: Range<usize>,
         sums: &mut [f32],
     ) {
         let weights: [&[f32]; N] = std::array::from_fn(|n| self.weights(first + n, page));
-        mix::<L, P::Number, N>(weights, values, slots, self.item.head_dim, sums);
+        mix::<L, T, N>(weights, values, slots, self.item.head_dim, sums);
     }
 
     /// The branches, whose values stand anywhere behind the trunk.
     #[inline(always)]
-    fn mix_branches(&self, spans: &[SeenSpan], sums: &mut [f32], room: &mut Vec<f32>) {
+    fn mix_branches(&self, spans: &[SeenSpan], sums: &mut [f32]) {
         let head_dim = self.item.head_dim;
         let base = self.stretch.first_page * PAGE;
         for (index, span) in spans.iter().enumerate() {
@@ -142,11 +142,11 @@ impl<L: Lanes, P: ReadPage> StretchWork<'_, '_, L, P> {
                     continue;
                 }
                 let slot = span.trunk + node as usize;
-                let page = self.held(slot / PAGE);
-                let value = page.value::<L>(self.item.kv_head, slot % PAGE, room);
+                let values = self.held(slot / PAGE).values(self.item.kv_head);
+                let value = &values[slot % PAGE * head_dim..][..head_dim];
                 let weight = self.scratch.scores[index * self.width + position - base];
                 let sum = 2 * (self.chunk_of(position) * spans.len() + index) + position % 2;
-                add_scaled::<L, P::Number>(&mut sums[sum * head_dim..][..head_dim], value, weight);
+                add_scaled::<L, T>(&mut sums[sum * head_dim..][..head_dim], value, weight);
             }
         }
     }

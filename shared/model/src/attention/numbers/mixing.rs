@@ -4,7 +4,7 @@ use std::{marker::PhantomData, ops::Range};
 
 use speculation::simd::Kernel;
 
-use super::{
+use super::super::{
     ahead::NeededLines,
     lanes::{LaneNumber, Lanes},
     scores::numbers_mut,
