@@ -26,7 +26,7 @@ use super::{
     division::WorkItem,
     lanes::bytes::ByteLanes,
     spans::SeenSpan,
-    stretch::{HeldFormat, PackedQueries, StretchWork, tiles},
+    stretch::{ComingKeys, HeldFormat, PackedQueries, StretchWork, tiles},
 };
 use crate::{
     cache::{PAGE, PageBlocks},
@@ -86,8 +86,8 @@ impl<L: ByteLanes> HeldFormat<L> for PageBlocks {
     }
 
     #[inline(always)]
-    fn mix(work: &mut StretchWork<'_, '_, L, Self>, spans: &[SeenSpan], next: Option<usize>) {
-        work.mix_bytes(spans, next);
+    fn mix(work: &mut StretchWork<'_, '_, L, Self>, spans: &[SeenSpan], coming: &ComingKeys<'_>) {
+        work.mix_bytes(spans, coming);
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     lanes::bytes::ByteLanes,
     partials::{ChunkSum, RunningSum},
     spans::SeenSpan,
-    stretch::{HeldFormat, PackedQueries, StretchScratch, StretchWork},
+    stretch::{ComingKeys, HeldFormat, PackedQueries, StretchScratch, StretchWork},
 };
 use crate::cache::{KvFormat, LANES, PageBlocks, PageNumbers};
 
@@ -101,7 +101,7 @@ impl ThreadShare<'_, '_> {
         let whole = items.iter().filter(|item| item.is_whole());
         output.resize(whole.map(|item| item.rows * item.width()).sum(), 0.0);
         let mut output = output.as_mut_slice();
-        for item in items.iter() {
+        for (index, item) in items.iter().enumerate() {
             if item.places {
                 // SAFETY: nobody else has this head of the segment.
                 unsafe {
@@ -117,10 +117,11 @@ impl ThreadShare<'_, '_> {
                 ItemResults::Piece(piece_sums, piece_values)
             };
             let attention = self.attention;
+            let work = (item, items.get(index + 1));
             match attention.views.cache(item.segment).format() {
-                KvFormat::Q8_0 => attention.attend::<L, PageBlocks>(item, scratch, results),
-                KvFormat::F16 => attention.attend::<L, PageNumbers<f16>>(item, scratch, results),
-                KvFormat::F32 => attention.attend::<L, PageNumbers<f32>>(item, scratch, results),
+                KvFormat::Q8_0 => attention.attend::<L, PageBlocks>(work, scratch, results),
+                KvFormat::F16 => attention.attend::<L, PageNumbers<f16>>(work, scratch, results),
+                KvFormat::F32 => attention.attend::<L, PageNumbers<f32>>(work, scratch, results),
             }
         }
     }
@@ -135,11 +136,11 @@ enum ItemResults<'a> {
 }
 
 impl Attention<'_> {
-    /// Computes an item; its pages hold `P`.
+    /// Computes an item, whose pages hold `P`; then comes another.
     #[inline(always)]
     fn attend<L: ByteLanes, P: HeldFormat<L>>(
         &self,
-        item: &WorkItem,
+        (item, then): (&WorkItem, Option<&WorkItem>),
         scratch: &mut ItemScratch,
         mut results: ItemResults<'_>,
     ) {
@@ -161,7 +162,15 @@ impl Attention<'_> {
         let mut stretches = item.reach.stretches().peekable();
         while let Some(stretch) = stretches.next() {
             let mut work = StretchWork::<L, P>::new(self, item, queries, stretch, scratch);
-            work.compute(spans, stretches.peek().map(|next| next.first_page));
+            let first_of = |item: &WorkItem| item.reach.stretches().next();
+            let coming = match (stretches.peek(), then) {
+                (Some(next), _) => ComingKeys::of(self, item, *next),
+                (None, Some(then)) => first_of(then)
+                    .map(|first| ComingKeys::of(self, then, first))
+                    .unwrap_or_default(),
+                (None, None) => ComingKeys::default(),
+            };
+            work.compute(spans, &coming);
             for (index, chunk) in scratch.chunks.iter().enumerate() {
                 let query = index % spans.len();
                 let values = &scratch.values[index * head_dim..][..head_dim];

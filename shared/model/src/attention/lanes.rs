@@ -19,7 +19,8 @@ pub(super) trait Lanes: Copy {
     /// Most sums that go on side by side: as many as the registers hold.
     const SUMS: usize;
 
-    /// Has the line of the cache that `at` is in brought near, where there is a way. Any address will do.
+    /// Has the line of memory that `at` is in brought to the second cache, where there is a way. Any address will do.
+    /// Not to the first: it has few lines on their way at a time, fewer than memory needs to be read at its speed.
     fn prefetch(at: *const u8);
 
     /// Runs a loop compiled by itself: in one large function the compiler would keep sums in memory.

@@ -13,7 +13,7 @@ use super::{
     division::WorkItem,
     lanes::{LaneNumber, Lanes},
     spans::SeenSpan,
-    stretch::{HeldFormat, PackedQueries, StretchWork, tiles},
+    stretch::{ComingKeys, HeldFormat, PackedQueries, StretchWork, tiles},
 };
 use crate::cache::{PageFormat, PageNumbers};
 
@@ -72,8 +72,8 @@ where
     }
 
     #[inline(always)]
-    fn mix(work: &mut StretchWork<'_, '_, L, Self>, spans: &[SeenSpan], next: Option<usize>) {
-        work.mix_numbers(spans, next);
+    fn mix(work: &mut StretchWork<'_, '_, L, Self>, spans: &[SeenSpan], coming: &ComingKeys<'_>) {
+        work.mix_numbers(spans, coming);
     }
 }
 

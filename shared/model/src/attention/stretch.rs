@@ -64,8 +64,39 @@ pub(super) trait HeldFormat<L: Lanes>: PageFormat + 'static {
         ahead: NeededLines,
     );
 
-    /// Sums values times weights. Page `next` is what the item goes on with.
-    fn mix(work: &mut StretchWork<'_, '_, L, Self>, spans: &[SeenSpan], next: Option<usize>);
+    /// Sums values times weights. Keys that are `coming` are needed next.
+    fn mix(work: &mut StretchWork<'_, '_, L, Self>, spans: &[SeenSpan], coming: &ComingKeys<'_>);
+}
+
+/// Keys that are needed after a stretch: those of the next, or of the first of the next item.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ComingKeys<'a> {
+    cache: Option<&'a LayerCache>,
+    kv_head: usize,
+    pages: Range<usize>,
+}
+
+impl<'a> ComingKeys<'a> {
+    /// Those of a stretch of `item`.
+    pub(super) fn of(attention: &'a Attention<'_>, item: &WorkItem, stretch: Stretch) -> Self {
+        Self {
+            cache: Some(attention.views.cache(item.segment)),
+            kv_head: item.kv_head,
+            pages: stretch.pages(),
+        }
+    }
+
+    /// Where those of page `index` of the stretch lie, if there is one and it holds `P`.
+    #[inline(always)]
+    pub(super) fn lines<L: Lanes, P: HeldFormat<L>>(&self, index: usize) -> NeededLines {
+        let page = self.pages.start + index;
+        match self.cache {
+            Some(cache) if page < self.pages.end => {
+                cache.page(page).held::<P>().key_lines(self.kv_head)
+            }
+            _ => NeededLines::NONE,
+        }
+    }
 }
 
 /// The queries that go together through a page, of `queries` of an item: about as many in each, no more than `most`.
@@ -109,16 +140,16 @@ impl<'a, 'b, L: Lanes, P: HeldFormat<L>> StretchWork<'a, 'b, L, P> {
         }
     }
 
-    /// Leaves sums and values of each chunk in the buffers. Page `next` is what the item goes on with.
+    /// Leaves sums and values of each chunk in the buffers. Keys that are `coming` are needed next.
     #[inline(always)]
-    pub(super) fn compute(&mut self, spans: &[SeenSpan], next: Option<usize>) {
+    pub(super) fn compute(&mut self, spans: &[SeenSpan], coming: &ComingKeys<'_>) {
         // What is not written is not read: the rest may be left over.
         if self.scratch.scores.len() < spans.len() * self.width {
             self.scratch.scores.resize(spans.len() * self.width, 0.0);
         }
         self.score(spans.len());
         self.weigh(spans);
-        P::mix(self, spans, next);
+        P::mix(self, spans, coming);
     }
 
     /// Whether other items of the segment read the same pages, as those of a prompt do: they are in the cache then, and
@@ -149,10 +180,8 @@ impl<'a, 'b, L: Lanes, P: HeldFormat<L>> StretchWork<'a, 'b, L, P> {
             let blocks = self.slots(page).div_ceil(LANES);
             let ahead = if is_shared {
                 NeededLines::NONE
-            } else if page + 1 < self.stretch.end_page {
-                self.held(page + 1).key_lines(kv_head)
             } else {
-                self.held(self.stretch.first_page).value_lines(kv_head)
+                self.held(page).value_lines(kv_head)
             };
             for tile in tiles(queries, P::TILE) {
                 let ahead = ahead.share(tile.clone(), queries);

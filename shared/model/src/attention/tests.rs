@@ -296,7 +296,10 @@ fn values_of_nothing_come_to_nothing() {
         }
         for level in Level::all() {
             let found = attend(level, &rows(&cache, [sees(31), sees(40)]), plain(80));
-            assert!(found.iter().all(|number| *number == 0.0), "{format} {level:?}");
+            assert!(
+                found.iter().all(|number| *number == 0.0),
+                "{format} {level:?}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Values of a stretch times weights, chunk by chunk.
 
-use std::{marker::PhantomData, ops::Range, slice};
+use std::{marker::PhantomData, ops::Range};
 
 use super::{
     super::{
@@ -8,7 +8,7 @@ use super::{
         ahead::NeededLines,
         lanes::bytes::{ByteLanes, join},
         spans::SeenSpan,
-        stretch::{StretchWork, tiles},
+        stretch::{ComingKeys, StretchWork, tiles},
     },
     PAGES,
     mixing::MixedPages,
@@ -56,9 +56,9 @@ impl ChunkPages {
 }
 
 impl<'a, L: ByteLanes> StretchWork<'a, '_, L, PageBlocks> {
-    /// Sums values times weights; page `next` is what the item goes on with.
+    /// Sums values times weights; keys that are `coming` are needed next.
     #[inline(always)]
-    pub(super) fn mix_bytes(&mut self, spans: &[SeenSpan], next: Option<usize>) {
+    pub(super) fn mix_bytes(&mut self, spans: &[SeenSpan], coming: &ComingKeys<'_>) {
         let (queries, blocks) = (spans.len(), self.blocks());
         let sums = self.stretch.chunks().len() * queries;
         // What is not written is not read.
@@ -76,24 +76,22 @@ impl<'a, L: ByteLanes> StretchWork<'a, '_, L, PageBlocks> {
             self.share(spans, &of);
             for tile in tiles(queries, L::QUERIES) {
                 for block in 0..blocks {
-                    let is_last = tile.end == queries && block + 1 == blocks;
-                    let next = next.filter(|_| is_last);
                     let place = (tile.start, queries);
                     match tile.len() {
                         6.. if const { L::QUERIES > 5 } => {
-                            self.mix_block::<6>(&of, place, block, next);
+                            self.mix_block::<6>(&of, place, block, coming);
                         }
                         5 if const { L::QUERIES > 4 } => {
-                            self.mix_block::<5>(&of, place, block, next);
+                            self.mix_block::<5>(&of, place, block, coming);
                         }
                         4 if const { L::QUERIES > 3 } => {
-                            self.mix_block::<4>(&of, place, block, next);
+                            self.mix_block::<4>(&of, place, block, coming);
                         }
                         3 if const { L::QUERIES > 2 } => {
-                            self.mix_block::<3>(&of, place, block, next);
+                            self.mix_block::<3>(&of, place, block, coming);
                         }
-                        2 => self.mix_block::<2>(&of, place, block, next),
-                        _ => self.mix_block::<1>(&of, place, block, next),
+                        2 => self.mix_block::<2>(&of, place, block, coming),
+                        _ => self.mix_block::<1>(&of, place, block, coming),
                     }
                 }
             }
@@ -190,10 +188,10 @@ impl<'a, L: ByteLanes> StretchWork<'a, '_, L, PageBlocks> {
         of: &ChunkPages,
         (first, queries): (usize, usize),
         block: usize,
-        next: Option<usize>,
+        coming: &ComingKeys<'_>,
     ) {
         let (blocks, head_dim) = (self.blocks(), self.item.head_dim);
-        let ahead = self.needed(of, first, block, next);
+        let ahead = self.ahead::<N>(of, (first, queries), block, coming);
         let shares = &self.scratch.shares;
         let sums: [usize; N] = std::array::from_fn(|n| (first + n) * blocks + block);
         let output = (of.chunk - self.stretch.chunks().start) * queries + first;
@@ -213,32 +211,24 @@ impl<'a, L: ByteLanes> StretchWork<'a, '_, L, PageBlocks> {
         });
     }
 
-    /// What is needed after each of a chunk's pages: the next of them, then of the next block, then page `next`.
+    /// What of the coming keys is asked for while these queries go through a block of each of a chunk's pages.
     #[inline(always)]
-    fn needed(
+    fn ahead<const N: usize>(
         &self,
         of: &ChunkPages,
-        first: usize,
+        (first, queries): (usize, usize),
         block: usize,
-        next: Option<usize>,
+        coming: &ComingKeys<'_>,
     ) -> [NeededLines; PAGES] {
-        let mut needed = [NeededLines::NONE; PAGES];
-        if self.is_shared() {
-            return needed;
+        let mut ahead = [NeededLines::NONE; PAGES];
+        if !self.is_shared() {
+            let blocks = self.blocks();
+            let part = first * blocks + block * N;
+            for (ahead, page) in ahead.iter_mut().zip(of.pages.clone()) {
+                let lines = coming.lines::<L, PageBlocks>(page - self.stretch.first_page);
+                *ahead = lines.share(part..part + N, queries * blocks);
+            }
         }
-        for (needed, page) in needed.iter_mut().zip(of.pages.clone()) {
-            let is_last = page + 1 == of.pages.end;
-            *needed = match next {
-                _ if first == 0 && !is_last => {
-                    NeededLines::of(slice::from_ref(self.value(page + 1, block)))
-                }
-                _ if first == 0 && block + 1 < self.blocks() => {
-                    NeededLines::of(slice::from_ref(self.value(of.pages.start, block + 1)))
-                }
-                Some(next) if is_last => NeededLines::of(self.held(next).keys(self.item.kv_head)),
-                _ => NeededLines::NONE,
-            };
-        }
-        needed
+        ahead
     }
 }

@@ -7,7 +7,7 @@ use super::{
         ahead::NeededLines,
         lanes::{LaneNumber, Lanes},
         spans::{SeenSpan, shared_slots, trunk_slots},
-        stretch::{HeldFormat, StretchWork, tiles},
+        stretch::{ComingKeys, HeldFormat, StretchWork, tiles},
     },
     mixing::{add_scaled, mix},
 };
@@ -20,7 +20,7 @@ where
     /// Sums values times weights: over the trunk page by page, first what each query sees before the slots that
     /// it has in common with its neighbours, then these, then the rest, so that every sum is in order.
     #[inline(always)]
-    pub(super) fn mix_numbers(&mut self, spans: &[SeenSpan], next: Option<usize>) {
+    pub(super) fn mix_numbers(&mut self, spans: &[SeenSpan], coming: &ComingKeys<'_>) {
         let of_query = 2 * self.item.head_dim;
         let is_shared = self.is_shared();
         let kv_head = self.item.kv_head;
@@ -29,11 +29,10 @@ where
         sums.resize(self.stretch.chunks().len() * spans.len() * of_query, 0.0);
         for page in self.stretch.pages() {
             let values = self.held(page).values(kv_head);
-            let ahead = match next {
-                _ if is_shared => NeededLines::NONE,
-                _ if page + 1 < self.stretch.end_page => self.held(page + 1).value_lines(kv_head),
-                Some(next) => self.held(next).key_lines(kv_head),
-                None => NeededLines::NONE,
+            let ahead = if is_shared {
+                NeededLines::NONE
+            } else {
+                coming.lines::<L, PageNumbers<T>>(page - self.stretch.first_page)
             };
             let chunk = self.chunk_of(page * PAGE);
             let sums = &mut sums[chunk * spans.len() * of_query..][..spans.len() * of_query];
