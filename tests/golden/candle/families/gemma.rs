@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     Family, TEXT,
-    configs::{base, input, logits, read, with_candles_window},
+    configs::{base, input, logits, read},
 };
 
 pub(super) const GEMMA2: Family = Family {

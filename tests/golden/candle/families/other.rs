@@ -1,11 +1,12 @@
 //! Decoders whose blocks, constants or ropes are others.
 
-use candle_transformers::models::{glm4_new, granite, olmo2, phi3};
+use candle_core::Device;
+use candle_transformers::models::{glm4_new, granite, olmo2, phi3, smol};
 use serde_json::{Value, json};
 
 use super::{
     Family, TEXT,
-    configs::{base, input, logits, read, with_candles_window},
+    configs::{base, input, logits, read},
 };
 
 pub(super) const GRANITE: Family = Family {
