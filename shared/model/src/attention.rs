@@ -46,6 +46,7 @@ mod merging;
 mod numbers;
 mod partials;
 mod scores;
+mod scratch;
 mod spans;
 mod stretch;
 

@@ -51,7 +51,7 @@ async fn trees_take_fewer_rounds_than_chains_and_a_seed_repeats_them() {
     let drafter = plain_drafter().await;
     let serving = serving(&[&drafter]).await;
     let mut forwards = [0; 3];
-    for (index, prompt) in prompts::mixed(12).iter().enumerate() {
+    for (index, prompt) in prompts::mixed(36).iter().enumerate() {
         let chain = request(prompt, 60).temperature(1.0).seed(index as u64);
         let chain = chain.method("rejection").draft_len(4);
         let shapes = ["comb:4", "alternates:2"];

@@ -19,14 +19,14 @@ mod weighted;
 use std::{marker::PhantomData, ops::Range};
 
 use self::products::ByteProducts;
-pub(super) use self::weighted::SharesScratch;
 use super::{
     Attention, CHUNK,
     ahead::NeededLines,
     division::WorkItem,
     lanes::bytes::ByteLanes,
+    scratch::PackedQueries,
     spans::SeenSpan,
-    stretch::{ComingKeys, HeldFormat, PackedQueries, StretchWork, tiles},
+    stretch::{ComingKeys, HeldFormat, StretchWork, tiles},
 };
 use crate::{
     cache::{PAGE, PageBlocks},

@@ -10,8 +10,9 @@ use super::{
     division::WorkItem,
     lanes::bytes::ByteLanes,
     partials::{ChunkSum, RunningSum},
+    scratch::{PackedQueries, StretchScratch},
     spans::SeenSpan,
-    stretch::{ComingKeys, HeldFormat, PackedQueries, StretchScratch, StretchWork},
+    stretch::{ComingKeys, HeldFormat, StretchWork},
 };
 use crate::cache::{KvFormat, LANES, PageBlocks, PageNumbers};
 

@@ -12,8 +12,9 @@ use super::{
     ahead::NeededLines,
     division::WorkItem,
     lanes::{LaneNumber, Lanes},
+    scratch::PackedQueries,
     spans::SeenSpan,
-    stretch::{ComingKeys, HeldFormat, PackedQueries, StretchWork, tiles},
+    stretch::{ComingKeys, HeldFormat, StretchWork, tiles},
 };
 use crate::cache::{PageFormat, PageNumbers};
 

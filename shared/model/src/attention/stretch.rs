@@ -5,41 +5,14 @@ use std::{marker::PhantomData, ops::Range};
 use super::{
     Attention, CHUNK,
     ahead::NeededLines,
-    blocks::SharesScratch,
     division::WorkItem,
     lanes::Lanes,
     partials::ChunkSum,
     scores::{Softmax, add_bias, cap},
+    scratch::{PackedQueries, StretchScratch},
     spans::{SeenSpan, Stretch},
 };
-use crate::{
-    cache::{LANES, LayerCache, PAGE, PageFormat},
-    linear::InputBlock,
-};
-
-/// Buffers of one stretch after the other.
-#[derive(Debug, Default)]
-pub(super) struct StretchScratch {
-    /// `(queries, slots of the stretch's pages)`: slots, then positions, counted from the first page's first on.
-    pub(super) scores: Vec<f32>,
-    /// `(chunks, queries)`.
-    pub(super) chunks: Vec<ChunkSum>,
-    /// Weighted values, `(chunks, queries, head_dim)`.
-    pub(super) values: Vec<f32>,
-    /// Of pages of numbers: sums over even and over odd positions, `(chunks, queries, 2, head_dim)`.
-    pub(super) halves: Vec<f32>,
-    /// Of pages of blocks.
-    pub(super) shares: SharesScratch,
-}
-
-/// An item's queries as they are multiplied with keys.
-#[derive(Debug, Default)]
-pub(super) struct PackedQueries {
-    /// With numbers: `(head_dim, queries)` for each of the [`tiles`].
-    pub(super) numbers: Vec<f32>,
-    /// With blocks: `(blocks, queries)` for each of the tiles.
-    pub(super) blocks: Vec<InputBlock>,
-}
+use crate::cache::{LANES, LayerCache, PAGE, PageFormat};
 
 /// What products of queries, keys and values are made of, in one format of pages.
 pub(super) trait HeldFormat<L: Lanes>: PageFormat + 'static {

@@ -19,21 +19,6 @@ use crate::{
     linear::QUANT_BLOCK,
 };
 
-/// Shares of the queries of a chunk, by block of their values.
-#[derive(Debug, Default)]
-pub(in super::super) struct SharesScratch {
-    /// High and low halves, `(queries, blocks, 2, slots of the chunk's pages)`.
-    halves: Vec<u8>,
-    /// What sums are multiplied by, `(queries, blocks)`.
-    units: Vec<f32>,
-    /// Sums over what is seen of a branch, `(queries, blocks, 32)`.
-    branches: Vec<[i32; QUANT_BLOCK]>,
-    /// Positions of a branch in the chunk, counted from the first page's first on, and their scales.
-    branch: Vec<(usize, f32)>,
-    /// Shares that are not yet rounded.
-    unrounded: Vec<f32>,
-}
-
 /// A chunk and its pages that the stretch has, one at least.
 #[derive(Clone)]
 struct ChunkPages {
