@@ -81,17 +81,23 @@ impl Kernel for NormRows<'_> {
     }
 }
 
-/// Adds sixteen partial sums in a fixed tree: halves onto halves.
+/// Adds sixteen partial sums in a fixed tree.
 #[inline(always)]
-pub(crate) fn sum_lanes(mut sums: [f32; LANES]) -> f32 {
+pub(crate) fn sum_lanes(sums: [f32; LANES]) -> f32 {
+    fold_lanes(sums, |a, b| a + b)
+}
+
+/// Folds sixteen numbers into one by `together`, in a fixed tree: halves onto halves.
+#[inline(always)]
+pub(crate) fn fold_lanes(mut lanes: [f32; LANES], together: impl Fn(f32, f32) -> f32) -> f32 {
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {
-            sums[lane] += sums[lane + half];
+            lanes[lane] = together(lanes[lane], lanes[lane + half]);
         }
         half /= 2;
     }
-    sums[0]
+    lanes[0]
 }
 
 #[cfg(test)]

@@ -5,7 +5,11 @@ use std::ops::Range;
 use speculation::simd::Kernel;
 
 use super::{Bias, exponential::exponential, partials::ChunkSum};
-use crate::{activation::tanh, cache::LANES, norm::sum_lanes};
+use crate::{
+    activation::tanh,
+    cache::LANES,
+    norm::{fold_lanes, sum_lanes},
+};
 
 /// Sixteen numbers of `numbers` from `at` on.
 #[inline(always)]
@@ -54,7 +58,7 @@ impl Kernel for Softmax<'_> {
                 largest[lane] = larger(largest[lane], block[lane]);
             }
         }
-        let largest = largest_lane(largest);
+        let largest = fold_lanes(largest, larger);
         let mut sums = [0.0_f32; LANES];
         for block in blocks {
             for lane in 0..LANES {
@@ -73,17 +77,4 @@ impl Kernel for Softmax<'_> {
 #[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
     if b > a { b } else { a }
-}
-
-/// The largest of sixteen scores: half with half, not one after the other.
-#[inline(always)]
-fn largest_lane(mut lanes: [f32; LANES]) -> f32 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] = larger(lanes[lane], lanes[lane + half]);
-        }
-        half /= 2;
-    }
-    lanes[0]
 }

@@ -11,7 +11,10 @@ use super::{
     },
     PAGES,
 };
-use crate::cache::{LANES, PAGE, ValueBlock};
+use crate::{
+    cache::{LANES, PAGE, ValueBlock},
+    norm::fold_lanes,
+};
 
 /// The largest share below which all count as zero: its inverse must be a number.
 const SMALLEST: f32 = 1e-30;
@@ -70,7 +73,7 @@ impl<L: ByteLanes> Kernel for RoundedShares<'_, L> {
         }
         let mut lanes = [0.0; LANES];
         largest.store(&mut lanes);
-        let mut largest = largest_lane(lanes);
+        let mut largest = fold_lanes(lanes, larger);
         for (position, scale) in self.branch {
             let share = self.weights[*position] * scale;
             shares.as_flattened_mut()[*position] = share;
@@ -93,19 +96,6 @@ impl<L: ByteLanes> Kernel for RoundedShares<'_, L> {
             largest / LARGEST_SHARE
         }
     }
-}
-
-/// The largest of sixteen shares.
-#[inline(always)]
-fn largest_lane(mut lanes: [f32; LANES]) -> f32 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] = larger(lanes[lane], lanes[lane + half]);
-        }
-        half /= 2;
-    }
-    lanes[0]
 }
 
 /// The larger of two shares, as [`ByteLanes::larger`].
