@@ -36,6 +36,27 @@ macro_rules! unrolled {
     };
 }
 
+/// Does `body` with a constant `n` that is `count`, of at most `most`, a constant too and no more than 8: what is beyond
+/// it is not even translated.
+macro_rules! with_count {
+    ($n:ident = $count:expr, of $most:expr => $body:expr) => {
+        match $count {
+            8.. if const { $most > 7 } => with_count!(@ 8, $n, $body),
+            7 if const { $most > 6 } => with_count!(@ 7, $n, $body),
+            6 if const { $most > 5 } => with_count!(@ 6, $n, $body),
+            5 if const { $most > 4 } => with_count!(@ 5, $n, $body),
+            4 if const { $most > 3 } => with_count!(@ 4, $n, $body),
+            3 if const { $most > 2 } => with_count!(@ 3, $n, $body),
+            2 if const { $most > 1 } => with_count!(@ 2, $n, $body),
+            _ => with_count!(@ 1, $n, $body),
+        }
+    };
+    (@ $value:literal, $n:ident, $body:expr) => {{
+        const $n: usize = $value;
+        $body
+    }};
+}
+
 mod ahead;
 mod blocks;
 mod division;

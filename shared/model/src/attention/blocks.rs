@@ -23,7 +23,7 @@ use super::{
     Attention, CHUNK,
     ahead::NeededLines,
     division::WorkItem,
-    lanes::bytes::ByteLanes,
+    lanes::{bytes::ByteLanes, side_by_side},
     scratch::PackedQueries,
     spans::SeenSpan,
     stretch::{ComingKeys, HeldFormat, StretchWork, tiles},
@@ -72,17 +72,7 @@ impl<L: ByteLanes> HeldFormat<L> for PageBlocks {
         of: (usize, usize),
         ahead: NeededLines,
     ) {
-        let first = tile.start;
-        match tile.len() {
-            6.. if const { L::QUERIES > 5 } => work.score_bytes::<6, 2>(first, of, ahead),
-            5 if const { L::QUERIES > 4 } => work.score_bytes::<5, 2>(first, of, ahead),
-            4 if const { L::QUERIES > 3 } => work.score_bytes::<4, 2>(first, of, ahead),
-            3 if const { L::QUERIES > 2 } => work.score_bytes::<3, 4>(first, of, ahead),
-            2 if const { L::SUMS >= 16 } => work.score_bytes::<2, 4>(first, of, ahead),
-            2 => work.score_bytes::<2, 1>(first, of, ahead),
-            _ if const { L::SUMS >= 16 } => work.score_bytes::<1, 4>(first, of, ahead),
-            _ => work.score_bytes::<1, 2>(first, of, ahead),
-        }
+        with_count!(N = tile.len(), of L::QUERIES => work.score_bytes::<N>(tile.start, of, ahead));
     }
 
     #[inline(always)]
@@ -98,16 +88,31 @@ impl<L: ByteLanes> StretchWork<'_, '_, L, PageBlocks> {
         self.item.head_dim.div_ceil(QUANT_BLOCK)
     }
 
-    /// The products of `N` queries with a page's keys, `B` times sixteen slots at a time.
+    /// The products of the `N` queries from `first` on with keys of a page, some sixteens of slots at a time. Each has
+    /// two sums: of a block, and of those before.
     #[inline(always)]
-    fn score_bytes<const N: usize, const B: usize>(
+    fn score_bytes<const N: usize>(
+        &mut self,
+        first: usize,
+        of: (usize, usize),
+        ahead: NeededLines,
+    ) {
+        match const { side_by_side(L::SUMS / 2, N) } {
+            4 => L::run(self.products::<N, 4>(first, of, ahead)),
+            2 => L::run(self.products::<N, 2>(first, of, ahead)),
+            _ => L::run(self.products::<N, 1>(first, of, ahead)),
+        }
+    }
+
+    #[inline(always)]
+    fn products<const N: usize, const B: usize>(
         &mut self,
         first: usize,
         (page, slots): (usize, usize),
         ahead: NeededLines,
-    ) {
+    ) -> ByteProducts<'_, L, N, B> {
         let blocks = self.blocks();
-        L::run(ByteProducts::<L, N, B> {
+        ByteProducts {
             queries: &self.queries.blocks[first * blocks..][..N * blocks],
             scale: self.attention.scoring.scale,
             keys: self.held(page).keys(self.item.kv_head),
@@ -116,6 +121,6 @@ impl<L: ByteLanes> StretchWork<'_, '_, L, PageBlocks> {
             at: self.scores_at(first, page),
             scores: &mut self.scratch.scores,
             lanes: PhantomData,
-        });
+        }
     }
 }

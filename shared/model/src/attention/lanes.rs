@@ -14,10 +14,10 @@ use crate::cache::{KvNumber, LANES};
 
 /// Sixteen sums. Those of an instruction set may only be used in functions compiled for it.
 pub(super) trait Lanes: Copy {
-    /// Most queries whose sums go on side by side.
-    const TILE: usize;
     /// Most sums that go on side by side: as many as the registers hold.
     const SUMS: usize;
+    /// Most queries that have sums side by side.
+    const TILE: usize;
 
     /// Has the line of memory that `at` is in brought to the second cache, where there is a way. Any address will do.
     /// Not to the first: it has few lines on their way at a time, fewer than memory needs to be read at its speed.
@@ -41,6 +41,15 @@ pub(super) trait Lanes: Copy {
     fn store(self, to: &mut [f32; LANES]);
 }
 
+/// Of how many vectors at a time, 1, 2 or 4, as many `queries` have sums side by side, of `sums` in all.
+pub(super) const fn side_by_side(sums: usize, queries: usize) -> usize {
+    match sums / queries {
+        4.. => 4,
+        2 | 3 => 2,
+        _ => 1,
+    }
+}
+
 /// Numbers of keys and values that lanes are loaded with.
 pub(super) trait LaneNumber: KvNumber {
     /// These numbers.
@@ -62,8 +71,8 @@ impl LaneNumber for f16 {
 }
 
 impl Lanes for [f32; LANES] {
-    const TILE: usize = 2;
     const SUMS: usize = 4;
+    const TILE: usize = 2;
 
     #[inline(always)]
     fn prefetch(_at: *const u8) {}

@@ -11,7 +11,7 @@ use super::{
     Attention,
     ahead::NeededLines,
     division::WorkItem,
-    lanes::{LaneNumber, Lanes},
+    lanes::{LaneNumber, Lanes, side_by_side},
     scratch::PackedQueries,
     spans::SeenSpan,
     stretch::{ComingKeys, HeldFormat, StretchWork, tiles},
@@ -58,18 +58,7 @@ where
         of: (usize, usize),
         ahead: NeededLines,
     ) {
-        let first = tile.start;
-        match tile.len() {
-            8.. if const { L::TILE > 7 } => work.score_tile::<8, 2>(first, of, ahead),
-            7 if const { L::TILE > 6 } => work.score_tile::<7, 2>(first, of, ahead),
-            6 if const { L::TILE > 5 } => work.score_tile::<6, 4>(first, of, ahead),
-            5 if const { L::TILE > 4 } => work.score_tile::<5, 4>(first, of, ahead),
-            4 if const { L::TILE > 3 } => work.score_tile::<4, 4>(first, of, ahead),
-            3 if const { L::TILE > 2 } => work.score_tile::<3, 4>(first, of, ahead),
-            2 if const { L::SUMS >= 8 } => work.score_tile::<2, 4>(first, of, ahead),
-            2 => work.score_tile::<2, 2>(first, of, ahead),
-            _ => work.score_tile::<1, 4>(first, of, ahead),
-        }
+        with_count!(N = tile.len(), of L::TILE => work.score_tile::<N>(tile.start, of, ahead));
     }
 
     #[inline(always)]
@@ -82,16 +71,25 @@ impl<L: Lanes, T: LaneNumber> StretchWork<'_, '_, L, PageNumbers<T>>
 where
     PageNumbers<T>: HeldFormat<L>,
 {
-    /// The products of `N` queries with a page's keys, `B` blocks of them at a time.
+    /// The products of the `N` queries from `first` on with keys of a page, some blocks of them at a time.
     #[inline(always)]
-    fn score_tile<const N: usize, const B: usize>(
+    fn score_tile<const N: usize>(&mut self, first: usize, of: (usize, usize), ahead: NeededLines) {
+        match const { side_by_side(L::SUMS, N) } {
+            4 => L::run(self.products::<N, 4>(first, of, ahead)),
+            2 => L::run(self.products::<N, 2>(first, of, ahead)),
+            _ => L::run(self.products::<N, 1>(first, of, ahead)),
+        }
+    }
+
+    #[inline(always)]
+    fn products<const N: usize, const B: usize>(
         &mut self,
         first: usize,
         (page, blocks): (usize, usize),
         ahead: NeededLines,
-    ) {
+    ) -> Products<'_, L, T, N, B> {
         let head_dim = self.item.head_dim;
-        L::run(Products::<L, T, N, B> {
+        Products {
             queries: &self.queries.numbers[first * head_dim..][..N * head_dim],
             scale: self.attention.scoring.scale,
             keys: self.held(page).keys(self.item.kv_head),
@@ -100,6 +98,6 @@ where
             at: self.scores_at(first, page),
             scores: &mut self.scratch.scores,
             lanes: PhantomData,
-        });
+        }
     }
 }

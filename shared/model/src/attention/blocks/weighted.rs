@@ -62,22 +62,9 @@ impl<'a, L: ByteLanes> StretchWork<'a, '_, L, PageBlocks> {
             for tile in tiles(queries, L::QUERIES) {
                 for block in 0..blocks {
                     let place = (tile.start, queries);
-                    match tile.len() {
-                        6.. if const { L::QUERIES > 5 } => {
-                            self.mix_block::<6>(&of, place, block, coming);
-                        }
-                        5 if const { L::QUERIES > 4 } => {
-                            self.mix_block::<5>(&of, place, block, coming);
-                        }
-                        4 if const { L::QUERIES > 3 } => {
-                            self.mix_block::<4>(&of, place, block, coming);
-                        }
-                        3 if const { L::QUERIES > 2 } => {
-                            self.mix_block::<3>(&of, place, block, coming);
-                        }
-                        2 => self.mix_block::<2>(&of, place, block, coming),
-                        _ => self.mix_block::<1>(&of, place, block, coming),
-                    }
+                    with_count!(N = tile.len(), of L::QUERIES => {
+                        self.mix_block::<N>(&of, place, block, coming);
+                    });
                 }
             }
         }

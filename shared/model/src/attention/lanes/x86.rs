@@ -29,8 +29,8 @@ fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 }
 
 impl Lanes for Avx512 {
-    const TILE: usize = 8;
     const SUMS: usize = 24;
+    const TILE: usize = 8;
 
     #[inline(always)]
     fn prefetch(at: *const u8) {
@@ -82,8 +82,8 @@ impl Lanes for Avx512 {
 }
 
 impl Lanes for Avx2 {
-    const TILE: usize = 2;
-    const SUMS: usize = 4;
+    const SUMS: usize = 6;
+    const TILE: usize = 6;
 
     #[inline(always)]
     fn prefetch(at: *const u8) {

@@ -1,6 +1,6 @@
 //! Values of a stretch times weights.
 
-use std::ops::Range;
+use std::{marker::PhantomData, ops::Range};
 
 use super::{
     super::{
@@ -9,7 +9,7 @@ use super::{
         spans::{SeenSpan, shared_slots, trunk_slots},
         stretch::{ComingKeys, HeldFormat, StretchWork, tiles},
     },
-    mixing::{add_scaled, mix},
+    mixing::{MixedPage, add_scaled},
 };
 use crate::cache::{PAGE, PageNumbers};
 
@@ -47,28 +47,9 @@ where
                 });
                 if shared.start < PAGE {
                     let (of, values) = ((first, page), (values, ahead));
-                    match count {
-                        8.. if const { L::TILE > 7 } => {
-                            self.mix_tile::<8>(of, values, shared.clone(), sums);
-                        }
-                        7 if const { L::TILE > 6 } => {
-                            self.mix_tile::<7>(of, values, shared.clone(), sums);
-                        }
-                        6 if const { L::TILE > 5 } => {
-                            self.mix_tile::<6>(of, values, shared.clone(), sums);
-                        }
-                        5 if const { L::TILE > 4 } => {
-                            self.mix_tile::<5>(of, values, shared.clone(), sums);
-                        }
-                        4 if const { L::TILE > 3 } => {
-                            self.mix_tile::<4>(of, values, shared.clone(), sums);
-                        }
-                        3 if const { L::TILE > 2 } => {
-                            self.mix_tile::<3>(of, values, shared.clone(), sums);
-                        }
-                        2 => self.mix_tile::<2>(of, values, shared.clone(), sums),
-                        _ => self.mix_tile::<1>(of, values, shared.clone(), sums),
-                    }
+                    with_count!(N = count, of L::TILE => {
+                        self.mix_tile::<N>(of, values, shared.clone(), sums);
+                    });
                 }
                 self.mix_alone(first, page, values, spans, sums, |seen| {
                     seen.start.max(shared.end)..seen.end
@@ -107,9 +88,9 @@ where
 
     /// Weights of query `index`, by slot of the page.
     #[inline(always)]
-    fn weights(&self, index: usize, page: usize) -> &[f32] {
+    fn weights(&self, index: usize, page: usize) -> &[f32; PAGE] {
         let at = index * self.width + (page - self.stretch.first_page) * PAGE;
-        &self.scratch.scores[at..][..PAGE]
+        self.scratch.scores[at..].first_chunk().expect("a page's")
     }
 
     /// The slots `slots` of one page, for `N` queries from `first` on.
@@ -117,12 +98,19 @@ where
     fn mix_tile<const N: usize>(
         &self,
         (first, page): (usize, usize),
-        values: (&[T], NeededLines),
+        (values, ahead): (&[T], NeededLines),
         slots: Range<usize>,
         sums: &mut [f32],
     ) {
-        let weights: [&[f32]; N] = std::array::from_fn(|n| self.weights(first + n, page));
-        mix::<L, T, N>(weights, values, slots, self.item.head_dim, sums);
+        L::run(MixedPage::<L, T, N> {
+            weights: std::array::from_fn(|n| self.weights(first + n, page)),
+            values,
+            ahead,
+            slots,
+            head_dim: self.item.head_dim,
+            sums,
+            lanes: PhantomData,
+        });
     }
 
     /// The branches, whose values stand anywhere behind the trunk.
