@@ -60,7 +60,7 @@ impl<L: Lanes, T: LaneNumber, const N: usize> MixedPage<'_, L, T, N> {
         let width = S * LANES;
         let mut ahead = self.ahead.share(d..d + width, whole).in_steps(PAGE);
         let weights: [&[[f32; 2]]; N] = self.weights.map(|weights| weights.as_chunks().0);
-        for parity in 0..2 {
+        for parity in [0, 1] {
             // Of query n and strip s at [n][s].
             let mut sums = [[L::zero(); S]; N];
             let at = |n: usize, s: usize| (2 * n + parity) * self.head_dim + d + s * LANES;
