@@ -22,11 +22,12 @@ async fn what_a_verifier_lacks_is_asked_of_another() {
         assert_eq!(answer.finished.effective_method, "block-greedy");
     }
     assert_eq!(plain.verified(), 0);
-    // What it can do it is asked, too.
-    for seed in 0..8 {
+    // What it can do it is asked, too: chance gives each session one of them.
+    let mut seeds = 0..64;
+    while plain.verified() == 0 {
+        let seed = seeds.next().expect("one of 64 is asked of it");
         generate(&both, request("Once upon a time", 12).seed(seed)).await;
     }
-    assert!(plain.verified() > 0);
 
     let alone = coordinator(config(&drafters, &[url])).await;
     let refused = try_generate(&alone, requested(0)).await;
