@@ -67,3 +67,28 @@ fn a_key_or_value_that_is_not_held_breaks_who_sees_it() {
         }
     }
 }
+
+/// A weight of 0 would not keep away a value that is no number.
+#[test]
+fn positions_before_a_window_are_not_read() {
+    let scoring = AttentionScoring {
+        window: Some(7),
+        ..plain(64)
+    };
+    for format in KvFormat::ALL {
+        // The first position seen is even, or odd.
+        for last in [20, 21] {
+            let mut cache = cache_in(format, 40, 64);
+            let attend = |cache: &CpuCache, level| {
+                self::attend(level, &rows(cache, [sees(last), sees(last + 1)]), scoring)
+            };
+            let before: Vec<_> = (Level::all().into_iter())
+                .map(|level| attend(&cache, level))
+                .collect();
+            cache.layers[0].write(last - 8, &[9.0; 128], &[f32::NAN; 128]);
+            for (level, before) in Level::all().into_iter().zip(before) {
+                assert!(attend(&cache, level) == before, "{format} {last} {level:?}");
+            }
+        }
+    }
+}
