@@ -41,7 +41,7 @@ pub(super) trait Lanes: Copy {
     fn store(self, to: &mut [f32; LANES]);
 }
 
-/// Of how many vectors at a time, 1, 2 or 4, as many `queries` have sums side by side, of `sums` in all.
+/// How many vectors, 1, 2 or 4, each of `queries` has a sum of side by side, where no more than `sums` fit in all.
 pub(super) const fn side_by_side(sums: usize, queries: usize) -> usize {
     match sums / queries {
         4.. => 4,
