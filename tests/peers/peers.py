@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -56,7 +57,8 @@ class Peer:
         try:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            # In the midst of a long request it does not read: interrupted, it still ends what it started.
+            self.process.send_signal(signal.SIGINT)
             self.process.wait()
 
     def ask(self, **request):

@@ -153,13 +153,11 @@ pub(super) fn trunk_slots(span: &SeenSpan, page: usize) -> Range<usize> {
     slot(span.first)..slot(span.trunk)
 }
 
-/// The slots of `page` that all of `spans` see in the trunk, in whole pairs; none, behind the page, where there
-/// are no such. What only some of them see is added for each alone: a weight of 0 would not keep away a value
-/// that is no number.
+/// The slots of `page` that all of `spans` see in the trunk; none, behind the page, where there are no such. What only
+/// some of them see is added for each alone: a weight of 0 would not keep away a value that is no number.
 #[inline(always)]
 pub(super) fn shared_slots(spans: &[SeenSpan], page: usize) -> Range<usize> {
     let seen = spans.iter().map(|span| trunk_slots(span, page));
     let common = seen.fold(0..PAGE, |a, b| a.start.max(b.start)..a.end.min(b.end));
-    let (from, to) = (common.start.next_multiple_of(2), common.end / 2 * 2);
-    if from < to { from..to } else { PAGE..PAGE }
+    if common.is_empty() { PAGE..PAGE } else { common }
 }
