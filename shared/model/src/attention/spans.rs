@@ -159,5 +159,9 @@ pub(super) fn trunk_slots(span: &SeenSpan, page: usize) -> Range<usize> {
 pub(super) fn shared_slots(spans: &[SeenSpan], page: usize) -> Range<usize> {
     let seen = spans.iter().map(|span| trunk_slots(span, page));
     let common = seen.fold(0..PAGE, |a, b| a.start.max(b.start)..a.end.min(b.end));
-    if common.is_empty() { PAGE..PAGE } else { common }
+    if common.is_empty() {
+        PAGE..PAGE
+    } else {
+        common
+    }
 }
