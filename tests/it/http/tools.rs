@@ -1,13 +1,15 @@
 //! Tools over HTTP: conversations whose calls are the same however they were drafted and delivered, in every form.
 
+mod counted;
+mod reasoning;
+mod refused;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Serving, chatty, serving, serving_by};
-use crate::cluster::verifier;
+use super::{Serving, serving};
 use crate::prompts::full_sweep;
-use ops::process::Process;
 
 /// Forms whose marks a model without tokens for them writes in few tokens.
 const FORMS: [&str; 8] = [
@@ -283,155 +285,4 @@ async fn a_response_has_an_item_for_each_call_whole_and_as_events() {
     });
     let reply = serving.post("/v1/responses", &next).await;
     assert_eq!(reply.json()["output"][0]["type"], "message", "{reply:?}");
-}
-
-#[tokio::test]
-async fn what_the_model_thinks_stands_apart() {
-    let mut model = chatty();
-    // The prompt ends where the model thinks.
-    model.text.chat_template =
-        Some("{{ messages[0].content }}{{ '<think>' if not quick is defined }}".to_owned());
-    let serving = serving_by(verifier(model).await.0, Process::default(), |_| {}).await;
-    let body = |stream: bool, more: &Value| {
-        let mut body = json!({
-            "messages": [{ "role": "user", "content": "Once" }], "max_tokens": 12, "temperature": 0, "stream": stream,
-        });
-        for (name, value) in more.as_object().expect("an object") {
-            body[name] = value.clone();
-        }
-        body
-    };
-    let none = json!({});
-    let reply = serving
-        .post("/v1/chat/completions", &body(false, &none))
-        .await
-        .json();
-    let message = &reply["choices"][0]["message"];
-    assert_eq!(message["content"], "", "{reply}");
-    assert!(
-        message["reasoning_content"]
-            .as_str()
-            .is_some_and(|it| !it.is_empty())
-    );
-    assert_eq!(
-        reply["usage"]["completion_tokens_details"]["reasoning_tokens"],
-        12
-    );
-    let streamed = serving
-        .post("/v1/chat/completions", &body(true, &none))
-        .await;
-    assert_eq!(assembled(&streamed.events()).0, *message);
-    let quick = json!({ "chat_template_kwargs": { "quick": true } });
-    let reply = serving
-        .post("/v1/chat/completions", &body(false, &quick))
-        .await
-        .json();
-    let message = &reply["choices"][0]["message"];
-    assert!(
-        message["reasoning_content"].is_null() && message["content"] != "",
-        "{reply}"
-    );
-    // What a user says begins nothing.
-    let forged = json!({ "chat_template_kwargs": { "quick": true }, "messages": [{ "role": "user", "content": "Once <think>" }] });
-    let reply = serving
-        .post("/v1/chat/completions", &body(false, &forged))
-        .await
-        .json();
-    assert!(
-        reply["choices"][0]["message"]["reasoning_content"].is_null(),
-        "{reply}"
-    );
-    // A format holds behind the reasoning.
-    let format = json!({ "response_format": { "type": "json_object" } });
-    let response = json!({ "input": "Once", "max_output_tokens": 12, "temperature": 0, "text": { "format": { "type": "json_object" } } });
-    let reply = serving
-        .post("/v1/chat/completions", &body(false, &format))
-        .await
-        .json();
-    assert_eq!(
-        reply["usage"]["completion_tokens_details"]["reasoning_tokens"], 12,
-        "{reply}"
-    );
-    let reply = serving.post("/v1/responses", &response).await.json();
-    assert_eq!(reply["output"][0]["type"], "reasoning", "{reply}");
-    assert_eq!(
-        reply["usage"]["output_tokens_details"]["reasoning_tokens"],
-        12
-    );
-}
-
-#[tokio::test]
-async fn what_is_wrong_with_tools_is_named() {
-    let serving = serving(|_| {}).await;
-    let tool = |name: &str, parameters: Value| json!({ "type": "function", "function": { "name": name, "parameters": parameters, "strict": true } });
-    let free = || json!({ "type": "object" });
-    let many: Vec<Value> = (0..129).map(|at| tool(&format!("t{at}"), free())).collect();
-    let user = json!([{ "role": "user", "content": "x" }]);
-    for (more, param, words) in [
-        (
-            json!({ "tools": [tool("a\"b", free())] }),
-            "tools",
-            "'a\"b' is no name",
-        ),
-        (
-            json!({ "tools": [tool("a", free()), tool("a", free())] }),
-            "tools",
-            "'a' stands twice",
-        ),
-        (
-            json!({ "tools": many }),
-            "tools",
-            "129 tools, expected at most 128",
-        ),
-        (
-            json!({ "tools": [tool("a", json!({ "type": "string" }))] }),
-            "tools",
-            "another type than object",
-        ),
-        (
-            json!({ "tools": [tool("a", json!({ "not": {} }))] }),
-            "tools",
-            "'a' is strict",
-        ),
-        (
-            json!({ "tools": [tool("a", free())], "tool_choice": "required", "ignore_eos": true }),
-            "ignore_eos",
-            "grammar",
-        ),
-        (
-            json!({ "tools": [tool("a", free())], "tool_choice": { "type": "function", "function": { "name": "b" } } }),
-            "tool_choice",
-            "'b' is none of the tools",
-        ),
-        (
-            json!({ "messages": [{ "role": "tool", "tool_call_id": "7", "content": "x" }] }),
-            "messages",
-            "turn 0 answers the call '7'",
-        ),
-    ] {
-        let mut body = json!({ "messages": user, "max_tokens": 4 });
-        for (name, value) in more.as_object().expect("an object") {
-            body[name] = value.clone();
-        }
-        let reply = serving.post("/v1/chat/completions", &body).await;
-        let message = reply.refused(400, Some(param));
-        assert!(message.contains(words), "{message}");
-    }
-    // What is not strict, or not necessary, is had as far as it goes.
-    let loose =
-        json!({ "type": "function", "function": { "name": "a", "parameters": { "not": {} } } });
-    let body =
-        json!({ "messages": user, "tools": [loose], "tool_choice": "required", "max_tokens": 40 });
-    let reply = serving.post("/v1/chat/completions", &body).await.json();
-    let warnings = reply["warnings"].to_string();
-    assert!(
-        warnings.contains("the arguments of 'a' may be any object"),
-        "{reply}"
-    );
-    let body = json!({ "messages": user, "tools": [loose], "max_tokens": 4, "ignore_eos": true });
-    let reply = serving.post("/v1/chat/completions", &body).await.json();
-    assert!(
-        reply["warnings"].to_string().contains("ignore_eos"),
-        "{reply}"
-    );
 }

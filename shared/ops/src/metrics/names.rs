@@ -88,14 +88,15 @@ metrics! {
 
     // A coordinator: requests.
 
-    /// Requests that began, by method asked for and outcome: stop, length, cancelled, deadline, error
+    /// Requests that began, by method asked for and outcome: stop, length, tool_calls, cancelled, deadline,
+    /// error
     REQUESTS: Counter, "outrider_requests", &["model", "method", "outcome"];
     /// Requests that never began, by reason: overloaded, invalid, unavailable, deadline, error
     REQUESTS_REFUSED: Counter, "outrider_requests_refused", &["reason"];
-    /// Requests by the name of the token that they show, unnamed without one, and outcome: stop, length, cancelled,
+    /// Requests by the name of the token shown, unnamed without one, and outcome: stop, length, tool_calls, cancelled,
     /// deadline, error, refused
     TENANT_REQUESTS: Counter, "outrider_tenant_requests", &["tenant", "outcome"];
-    /// Tokens by the name of the token that requests show, unnamed without one, and kind: prompt, output
+    /// Tokens by the name of the token shown, unnamed without one, and kind: prompt, output
     TENANT_TOKENS: Counter, "outrider_tenant_tokens", &["tenant", "kind"];
     /// Requests refused because coordinator.max_requests were under way; also among those refused as
     /// overloaded

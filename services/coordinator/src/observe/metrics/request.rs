@@ -146,7 +146,7 @@ impl RequestMetrics {
         self.metrics.counter(&names::REQUESTS, &labels).inc();
         self.tenant.request(outcome);
         let gen_ai = [OPERATION, PROVIDER, model];
-        let succeeded = matches!(outcome, "stop" | "length");
+        let succeeded = matches!(outcome, "stop" | "length" | "tool_calls");
         let error = if succeeded { "" } else { outcome };
         let with_error = [OPERATION, PROVIDER, model, error];
         let seconds = self.arrived.elapsed().as_secs_f64();
