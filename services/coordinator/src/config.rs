@@ -17,13 +17,10 @@ use ops::service_error::ServiceError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speculation::methods;
-use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
+use speculation::methods::names::{AUTO, DRAFT_CAP, DRAFT_MOST as MAX_DRAFT_LEN};
 
 pub use defaults::{DefaultDraftLen, DefaultDrafting};
 pub use http::HttpConfig;
-
-/// The value of `tool_form` that leaves it to the chat template.
-const AUTO: &str = "auto";
 
 /// Section `coordinator` of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -117,7 +114,7 @@ impl Default for CoordinatorConfig {
             tool_form: AUTO.to_owned(),
             drafting: DefaultDrafting::default(),
             draft_len: DefaultDraftLen::Auto,
-            draft_cap: const { NonZeroU32::new(20).unwrap() },
+            draft_cap: const { NonZeroU32::new(DRAFT_CAP).unwrap() },
             lossless_only: false,
             max_output_tokens: 0,
             decode_ahead: const { NonZeroU32::new(256).unwrap() },

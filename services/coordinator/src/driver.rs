@@ -208,14 +208,14 @@ impl Driver {
                     request: sent,
                 });
                 let opens_round = std::mem::replace(&mut self.round.decided, round) != round;
+                if opens_round {
+                    self.round.proposals = RoundProposals::default();
+                }
                 if let Some(lengths) = self.session.goodput().filter(|_| opens_round) {
                     self.observer.observe(&RequestEvent::LengthDecided {
                         decision: lengths.decision(),
                         prices: lengths.prices(),
                     });
-                }
-                if self.round.proposals.round != round {
-                    self.round.proposals = RoundProposals::default();
                 }
                 if attempt == 0 {
                     self.round.fault = None;

@@ -25,8 +25,7 @@ use speculation::session::{Input, Peer, Plan, Request};
 use wire::v1::{self, Timing};
 
 use crate::admitted::AdmittedRequest;
-use crate::events::Proposed;
-use crate::proposers::ProposalLane;
+use crate::events::{AnswerTiming, Proposed};
 use opener::Opener;
 use proposals::DecodeProposals;
 use rounds::{ScoredBlock, StartedRound, Taken};
@@ -168,11 +167,15 @@ impl Peers {
                     round: position.round,
                     verdict,
                 };
+                let answer = PeerAnswer::new(input, timing);
                 return Ok(PeerAnswer {
-                    decided: began.elapsed(),
+                    timing: AnswerTiming {
+                        decided: began.elapsed(),
+                        ..answer.timing
+                    },
                     distributions: reported,
                     distributions_fetched: fetched,
-                    ..PeerAnswer::new(input, timing)
+                    ..answer
                 });
             }
             let bonus = self.bonus(position, block.input.drafts.tokens()).await;
@@ -257,8 +260,7 @@ impl Peers {
 
     /// Returns what each source proposed while the target decoded, and what became of all of it; none in rounds.
     pub(crate) fn streamed(&self) -> Option<(Vec<Proposed>, v1::ForwardDrafts)> {
-        let lane = self.beside.as_ref().map(DecodeProposals::lane);
-        lane.map(ProposalLane::figures)
+        self.beside.as_ref().map(|beside| beside.lane.figures())
     }
 
     /// Returns the peers whose numerics changed since the last call.

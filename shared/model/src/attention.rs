@@ -249,7 +249,7 @@ impl Attention<'_> {
         let row = item.batch_row + index / item.group;
         let first = row * self.stride + head * item.head_dim;
         // SAFETY: this head's queries are placed, and nobody writes them any more.
-        unsafe { self.queries.range(first, item.head_dim) }
+        unsafe { self.queries.read(first, item.head_dim) }
     }
 
     /// Places the segments of which several items attend to a head: it must be done before any of them. Where one

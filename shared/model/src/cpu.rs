@@ -55,8 +55,8 @@ pub(crate) struct SharedSlice<'a, T> {
     borrowed: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: who calls `range` from several threads promises ranges that do not overlap.
-unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
+// SAFETY: who calls `range` and `read` from several threads promises that what one writes no other holds.
+unsafe impl<T: Send + Sync> Sync for SharedSlice<'_, T> {}
 
 impl<'a, T> SharedSlice<'a, T> {
     pub(crate) fn new(buffer: &'a mut [T]) -> Self {
@@ -75,5 +75,15 @@ impl<'a, T> SharedSlice<'a, T> {
         assert!(first <= self.len && count <= self.len - first);
         // SAFETY: within the buffer, and the caller's alone.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(first), count) }
+    }
+
+    /// The `count` elements from `first` on, to be read by any number of threads.
+    ///
+    /// # Safety
+    /// Nobody has any of them from [`Self::range`] meanwhile.
+    pub(crate) unsafe fn read(self, first: usize, count: usize) -> &'a [T] {
+        assert!(first <= self.len && count <= self.len - first);
+        // SAFETY: within the buffer, and nobody writes them, as the caller promises.
+        unsafe { std::slice::from_raw_parts(self.start.add(first), count) }
     }
 }

@@ -70,7 +70,7 @@ pub trait Role: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// ReplyCache one round, as far as it is granted, or says that it does no such rounds; `span` is the round's. It is
+    /// Answers one round, as far as it is granted, or says that it does no such rounds; `span` is the round's. It is
     /// dropped, at whatever it awaits, when the client is gone or closes the session, or another stream takes it.
     fn round(
         peer: &PeerServer<Self>,

@@ -58,8 +58,8 @@ pub enum Level {
     #[cfg(target_arch = "x86_64")]
     #[non_exhaustive]
     Avx512Vnni,
-    /// 256-bit integer and floating-point vectors; fused multiply-add and half precision for those who
-    /// ask for them by name. Made only by [`Level::detect`].
+    /// 256-bit integer and floating-point vectors with fused multiply-add; half precision for those who ask for it by
+    /// name. Made only by [`Level::detect`].
     #[cfg(target_arch = "x86_64")]
     #[non_exhaustive]
     Avx2,
@@ -125,7 +125,7 @@ mod x86 {
         kernel.run()
     }
 
-    #[target_feature(enable = "avx2")]
+    #[target_feature(enable = "avx2,fma")]
     pub(super) fn avx2<K: Kernel>(kernel: K) -> K::Output {
         kernel.run()
     }

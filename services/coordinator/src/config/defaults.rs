@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speculation::drafting::Drafting;
 use speculation::methods::names::DRAFT_MOST as MAX_DRAFT_LEN;
-use speculation::methods::names::{drafting, of_drafting};
+use speculation::methods::names::{AUTO, drafting, of_drafting};
 use speculation::methods::table::DRAFTING;
 
 /// `auto`, or the name of a way of drafting.
@@ -22,19 +22,17 @@ pub enum DefaultDrafting {
     Fixed(Drafting),
 }
 
-const AUTOMATIC: &str = "auto";
-
 impl TryFrom<String> for DefaultDrafting {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        if name == AUTOMATIC {
+        if name == AUTO {
             return Ok(Self::Auto);
         }
         let found = drafting(&name).map(Self::Fixed);
         found.map_err(|_| {
             let known = DRAFTING.forms().join(", ");
-            format!("'{name}' drafts nothing, expected one of {AUTOMATIC}, {known}")
+            format!("'{name}' drafts nothing, expected one of {AUTO}, {known}")
         })
     }
 }
@@ -42,7 +40,7 @@ impl TryFrom<String> for DefaultDrafting {
 impl From<DefaultDrafting> for String {
     fn from(default: DefaultDrafting) -> Self {
         match default {
-            DefaultDrafting::Auto => AUTOMATIC.to_owned(),
+            DefaultDrafting::Auto => AUTO.to_owned(),
             DefaultDrafting::Fixed(drafting) => of_drafting(drafting).to_owned(),
         }
     }
@@ -87,7 +85,7 @@ impl TryFrom<DraftLenSetting> for DefaultDraftLen {
             DraftLenSetting::Name(name) => name,
         };
         match text.parse().ok() {
-            _ if text == "auto" => Ok(Self::Auto),
+            _ if text == AUTO => Ok(Self::Auto),
             Some(tokens) => Ok(Self::Fixed(tokens)),
             None => Err(format!(
                 "'{text}' is no draft length, expected 'auto' or 1 to {MAX_DRAFT_LEN}"
@@ -99,7 +97,7 @@ impl TryFrom<DraftLenSetting> for DefaultDraftLen {
 impl From<DefaultDraftLen> for DraftLenSetting {
     fn from(len: DefaultDraftLen) -> Self {
         match len {
-            DefaultDraftLen::Auto => Self::Name("auto".to_owned()),
+            DefaultDraftLen::Auto => Self::Name(AUTO.to_owned()),
             DefaultDraftLen::Fixed(tokens) => Self::Number(tokens.get()),
         }
     }

@@ -241,13 +241,14 @@ impl Driver {
     fn effective_method(&self) -> &'static str {
         let method = &self.request.method;
         let statistics = self.session.statistics();
+        let needs_drafter =
+            !matches!(method.plan, Plan::TargetOnly | Plan::DraftOnly) && !method.streams();
         let alone = !self.request.has_drafters
             || !statistics.fallbacks.is_empty() && statistics.draft_forwards == 0;
-        match method.plan {
-            Plan::TargetOnly | Plan::DraftOnly => method.effective_name(),
-            _ if method.streams() => method.effective_name(),
-            _ if alone => "target-only",
-            _ => method.effective_name(),
+        if needs_drafter && alone {
+            "target-only"
+        } else {
+            method.effective_name()
         }
     }
 }

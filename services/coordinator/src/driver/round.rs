@@ -147,8 +147,7 @@ impl Driver {
     fn answered(&mut self, answer: PeerAnswer) -> Input {
         let timing = AnswerTiming {
             elapsed: self.sent.elapsed(),
-            reported: answer.reported,
-            decided: answer.decided,
+            ..answer.timing
         };
         // Without its drafter a request of rounds goes on in forwards, like one whose target decodes.
         let lost_drafter = !self.session.statistics().fallbacks.is_empty();
@@ -156,8 +155,8 @@ impl Driver {
             self.request.method.streams() || lost_drafter && self.request.report_rounds;
         let record = &mut self.round;
         let by_verifier = !matches!(answer.input, Input::Drafted { .. });
-        if by_verifier && answer.reported != v1::Timing::default() {
-            let reused = answer.reported.reused_tokens;
+        if by_verifier && timing.reported != v1::Timing::default() {
+            let reused = timing.reported.reused_tokens;
             record.reused.get_or_insert(reused);
         }
         record.logprobs = answer.logprobs;
@@ -192,7 +191,7 @@ impl Driver {
             }
             _ => return answer.input,
         };
-        if let Some(price) = price(&answer.input, &answer.reported) {
+        if let Some(price) = price(&answer.input, &timing.reported) {
             let share_processors = self.peers.shares_processors();
             let price = Input::Priced {
                 peer,

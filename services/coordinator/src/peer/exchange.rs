@@ -82,26 +82,6 @@ impl Exchange {
         })
     }
 
-    /// Returns the next part of the answer; none if the peer says that it is at work. Answers to another request, left
-    /// over from before a retry, are skipped.
-    ///
-    /// # Errors
-    /// If the stream breaks, or the peer keeps asking for earlier tokens.
-    pub(super) async fn next(
-        &mut self,
-        stream: &mut PeerStream,
-        position: RoundPosition<'_>,
-    ) -> Result<Option<Part>, CallError> {
-        loop {
-            let reply = stream.receive().await?;
-            match self.take(reply, stream, position).await? {
-                Heard::Nothing => {}
-                Heard::Progress => return Ok(None),
-                Heard::Part(part) => return Ok(Some(part)),
-            }
-        }
-    }
-
     /// Returns what a reply is to the round, which is sent again if the peer holds too little.
     ///
     /// # Errors

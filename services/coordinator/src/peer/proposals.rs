@@ -2,7 +2,6 @@
 
 use speculation::TokenId;
 use speculation::pending::ProposedTree;
-use wire::v1;
 
 use super::ahead::AheadDrafter;
 use super::opener::Opener;
@@ -10,7 +9,7 @@ use crate::proposers::ProposalLane;
 
 /// The proposals of a request with schedule `stream`.
 pub(super) struct DecodeProposals {
-    lane: ProposalLane,
+    pub(super) lane: ProposalLane,
     drafter: Option<AheadDrafter>,
     /// Whether the drafter was told to rest.
     rests: bool,
@@ -44,16 +43,6 @@ impl DecodeProposals {
         }
     }
 
-    /// Records that a proposal found no place on its way to the verifier: what grows on it would fall off.
-    pub(super) fn lost(&mut self) {
-        self.lane.lost();
-    }
-
-    /// Records the tokens that a forward decoded.
-    pub(super) fn decided(&mut self, decoded: &v1::Decoded) {
-        self.lane.decided(decoded);
-    }
-
     /// Returns what to propose on top of `output` in the request of `opener`, and tells the drafter of it.
     pub(super) async fn next(&mut self, opener: &Opener, output: &[TokenId]) -> Vec<ProposedTree> {
         self.start(opener);
@@ -77,10 +66,5 @@ impl DecodeProposals {
                 return proposed;
             }
         }
-    }
-
-    /// The lane, for what it counted.
-    pub(super) fn lane(&self) -> &ProposalLane {
-        &self.lane
     }
 }

@@ -8,7 +8,6 @@ mod started;
 mod verify;
 
 use std::ops::Range;
-use std::time::Duration;
 
 use fleet::CallError;
 use speculation::draft_tree::DraftTree;
@@ -18,6 +17,7 @@ use speculation::verification::layers::Horizon;
 use wire::{logprobs, v1};
 
 use crate::admitted::AdmittedRequest;
+use crate::events::AnswerTiming;
 
 pub(super) use decide::{ScoredBlock, decide};
 pub(super) use draft::bonus;
@@ -39,10 +39,8 @@ pub(crate) enum Taken {
 pub(crate) struct PeerAnswer {
     /// What the session is to be told.
     pub(crate) input: Input,
-    /// What the peer says of its share.
-    pub(crate) reported: v1::Timing,
-    /// How long it took to decide a block here, where the coordinator decides.
-    pub(crate) decided: Duration,
+    /// Where its time went; how long it took is seen by who asked.
+    pub(crate) timing: AnswerTiming,
     /// What a drafter sent of the distributions of its block.
     pub(crate) proposals: RoundProposals,
     /// The distributions of a block, where they are reported.
@@ -57,8 +55,10 @@ impl PeerAnswer {
     pub(super) fn new(input: Input, reported: v1::Timing) -> Self {
         Self {
             input,
-            reported,
-            decided: Duration::ZERO,
+            timing: AnswerTiming {
+                reported,
+                ..AnswerTiming::default()
+            },
             proposals: RoundProposals::default(),
             distributions: None,
             distributions_fetched: 0,
@@ -78,7 +78,6 @@ pub(crate) struct CallFailure {
 /// a round in which it was not asked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RoundProposals {
-    pub(crate) round: u64,
     /// Levels that the drafter was asked for, if it was.
     requested: Option<u32>,
     /// One for each draft token; empty if the session asks for nothing.

@@ -128,7 +128,7 @@ impl<'a> Computed<'a> {
         assert!(row < rows && self.groups.start <= group && group + 2 <= self.groups.end);
         assert!(first + 2 * GROUP <= outputs);
         // SAFETY: of this row, by the lines above, and nobody writes them, as who made this promises.
-        let pair: &[f32] = unsafe { y.range(row * outputs + first, 2 * GROUP) };
+        let pair: &[f32] = unsafe { y.read(row * outputs + first, 2 * GROUP) };
         match pair.as_chunks().0 {
             [first, second] => (first, second),
             _ => unreachable!("a pair is two groups"),

@@ -13,7 +13,7 @@ use wire::{drafting, proposal, v1};
 
 use super::{PeerAnswer, RoundProposals, Taken};
 use crate::admitted::AdmittedRequest;
-use crate::peer::exchange::{Exchange, UNASKED};
+use crate::peer::exchange::{Exchange, Heard, UNASKED};
 use crate::peer::opener::Opener;
 use crate::peer::position::RoundPosition;
 use crate::peer::session::PeerSession;
@@ -122,7 +122,6 @@ impl AwaitedDraft {
             forwards: last.forwards,
         };
         let proposals = RoundProposals {
-            round,
             requested: Some(self.requested),
             proposals: partial.proposals,
             bonus: last.bonus,
@@ -185,10 +184,11 @@ pub(crate) async fn bonus(
     }
     let mut exchange = Exchange::start(stream, after, round).await;
     let part = loop {
-        match exchange.next(stream, after).await? {
-            None => {}
-            Some(Part::Block(part)) => break part,
-            Some(_) => return Err(stream.malformed(UNASKED)),
+        let reply = stream.receive().await?;
+        match exchange.take(reply, stream, after).await? {
+            Heard::Part(Part::Block(part)) => break part,
+            Heard::Part(_) => return Err(stream.malformed(UNASKED)),
+            Heard::Progress | Heard::Nothing => {}
         }
     };
     let Some(bonus) = part.bonus.filter(|bonus| request.allows(bonus)) else {

@@ -125,7 +125,7 @@ impl StartedRound {
         if let Some(beside) = &mut beside {
             for proposed in beside.next(opener, position.output).await {
                 if !stream.offer(Message::Append(pending::to_wire(proposed))) {
-                    beside.lost();
+                    beside.lane.lost();
                 }
             }
         }
@@ -136,7 +136,7 @@ impl StartedRound {
                 proposed = drafted(beside.as_deref_mut(), position.output) => {
                     let is_sent = stream.offer(Message::Append(pending::to_wire(proposed)));
                     if let (Some(beside), false) = (&mut beside, is_sent) {
-                        beside.lost();
+                        beside.lane.lost();
                     }
                     continue;
                 }
@@ -147,7 +147,7 @@ impl StartedRound {
                 Heard::Part(part) => part,
             };
             if let (Part::Decoded(decoded), Some(beside)) = (&part, &mut beside) {
-                beside.decided(decoded);
+                beside.lane.decided(decoded);
             }
             let taken = match &mut self.awaited {
                 Awaited::Draft(draft) => draft.take(part, position.round, request),
