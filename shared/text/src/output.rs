@@ -58,6 +58,12 @@ impl OutputText {
         parts.map_or((0, 0), |parts| (parts.calls, parts.reasoning_tokens))
     }
 
+    /// Returns the stop string that ended the output; empty if none did.
+    pub fn stop_text(&self) -> &str {
+        let found = self.stops.found.map(|stop| self.stops.stops[stop].as_str());
+        found.unwrap_or_default()
+    }
+
     /// Returns the chunk of `tokens`, up to and including the token that completes a stop string.
     pub fn emit(&mut self, tokens: &[(TokenId, Origin)]) -> Emitted {
         let (mut chunk, mut stopped_at) = (v1::Chunk::default(), None);
@@ -121,6 +127,8 @@ struct StopMatcher {
     stops: Vec<String>,
     /// Text that may be the beginning of a stop string, not given out yet.
     held: String,
+    /// The stop string that was found, by its place among them.
+    found: Option<usize>,
 }
 
 /// What became of a piece of text.
@@ -138,19 +146,18 @@ impl StopMatcher {
         Self {
             stops,
             held: String::new(),
+            found: None,
         }
     }
 
     /// Takes the next piece of text.
     fn push(&mut self, piece: &str) -> Released {
         self.held.push_str(piece);
-        if let Some(at) = self
-            .stops
-            .iter()
-            .filter_map(|stop| self.held.find(stop))
-            .min()
-        {
+        let places = self.stops.iter().map(|stop| self.held.find(stop));
+        let found = (0..).zip(places).filter_map(|(stop, at)| Some((at?, stop)));
+        if let Some((at, stop)) = found.min() {
             self.held.truncate(at);
+            self.found = Some(stop);
             return Released {
                 text: std::mem::take(&mut self.held),
                 stopped: true,
@@ -196,7 +203,11 @@ mod tests {
         let tokens = samples::encode(&json, "한국어입니다. 네");
         let text =
             ServedText::new(json.as_bytes(), v1::TokenizerPart::default()).expect("a tokenizer");
-        let mut output = OutputText::new(Arc::new(text), vec!["니다.".to_owned()], &[]);
+        let mut output = OutputText::new(
+            Arc::new(text),
+            vec!["네".to_owned(), "니다.".to_owned()],
+            &[],
+        );
         let tokens: Vec<_> = tokens
             .into_iter()
             .map(|token| (token, Origin::Accepted))
@@ -205,6 +216,7 @@ mod tests {
         assert_eq!(emitted.chunk.text, "한국어입");
         // A space, 한, 국, and then every byte of 어입니다 and the full stop.
         assert_eq!(emitted.stopped_at, Some(3 + 4 * 3 + 1));
+        assert_eq!(output.stop_text(), "니다.");
     }
 
     fn run(stops: &[&str], pieces: &[&str]) -> (String, bool) {

@@ -50,7 +50,7 @@ pub static FIELDS: [SamplingField; 11] = [
     SamplingField {
         name: "temperature",
         placeholder: "T",
-        help: "divides the logits: 0 is greedy; 1 if not given, in chats 0.7",
+        help: "divides the logits: 0 is greedy; 1 by default, 0.7 in `chat`",
         kind: Number((0.0, 100.0), |to, it| to.temperature = it),
     },
     SamplingField {

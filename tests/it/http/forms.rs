@@ -25,6 +25,26 @@ fn schema() -> Value {
     json!({ "type": "object", "properties": properties, "required": ["color"] })
 }
 
+/// A text that ends an answer, `text` without it, is named.
+async fn stops_are_told(serving: &Serving, text: &str) {
+    let middle = text.ceil_char_boundary(text.len() / 2);
+    let stop = &text[middle..text.ceil_char_boundary(middle + 3)];
+    for stream in [false, true] {
+        let asked = json!({
+            "max_tokens": 24, "seed": 42, "stop_sequences": ["no such text", stop], "stream": stream,
+        });
+        let reply = answered(serving, "/v1/messages", asked).await;
+        let told = if stream {
+            let events = reply.events();
+            events[events.len() - 2]["delta"].clone()
+        } else {
+            reply.json()
+        };
+        assert_eq!(told["stop_reason"], "stop_sequence", "{told}");
+        assert_eq!(told["stop_sequence"], stop, "{told}");
+    }
+}
+
 #[tokio::test]
 async fn a_message_of_anthropic_is_what_grpc_gives_whole_and_as_events() {
     let serving = serving(|_| {}).await;
@@ -57,6 +77,7 @@ async fn a_message_of_anthropic_is_what_grpc_gives_whole_and_as_events() {
         .iter()
         .filter_map(|event| event["delta"]["text"].as_str());
     assert_eq!(text.collect::<String>(), expected.text);
+    stops_are_told(&serving, &expected.text).await;
     let tool = json!({ "name": "pick", "input_schema": schema() });
     let calling = |stream: bool| json!({ "max_tokens": 60, "stream": stream, "tools": [tool], "tool_choice": { "type": "any" } });
     let whole = answered(&serving, "/v1/messages", calling(false))

@@ -14,6 +14,7 @@ async fn bad_fields_are_named_and_nothing_is_lost() {
     let nonsense = json!({ "type": "json_schema", "name": "x", "schema": { "type": "nonsense" } });
     for (more, param) in [
         (json!({ "temperature": -1 }), "temperature"),
+        (json!({ "model": 5 }), "model"),
         (json!({ "n": 129 }), "n"),
         (json!({ "logprobs": 21 }), "logprobs"),
         (json!({ "stop": vec!["x"; 17] }), "stop"),

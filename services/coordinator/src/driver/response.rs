@@ -233,6 +233,7 @@ impl Driver {
                 Some(EarlyEnd::LastCall) => RESTART_RETRY_AFTER.as_millis() as u32,
                 _ => 0,
             },
+            stop_text: self.response.output.stop_text().to_owned(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Flags that say how tokens are drawn, and when the output ends.
 
 use anyhow::{Result, anyhow};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use wire::sampling::{FIELDS, SamplingField, SamplingKind};
 use wire::v1;
@@ -38,10 +39,10 @@ pub(crate) struct SamplingArgs {
     #[arg(long, hide_short_help = true)]
     ignore_eos: bool,
     /// Holds the output to the JSON Schema in this file, whatever drafts it.
-    #[arg(long, value_name = "FILE", value_parser = file, group = "grammar", hide_short_help = true)]
+    #[arg(long, value_name = "FILE", value_parser = schema, group = "grammar", hide_short_help = true)]
     json_schema: Option<String>,
     /// Holds the output to a regular expression.
-    #[arg(long, value_name = "REGEX", group = "grammar", hide_short_help = true)]
+    #[arg(long, value_name = "REGEX", value_parser = NonEmptyStringValueParser::new(), group = "grammar", hide_short_help = true)]
     regex: Option<String>,
     /// Holds the output to this text, or one of several if it is given several times.
     #[arg(long, value_name = "TEXT", group = "grammar", hide_short_help = true)]
@@ -135,6 +136,15 @@ fn all<T: Copy + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Vec
 /// Reads the text of a file.
 fn file(path: &str) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
+/// Reads a file that holds a JSON Schema. An empty one would hold the output to nothing.
+fn schema(path: &str) -> Result<String, String> {
+    let text = file(path)?;
+    if text.trim().is_empty() {
+        return Err("the file is empty, expected a JSON Schema".to_owned());
+    }
+    Ok(text)
 }
 
 /// Reads a number of 64 bits, signed or not, as clients of every front send it.

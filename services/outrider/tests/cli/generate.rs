@@ -100,6 +100,8 @@ fn bad_requests_name_the_field_and_the_limit() {
             "generate --prompt x --temperature -1",
             "generate --prompt x --draft-len 9 --tree comb:8",
             "generate --prompt x --method nonsense",
+            "generate --prompt x --regex ''",
+            "generate --prompt x --json-schema /dev/null",
             "generate --prompt x --draft-len 4 --draft-cap 9",
             "generate --prompt x --coordinator http://127.0.0.1:9",
             "generate --prompt x --coordinator nonsense",

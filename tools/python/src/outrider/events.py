@@ -104,6 +104,7 @@ class Finished:
     lossless: bool
     reproducible: bool
     retry_after_ms: int
+    stop_text: str
 
 
 Event = Started | PromptPart | Chunk | Round | Finished

@@ -69,6 +69,17 @@ impl ApiError {
         }
     }
 
+    /// Returns the error of a body that cannot be read: a model that is no text is not one that is not served.
+    pub(super) fn unread(status: impl Into<Status>) -> Self {
+        let status = status.into();
+        let is_bad_field = Failure::of_status(&status) == Some(Failure::BadField);
+        Self {
+            http: is_bad_field.then_some(StatusCode::BAD_REQUEST),
+            status,
+            names: None,
+        }
+    }
+
     /// Has the error of a request that went the way of those over gRPC name fields as the request did, which calls them
     /// `names`.
     pub(super) fn naming(self, names: FieldNames) -> Self {

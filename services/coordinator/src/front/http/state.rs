@@ -106,7 +106,7 @@ impl HttpState {
         read: impl FnOnce(&[u8]) -> Result<T, BadField> + Send + 'static,
     ) -> Result<(T, Option<OwnedSemaphorePermit>), ApiError> {
         if body.len() <= LARGE_BODY {
-            return Ok((read(&body)?, None));
+            return Ok((read(&body).map_err(ApiError::unread)?, None));
         }
         let place = Arc::clone(&self.shared.reading).acquire_owned().await;
         // The place goes along: the work goes on if the client leaves.
@@ -114,7 +114,7 @@ impl HttpState {
             let read = read(&body)?;
             Ok((read, place.ok().filter(|_| body.len() > KEEPS_PLACE)))
         };
-        Ok(off_async_threads(reading).await?)
+        off_async_threads(reading).await.map_err(ApiError::unread)
     }
 
     /// Lets all outputs of `request` in and starts them; none goes on if one is refused.

@@ -276,7 +276,7 @@ class RoundDistributions(_message.Message):
     def __init__(self, draft_token_ids: _Optional[_Iterable[int]] = ..., draft: _Optional[_Iterable[_Union[_common_pb2.Proposal, _Mapping]]] = ..., target: _Optional[_Iterable[_Union[_session_pb2.Slice, _Mapping]]] = ...) -> None: ...
 
 class Finished(_message.Message):
-    __slots__ = ("reason", "error", "error_code", "usage", "speculation", "timing", "effective_method", "exact", "seed", "settings", "lossless", "reproducible", "retry_after_ms")
+    __slots__ = ("reason", "error", "error_code", "usage", "speculation", "timing", "effective_method", "exact", "seed", "settings", "lossless", "reproducible", "retry_after_ms", "stop_text")
     REASON_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
@@ -290,6 +290,7 @@ class Finished(_message.Message):
     LOSSLESS_FIELD_NUMBER: _ClassVar[int]
     REPRODUCIBLE_FIELD_NUMBER: _ClassVar[int]
     RETRY_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
+    STOP_TEXT_FIELD_NUMBER: _ClassVar[int]
     reason: FinishReason
     error: str
     error_code: int
@@ -303,7 +304,8 @@ class Finished(_message.Message):
     lossless: bool
     reproducible: bool
     retry_after_ms: int
-    def __init__(self, reason: _Optional[_Union[FinishReason, str]] = ..., error: _Optional[str] = ..., error_code: _Optional[int] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., speculation: _Optional[_Union[SpeculationStatistics, _Mapping]] = ..., timing: _Optional[_Union[RequestTiming, _Mapping]] = ..., effective_method: _Optional[str] = ..., exact: bool = ..., seed: _Optional[int] = ..., settings: _Optional[_Iterable[_Union[Setting, _Mapping]]] = ..., lossless: bool = ..., reproducible: bool = ..., retry_after_ms: _Optional[int] = ...) -> None: ...
+    stop_text: str
+    def __init__(self, reason: _Optional[_Union[FinishReason, str]] = ..., error: _Optional[str] = ..., error_code: _Optional[int] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., speculation: _Optional[_Union[SpeculationStatistics, _Mapping]] = ..., timing: _Optional[_Union[RequestTiming, _Mapping]] = ..., effective_method: _Optional[str] = ..., exact: bool = ..., seed: _Optional[int] = ..., settings: _Optional[_Iterable[_Union[Setting, _Mapping]]] = ..., lossless: bool = ..., reproducible: bool = ..., retry_after_ms: _Optional[int] = ..., stop_text: _Optional[str] = ...) -> None: ...
 
 class Setting(_message.Message):
     __slots__ = ("name", "value")

@@ -24,12 +24,14 @@ struct MessageEvents {
     has_begun: bool,
 }
 
-/// Returns why an output ended.
-fn stop_reason(output: &OutputProgress) -> &'static str {
-    match output.finished.reason() {
-        v1::FinishReason::Length => "max_tokens",
-        v1::FinishReason::ToolCalls => "tool_use",
-        _ => "end_turn",
+/// Returns why an output ended: the reason, and the stop text if that is it.
+fn stop_reason(output: &OutputProgress) -> (&'static str, Option<&str>) {
+    let finished = &output.finished;
+    match finished.reason() {
+        v1::FinishReason::Length => ("max_tokens", None),
+        v1::FinishReason::ToolCalls => ("tool_use", None),
+        _ if !finished.stop_text.is_empty() => ("stop_sequence", Some(&finished.stop_text)),
+        _ => ("end_turn", None),
     }
 }
 
@@ -74,7 +76,9 @@ impl MessageAnswer {
     pub(super) fn whole(&self, output: &WholeOutput) -> Value {
         let content: Vec<Value> = output.items.iter().map(block).collect();
         let mut message = self.message(&content, &output.progress);
-        message["stop_reason"] = json!(stop_reason(&output.progress));
+        let (reason, stop_text) = stop_reason(&output.progress);
+        message["stop_reason"] = json!(reason);
+        message["stop_sequence"] = json!(stop_text);
         self.report(&mut message, &output.progress);
         message
     }
@@ -115,7 +119,8 @@ impl MessageEvents {
             Ok(OutputDelta::End) => {
                 events.extend(self.end_block());
                 let output = &self.output.progress;
-                let delta = json!({ "stop_reason": stop_reason(output), "stop_sequence": null });
+                let (reason, stop_text) = stop_reason(output);
+                let delta = json!({ "stop_reason": reason, "stop_sequence": stop_text });
                 let mut last =
                     json!({ "delta": delta, "usage": { "output_tokens": output.tokens } });
                 self.answer.report(&mut last, output);
